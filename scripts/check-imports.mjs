@@ -1,0 +1,79 @@
+// Imports run one way: contract <- server <- cli; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
+// A table of what each folder may import reads better than lint rules of what it may not; loops are oxlint's work.
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const contract = 'packages/contract/src/**'
+const server = 'packages/server/src'
+const storage = `${server}/storage`
+const anyPackage = ['npm/**', 'node/**']
+
+// The first folder that matches a file decides. `not` is taken off what `may` gives.
+const layers = [
+  { folder: contract, may: [contract, 'npm/typebox'] },
+  {
+    folder: `${server}/domain/**`,
+    may: [contract, `${server}/domain/**`, `${storage}/storage.ts`, 'node/crypto', 'node/util', 'node/buffer'],
+  },
+  {
+    folder: `${storage}/sql/**`,
+    may: [contract, `${storage}/sql/**`, `${storage}/*.ts`, ...anyPackage],
+    not: ['npm/better-sqlite3', 'npm/pg', 'npm/fastify', 'npm/@fastify/*'],
+  },
+  ...['sqlite', 'postgres'].map((engine) => ({
+    folder: `${storage}/${engine}/**`,
+    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, `${storage}/*.ts`, ...anyPackage],
+    not: ['npm/fastify', 'npm/@fastify/*'],
+  })),
+  { folder: `${storage}/**`, may: [contract, `${storage}/**`, ...anyPackage], not: ['npm/fastify', 'npm/@fastify/*'] },
+  ...['http', 'jobs'].map((side) => ({
+    folder: `${server}/${side}/**`,
+    may: [
+      contract,
+      `${server}/${side}/**`,
+      `${server}/domain/**`,
+      `${storage}/storage.ts`,
+      `${server}/config.ts`,
+      ...anyPackage,
+    ],
+    not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],
+  })),
+  { folder: `${server}/**`, may: [contract, `${server}/**`, ...anyPackage] },
+  {
+    folder: 'packages/cli/src/**',
+    may: [
+      contract,
+      'packages/cli/src/**',
+      `${server}/main.ts`,
+      `${server}/config.ts`,
+      `${server}/offline.ts`,
+      ...anyPackage,
+    ],
+  },
+]
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+// `from '…'`, `import '…'` and `import('…')`, types included, at the start of a line or in an expression.
+const specifier = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
+const matches = (target, globs = []) => globs.some((glob) => path.matchesGlob(target, glob))
+let wrong = 0
+
+for (const file of globSync('packages/*/src/**/*.ts', { cwd: root })) {
+  const layer = layers.find(({ folder }) => path.matchesGlob(file, folder))
+  // A new package gets a row of its own before it may import anything.
+  for (const [, , name] of readFileSync(path.join(root, file), 'utf8').matchAll(specifier)) {
+    const target = resolve(file, name)
+    if (layer && matches(target, layer.may) && !matches(target, layer.not)) continue
+    wrong++
+    console.error(`${file}: may not import ${name}`)
+  }
+}
+if (wrong > 0) process.exit(1)
+
+function resolve(file, name) {
+  if (name.startsWith('.')) return path.join(path.dirname(file), name)
+  if (name.startsWith('node:')) return name.replace(':', '/')
+  if (name.startsWith('@tacho/')) return name.replace(/^@tacho\/([^/]+)/, 'packages/$1/src')
+  return `npm/${name.split('/', name.startsWith('@') ? 2 : 1).join('/')}`
+}
