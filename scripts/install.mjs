@@ -1,0 +1,152 @@
+// Installs what package-lock.json asks for, unless it is already there. Plain JavaScript for any Node from 20 on, because
+// this is what brings the Node that runs everything else.
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const at = (...parts) => path.join(root, ...parts)
+const pinnedNode = at('node_modules/.bin/node')
+const stampFile = at('node_modules/.tacho-installed')
+const lockFile = at('.cache/install.lock')
+
+const wantedText = readFileSync(at('package-lock.json'), 'utf8')
+// The platform is in it because a folder shared with a container may hold the other one's binaries.
+const stamp = `${createHash('sha256').update(wantedText).digest('hex')} ${process.platform}-${process.arch}\n`
+
+if (!isInstalled()) {
+  checkPlatform()
+  await takeLock()
+  process.on('exit', () => rmSync(lockFile, { force: true }))
+  if (!isInstalled()) await install()
+}
+
+function isInstalled() {
+  try {
+    return readFileSync(stampFile, 'utf8') === stamp
+  } catch {
+    return false
+  }
+}
+
+async function install() {
+  if (!madeByHand()) {
+    console.log('Installing dependencies…')
+    await npmCi()
+  }
+  if (existsSync(pinnedNode) && spawnSync(pinnedNode, ['--version']).status !== 0) {
+    stop('the pinned Node does not run on this system (it needs glibc).')
+  }
+  if (!existsSync(pinnedNode) && !hostNodeIsNewEnough()) stop('npm did not install the pinned Node; try `npm ci`.')
+  writeFileSync(stampFile, stamp)
+}
+
+/** After an `npm install` by hand, npm's own record says what is there: no need to take it all away and start again. */
+function madeByHand() {
+  try {
+    const wanted = JSON.parse(wantedText).packages
+    const found = JSON.parse(readFileSync(at('node_modules/.package-lock.json'), 'utf8')).packages
+    return Object.entries(wanted).every(([where, { integrity, optional }]) => {
+      if (!where.includes('node_modules/')) return true
+      const there = found[where]
+      return there ? there.integrity === integrity : optional && where !== pinnedPackage()
+    })
+  } catch {
+    return false
+  }
+}
+
+async function npmCi() {
+  // Everything is included whatever NODE_ENV says: Node itself is optional, the checks are for development.
+  const args = ['ci', '--include=dev', '--include=optional', '--loglevel=error', '--fetch-retry-mintimeout=1000']
+  const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
+  let errors = ''
+  npm.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
+  // npm must not go on alone when this process is told to end.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => npm.kill(signal))
+  const code = await new Promise((done) => npm.on('error', () => done('missing')).on('close', done))
+  if (code === 0) return
+  if (code === 'missing') stop('npm is not on the PATH, so the dependencies cannot be installed.')
+  if (code === null) stop('the installation was interrupted.')
+  if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(errors)) {
+    stop('the npm registry cannot be reached, so the dependencies cannot be installed.')
+  }
+  process.stderr.write(errors)
+  stop('the dependencies could not be installed; npm says why above.')
+}
+
+function checkPlatform() {
+  const [major] = process.versions.node.split('.')
+  if (Number(major) < 20) stop(`Node 20 or newer is needed to install; this is ${process.version}.`)
+  if (!pinnedPackage() && !hostNodeIsNewEnough()) {
+    stop(
+      `no pinned Node exists for ${process.platform}-${process.arch}; put Node 26 on the PATH (this is ${process.version}).`,
+    )
+  }
+}
+
+function pinnedPackage() {
+  const { packages } = JSON.parse(wantedText)
+  return Object.keys(packages[''].optionalDependencies)
+    .map((name) => `node_modules/${name}`)
+    .find((where) => packages[where].os === process.platform && packages[where].cpu === process.arch)
+}
+
+/** Node-API 10, which better-sqlite3 asks for: on anything older it crashes without a message. */
+function hostNodeIsNewEnough() {
+  return Number(process.versions.napi) >= 10
+}
+
+/** Two starts at once: the second waits for the first. The file holds the owner's process id, so a dead one's is taken over. */
+async function takeLock() {
+  const mine = `${lockFile}.${process.pid}`
+  try {
+    mkdirSync(at('.cache'), { recursive: true })
+    writeFileSync(mine, String(process.pid))
+  } catch (error) {
+    stop(`the dependencies are missing and ${root} cannot be written to (${error.code}).`)
+  }
+  try {
+    while (!tryLink(mine)) {
+      if (!isAlive(lockOwner())) rmSync(lockFile, { force: true })
+      else await sleep(200)
+    }
+  } finally {
+    rmSync(mine, { force: true })
+  }
+}
+
+function tryLink(mine) {
+  try {
+    linkSync(mine, lockFile) // unlike a plain write, it appears with its content or not at all
+    return true
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error
+    return false
+  }
+}
+
+function lockOwner() {
+  try {
+    return Number(readFileSync(lockFile, 'utf8'))
+  } catch {
+    return process.pid // gone meanwhile: look again
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+function stop(sentence) {
+  console.error(`tacho: ${sentence}`)
+  process.exit(1)
+}

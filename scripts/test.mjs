@@ -1,0 +1,69 @@
+// npm test              the checks, then every test
+// npm test -- events    only the test files whose path contains "events", without the checks
+// npm run check         only the checks
+// The last line is always `N passed, N failed`; a check counts as one test.
+import { spawnSync } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { once } from 'node:events'
+import { run } from 'node:test'
+import { dot, spec } from 'node:test/reporters'
+import { fileURLToPath } from 'node:url'
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)))
+const args = process.argv.slice(2)
+const checksOnly = args.includes('--checks')
+const filters = args.filter((arg) => !arg.startsWith('--'))
+const count = { passed: 0, failed: 0 }
+
+if (filters.length === 0) runChecks()
+if (!checksOnly) await runTests()
+
+console.log(`${count.passed} passed, ${count.failed} failed`)
+process.exitCode = count.failed > 0 ? 1 : 0
+
+function runChecks() {
+  const bin = 'node_modules/.bin'
+  check(
+    'types',
+    ...['tsconfig.json', ...globSync('packages/**/tsconfig.json', { exclude: ['**/node_modules'] })].map((project) => [
+      `${bin}/tsc`,
+      '-p',
+      project,
+    ]),
+  )
+  check('lint', [`${bin}/oxlint`])
+  check('imports', ['scripts/check-imports.mjs'])
+  check('format', [`${bin}/oxfmt`, '--check'])
+}
+
+function check(name, ...commands) {
+  const start = performance.now()
+  const runs = commands.map((command) => spawnSync(process.execPath, command, { encoding: 'utf8' }))
+  const failed = runs.filter(({ status }) => status !== 0)
+  for (const { stdout, stderr } of failed) process.stdout.write(`${stdout}${stderr}`)
+  console.log(`${failed.length > 0 ? '✖' : '✔'} ${name} (${Math.round(performance.now() - start)}ms)`)
+  count[failed.length > 0 ? 'failed' : 'passed']++
+}
+
+async function runTests() {
+  const files = globSync(['packages/*/test/**/*.test.ts', 'bench/test/**/*.test.ts'])
+    .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
+    .sort()
+  if (files.length === 0) {
+    console.error('No test file matches.')
+    count.failed++
+    return
+  }
+  const tests = run({ files, concurrency: 2, isolation: 'process', execArgv: ['--test-timeout=60000'] })
+  tests.on('test:summary', ({ file, counts, success }) => {
+    if (file !== undefined) return // the one without a file is the sum
+    count.passed += counts.passed
+    // A file can fail without any failed test in it.
+    count.failed += Math.max(counts.failed + counts.cancelled, success ? 0 : 1)
+    if (counts.tests === 0) count.failed++
+  })
+  const reporter = process.env.CI ? dot : new spec()
+  const output = tests.compose(reporter)
+  output.pipe(process.stdout, { end: false })
+  await once(output, 'end')
+}
