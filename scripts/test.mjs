@@ -32,6 +32,7 @@ function runChecks() {
     ]),
   )
   check('lint', [`${bin}/oxlint`])
+  check('lockfile', ['scripts/lock.mjs', '--check'])
   check('imports', ['scripts/check-imports.mjs'])
   check('format', [`${bin}/oxfmt`, '--check'])
 }
