@@ -1,0 +1,69 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { Random } from './uuid.ts'
+
+/** What is kept of a key or token: its public part and the SHA-256 of the whole text as presented, in hex. */
+export interface Credential {
+  id: string
+  hash: string
+}
+
+/** A credential just made; `text` is shown once and not kept. */
+export interface NewCredential extends Credential {
+  text: string
+}
+
+const API_KEY_PREFIX = 'tacho'
+const OPERATOR_TOKEN_PREFIX = 'tacho-operator'
+const ID_BYTES = 8
+const SECRET_BYTES = 32
+
+// Neither part has an underscore, so a text can be read in one way only. Ours are 16 and 64 hex digits; those that
+// an installation brings along may be made otherwise.
+const API_KEY = pattern(API_KEY_PREFIX)
+const OPERATOR_TOKEN = pattern(OPERATOR_TOKEN_PREFIX)
+
+/** How a key or token that an installation brings along must look, for people. */
+export const API_KEY_FORM = form(API_KEY_PREFIX)
+export const OPERATOR_TOKEN_FORM = form(OPERATOR_TOKEN_PREFIX)
+
+export function newApiKey(random: Random): NewCredential {
+  return create(API_KEY_PREFIX, random)
+}
+
+/** Null: the text is not an API key at all. */
+export function parseApiKey(text: string): Credential | null {
+  return parse(API_KEY, text)
+}
+
+export function newOperatorToken(random: Random): NewCredential {
+  return create(OPERATOR_TOKEN_PREFIX, random)
+}
+
+/** Null: the text is not an operator token at all. */
+export function parseOperatorToken(text: string): Credential | null {
+  return parse(OPERATOR_TOKEN, text)
+}
+
+/** Compares two hashes in constant time, as texts: decoding hex is lenient. */
+export function sameHash(one: string, other: string): boolean {
+  return one.length === other.length && timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'))
+}
+
+function create(prefix: string, random: Random): NewCredential {
+  const id = Buffer.from(random(ID_BYTES)).toString('hex')
+  const text = `${prefix}_${id}_${Buffer.from(random(SECRET_BYTES)).toString('hex')}`
+  return { id, text, hash: hash('sha256', text) }
+}
+
+function parse(format: RegExp, text: string): Credential | null {
+  const id = format.exec(text)?.[1]
+  return id === undefined ? null : { id, hash: hash('sha256', text) }
+}
+
+function pattern(prefix: string): RegExp {
+  return new RegExp(`^${prefix}_([0-9A-Za-z]{8,64})_[0-9A-Za-z]{32,128}$`)
+}
+
+function form(prefix: string): string {
+  return `${prefix}_<id>_<secret>, id of 8 to 64 and secret of 32 to 128 letters and digits`
+}
