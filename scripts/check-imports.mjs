@@ -14,7 +14,15 @@ const layers = [
   { folder: contract, may: [contract, 'npm/typebox'] },
   {
     folder: `${server}/domain/**`,
-    may: [contract, `${server}/domain/**`, `${storage}/storage.ts`, 'node/crypto', 'node/util', 'node/buffer'],
+    may: [
+      contract,
+      `${server}/domain/**`,
+      `${storage}/storage.ts`,
+      'npm/typebox/compile',
+      'node/crypto',
+      'node/util',
+      'node/buffer',
+    ],
   },
   {
     folder: `${storage}/sql/**`,

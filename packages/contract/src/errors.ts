@@ -1,0 +1,68 @@
+import Type, { type Static } from 'typebox'
+
+/**
+ * Every error of the service: code -> status, whether the same request may succeed later, and its title.
+ * Replies are RFC 9457 problem details; docs/errors.md lists the same table and a test holds them together.
+ */
+export const ERRORS = {
+  invalid_request: { status: 400, retryable: false, title: 'The request does not match the contract' },
+  invalid_json: { status: 400, retryable: false, title: 'The body is not valid JSON' },
+  invalid_utf8: { status: 400, retryable: false, title: 'The body is not valid UTF-8' },
+  invalid_encoding: { status: 400, retryable: false, title: 'The body could not be decompressed' },
+  invalid_cursor: { status: 400, retryable: false, title: 'The cursor is damaged or belongs to another list' },
+  unauthenticated: { status: 401, retryable: false, title: 'The key is missing or invalid' },
+  forbidden: { status: 403, retryable: false, title: 'The key lacks a required scope' },
+  not_found: { status: 404, retryable: false, title: 'There is no such resource' },
+  method_not_allowed: { status: 405, retryable: false, title: 'The resource does not have this method' },
+  request_timeout: { status: 408, retryable: true, title: 'The request took too long to arrive' },
+  conflict: { status: 409, retryable: false, title: 'The request conflicts with what is stored' },
+  body_too_large: { status: 413, retryable: false, title: 'The body is too large' },
+  uri_too_long: { status: 414, retryable: false, title: 'The address is too long' },
+  unsupported_media_type: { status: 415, retryable: false, title: 'The body must be JSON in a supported encoding' },
+  rate_limited: { status: 429, retryable: true, title: 'The rate limit is exceeded' },
+  headers_too_large: { status: 431, retryable: false, title: 'The request headers are too large' },
+  internal: { status: 500, retryable: true, title: 'Something unexpected happened' },
+  overloaded: { status: 503, retryable: true, title: 'The service is at its capacity' },
+  storage_unavailable: { status: 503, retryable: true, title: 'The store cannot be reached' },
+  storage_full: { status: 503, retryable: true, title: 'The disk is nearly full; reads go on' },
+  shutting_down: { status: 503, retryable: true, title: 'The service is shutting down' },
+} as const satisfies Record<string, { status: number; retryable: boolean; title: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** Why one event of a batch was refused for good. */
+export const REJECTIONS = {
+  not_an_object: 'The item is not a JSON object',
+  missing_field: 'A required field is missing',
+  invalid_type: 'A field has the wrong type',
+  empty: 'An id is empty',
+  too_long: 'A text is too long',
+  invalid_text: 'A text contains NUL or is not well-formed Unicode',
+  timestamp_too_old: 'The timestamp is more than 30 days in the past',
+  timestamp_too_new: 'The timestamp is more than 5 minutes in the future',
+  payload_too_large: 'The payload is larger than 256 KiB',
+  payload_too_deep: 'The payload is nested more than 200 levels deep',
+  workspace_mismatch: "The workspaceId hint is not the key's workspace",
+  unstorable: 'The store refused the event',
+} as const satisfies Record<string, string>
+
+export type RejectionCode = keyof typeof REJECTIONS
+
+/** Body of every error reply, `application/problem+json` (RFC 9457). */
+export const Problem = Type.Object(
+  {
+    type: Type.String({ description: 'Address of the description of this error' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    code: Type.Enum(Object.keys(ERRORS) as ErrorCode[], { description: 'Stable machine-readable code' }),
+    detail: Type.Optional(Type.String({ description: 'What was wrong with this request' })),
+    requestId: Type.String({ description: 'Quote it when you ask about this reply' }),
+    errors: Type.Optional(
+      Type.Array(Type.Object({ path: Type.String(), message: Type.String() }), {
+        description: 'The fields at fault',
+      }),
+    ),
+  },
+  { description: 'An error, as RFC 9457 problem details' },
+)
+export type Problem = Static<typeof Problem>

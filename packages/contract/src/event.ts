@@ -1,0 +1,86 @@
+import Type, { type Static } from 'typebox'
+import { anyObject, cursor, id, nextCursor, nullableText, optionalText, pageLimit, text, time, uuid } from './fields.ts'
+import { LIMITS } from './limits.ts'
+import { REJECTIONS, type RejectionCode } from './errors.ts'
+
+/** Event, write shape (interface: "Event (write shape, sent in batches)"). Unknown fields are ignored. */
+export const EventInput = Type.Object(
+  {
+    eventId: id(LIMITS.eventIdChars, 'Idempotency key within its run; unchanged across retries'),
+    clientId: id(LIMITS.clientIdChars, 'Stable id of the SDK installation or process family'),
+    runId: id(LIMITS.runIdChars, 'One agent execution'),
+    sessionId: optionalText('Groups related runs, for example one conversation'),
+    agentId: optionalText('Stable external agent identifier'),
+    agentName: Type.String({ description: 'Human-readable agent name' }),
+    eventType: text(LIMITS.eventTypeChars, 'Event category; any text'),
+    label: text(LIMITS.labelChars, 'Short timeline label'),
+    timestamp: Type.Integer({
+      description: 'Unix time in milliseconds; at most 30 days in the past and 5 minutes in the future',
+    }),
+    payload: Type.Optional(
+      Type.Unsafe<Record<string, unknown> | null>({
+        type: ['object', 'null'],
+        description: 'Event-specific data, at most 256 KiB of JSON; {} when absent',
+      }),
+    ),
+    schemaVersion: optionalText("Version of the client's payload contract"),
+    workspaceId: optionalText("Consistency hint: must be the key's workspace when given"),
+    spanId: Type.Optional(Type.Unknown({ description: 'Span id (text); also read from the payload' })),
+    parentSpanId: Type.Optional(Type.Unknown({ description: 'Parent span id (text); also read from the payload' })),
+  },
+  { description: 'One event, as clients send it' },
+)
+export type EventInput = Static<typeof EventInput>
+
+/** Body of POST /events/batch. The envelope is checked here, each event on its own. */
+export const EventBatch = Type.Array(EventInput, { minItems: 1, maxItems: LIMITS.batchEvents })
+
+export const Rejection = Type.Object({
+  index: Type.Integer({ minimum: 0, description: 'Position of the item in the request' }),
+  eventId: nullableText('The id that was sent, null where there was no usable one'),
+  code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),
+  message: Type.String(),
+})
+export type Rejection = Static<typeof Rejection>
+
+export const BatchResult = Type.Object({
+  success: Type.Boolean({ description: 'True when every event was accepted' }),
+  accepted: Type.Integer({ minimum: 0, description: 'Events stored now or before' }),
+  retryableEventIds: Type.Array(Type.String(), { description: 'Send these again, unchanged' }),
+  rejectedEventIds: Type.Array(Type.String(), { description: 'Never send these again' }),
+  rejections: Type.Array(Rejection, { description: 'Why each refused item was refused' }),
+})
+export type BatchResult = Static<typeof BatchResult>
+
+const readFields = {
+  id: uuid('Internal event id'),
+  eventId: Type.String(),
+  runId: Type.String({ description: 'External run id' }),
+  sessionId: nullableText('As sent with the event'),
+  agentId: nullableText('External agent id, as sent with the event'),
+  agentName: Type.String(),
+  clientId: Type.String(),
+  eventType: Type.String(),
+  label: Type.String(),
+  timestamp: time('When it happened, by the client'),
+  receivedAt: time('When it was stored, by the server'),
+  spanId: nullableText('Span id'),
+  parentSpanId: nullableText('Parent span id'),
+  schemaVersion: nullableText("Version of the client's payload contract"),
+}
+
+/** Event, read shape. `payload` is the very JSON text that was sent. */
+export const Event = Type.Object({ ...readFields, payload: anyObject }, { description: 'One event of a timeline' })
+export type Event = Static<typeof Event>
+
+/** Event without its payload: a timeline row of the operator API. */
+export const EventRow = Type.Object(
+  { ...readFields, payloadBytes: Type.Integer({ minimum: 2, description: 'Size of the payload in UTF-8 bytes' }) },
+  { description: 'One event of a timeline, without its payload' },
+)
+export type EventRow = Static<typeof EventRow>
+
+export const EventsQuery = Type.Object({ limit: pageLimit(LIMITS.eventsPageDefault, LIMITS.eventsPageMax), cursor })
+
+export const EventPage = Type.Object({ items: Type.Array(Event), nextCursor })
+export type EventPage = Static<typeof EventPage>

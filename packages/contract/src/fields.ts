@@ -1,0 +1,50 @@
+import Type, { type TUnsafe } from 'typebox'
+
+/** Text whose length is counted in Unicode code points. */
+export function text(maxLength: number, description: string): Type.TString {
+  return Type.String({ maxLength, description })
+}
+
+/** Non-empty text: an identifier. */
+export function id(maxLength: number, description: string): Type.TString {
+  return Type.String({ minLength: 1, maxLength, description })
+}
+
+export function uuid(description: string): Type.TString {
+  return Type.String({ format: 'uuid', description })
+}
+
+/** ISO 8601 time in UTC with milliseconds. */
+export function time(description: string): Type.TString {
+  return Type.String({ format: 'date-time', description })
+}
+
+export function nullableTime(description: string): TUnsafe<string | null> {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
+}
+
+/** An optional request text: absent and null mean the same. */
+export function optionalText(description: string): Type.TOptional<TUnsafe<string | null>> {
+  return Type.Optional(nullableText(description))
+}
+
+export function nullableText(description: string): TUnsafe<string | null> {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], description })
+}
+
+/** A whole number in a query: `[1-9][0-9]*`, from 1 to `maximum`. */
+export function pageLimit(byDefault: number, maximum: number): Type.TOptional<Type.TInteger> {
+  return Type.Optional(Type.Integer({ minimum: 1, maximum, default: byDefault, description: 'Page size' }))
+}
+
+export const cursor = Type.Optional(
+  Type.String({ minLength: 1, description: 'The opaque `nextCursor` of the previous page' }),
+)
+
+export const nextCursor = Type.Unsafe<string | null>({
+  type: ['string', 'null'],
+  description: 'Cursor of the next page; null when there are no more pages',
+})
+
+/** A JSON object whose content the service keeps and does not interpret. */
+export const anyObject = Type.Unsafe<Record<string, unknown>>({ type: 'object' })

@@ -1,0 +1,34 @@
+/**
+ * Every number of the interface, once, with its unit in the name.
+ * Source: the interface's section "Limits"; what it leaves open is decided in docs/decisions.
+ */
+export const LIMITS = {
+  batchEvents: 100,
+  batchBytes: 1_048_576,
+  payloadBytes: 262_144,
+  payloadDepthLevels: 200,
+  eventIdChars: 160,
+  clientIdChars: 120,
+  runIdChars: 255,
+  eventTypeChars: 50,
+  labelChars: 255,
+  eventPastMs: 30 * 24 * 60 * 60 * 1000,
+  eventFutureMs: 5 * 60 * 1000,
+  runsPageDefault: 25,
+  runsPageMax: 100,
+  runDetailEvents: 100,
+  eventsPageDefault: 100,
+  eventsPageMax: 200,
+  /** A page of events ends here even when `limit` is not reached; it holds at least one event. */
+  pageBytes: 4 * 1_048_576,
+  /** A token number of an LLM_CALL counts when it is an integer from 0 to this. */
+  tokensPerCall: 1_000_000_000,
+  /** A cost of an LLM_CALL counts when it is a number from 0 to this. */
+  costPerCall: 1_000_000,
+  operatorBodyBytes: 262_144,
+  operatorPageDefault: 100,
+  operatorPageMax: 200,
+  nameChars: 100,
+  requestsPerSecondDefault: 5_000,
+  requestsPerSecondMax: 1_000_000,
+} as const

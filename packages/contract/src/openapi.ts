@@ -1,0 +1,165 @@
+import type { TSchema } from 'typebox'
+import { ERRORS, Problem, type ErrorCode } from './errors.ts'
+import { Event, EventInput, EventRow, Rejection } from './event.ts'
+import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
+import { Check } from './operator/doctor.ts'
+import { Environment } from './operator/environment.ts'
+import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
+import { EventTrace, OperatorRun } from './operator/run.ts'
+import { UsageHour } from './operator/usage.ts'
+import { Workspace } from './operator/workspace.ts'
+import type { Route } from './route.ts'
+import { PUBLIC_PREFIX, ROUTES } from './routes.ts'
+import { Run, RunDetail, Usage } from './run.ts'
+
+/** Schemas that get a name in the documents; all others are written in place. */
+const NAMED: Record<string, TSchema> = {
+  ApiKey,
+  Check,
+  CreatedApiKey,
+  Environment,
+  Event,
+  EventInput,
+  EventRow,
+  EventTrace,
+  NewApiKey,
+  OperatorRun,
+  Problem,
+  Rejection,
+  Run,
+  RunDetail,
+  Usage,
+  UsageHour,
+  Workspace,
+}
+
+const NAMES = new Map<unknown, string>(Object.entries(NAMED).map(([name, schema]) => [schema, name]))
+
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  'invalid_request',
+  'unauthenticated',
+  'rate_limited',
+  'internal',
+  'overloaded',
+]
+
+interface Api {
+  title: string
+  description: string
+  prefix: string
+  routes: Record<string, Route>
+  security: { name: string; scheme: object }
+}
+
+type Json = Record<string, unknown>
+
+/** OpenAPI 3.1 document of the public interface. `serverUrl` is the origin, `version` the product's. */
+export function publicDocument(version: string): Json {
+  return document(version, {
+    title: 'Tacho',
+    description: 'Records what agents do. The API key selects the workspace and environment.',
+    prefix: PUBLIC_PREFIX,
+    routes: ROUTES,
+    security: { name: 'apiKey', scheme: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
+  })
+}
+
+/** OpenAPI 3.1 document of the operator API. */
+export function operatorDocument(version: string): Json {
+  return document(version, {
+    title: 'Tacho operator API',
+    description: 'Everything operators do: tenants, keys, runs, backup and checks.',
+    prefix: OPERATOR_PREFIX,
+    routes: OPERATOR_ROUTES,
+    security: { name: 'operatorToken', scheme: { type: 'http', scheme: 'bearer' } },
+  })
+}
+
+function document(version: string, api: Api): Json {
+  const used = new Set<string>()
+  const paths: Record<string, Json> = {}
+  for (const [operationId, route] of Object.entries(api.routes)) {
+    const path = (paths[route.path] ??= {})
+    path[route.method.toLowerCase()] = operation(operationId, route, used)
+  }
+  const schemas: Json = {}
+  // A named schema may use further ones: the set grows while it is walked.
+  for (const name of used) schemas[name] = inner(NAMED[name], used)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: api.title,
+      version,
+      description: api.description,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: api.prefix }],
+    security: [{ [api.security.name]: [] }],
+    paths,
+    components: { securitySchemes: { [api.security.name]: api.security.scheme }, schemas },
+  }
+}
+
+function operation(operationId: string, route: Route, used: Set<string>): Json {
+  const scopes = route.scopes.length > 0 ? { description: `Scopes: ${route.scopes.join(', ')}` } : {}
+  const body = route.body && {
+    requestBody: { required: true, content: { 'application/json': { schema: reference(route.body, used) } } },
+  }
+  return {
+    operationId,
+    summary: route.summary,
+    ...scopes,
+    tags: [route.tag],
+    parameters: [...parameters('path', route.params, used), ...parameters('query', route.query, used)],
+    ...body,
+    responses: {
+      [route.status]: {
+        description: 'Success',
+        content: { [route.replyType ?? 'application/json']: { schema: reference(route.reply, used) } },
+      },
+      ...errorResponses(route, used),
+    },
+  }
+}
+
+function parameters(place: 'path' | 'query', schema: Route['query'], used: Set<string>): Json[] {
+  if (!schema) return []
+  const required = new Set(schema.required)
+  return Object.entries(schema.properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: required.has(name),
+    schema: reference(property, used),
+  }))
+}
+
+function errorResponses(route: Route, used: Set<string>): Json {
+  const codes = [...COMMON_ERRORS, ...(route.scopes.length > 0 ? (['forbidden'] as const) : []), ...route.errors]
+  const byStatus = new Map<number, ErrorCode[]>()
+  for (const code of codes) {
+    const { status } = ERRORS[code]
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  const responses: Json = {}
+  for (const [status, these] of byStatus) {
+    responses[status] = {
+      description: these.map((code) => `${code}: ${ERRORS[code].title}`).join('. '),
+      content: { 'application/problem+json': { schema: reference(Problem, used) } },
+    }
+  }
+  return responses
+}
+
+/** The schema with every named one inside it replaced by a reference. */
+function reference(schema: unknown, used: Set<string>): unknown {
+  const name = NAMES.get(schema)
+  if (name === undefined) return inner(schema, used)
+  used.add(name)
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+function inner(value: unknown, used: Set<string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => reference(item, used))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, reference(item, used)]))
+}

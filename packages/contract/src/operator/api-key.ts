@@ -1,0 +1,50 @@
+import Type, { type Static } from 'typebox'
+import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+import { SCOPES } from '../route.ts'
+
+const Scopes = Type.Array(Type.Enum([...SCOPES]), { minItems: 1, maxItems: SCOPES.length, uniqueItems: true })
+
+const requestsPerSecond = Type.Unsafe<number | null>({
+  type: ['integer', 'null'],
+  minimum: 1,
+  maximum: LIMITS.requestsPerSecondMax,
+  description: 'Rate limit of this key; null for the default of the installation',
+})
+
+const keyFields = {
+  id: Type.String({ description: 'Public part of the key' }),
+  environmentId: uuid('Environment the key belongs to'),
+  name: Type.String(),
+  scopes: Scopes,
+  requestsPerSecond,
+  createdAt: time('When it was created'),
+  expiresAt: nullableTime('From then on it is refused; null: never'),
+  revokedAt: nullableTime('When it was revoked'),
+  lastUsedAt: nullableTime('Last use, to about a minute'),
+}
+
+export const ApiKey = Type.Object(keyFields, { description: 'An API key, without its secret' })
+export type ApiKey = Static<typeof ApiKey>
+
+export const CreatedApiKey = Type.Object(
+  { ...keyFields, key: Type.String({ description: 'The key itself. It is shown this once and cannot be read again' }) },
+  { description: 'A new API key' },
+)
+export type CreatedApiKey = Static<typeof CreatedApiKey>
+
+export const NewApiKey = Type.Object({
+  name: id(LIMITS.nameChars, 'What the key is for'),
+  scopes: Scopes,
+  expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
+  requestsPerSecond: Type.Optional(requestsPerSecond),
+})
+export type NewApiKey = Static<typeof NewApiKey>
+
+export const ApiKeyPage = Type.Object({ items: Type.Array(ApiKey), nextCursor })
+export type ApiKeyPage = Static<typeof ApiKeyPage>
+
+export const ApiKeyParams = Type.Object({
+  environmentId: uuid('Environment id'),
+  keyId: Type.String({ description: 'Public part of the key' }),
+})

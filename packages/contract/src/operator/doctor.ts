@@ -1,0 +1,14 @@
+import Type, { type Static } from 'typebox'
+
+export const Check = Type.Object(
+  {
+    name: Type.String(),
+    ok: Type.Boolean(),
+    detail: Type.String({ description: 'What was found, and what to do where it is not ok' }),
+  },
+  { description: 'One check of the installation' },
+)
+export type Check = Static<typeof Check>
+
+export const DoctorReport = Type.Object({ ok: Type.Boolean(), version: Type.String(), checks: Type.Array(Check) })
+export type DoctorReport = Static<typeof DoctorReport>

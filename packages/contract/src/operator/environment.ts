@@ -1,0 +1,18 @@
+import Type, { type Static } from 'typebox'
+import { nextCursor, time, uuid } from '../fields.ts'
+
+export const Environment = Type.Object(
+  {
+    id: uuid('Environment id'),
+    workspaceId: uuid('Its workspace'),
+    name: Type.String(),
+    createdAt: time('When it was created'),
+  },
+  { description: 'Part of a workspace, such as production; together they are the tenant' },
+)
+export type Environment = Static<typeof Environment>
+
+export const EnvironmentPage = Type.Object({ items: Type.Array(Environment), nextCursor })
+export type EnvironmentPage = Static<typeof EnvironmentPage>
+
+export const EnvironmentParams = Type.Object({ environmentId: uuid('Environment id') })

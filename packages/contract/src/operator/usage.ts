@@ -1,0 +1,24 @@
+import Type, { type Static } from 'typebox'
+import { time, uuid } from '../fields.ts'
+import { Usage } from '../run.ts'
+
+export const UsageQuery = Type.Object({
+  from: time('Start of the window; the hour it lies in is included'),
+  to: time('End of the window; the hour it lies in is included. At most 31 days after from'),
+})
+
+/** One hour of one agent and model. */
+export const UsageHour = Type.Object(
+  {
+    hour: time('Start of the hour, by event time'),
+    agent: Type.Object({ id: uuid('Internal agent id'), name: Type.String() }),
+    model: Type.String({ description: 'Model of the LLM_CALL events; empty for all other events' }),
+    events: Type.Integer({ minimum: 0 }),
+    usage: Usage,
+  },
+  { description: 'Usage of one hour by agent and model' },
+)
+export type UsageHour = Static<typeof UsageHour>
+
+export const UsageReport = Type.Object({ items: Type.Array(UsageHour) })
+export type UsageReport = Static<typeof UsageReport>

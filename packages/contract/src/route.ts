@@ -1,0 +1,27 @@
+import type { TObject, TSchema } from 'typebox'
+import type { ErrorCode } from './errors.ts'
+
+export const SCOPES = ['events:write', 'config:read', 'policies:read', 'usage:read'] as const
+export type Scope = (typeof SCOPES)[number]
+
+/** One endpoint: what the server serves, what the document describes, what clients are checked against. */
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  /** Below the prefix; parameters in braces, as in OpenAPI. */
+  readonly path: string
+  readonly summary: string
+  readonly tag: string
+  /** Scopes the API key must have, all of them. The operator API has none: its tokens are not scoped. */
+  readonly scopes: readonly Scope[]
+  readonly params?: TObject
+  readonly query?: TObject
+  readonly body?: TSchema
+  /** Largest decoded body in bytes. */
+  readonly bodyBytes?: number
+  readonly status: 200 | 201 | 202
+  readonly reply: TSchema
+  /** Media type of the reply; JSON unless told. */
+  readonly replyType?: string
+  /** Errors beyond those every endpoint of the API has. */
+  readonly errors: readonly ErrorCode[]
+}

@@ -1,0 +1,56 @@
+import { BatchResult, EventBatch, EventPage, EventsQuery } from './event.ts'
+import { LIMITS } from './limits.ts'
+import type { Route } from './route.ts'
+import { RunDetail, RunPage, RunParams, RunsQuery } from './run.ts'
+
+export const PUBLIC_PREFIX = '/openapi/v1'
+
+/** Every endpoint of the public interface (interface: "Endpoints"). */
+export const ROUTES = {
+  recordEvents: {
+    method: 'POST',
+    path: '/events/batch',
+    summary: 'Record 1 to 100 events',
+    tag: 'Events',
+    scopes: ['events:write'],
+    body: EventBatch,
+    bodyBytes: LIMITS.batchBytes,
+    status: 200,
+    reply: BatchResult,
+    errors: ['body_too_large', 'unsupported_media_type', 'invalid_json', 'invalid_utf8', 'invalid_encoding'],
+  },
+  listRuns: {
+    method: 'GET',
+    path: '/runs',
+    summary: 'List runs, newest first',
+    tag: 'Runs',
+    scopes: ['usage:read'],
+    query: RunsQuery,
+    status: 200,
+    reply: RunPage,
+    errors: ['invalid_cursor'],
+  },
+  readRun: {
+    method: 'GET',
+    path: '/runs/{runId}',
+    summary: 'Read one run with its first events',
+    tag: 'Runs',
+    scopes: ['usage:read'],
+    params: RunParams,
+    status: 200,
+    reply: RunDetail,
+    errors: ['not_found'],
+  },
+  listRunEvents: {
+    method: 'GET',
+    path: '/runs/{runId}/events',
+    summary: 'Read further events of a run',
+    tag: 'Runs',
+    scopes: ['usage:read'],
+    params: RunParams,
+    query: EventsQuery,
+    status: 200,
+    reply: EventPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+} as const satisfies Record<string, Route>

@@ -1,0 +1,34 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/**
+ * Opaque, authenticated page positions. A cursor is bound to what it walks (tenant, list, filter or run), so one from
+ * elsewhere is refused; it is not bound to the page size.
+ */
+export interface Cursors {
+  write(walk: readonly unknown[], position: object): string
+  /** The position, or null when the cursor is damaged or belongs to another walk. */
+  read(walk: readonly unknown[], cursor: string): object | null
+}
+
+/** `secret`: the installation's, kept in the store, so that every node and restart reads the same cursors. */
+export function cursors(secret: string): Cursors {
+  const sign = (walk: readonly unknown[], text: string): string =>
+    createHmac('sha256', secret)
+      .update(`cursor v1\n${JSON.stringify(walk)}\n${text}`)
+      .digest('base64url')
+  return {
+    write(walk, position) {
+      const text = Buffer.from(JSON.stringify(position)).toString('base64url')
+      return `${text}.${sign(walk, text)}`
+    },
+    read(walk, cursor) {
+      const dot = cursor.indexOf('.')
+      const text = cursor.slice(0, Math.max(dot, 0))
+      // The texts are compared, not decoded bytes: base64url decoders accept a changed last character.
+      const given = Buffer.from(cursor.slice(dot + 1))
+      const expected = Buffer.from(sign(walk, text))
+      if (dot < 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) return null
+      return JSON.parse(Buffer.from(text, 'base64url').toString()) as object
+    },
+  }
+}

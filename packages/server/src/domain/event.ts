@@ -1,0 +1,199 @@
+/** Judges the events of a batch, each on its own: what the interface calls per-event evaluation. */
+import { EventInput, type BatchResult, type Rejection } from '@tacho/contract/event.ts'
+import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { Compile } from 'typebox/compile'
+import type { EventVerdict, NewEvent, RejectionRow } from '../storage/storage.ts'
+import { payloadSlices, type PayloadSlice } from './json-slices.ts'
+import { isStorableText } from './text.ts'
+import { outcomeOf, usageOf } from './usage.ts'
+
+const eventInput = Compile(EventInput)
+
+/** What the judgement depends on beside the text. `now` in milliseconds. */
+export interface JudgeContext {
+  workspaceId: string
+  now: number
+}
+
+/** A judged batch. `indexes[i]` is the place of `events[i]` in the request, `ids` has the usable id of every item. */
+export interface JudgedBatch {
+  ids: (string | null)[]
+  events: NewEvent[]
+  indexes: number[]
+  rejections: Rejection[]
+  /** The refusals that named a run and an id, for the store to remember. */
+  refused: RejectionRow[]
+}
+
+export type Judgement =
+  | { ok: true; batch: JudgedBatch }
+  | { ok: false; code: 'invalid_json' | 'invalid_request'; detail: string }
+
+/** Judges the text of a batch body; only the envelope can fail as a whole. Source: interface, POST /events/batch. */
+export function judgeBatch(text: string, context: JudgeContext): Judgement {
+  let items: unknown
+  try {
+    items = JSON.parse(text)
+  } catch {
+    // V8's message quotes the body, and payloads stay out of replies and logs.
+    return {
+      ok: false,
+      code: 'invalid_json',
+      detail: text.trim() === '' ? 'The body is empty' : 'The body does not parse',
+    }
+  }
+  if (!Array.isArray(items)) {
+    return { ok: false, code: 'invalid_request', detail: 'The body must be a JSON array of events' }
+  }
+  if (items.length < 1 || items.length > LIMITS.batchEvents) {
+    const detail = `A batch has 1 to ${LIMITS.batchEvents} events; this one has ${items.length}`
+    return { ok: false, code: 'invalid_request', detail }
+  }
+  return { ok: true, batch: judgeItems(text, items, context) }
+}
+
+function judgeItems(text: string, items: unknown[], context: JudgeContext): JudgedBatch {
+  const batch: JudgedBatch = { ids: [], events: [], indexes: [], rejections: [], refused: [] }
+  const slices = payloadSlices(text)
+  items.forEach((item, index) => {
+    const eventId = usableId(item)
+    batch.ids.push(eventId)
+    const judged = judgeItem(item, text, slices[index] ?? null, context)
+    if ('code' in judged) {
+      batch.rejections.push({ index, eventId, ...judged })
+      const refused = refusedRow(item, judged.code, context.now)
+      if (refused) batch.refused.push(refused)
+    } else {
+      batch.events.push(judged)
+      batch.indexes.push(index)
+    }
+  })
+  return batch
+}
+
+interface Fault {
+  code: RejectionCode
+  message: string
+}
+
+function judgeItem(item: unknown, text: string, slice: PayloadSlice | null, context: JudgeContext): NewEvent | Fault {
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) return fault('not_an_object')
+  if (!eventInput.Check(item)) return schemaFault(item)
+  const badText = textFault(item)
+  if (badText) return badText
+  const payload = slice && item.payload ? text.slice(slice.start, slice.end) : '{}'
+  if (payload.length > LIMITS.payloadBytes || Buffer.byteLength(payload) > LIMITS.payloadBytes) {
+    return fault('payload_too_large')
+  }
+  if (slice && slice.levels > LIMITS.payloadDepthLevels) return fault('payload_too_deep')
+  if (typeof item.workspaceId === 'string' && item.workspaceId !== context.workspaceId)
+    return fault('workspace_mismatch')
+  if (item.timestamp > context.now + LIMITS.eventFutureMs) return fault('timestamp_too_new')
+  return toNewEvent(item, payload, item.timestamp < context.now - LIMITS.eventPastMs)
+}
+
+function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {
+  const data = item.payload ?? {}
+  return {
+    eventId: item.eventId,
+    clientId: item.clientId,
+    runId: item.runId,
+    sessionId: item.sessionId ?? null,
+    agentId: item.agentId ?? null,
+    agentName: item.agentName,
+    eventType: item.eventType,
+    label: item.label,
+    time: item.timestamp,
+    payload,
+    spanId: spanId(item.spanId) ?? spanId(data['spanId']),
+    parentSpanId: spanId(item.parentSpanId) ?? spanId(data['parentSpanId']),
+    schemaVersion: item.schemaVersion ?? null,
+    outcome: outcomeOf(item.eventType, data),
+    usage: usageOf(item.eventType, data),
+    onlyIfStored,
+  }
+}
+
+/** Span ids never fail an event: what is not a usable text is left out. */
+function spanId(value: unknown): string | null {
+  return typeof value === 'string' && isStorableText(value) ? value : null
+}
+
+function schemaFault(item: object): Fault {
+  // Errors() is slow and only asked for what has failed.
+  const error = eventInput.Errors(item)[0]
+  if (!error) return fault('invalid_type')
+  if (error.keyword === 'required') return fault('missing_field', error.message)
+  const code = error.keyword === 'minLength' ? 'empty' : error.keyword === 'maxLength' ? 'too_long' : 'invalid_type'
+  return fault(code, `${error.instancePath.slice(1)} ${error.message}`)
+}
+
+const TEXTS = [
+  'eventId',
+  'clientId',
+  'runId',
+  'sessionId',
+  'agentId',
+  'agentName',
+  'eventType',
+  'label',
+  'schemaVersion',
+] as const
+
+function textFault(item: EventInput): Fault | null {
+  for (const field of TEXTS) {
+    const value = item[field]
+    if (typeof value === 'string' && !isStorableText(value)) {
+      return fault('invalid_text', `${field} contains NUL or is not well-formed Unicode`)
+    }
+  }
+  return null
+}
+
+function fault(code: RejectionCode, message: string = REJECTIONS[code]): Fault {
+  return { code, message }
+}
+
+function usableId(item: unknown): string | null {
+  if (typeof item !== 'object' || item === null || !('eventId' in item)) return null
+  return typeof item.eventId === 'string' && item.eventId !== '' ? item.eventId : null
+}
+
+function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionRow | null {
+  if (typeof item !== 'object' || item === null || !('runId' in item) || !('eventId' in item)) return null
+  const { runId, eventId } = item
+  const fits = (value: unknown, chars: number): value is string =>
+    typeof value === 'string' && value !== '' && value.length <= 2 * chars && isStorableText(value)
+  if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
+  return { runId, eventId, code, rejectedAt: now }
+}
+
+/** The answer, once the store has spoken; `verdicts` is null when nothing could be stored. */
+export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null): BatchResult {
+  const rejections = [...batch.rejections]
+  const retryable = new Set<string>()
+  batch.events.forEach((event, place) => {
+    const index = batch.indexes[place] ?? 0
+    const code = verdicts === null ? null : rejectionOf(verdicts[place])
+    if (verdicts === null) retryable.add(event.eventId)
+    else if (code) rejections.push({ index, eventId: event.eventId, code, message: REJECTIONS[code] })
+  })
+  rejections.sort((a, b) => a.index - b.index)
+  // One id may have several verdicts in a batch: retryable beats rejected beats accepted.
+  const rejected = new Set<string>()
+  for (const { eventId } of rejections) if (eventId !== null && !retryable.has(eventId)) rejected.add(eventId)
+  const accepted = batch.ids.filter((id) => id !== null && !retryable.has(id) && !rejected.has(id)).length
+  return {
+    success: accepted === batch.ids.length,
+    accepted,
+    retryableEventIds: [...retryable],
+    rejectedEventIds: [...rejected],
+    rejections,
+  }
+}
+
+function rejectionOf(verdict: EventVerdict | undefined): RejectionCode | null {
+  if (verdict === 'absent') return 'timestamp_too_old'
+  return verdict === 'unstorable' ? 'unstorable' : null
+}

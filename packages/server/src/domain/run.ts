@@ -1,0 +1,80 @@
+/** Read shapes of runs and their events. */
+import type { Run } from '@tacho/contract/run.ts'
+import type { EventRow } from '@tacho/contract/event.ts'
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { EventRowRead, RunRow, StoredEvent } from '../storage/storage.ts'
+import { toUsage } from './usage.ts'
+import { uuidv5 } from './uuid.ts'
+
+export function toRun(row: RunRow): Run {
+  return {
+    id: row.id,
+    runId: row.runId,
+    status: row.status,
+    startedAt: isoTime(row.startedAt),
+    endedAt: row.endedAt === null ? null : isoTime(row.endedAt),
+    agent: { id: row.agentId, name: row.agentName },
+    usage: toUsage(row),
+  }
+}
+
+export function toOperatorRun(row: RunRow): OperatorRun {
+  return {
+    ...toRun(row),
+    sessionId: row.sessionId,
+    agentId: row.agentExternalId,
+    eventCount: row.eventCount,
+    differingRetries: row.differingRetries,
+    lastEventAt: isoTime(row.lastEventAt),
+    receivedAt: isoTime(row.receivedAt),
+  }
+}
+
+/** An event without its payload. Its internal id follows from the run and the client's event id, and is not stored. */
+export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
+  return { ...eventFields(run, row), payloadBytes: row.payloadBytes }
+}
+
+/** JSON text of a read event, with the payload's own text spliced in: encoding it again would change it. */
+export function eventJson(run: RunRow, row: StoredEvent): string {
+  return `${JSON.stringify(eventFields(run, row)).slice(0, -1)},"payload":${row.payload}}`
+}
+
+/** JSON text of a page of events. */
+export function eventPageJson(run: RunRow, rows: StoredEvent[], nextCursor: string | null): string {
+  return `{"items":${eventsJson(run, rows)},"nextCursor":${JSON.stringify(nextCursor)}}`
+}
+
+/** JSON text of a run with its first events. */
+export function runDetailJson(run: RunRow, rows: StoredEvent[], nextCursor: string | null): string {
+  const head = JSON.stringify(toRun(run)).slice(0, -1)
+  const tail = `"hasMoreEvents":${nextCursor !== null},"nextCursor":${JSON.stringify(nextCursor)}`
+  return `${head},"events":${eventsJson(run, rows)},${tail}}`
+}
+
+export function isoTime(milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}
+
+function eventsJson(run: RunRow, rows: StoredEvent[]): string {
+  return `[${rows.map((row) => eventJson(run, row)).join(',')}]`
+}
+
+function eventFields(run: RunRow, row: EventRowRead): Omit<EventRow, 'payloadBytes'> {
+  return {
+    id: uuidv5(run.id, row.eventId),
+    eventId: row.eventId,
+    runId: run.runId,
+    sessionId: row.sessionId,
+    agentId: row.agentId,
+    agentName: row.agentName,
+    clientId: row.clientId,
+    eventType: row.eventType,
+    label: row.label,
+    timestamp: isoTime(row.time),
+    receivedAt: isoTime(row.receivedAt),
+    spanId: row.spanId,
+    parentSpanId: row.parentSpanId,
+    schemaVersion: row.schemaVersion,
+  }
+}

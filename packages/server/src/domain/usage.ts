@@ -1,0 +1,56 @@
+/** What an event adds to the usage of its run, and how it ends it. Source: decision "Runs" in docs/decisions. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { RUN_STATUSES, type RunOutcome, type Usage } from '@tacho/contract/run.ts'
+import type { NewUsage } from '../storage/storage.ts'
+import { isStorableText } from './text.ts'
+
+const NANOS = 1e9
+const MODEL_CHARS = 255
+
+type Payload = Record<string, unknown>
+
+/** Usage of an LLM_CALL, null for every other event. What is missing or out of range counts as nothing. */
+export function usageOf(eventType: string, payload: Payload): NewUsage | null {
+  if (eventType !== 'LLM_CALL') return null
+  const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
+  const promptTokens = tokens(usage['promptTokens'])
+  const completionTokens = tokens(usage['completionTokens'])
+  return {
+    model: modelOf(payload['model']),
+    promptTokens: promptTokens ?? 0,
+    completionTokens: completionTokens ?? 0,
+    totalTokens: tokens(usage['totalTokens']) ?? (promptTokens ?? 0) + (completionTokens ?? 0),
+    costNanos: costNanos(payload['cost']),
+  }
+}
+
+/** The status a SESSION_OUTCOME closes its run with, null for every other event and status. */
+export function outcomeOf(eventType: string, payload: Payload): RunOutcome | null {
+  const status = payload['status']
+  if (eventType !== 'SESSION_OUTCOME' || typeof status !== 'string' || status === 'RUNNING') return null
+  return RUN_STATUSES.find((known): known is RunOutcome => known === status) ?? null
+}
+
+/** Usage as the interface shows it. Cost is kept as an integer of 1e-9 units, so that sums are exact in any order. */
+export function toUsage(sums: Omit<NewUsage, 'model'>): Usage {
+  const { promptTokens, completionTokens, totalTokens } = sums
+  return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
+}
+
+function tokens(value: unknown): number | null {
+  if (typeof value !== 'number' || !Number.isInteger(value)) return null
+  // -0 is an integer from 0 and must not be stored as such.
+  return value >= 0 && value <= LIMITS.tokensPerCall ? value + 0 : null
+}
+
+function costNanos(value: unknown): number {
+  return typeof value === 'number' && value >= 0 && value <= LIMITS.costPerCall ? Math.round(value * NANOS) + 0 : 0
+}
+
+function modelOf(value: unknown): string {
+  return typeof value === 'string' && value.length <= MODEL_CHARS && isStorableText(value) ? value : ''
+}
+
+function isObject(value: unknown): value is Payload {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
