@@ -1,0 +1,123 @@
+import { sameHash, type Credential } from '../domain/credential.ts'
+
+/** What every kind of credential is stored with. */
+export interface StoredCredential extends Credential {
+  expiresAt: number | null
+  revokedAt: number | null
+}
+
+export interface CredentialCacheOptions<Row extends StoredCredential> {
+  /** The id and hash of a presented text; null when it cannot be a credential at all. */
+  parse: (text: string) => Credential | null
+  /** Reads the stored row; null when the id is unknown. */
+  load: (id: string) => Promise<Row | null>
+  /** Milliseconds of a clock that never jumps. */
+  monotonicNow?: () => number
+  /** Most known and most unknown ids that are kept, each. */
+  maxEntries?: number
+}
+
+export interface CredentialCache<Row extends StoredCredential> {
+  /**
+   * The row of a credential that is good at `now` (milliseconds since 1970); null for every other text, without saying
+   * why. Rejects with the store's error when it had to be asked and could not answer.
+   */
+  find(text: string, now: number): Promise<Row | null>
+  /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
+  heard(revision: number, askedAt: number): void
+  /** When each id was last used with success, since the last call. */
+  takeUses(): Map<string, number>
+  /** Ids kept just now, for tests and metrics. */
+  size(): number
+}
+
+/** A node that has not heard from the store for this long trusts nothing it remembers. */
+const TRUST_MS = 5_000
+
+/**
+ * Remembers looked-up credentials, unknown ids too, so that a request costs microseconds. Whatever is remembered goes
+ * when the revision of the control tables changes, and is not used while the store is silent: so a revocation holds on
+ * every node within 5 seconds. Memory is bounded, and unknown ids never push out known ones.
+ */
+export function createCredentialCache<Row extends StoredCredential>({
+  parse,
+  load,
+  monotonicNow = () => performance.now(),
+  maxEntries = 10_000,
+}: CredentialCacheOptions<Row>): CredentialCache<Row> {
+  const known = new Map<string, Row>()
+  const unknown = new Set<string>()
+  const uses = new Map<string, number>()
+  let loading = new Map<string, Promise<Row | null>>()
+  let revision = Number.NaN
+  let heardAt = Number.NEGATIVE_INFINITY
+
+  async function find(text: string, now: number): Promise<Row | null> {
+    const presented = parse(text)
+    if (!presented) return null
+    const row = await lookUp(presented.id)
+    if (!row || !sameHash(row.hash, presented.hash) || !isGood(row, now)) return null
+    uses.set(row.id, now)
+    return row
+  }
+
+  function lookUp(id: string): Row | null | Promise<Row | null> {
+    if (monotonicNow() - heardAt >= TRUST_MS) return loadOnce(id)
+    const row = known.get(id)
+    if (row) return row
+    return unknown.has(id) ? null : loadOnce(id)
+  }
+
+  function loadOnce(id: string): Promise<Row | null> {
+    const running = loading.get(id)
+    if (running) return running
+    // A look-up that began before the last change may be older than it: its answer is given but not kept.
+    const round = loading
+    const started = load(id)
+      .then((row) => {
+        if (round === loading) remember(id, row)
+        return row
+      })
+      .finally(() => round.delete(id))
+    round.set(id, started)
+    return started
+  }
+
+  function remember(id: string, row: Row | null): void {
+    if (row) {
+      dropOldest(known)
+      known.set(id, row)
+    } else {
+      dropOldest(unknown)
+      unknown.add(id)
+    }
+  }
+
+  function dropOldest(entries: Map<string, unknown> | Set<string>): void {
+    if (entries.size < maxEntries) return
+    const [oldest] = entries.keys()
+    if (oldest !== undefined) entries.delete(oldest)
+  }
+
+  return {
+    find,
+    heard(newRevision, askedAt) {
+      heardAt = Math.max(heardAt, askedAt)
+      if (newRevision === revision) return
+      revision = newRevision
+      known.clear()
+      unknown.clear()
+      loading = new Map()
+    },
+    takeUses() {
+      const taken = new Map(uses)
+      uses.clear()
+      return taken
+    },
+    size: () => known.size + unknown.size,
+  }
+}
+
+function isGood(row: StoredCredential, now: number): boolean {
+  return row.revokedAt === null && (row.expiresAt === null || now < row.expiresAt)
+}
