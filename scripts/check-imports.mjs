@@ -18,7 +18,7 @@ const layers = [
       contract,
       `${server}/domain/**`,
       `${storage}/storage.ts`,
-      'npm/typebox/compile',
+      'npm/typebox',
       'node/crypto',
       'node/util',
       'node/buffer',

@@ -55,7 +55,12 @@ async function runTests() {
     count.failed++
     return
   }
-  const tests = run({ files, concurrency: 2, isolation: 'process', execArgv: ['--test-timeout=60000'] })
+  const tests = run({
+    files,
+    concurrency: 2,
+    isolation: 'process',
+    execArgv: ['--test-timeout=60000', '--import=./scripts/test-end.mjs'],
+  })
   tests.on('test:summary', ({ file, counts, success }) => {
     if (file !== undefined) return // the one without a file is the sum
     count.passed += counts.passed
