@@ -1,0 +1,26 @@
+# The image brings its own Node 26, so npm leaves out the pinned one (all of it optional packages, as are the other
+# optional ones here: none is needed to serve). better-sqlite3 ships its binaries: nothing is compiled.
+FROM node:26-slim AS install
+WORKDIR /app
+COPY . .
+RUN npm ci --omit=dev --omit=optional --workspace=@tacho/cli --no-audit --no-fund
+
+FROM node:26-slim
+WORKDIR /app
+ENV NODE_ENV=production \
+    TACHO_HOST=0.0.0.0 \
+    TACHO_DATA_DIR=/data
+# The code belongs to root: the service may write to /data only.
+COPY --from=install /app/package.json /app/LICENSE ./
+COPY --from=install /app/node_modules ./node_modules
+COPY --from=install /app/packages ./packages
+# A new volume takes its owner from the folder it covers.
+RUN mkdir /data && chown node:node /data
+VOLUME /data
+USER node
+EXPOSE 4680
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.TACHO_PORT || 4680}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+# Without a shell in between, so that SIGTERM reaches the service and it can drain.
+ENTRYPOINT ["node", "/app/packages/cli/src/main.ts"]
+CMD ["serve"]
