@@ -1,0 +1,128 @@
+import { isIP } from 'node:net'
+
+/** One setting of the server: what it is for, what it may be, and what it is when nobody says. */
+export interface Setting<Value> {
+  /** What stands for the value in the help, as in `<port>`. */
+  placeholder: string
+  help: string
+  /** As a person would write it; null: the setting then has no value. */
+  byDefault: string | null
+  /** Reads a text that a person wrote; answers with what the text must be when it is not. */
+  parse: (text: string) => Parsed<Value>
+  /** A secret has no flag, since others can read the arguments of a process, and is never shown. */
+  secret?: boolean
+  /** May be given as the name of a file that holds it, as container secrets are: TACHO_…_FILE. */
+  fromFile?: boolean
+}
+
+export type Parsed<Value> = { value: Value } | { mustBe: string }
+
+interface About {
+  placeholder: string
+  help: string
+  byDefault: string
+  fromFile?: true
+}
+
+const UNITS = {
+  bytes: { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 },
+  duration: { ms: 1, s: 1000, m: 60_000, h: 3_600_000 },
+} as const
+
+const NAMED_NETWORKS = ['loopback', 'linklocal', 'uniquelocal']
+
+export function text(about: About, maxChars: number): Setting<string> {
+  const mustBe = `a text of 1 to ${maxChars} characters`
+  return {
+    ...about,
+    parse: (given) => (given.length > 0 && given.length <= maxChars ? { value: given } : { mustBe }),
+  }
+}
+
+export function integer(about: About, minimum: number, maximum: number): Setting<number> {
+  return {
+    ...about,
+    parse(given) {
+      const value = /^[0-9]{1,15}$/.test(given) ? Number(given) : Number.NaN
+      if (value >= minimum && value <= maximum) return { value }
+      return { mustBe: `a whole number from ${minimum} to ${maximum}` }
+    },
+  }
+}
+
+/** A number with a unit, kept in the smallest one: `256MiB` in bytes, `30s` in milliseconds. */
+export function quantity(about: About, kind: keyof typeof UNITS, minimum: string, maximum: string): Setting<number> {
+  const mustBe = `from ${minimum} to ${maximum}, with a unit (${Object.keys(UNITS[kind]).join(', ')})`
+  const [least, most] = [inSmallestUnit(kind, minimum), inSmallestUnit(kind, maximum)]
+  return {
+    ...about,
+    parse(given) {
+      const value = inSmallestUnit(kind, given)
+      return value >= least && value <= most ? { value } : { mustBe }
+    },
+  }
+}
+
+export function choice<const Value extends string>(
+  about: Omit<About, 'placeholder'>,
+  values: readonly Value[],
+): Setting<Value> {
+  return {
+    ...about,
+    placeholder: values.join('|'),
+    parse(given) {
+      const value = values.find((known) => known === given)
+      return value === undefined ? { mustBe: `one of ${values.join(', ')}` } : { value }
+    },
+  }
+}
+
+export function onOff(about: Omit<About, 'placeholder'>): Setting<boolean> {
+  return {
+    ...about,
+    placeholder: 'on|off',
+    parse: (given) => (given === 'on' || given === 'off' ? { value: given === 'on' } : { mustBe: 'on or off' }),
+  }
+}
+
+/** Addresses and networks, separated by commas, or `none`. */
+export function networks(about: About): Setting<readonly string[]> {
+  return {
+    ...about,
+    parse(given) {
+      const value = given === 'none' ? [] : given.split(',').map((part) => part.trim())
+      if (value.every(isNetwork)) return { value }
+      return { mustBe: `IP addresses, networks such as 10.0.0.0/8, ${NAMED_NETWORKS.join(', ')}, or none` }
+    },
+  }
+}
+
+/** A secret in a form of its own; `mustBe` says which, without repeating what was given. */
+export function secret(
+  about: Omit<About, 'byDefault'>,
+  isValid: (text: string) => boolean,
+  mustBe: string,
+): Setting<string | null> {
+  return {
+    ...about,
+    byDefault: null,
+    secret: true,
+    fromFile: true,
+    parse: (given) => (isValid(given) ? { value: given } : { mustBe }),
+  }
+}
+
+/** NaN when the text is not a number with one of the units. */
+function inSmallestUnit(kind: keyof typeof UNITS, given: string): number {
+  const [, digits, unit] = /^([0-9]{1,15})([A-Za-z]+)$/.exec(given) ?? []
+  const factor = Object.entries(UNITS[kind]).find(([name]) => name.toLowerCase() === unit?.toLowerCase())?.[1]
+  return factor === undefined ? Number.NaN : Number(digits) * factor
+}
+
+function isNetwork(given: string): boolean {
+  if (NAMED_NETWORKS.includes(given)) return true
+  const [address = '', prefix, ...more] = given.split('/')
+  const version = isIP(address)
+  if (version === 0 || more.length > 0) return false
+  return prefix === undefined || (/^[0-9]{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128))
+}
