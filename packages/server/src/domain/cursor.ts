@@ -6,8 +6,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
  */
 export interface Cursors {
   write(walk: readonly unknown[], position: object): string
-  /** The position, or null when the cursor is damaged or belongs to another walk. */
-  read(walk: readonly unknown[], cursor: string): object | null
+  /** The position that `write` was given, or null when the cursor is damaged or belongs to another walk. */
+  read<Position extends object>(walk: readonly unknown[], cursor: string): Position | null
 }
 
 /** `secret`: the installation's, kept in the store, so that every node and restart reads the same cursors. */
@@ -21,14 +21,14 @@ export function cursors(secret: string): Cursors {
       const text = Buffer.from(JSON.stringify(position)).toString('base64url')
       return `${text}.${sign(walk, text)}`
     },
-    read(walk, cursor) {
+    read<Position extends object>(walk: readonly unknown[], cursor: string) {
       const dot = cursor.indexOf('.')
       const text = cursor.slice(0, Math.max(dot, 0))
       // The texts are compared, not decoded bytes: base64url decoders accept a changed last character.
       const given = Buffer.from(cursor.slice(dot + 1))
       const expected = Buffer.from(sign(walk, text))
       if (dot < 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) return null
-      return JSON.parse(Buffer.from(text, 'base64url').toString()) as object
+      return JSON.parse(Buffer.from(text, 'base64url').toString()) as Position
     },
   }
 }

@@ -1,0 +1,70 @@
+/** The whole surface of the server, as one ordered list. The app has not listened: tests inject into it. */
+import { randomUUID } from 'node:crypto'
+import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
+import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { apiKeyHook } from './http/api-key.ts'
+import type { Deps } from './http/deps.ts'
+import { documentsRoutes } from './http/documents.ts'
+import { eventsRoutes } from './http/events.ts'
+import { healthRoutes } from './http/health.ts'
+import { metricsHooks, metricsRoutes } from './http/metrics.ts'
+import { operatorTokenHook } from './http/operator-token.ts'
+import { operatorRoutes } from './http/operator/routes.ts'
+import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
+import { runsRoutes } from './http/runs.ts'
+import { withoutBodyParsers } from './http/serve-route.ts'
+
+/** A path id may have 255 code points, and each up to 12 characters when percent-encoded. */
+const PATH_PARAMETER_CHARS = 4_096
+const HEADERS_TIMEOUT_MS = 10_000
+/** Longer than the idle timeout of common load balancers, so that they close first. */
+const KEEP_ALIVE_MS = 65_000
+
+export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance {
+  const { config } = deps
+  const app = fastify({
+    ...(log ? { loggerInstance: log } : {}),
+    disableRequestLogging: true,
+    genReqId: () => randomUUID(),
+    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    routerOptions: { maxParamLength: PATH_PARAMETER_CHARS },
+    requestTimeout: config.requestTimeout,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    http: { headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout) },
+    frameworkErrors,
+    clientErrorHandler: clientError,
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.header('x-request-id', request.id)
+  })
+  errorHandlers(app)
+  withoutBodyParsers(app)
+  app.decorateRequest('apiKey', null)
+
+  // Keyless.
+  metricsHooks(app, deps)
+  healthRoutes(app, deps)
+  if (config.metrics) metricsRoutes(app, deps)
+  if (config.docs) documentsRoutes(app, deps.version)
+
+  // The public interface.
+  void app.register(
+    async (api) => {
+      api.addHook('onRequest', apiKeyHook(deps.keys, deps.rateLimit, deps.now))
+      eventsRoutes(api, deps)
+      runsRoutes(api, deps)
+    },
+    { prefix: PUBLIC_PREFIX },
+  )
+
+  // The operator API.
+  void app.register(
+    async (api) => {
+      api.addHook('onRequest', operatorTokenHook(deps.operatorTokens, deps.now))
+      operatorRoutes(api, deps)
+    },
+    { prefix: OPERATOR_PREFIX },
+  )
+  return app
+}

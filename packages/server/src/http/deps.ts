@@ -1,0 +1,27 @@
+/** Everything the routes need; main.ts makes it once. Files that are named here take single parts of it, never `Deps`. */
+import type { Config } from '../config.ts'
+import type { Cursors } from '../domain/cursor.ts'
+import type { OperatorTokenRow, Storage } from '../storage/storage.ts'
+import type { FoundApiKey } from './api-key.ts'
+import type { CredentialCache } from './credential-cache.ts'
+import type { Judge } from './judge.ts'
+import type { Metrics } from './metrics.ts'
+import type { RateLimit } from './rate-limit.ts'
+import type { BodyMemory } from './read-body.ts'
+
+export interface Deps {
+  config: Config
+  version: string
+  storage: Storage
+  keys: CredentialCache<FoundApiKey>
+  operatorTokens: CredentialCache<OperatorTokenRow>
+  cursors: Cursors
+  rateLimit: RateLimit
+  judge: Judge
+  memory: BodyMemory
+  metrics: Metrics
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Whether the process has begun to drain. */
+  draining: () => boolean
+}

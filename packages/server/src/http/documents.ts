@@ -1,0 +1,64 @@
+/** The OpenAPI documents, and the page to browse them, served from our own origin. */
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { operatorDocument, publicDocument } from '@tacho/contract/openapi.ts'
+import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
+import fastifyStatic from '@fastify/static'
+import type { FastifyInstance } from 'fastify'
+
+const ASSETS = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+
+// No inline scripts: the page works under this policy.
+const POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Tacho API</title>
+<link rel="stylesheet" href="/docs/assets/swagger-ui.css">
+<link rel="icon" href="/docs/assets/favicon-32x32.png">
+</head>
+<body>
+<div id="api"></div>
+<script src="/docs/assets/swagger-ui-bundle.js"></script>
+<script src="/docs/assets/swagger-ui-standalone-preset.js"></script>
+<script src="/docs/page.js"></script>
+</body>
+</html>
+`
+
+const SCRIPT = `SwaggerUIBundle({
+  dom_id: '#api',
+  urls: [
+    { name: 'Public interface', url: '${PUBLIC_PREFIX}/openapi.json' },
+    { name: 'Operator API', url: '${OPERATOR_PREFIX}/openapi.json' },
+  ],
+  presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
+  layout: 'StandaloneLayout',
+  validatorUrl: null,
+  deepLinking: true,
+})
+`
+
+const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'favicon-32x32.png']
+
+export function documentsRoutes(app: FastifyInstance, version: string): void {
+  const documents = [
+    [PUBLIC_PREFIX, JSON.stringify(publicDocument(version))],
+    [OPERATOR_PREFIX, JSON.stringify(operatorDocument(version))],
+  ] as const
+  for (const [prefix, text] of documents) {
+    app.get(`${prefix}/openapi.json`, (_request, reply) => reply.type('application/json; charset=utf-8').send(text))
+  }
+  app.get('/docs', (_request, reply) =>
+    reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
+  )
+  app.get('/docs/page.js', (_request, reply) => reply.type('text/javascript; charset=utf-8').send(SCRIPT))
+  void app.register(fastifyStatic, { root: ASSETS, serve: false })
+  for (const file of SHOWN) {
+    app.get(`/docs/assets/${file}`, (_request, reply) => reply.sendFile(file, { maxAge: '1d' }))
+  }
+}

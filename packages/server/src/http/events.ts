@@ -1,0 +1,47 @@
+import type { BatchResult } from '@tacho/contract/event.ts'
+import { ROUTES } from '@tacho/contract/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Deps } from './deps.ts'
+import { batchResult, type JudgedBatch } from '../domain/event.ts'
+import { StorageError, type EventVerdict } from '../storage/storage.ts'
+import { tenantOf } from './api-key.ts'
+import { refuse } from './reply-error.ts'
+import { serveRoute } from './serve-route.ts'
+
+export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, judge, memory, metrics, now } = deps
+  // A full queue is told before the body is read; on a full disk the batch is judged, and its valid events come back as retryable.
+  const admit = () => (storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null)
+
+  serveRoute(
+    app,
+    ROUTES.recordEvents,
+    { memory, admit, rawBody: true },
+    async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
+      const { workspaceId, environmentId } = tenantOf(request)
+      const receivedAt = now()
+      const judged = await judge.judge(request.bodyBytes ?? Buffer.alloc(0), { workspaceId, now: receivedAt })
+      if (!judged.ok) return refuse(judged.code, judged.detail)
+      const result = batchResult(judged.batch, await store(environmentId, receivedAt, judged.batch, request))
+      metrics.recordBatch(result)
+      return result
+    },
+  )
+
+  /** Null: nothing could be stored just now. */
+  async function store(
+    environmentId: string,
+    receivedAt: number,
+    { events, refused }: JudgedBatch,
+    request: FastifyRequest,
+  ): Promise<EventVerdict[] | null> {
+    if (events.length === 0 && refused.length === 0) return []
+    try {
+      return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused })
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      request.log.warn({ code: error.code, reason: error.message }, 'events could not be stored')
+      return null
+    }
+  }
+}

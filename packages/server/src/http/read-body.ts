@@ -1,0 +1,134 @@
+/** Reads a request body into memory: bounded as it arrives and as it is decompressed, whatever its headers promise. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { isUtf8 } from 'node:buffer'
+import type { Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import { isRefusal, refuse, type Refusal } from './reply-error.ts'
+
+/** Bytes of bodies in memory over all requests; a bound on what a flood of uploads can take. */
+export class BodyMemory {
+  readonly maxBytes: number
+  bytes = 0
+
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes
+  }
+
+  /** Whether `bytes` more fit; they are taken if so. */
+  take(bytes: number): boolean {
+    if (this.bytes + bytes > this.maxBytes) return false
+    this.bytes += bytes
+    return true
+  }
+
+  give(bytes: number): void {
+    this.bytes -= bytes
+  }
+}
+
+const DECODERS: Record<string, (() => Transform) | null> = {
+  '': null,
+  identity: null,
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+}
+
+/** A compressed body may arrive larger than it decodes to, within reason; empty blocks could go on for ever. */
+const COMPRESSED_SLACK = 2
+
+/**
+ * The body as UTF-8 bytes of at most `maxBytes`, decoded; or why it is refused, in the order 413, 415, 400.
+ * Its bytes count in `memory` until the response is over.
+ */
+export async function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  maxBytes: number,
+  memory: BodyMemory,
+): Promise<Buffer | Refusal> {
+  const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
+  const decoder = DECODERS[encoding]
+  const wireBytes = decoder ? maxBytes * COMPRESSED_SLACK : maxBytes
+  const announced = Number(request.headers['content-length'] ?? 0)
+  const body =
+    announced > wireBytes
+      ? tooLarge(maxBytes)
+      : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory })
+  // Whatever still arrives is thrown away, so that the client can read the answer; the request timeout bounds it.
+  request.resume()
+  if (isRefusal(body) && body.refusal === 'body_too_large') return body
+  const refusal = mediaRefusal(request.headers, decoder !== undefined)
+  if (refusal) return refusal
+  if (isRefusal(body)) return body
+  return isUtf8(body) ? body : refuse('invalid_utf8')
+}
+
+interface Bounds {
+  maxBytes: number
+  wireBytes: number
+  memory: BodyMemory
+}
+
+async function collect(
+  request: IncomingMessage,
+  response: ServerResponse,
+  decoder: Transform | null,
+  { maxBytes, wireBytes, memory }: Bounds,
+): Promise<Buffer | Refusal> {
+  const chunks: Buffer[] = []
+  let size = 0
+  let taken = 0
+  response.once('close', () => memory.give(taken))
+  const source = decoder ? feed(request, decoder, wireBytes) : request
+  try {
+    // Leaving the loop must not destroy the request: the socket would go with it, before the answer is read.
+    for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxBytes) return tooLarge(maxBytes)
+      if (!memory.take(chunk.length)) return refuse('overloaded', 'Too many request bodies at once')
+      taken += chunk.length
+      chunks.push(chunk)
+    }
+    return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)
+  } catch (error) {
+    if (error instanceof WireOverflow) return tooLarge(maxBytes)
+    return decoder ? refuse('invalid_encoding') : refuse('invalid_request', 'The body ended early')
+  } finally {
+    if (decoder) {
+      request.unpipe(decoder)
+      decoder.destroy()
+    }
+  }
+}
+
+class WireOverflow extends Error {}
+
+/** Pipes the request into its decoder, bounded; unlike stream.pipeline it leaves the socket alone when that fails. */
+function feed(request: IncomingMessage, decoder: Transform, wireBytes: number): Transform {
+  let received = 0
+  request.on('data', (chunk: Buffer) => {
+    received += chunk.length
+    if (received > wireBytes) decoder.destroy(new WireOverflow())
+  })
+  request.once('error', (error) => decoder.destroy(error))
+  return request.pipe(decoder)
+}
+
+function tooLarge(maxBytes: number): Refusal {
+  return refuse('body_too_large', `The body may have at most ${maxBytes} bytes, decompressed`)
+}
+
+/** 415 unless the body is JSON in an encoding that is known. */
+function mediaRefusal(headers: IncomingHttpHeaders, knownEncoding: boolean): Refusal | null {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';')
+  if (type.trim() !== 'application/json') return refuse('unsupported_media_type', 'Send Content-Type: application/json')
+  const charset = parameters.map((each) => each.trim()).find((each) => each.startsWith('charset='))
+  if (charset !== undefined && !/^charset="?utf-?8"?$/.test(charset)) {
+    return refuse('unsupported_media_type', 'JSON is UTF-8')
+  }
+  if (!knownEncoding) return refuse('unsupported_media_type', 'Content-Encoding may be gzip, deflate, br or zstd')
+  return null
+}

@@ -1,0 +1,147 @@
+/** Serves one row of a routes table on Fastify: parameters, query and body are checked before the handler sees them. */
+import type { Route } from '@tacho/contract/route.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { Static, TObject, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { readBody, type BodyMemory } from './read-body.ts'
+import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The row of the routes table that is served; hooks read its scopes. */
+    route?: Route
+  }
+  interface FastifyRequest {
+    /** Decoded bytes of the body, valid UTF-8; null where the route has none. */
+    bodyBytes: Buffer | null
+  }
+}
+
+/** What a handler gets: only what the contract has, checked. */
+export interface RouteRequest<R extends Route> {
+  params: R['params'] extends TObject ? Static<R['params']> : Record<string, never>
+  query: R['query'] extends TObject ? Static<R['query']> : Record<string, never>
+  body: R['body'] extends TSchema ? Static<R['body']> : undefined
+  request: FastifyRequest
+  reply: FastifyReply
+}
+
+/** A reply that is JSON text already. */
+export interface RawJson {
+  json: string
+}
+
+type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
+
+export interface RouteOptions {
+  memory: BodyMemory
+  /** Asked before the body is read: why requests are refused just now, or null. */
+  admit?: () => Refusal | null
+  /** The handler reads `request.bodyBytes` itself; the body is not parsed nor checked here. */
+  rawBody?: boolean
+}
+
+/**
+ * Registers `route`. The order of refusals is 401, 403, 429 (hooks of the enclosing scope), then 413, 415, 400.
+ * A handler returns the reply's body, a Refusal, JSON text, or the reply it has sent itself.
+ */
+export function serveRoute<R extends Route>(
+  app: FastifyInstance,
+  route: R,
+  options: RouteOptions,
+  handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
+): void {
+  const checkParams = route.params && queryChecker(route.params)
+  const checkQuery = route.query && queryChecker(route.query)
+  const checkBody = route.body && !options.rawBody ? bodyChecker(route.body) : undefined
+
+  app.route({
+    method: route.method,
+    url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    config: { route },
+    onRequest: route.body ? [bodyHook(route.bodyBytes ?? 0, options)] : [],
+    handler: async (request, reply) => {
+      const params = checkParams?.(request.params) ?? {}
+      if (isRefusal(params)) return replyError(request, reply, params)
+      const query = checkQuery?.(request.query) ?? {}
+      if (isRefusal(query)) return replyError(request, reply, query)
+      const body = checkBody?.(request.bodyBytes)
+      if (isRefusal(body)) return replyError(request, reply, body)
+      const checked = { params, query, body, request, reply } as RouteRequest<R>
+      const result = await handler(checked)
+      if (reply.sent || result === reply) return reply
+      if (isRefusal(result)) return replyError(request, reply, result)
+      const json = isRawJson(result) ? result.json : JSON.stringify(result)
+      return reply.code(route.status).type('application/json; charset=utf-8').send(json)
+    },
+  })
+}
+
+/** Turns off the framework's body parsing: bodies are read by the hook of their route. */
+export function withoutBodyParsers(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  app.decorateRequest('bodyBytes', null)
+}
+
+function bodyHook(maxBytes: number, { memory, admit }: RouteOptions): onRequestAsyncHookHandler {
+  return async (request, reply) => {
+    const refusal = admit?.() ?? null
+    if (refusal) return replyError(request, reply, refusal)
+    const body = await readBody(request.raw, reply.raw, maxBytes, memory)
+    if (isRefusal(body)) return replyError(request, reply, body)
+    request.bodyBytes = body
+  }
+}
+
+/**
+ * Checks the parameters of an address against a schema of texts, enums and whole numbers. An empty or repeated
+ * parameter is refused, unknown ones are ignored.
+ */
+function queryChecker(schema: TObject): (given: unknown) => object {
+  const compiled = Compile(schema)
+  const names = Object.entries(schema.properties).map(([name, property]) => ({
+    name,
+    whole: 'type' in property && property.type === 'integer',
+  }))
+  return (given) => {
+    const values = given as Record<string, string | string[] | undefined>
+    const checked: Record<string, unknown> = {}
+    for (const { name, whole } of names) {
+      const value = values[name]
+      if (value === undefined) continue
+      if (Array.isArray(value)) return invalid(name, 'is given more than once')
+      if (value === '') return invalid(name, 'is empty')
+      if (whole && !/^[1-9][0-9]*$/.test(value)) return invalid(name, 'must be a whole number from 1')
+      checked[name] = whole ? Number(value) : value
+    }
+    return compiled.Check(checked) ? checked : schemaRefusal(compiled.Errors(checked))
+  }
+}
+
+function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
+  const compiled = Compile(schema)
+  return (bytes) => {
+    let body: unknown
+    try {
+      body = JSON.parse(bytes?.toString() ?? '')
+    } catch {
+      return refuse('invalid_json', bytes?.length ? 'The body does not parse' : 'The body is empty')
+    }
+    return compiled.Check(body) ? body : schemaRefusal(compiled.Errors(body))
+  }
+}
+
+function schemaRefusal(errors: { instancePath: string; message: string }[]): Refusal {
+  const fields = errors.slice(0, 20).map(({ instancePath, message }) => ({ path: instancePath, message }))
+  const [first] = fields
+  return refuse('invalid_request', first && `${first.path.slice(1)} ${first.message}`.trim(), { errors: fields })
+}
+
+function invalid(name: string, message: string): Refusal {
+  return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
+}
+
+function isRawJson(value: unknown): value is RawJson {
+  return typeof value === 'object' && value !== null && 'json' in value && Object.keys(value).length === 1
+}

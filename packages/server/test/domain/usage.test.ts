@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { outcomeOf, toUsage, usageOf } from '../../src/domain/usage.ts'
+
+const call = (payload: Record<string, unknown>) => usageOf('LLM_CALL', payload)
+const tokens = (usage: Record<string, unknown>) => {
+  const { promptTokens, completionTokens, totalTokens } = call({ usage }) ?? {}
+  return [promptTokens, completionTokens, totalTokens]
+}
+
+test('only LLM_CALL events have usage', () => {
+  const payload = { usage: { promptTokens: 1 }, cost: 1 }
+  assert.equal(usageOf('TOOL_CALL', payload), null)
+  assert.equal(usageOf('llm_call', payload), null)
+  assert.deepEqual(call({}), { model: '', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 })
+})
+
+test('a token number counts as an integer from 0 to 1e9', () => {
+  assert.deepEqual(tokens({ promptTokens: 1e9, completionTokens: 0, totalTokens: 5 }), [1e9, 0, 5])
+  for (const bad of [1e9 + 1, -1, 1.5, '7', null, [1], 1e300, Number.NaN]) {
+    assert.deepEqual(tokens({ promptTokens: bad, completionTokens: 3 }), [0, 3, 3], String(bad))
+  }
+  assert.ok(Object.is(tokens({ promptTokens: -0 })[0], 0))
+})
+
+test('a missing or invalid total is the sum of its valid parts', () => {
+  assert.deepEqual(tokens({ promptTokens: 2, completionTokens: 3 }), [2, 3, 5])
+  assert.deepEqual(tokens({ promptTokens: 2, completionTokens: -3, totalTokens: 1e10 }), [2, 0, 2])
+  assert.deepEqual(tokens({ totalTokens: 9 }), [0, 0, 9])
+  assert.deepEqual(call({ usage: 'much' })?.totalTokens, 0)
+})
+
+test('a cost counts from 0 to 1e6 and is kept in integers of 1e-9', () => {
+  const cost = (value: unknown) => call({ cost: value })?.costNanos
+  assert.equal(cost(1e6), 1e15)
+  assert.equal(cost(0.000123456789), 123_457)
+  for (const bad of [1e6 + 1, -0.1, '1', null, Number.POSITIVE_INFINITY]) assert.equal(cost(bad), 0, String(bad))
+  assert.equal(toUsage({ promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 300_000_000 }).cost, 0.3)
+})
+
+test('a model is named when it is a text that can be stored', () => {
+  assert.equal(call({ model: 'gpt-4o' })?.model, 'gpt-4o')
+  for (const bad of [4, null, 'a\0b', '\ud800', 'x'.repeat(256)]) assert.equal(call({ model: bad })?.model, '')
+})
+
+test('an outcome is a SESSION_OUTCOME with one of the three statuses', () => {
+  for (const status of ['COMPLETED', 'FAILED', 'CANCELLED']) {
+    assert.equal(outcomeOf('SESSION_OUTCOME', { status }), status)
+    assert.equal(outcomeOf('TOOL_CALL', { status }), null)
+  }
+  for (const status of ['RUNNING', 'completed', '', null, 1, undefined]) {
+    assert.equal(outcomeOf('SESSION_OUTCOME', { status }), null)
+  }
+})
