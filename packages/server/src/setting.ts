@@ -86,7 +86,7 @@ export function onOff(about: Omit<About, 'placeholder'>): Setting<boolean> {
 }
 
 /** Addresses and networks, separated by commas, or `none`. */
-export function networks(about: About): Setting<readonly string[]> {
+export function networks(about: About): Setting<string[]> {
   return {
     ...about,
     parse(given) {

@@ -1,0 +1,53 @@
+/** For load balancers and process supervisors: alive, and ready for requests. Both need no key. */
+import { setTimeout as wait } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { StorageError, type Storage } from '../storage/storage.ts'
+import { refuse, replyError, type Refusal } from './reply-error.ts'
+
+export interface HealthDeps {
+  storage: Storage
+  /** Whether the process has begun to drain. */
+  draining: () => boolean
+}
+
+/** A store that takes longer to answer one small read is not ready. */
+const PING_MS = 1_000
+
+export function healthRoutes(app: FastifyInstance, { storage, draining }: HealthDeps): void {
+  let pinging: Promise<Refusal | null> | null = null
+
+  app.get('/healthz', () => ({ status: 'alive' }))
+
+  app.get('/readyz', async (request, reply) => {
+    const refusal = await notReady()
+    if (refusal) return replyError(request, reply, refusal)
+    return { status: 'ready' }
+  })
+
+  /** Why requests should go elsewhere. A full write queue is no reason: it passes within moments. */
+  async function notReady(): Promise<Refusal | null> {
+    if (draining()) return refuse('shutting_down')
+    const refused = storage.writesRefused()
+    if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
+    // Shared, for nobody needs a key to ask: however many do, the store is asked once at a time.
+    pinging ??= pingStore().finally(() => (pinging = null))
+    return pinging
+  }
+
+  async function pingStore(): Promise<Refusal | null> {
+    const stop = new AbortController()
+    const late = wait(PING_MS, refuse('storage_unavailable', `The store did not answer within ${PING_MS} ms`), {
+      signal: stop.signal,
+    })
+    const answered = storage.ping().then(
+      () => null,
+      (error: unknown) => refuse(error instanceof StorageError ? error.code : 'storage_unavailable'),
+    )
+    try {
+      return await Promise.race([answered, late])
+    } finally {
+      stop.abort()
+      late.catch(() => undefined)
+    }
+  }
+}

@@ -1,0 +1,157 @@
+/** Prometheus metrics. Labels come from fixed sets, and no tenant is named: /metrics needs no key. */
+import { monitorEventLoopDelay, type ELDHistogram } from 'node:perf_hooks'
+import type { BatchResult } from '@tacho/contract/event.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Storage } from '../storage/storage.ts'
+import type { BodyMemory } from './read-body.ts'
+
+export interface Metrics {
+  registry: Registry
+  /** Counts the events of one answered batch. */
+  recordBatch(result: BatchResult): void
+  recordRequest(labels: { method: string; route: string; status: number }, seconds: number): void
+}
+
+export interface MetricsSources {
+  version: string
+  storage: Storage
+  memory: BodyMemory
+}
+
+/** Nothing here is measured until somebody asks, except requests, events and the delay of the event loop. */
+export function createMetrics(sources: MetricsSources): Metrics {
+  const registry = new Registry()
+  const requests = new Histogram({
+    name: 'tacho_http_request_duration_seconds',
+    help: 'Time from the request line to the end of the reply',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers: [registry],
+  })
+  const events = new Counter({
+    name: 'tacho_events_total',
+    help: 'Events by verdict; accepted ones were stored now or before',
+    labelNames: ['verdict'],
+    registers: [registry],
+  })
+  const rejections = new Counter({
+    name: 'tacho_event_rejections_total',
+    help: 'Items of batches that were refused for good, by reason',
+    labelNames: ['code'],
+    registers: [registry],
+  })
+  storeMetrics(registry, sources.storage)
+  processMetrics(registry, sources)
+
+  return {
+    registry,
+    recordBatch(result) {
+      events.inc({ verdict: 'accepted' }, result.accepted)
+      events.inc({ verdict: 'retryable' }, result.retryableEventIds.length)
+      events.inc({ verdict: 'rejected' }, result.rejections.length)
+      for (const { code } of result.rejections) rejections.inc({ code })
+    },
+    recordRequest: (labels, seconds) => requests.observe(labels, seconds),
+  }
+}
+
+/** Measures every request of `app`. */
+export function metricsHooks(app: FastifyInstance, { metrics }: { metrics: Metrics }): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const labels = { method: methodLabel(request), route: routeLabel(request), status: reply.statusCode }
+    metrics.recordRequest(labels, reply.elapsedTime / 1000)
+    done()
+  })
+}
+
+export function metricsRoutes(app: FastifyInstance, { metrics }: { metrics: Metrics }): void {
+  app.get('/metrics', async (_request, reply) => {
+    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
+  })
+}
+
+/** The pattern of the route; whatever matches none shares one label. */
+export function routeLabel(request: FastifyRequest): string {
+  return request.routeOptions.url ?? 'none'
+}
+
+function methodLabel({ method }: FastifyRequest): string {
+  return ['GET', 'HEAD', 'POST'].includes(method) ? method : 'other'
+}
+
+function storeMetrics(registry: Registry, storage: Storage): void {
+  gauge(
+    registry,
+    'tacho_store_queued_bytes',
+    'Bytes of events that wait for a commit',
+    () => storage.gauges().queuedBytes,
+  )
+  gauge(registry, 'tacho_store_size_bytes', 'Size of the store with its log', () => storage.gauges().storeBytes)
+  gauge(registry, 'tacho_store_disk_free_bytes', 'Free disk where the store lies', () => storage.gauges().diskFreeBytes)
+  gauge(registry, 'tacho_store_writable', 'Whether writes are taken', () => (storage.writesRefused() === null ? 1 : 0))
+  counter(registry, 'tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
+  counter(registry, 'tacho_store_committed_events_total', 'Events in them', () => storage.gauges().committedEvents)
+}
+
+function processMetrics(registry: Registry, { version, memory }: MetricsSources): void {
+  const delay = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  gauge(registry, 'tacho_body_memory_bytes', 'Bytes of the request bodies in memory', () => memory.bytes)
+  gauge(registry, 'tacho_body_memory_limit_bytes', 'Most of them that are taken', () => memory.maxBytes)
+  delayGauges(registry, delay)
+  // The names that Prometheus clients share.
+  gauge(registry, 'process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
+  gauge(registry, 'process_start_time_seconds', 'Start, since 1970', () => Date.now() / 1000 - process.uptime())
+  counter(registry, 'process_cpu_seconds_total', 'CPU time of user and system', () => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1e6
+  })
+  new Gauge({
+    name: 'tacho_build_info',
+    help: 'Always 1; what runs',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version, node: process.versions.node }, 1)
+}
+
+/** Delay of the event loop since the last scrape. */
+function delayGauges(registry: Registry, delay: ELDHistogram): void {
+  const seconds = (nanoseconds: number): number => (Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0)
+  gauge(registry, 'nodejs_eventloop_lag_p99_seconds', '99th percentile since the last scrape', () =>
+    seconds(delay.percentile(99)),
+  )
+  gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest since the last scrape', () => {
+    const longest = seconds(delay.max)
+    delay.reset()
+    return longest
+  })
+}
+
+/** A gauge that asks at every scrape; null leaves it out. */
+function gauge(registry: Registry, name: string, help: string, read: () => number | null): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset()
+      const value = read()
+      if (value === null) this.remove()
+      else this.set(value)
+    },
+  })
+}
+
+/** A counter whose count is kept elsewhere. */
+function counter(registry: Registry, name: string, help: string, read: () => number): void {
+  new Counter({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset()
+      this.inc(read())
+    },
+  })
+}

@@ -1,0 +1,85 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { open, rm, type FileHandle } from 'node:fs/promises'
+import path from 'node:path'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+
+/** Snapshots lie in the data directory under this name while they are made; what a crash left is swept at the start. */
+export const SNAPSHOT_PREFIX = 'snapshot-'
+
+/** A client that takes nothing for this long is gone: its snapshot must not hold the next one up. */
+const STALL_MS = 60_000
+const CHUNK_BYTES = 256 * 1024
+
+interface Snapshot {
+  file: FileHandle
+  bytes: number
+  sha256: string
+}
+
+export function backupsRoutes(app: FastifyInstance, { storage, config, memory, now }: Deps): void {
+  let busy = false
+
+  serveRoute(app, OPERATOR_ROUTES.createBackup, { memory }, async ({ reply }) => {
+    if (busy) return refuse('conflict', 'A backup is being taken already')
+    busy = true
+    const snapshot = await take().catch((error: unknown) => {
+      busy = false
+      throw error
+    })
+    if (isRefusal(snapshot)) {
+      busy = false
+      return snapshot
+    }
+    return stream(snapshot, reply)
+  })
+
+  async function take(): Promise<Snapshot | Refusal> {
+    const { storeBytes, diskFreeBytes } = storage.gauges()
+    if (storeBytes !== null && diskFreeBytes !== null && diskFreeBytes - storeBytes < config.minFreeDisk) {
+      return refuse('storage_full', `A snapshot takes up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
+    }
+    const name = path.join(config.dataDir, `${SNAPSHOT_PREFIX}${randomUUID()}`)
+    try {
+      const result = await storage.backup(name)
+      if (!result.ok) return refuse('conflict', `This store cannot be backed up so: ${result.reason}`)
+      return await digest(await open(name), result.bytes)
+    } finally {
+      // Its content lives on until the handle is closed, so nothing can leave it behind.
+      await rm(name, { force: true })
+    }
+  }
+
+  function stream({ file, bytes, sha256 }: Snapshot, reply: FastifyReply): FastifyReply {
+    const content = file.createReadStream({ start: 0, highWaterMark: CHUNK_BYTES })
+    content.once('close', () => (busy = false))
+    reply.raw.setTimeout(STALL_MS, () => content.destroy(new Error('the client stopped reading')))
+    const name = `tacho-${isoTime(now()).slice(0, 19).replaceAll(':', '-')}Z.db`
+    return reply
+      .headers({
+        'content-length': bytes,
+        'content-disposition': `attachment; filename="${name}"`,
+        // RFC 9530, so that whoever keeps the file can tell whether it is whole.
+        'repr-digest': `sha-256=:${sha256}:`,
+        'cache-control': 'no-store',
+      })
+      .type(OPERATOR_ROUTES.createBackup.replyType)
+      .send(content)
+  }
+}
+
+async function digest(file: FileHandle, bytes: number): Promise<Snapshot> {
+  try {
+    const hash = createHash('sha256')
+    const content = file.createReadStream({ start: 0, autoClose: false, highWaterMark: CHUNK_BYTES })
+    for await (const chunk of content as AsyncIterable<Buffer>) hash.update(chunk)
+    return { file, bytes, sha256: hash.digest('base64') }
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}

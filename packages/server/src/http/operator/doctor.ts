@@ -1,0 +1,73 @@
+import { isIP, BlockList } from 'node:net'
+import type { Check } from '@tacho/contract/operator/doctor.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import type { Config } from '../../config.ts'
+import type { Deps } from '../deps.ts'
+import { serveRoute } from '../serve-route.ts'
+
+/** More than this between wall clock and running time, and somebody has set the clock since the start. */
+const CLOCK_DRIFT_MS = 60_000
+/** No clock of a machine that runs this is before it. */
+const EARLIEST_NOW = Date.UTC(2026, 0, 1)
+
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+
+/** What is broken is not ok; advice about settings is told with a check that is. */
+export function doctorRoutes(app: FastifyInstance, { storage, config, version, memory, now }: Deps): void {
+  serveRoute(app, OPERATOR_ROUTES.readDoctor, { memory }, async () => {
+    const checks: Check[] = [
+      { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
+      ...(await storage.inspect()),
+      diskCheck(storage.gauges().diskFreeBytes, config.minFreeDisk),
+      clockCheck(now(), performance.timeOrigin + performance.now()),
+      addressCheck(config),
+      rateLimitCheck(config),
+    ]
+    return { ok: checks.every(({ ok }) => ok), version, checks }
+  })
+}
+
+function diskCheck(freeBytes: number | null, minFreeBytes: number): Check {
+  if (freeBytes === null) return { name: 'disk', ok: true, detail: 'Free disk cannot be told here' }
+  const found = `${mebibytes(freeBytes)} free; writes stop below ${mebibytes(minFreeBytes)}`
+  if (freeBytes < minFreeBytes) return { name: 'disk', ok: false, detail: `${found}. Make room on the disk` }
+  return { name: 'disk', ok: true, detail: found }
+}
+
+function clockCheck(wallClock: number, runningClock: number): Check {
+  const detail = `The clock says ${new Date(wallClock).toISOString()}`
+  if (wallClock < EARLIEST_NOW) return { name: 'clock', ok: false, detail: `${detail}, which is in the past. Set it` }
+  const drift = Math.abs(wallClock - runningClock)
+  if (drift < CLOCK_DRIFT_MS) return { name: 'clock', ok: true, detail }
+  const moved = `${detail} and was moved by ${Math.round(drift / 1000)} s since the start`
+  return { name: 'clock', ok: false, detail: `${moved}. Events are judged by it: keep it in step and restart` }
+}
+
+function addressCheck({ host, port, trustProxy }: Config): Check {
+  const name = 'address'
+  if (isLoopback(host)) return { name, ok: true, detail: `Listens on ${host}, port ${port}: this machine only` }
+  const found = `Listens on ${host}, port ${port}, without TLS`
+  if (trustProxy.length > 0) return { name, ok: true, detail: `${found}, behind ${trustProxy.join(', ')}` }
+  const advice = 'Warning: put a proxy with TLS in front, and name it in --trust-proxy'
+  return { name, ok: true, detail: `${found}. ${advice}` }
+}
+
+function rateLimitCheck({ rateLimit }: Config): Check {
+  const detail = `Keys without a limit of their own may make ${rateLimit} requests a second`
+  const advice = rateLimit === LIMITS.requestsPerSecondDefault ? ', the default; --rate-limit changes it' : ''
+  return { name: 'rate limit', ok: true, detail: detail + advice }
+}
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host)
+  if (family === 0) return host === 'localhost'
+  return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`
+}

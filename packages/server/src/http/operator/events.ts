@@ -1,0 +1,78 @@
+import { REJECTIONS } from '@tacho/contract/errors.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { EventTrace } from '@tacho/contract/operator/run.ts'
+import type { FastifyInstance } from 'fastify'
+import { eventJson, isoTime, toEventRow } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
+import { usageOf } from '../../domain/usage.ts'
+import type { EventRowsPage, FoundEvent, StoredEvent } from '../../storage/storage.ts'
+import type { Deps } from '../deps.ts'
+import { startOf } from '../paging.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { findRun } from '../runs.ts'
+import { serveRoute } from '../serve-route.ts'
+import { findEnvironment } from './environments.ts'
+
+type Position = NonNullable<EventRowsPage['after']>
+
+/** Before the first row of any run. */
+const BEGINNING: Position = { time: 0, seq: 0 }
+
+export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query }) => {
+    const { limit = LIMITS.eventsPageDefault, order = 'time', cursor } = query
+    const environment = await findEnvironment(storage, params.environmentId)
+    if (isRefusal(environment)) return environment
+    const run = await findRun(storage, environment.id, params.runId)
+    if (!run) return refuse('not_found', 'There is no such run')
+    const walk = [environment.id, 'event rows', run.id, order]
+    const start = startOf<Position>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const { rows, more } = await storage.listEventRows(environment.id, run.id, { limit, order, ...start })
+    // By arrival the walk has no end: the last position is where the next look begins.
+    const { time, seq } = rows.at(-1) ?? start.after ?? BEGINNING
+    const nextCursor = more || order === 'arrival' ? cursors.write(walk, { time, seq }) : null
+    return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params }) => {
+    const environment = await findEnvironment(storage, params.environmentId)
+    if (isRefusal(environment)) return environment
+    const found = await findEvent(environment.id, params.runId, params.eventId)
+    return found ? { json: eventJson(found.run, found.event) } : refuse('not_found', 'There is no such event')
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params }) => {
+    const environment = await findEnvironment(storage, params.environmentId)
+    if (isRefusal(environment)) return environment
+    const found = await findEvent(environment.id, params.runId, params.eventId)
+    return found ? { json: storedTraceJson(found) } : traceOfAbsent(environment.id, params.runId, params.eventId)
+  })
+
+  async function findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {
+    return isStorableText(runId) && isStorableText(eventId) ? storage.findEvent(environmentId, runId, eventId) : null
+  }
+
+  async function traceOfAbsent(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {
+    // Refusals are kept under the run's external id; the run itself need not exist.
+    const run = await findRun(storage, environmentId, runId)
+    const refused = await storage.findRejection(environmentId, run?.runId ?? runId, eventId)
+    if (!refused) return { outcome: 'unknown' }
+    const { code, rejectedAt } = refused
+    return { outcome: 'rejected', rejection: { code, message: REJECTIONS[code], rejectedAt: isoTime(rejectedAt) } }
+  }
+}
+
+/** JSON text of the trace of a stored event, with the payload's own text in it. */
+function storedTraceJson({ run, event, position, closedRun }: FoundEvent): string {
+  const facts = JSON.stringify({ position, countedUsage: countedUsage(event), closedRun } satisfies Partial<EventTrace>)
+  return `{"outcome":"stored","event":${eventJson(run, event)},${facts.slice(1)}`
+}
+
+function countedUsage({ eventType, payload }: StoredEvent): boolean {
+  const usage = usageOf(eventType, JSON.parse(payload) as Record<string, unknown>)
+  return usage !== null && usage.promptTokens + usage.completionTokens + usage.totalTokens + usage.costNanos > 0
+}

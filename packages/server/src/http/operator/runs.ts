@@ -1,0 +1,45 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { toOperatorRun } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { RunPage } from '../../storage/storage.ts'
+import type { Deps } from '../deps.ts'
+import { pageOf, startOf } from '../paging.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { findRun } from '../runs.ts'
+import { serveRoute } from '../serve-route.ts'
+import { findEnvironment } from './environments.ts'
+import { timeOf } from './field.ts'
+
+type Position = NonNullable<RunPage['after']>
+
+export function runsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ params, query }) => {
+    const { limit = LIMITS.operatorPageDefault, cursor, status, sessionId } = query
+    const agentId = query.agentId?.toLowerCase()
+    const from = query.from === undefined ? undefined : timeOf('from', query.from)
+    const to = query.to === undefined ? undefined : timeOf('to', query.to)
+    if (isRefusal(from)) return from
+    if (isRefusal(to)) return to
+    const environment = await findEnvironment(storage, params.environmentId)
+    if (isRefusal(environment)) return environment
+    const walk = [environment.id, 'operator runs', agentId, sessionId, status, from, to]
+    const start = startOf<Position>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    // A text that no store keeps is no run's session.
+    if (sessionId !== undefined && !isStorableText(sessionId)) return { items: [], nextCursor: null }
+    const filter = { agentId, sessionId, status, from, to }
+    const rows = await storage.listRuns(environment.id, filter, { limit: limit + 1, ...start })
+    return pageOf(rows, limit, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params }) => {
+    const environment = await findEnvironment(storage, params.environmentId)
+    if (isRefusal(environment)) return environment
+    const run = await findRun(storage, environment.id, params.runId)
+    return run ? toOperatorRun(run) : refuse('not_found', 'There is no such run')
+  })
+}

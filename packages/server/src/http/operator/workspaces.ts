@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import type { FastifyInstance } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import { uuidv7 } from '../../domain/uuid.ts'
+import type { WorkspaceRow } from '../../storage/storage.ts'
+import type { Deps } from '../deps.ts'
+import { refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { nameRefusal } from './field.ts'
+import { listById } from './list-by-id.ts'
+
+export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listWorkspaces, deps, ({ query }) =>
+    listById(cursors, ['workspaces'], query, (page) => storage.listWorkspaces(page), toWorkspace),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name } }) => {
+    const refusal = nameRefusal(name)
+    if (refusal) return refusal
+    const createdAt = now()
+    const row = { id: uuidv7(createdAt, randomBytes), name, createdAt }
+    if ((await storage.createWorkspace(row)) === 'name_taken')
+      return refuse('conflict', 'There is a workspace of that name')
+    return toWorkspace(row)
+  })
+}
+
+function toWorkspace({ id, name, createdAt }: WorkspaceRow): Workspace {
+  return { id, name, createdAt: isoTime(createdAt) }
+}

@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify'
+import { routeLabel } from './metrics.ts'
+
+/** Asked every few seconds by machines: told only where somebody looks for them. */
+const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
+
+/**
+ * One line for each answered request. It has the pattern of the route, not the address, and the public part of the
+ * key: no ids of clients, no query, no body, no secret.
+ */
+export function requestLogHooks(app: FastifyInstance): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = routeLabel(request)
+    const line = {
+      requestId: request.id,
+      method: request.method,
+      route,
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      ...(request.apiKey ? { keyId: request.apiKey.id } : {}),
+      ...(request.operatorToken ? { tokenId: request.operatorToken.id } : {}),
+    }
+    if (reply.statusCode >= 500) request.log.warn(line, 'request')
+    else if (QUIET_ROUTES.includes(route)) request.log.debug(line, 'request')
+    else request.log.info(line, 'request')
+    done()
+  })
+}

@@ -1,0 +1,33 @@
+import type { CredentialUse, Storage } from '../storage/storage.ts'
+import { every, type Job } from './every.ts'
+
+/** Where the uses of one kind of credential are noted. */
+export interface UseSource {
+  kind: CredentialUse['kind']
+  takeUses(): Map<string, number>
+}
+
+export interface FlushOptions {
+  storage: Pick<Storage, 'touchCredentials'>
+  sources: readonly UseSource[]
+  onError: (error: unknown) => void
+  intervalMs?: number
+}
+
+/** Writes the last uses of credentials about once a minute, and what is left when it stops. */
+export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: FlushOptions): Job {
+  const job = every({ intervalMs, run: flush, onError })
+
+  // What a failed write held is lost: it is a hint for people, and the next use brings it again.
+  async function flush(): Promise<void> {
+    const uses = sources.flatMap((source) => [...source.takeUses()].map(([id, at]) => ({ kind: source.kind, id, at })))
+    if (uses.length > 0) await storage.touchCredentials(uses)
+  }
+
+  return {
+    async stop() {
+      await job.stop()
+      await flush().catch(onError)
+    },
+  }
+}
