@@ -1,0 +1,67 @@
+/** Every portable act, by name: what each engine builds its methods from. Appending events is each engine's own. */
+import type { ControlStore, EventStore, RunStore } from '../storage.ts'
+import * as apiKeys from './api-keys.ts'
+import * as control from './control.ts'
+import * as environments from './environments.ts'
+import * as events from './events.ts'
+import * as operatorTokens from './operator-tokens.ts'
+import * as rejections from './rejections.ts'
+import { controlRevision } from './revision.ts'
+import * as runs from './runs.ts'
+import type { Sql } from './sql.ts'
+import * as usage from './usage.ts'
+import * as workspaces from './workspaces.ts'
+
+type Nouns = ControlStore & EventStore & RunStore
+export type ActName = Exclude<keyof Nouns, 'appendEvents'>
+/** The methods of Storage that are portable acts. */
+export type ActMethods = Pick<Nouns, ActName>
+
+type Run<Name extends ActName> = (sql: Sql, ...args: Parameters<Nouns[Name]>) => ReturnType<Nouns[Name]>
+
+interface Act<Name extends ActName> {
+  /** A read runs on one snapshot; a write is one read-write transaction. */
+  readonly kind: 'read' | 'write'
+  readonly run: Run<Name>
+}
+
+const read = <Name extends ActName>(run: Run<Name>): Act<Name> => ({ kind: 'read', run })
+const write = <Name extends ActName>(run: Run<Name>): Act<Name> => ({ kind: 'write', run })
+
+export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
+  initialise: write<'initialise'>(control.initialise),
+  controlRevision: read<'controlRevision'>(controlRevision),
+  secret: write<'secret'>(control.secret),
+  touchCredentials: write<'touchCredentials'>(control.touchCredentials),
+  createWorkspace: write<'createWorkspace'>(workspaces.createWorkspace),
+  listWorkspaces: read<'listWorkspaces'>(workspaces.listWorkspaces),
+  findWorkspace: read<'findWorkspace'>(workspaces.findWorkspace),
+  createEnvironment: write<'createEnvironment'>(environments.createEnvironment),
+  listEnvironments: read<'listEnvironments'>(environments.listEnvironments),
+  findEnvironment: read<'findEnvironment'>(environments.findEnvironment),
+  createApiKey: write<'createApiKey'>(apiKeys.createApiKey),
+  listApiKeys: read<'listApiKeys'>(apiKeys.listApiKeys),
+  findApiKey: read<'findApiKey'>(apiKeys.findApiKey),
+  revokeApiKey: write<'revokeApiKey'>(apiKeys.revokeApiKey),
+  createOperatorToken: write<'createOperatorToken'>(operatorTokens.createOperatorToken),
+  findOperatorToken: read<'findOperatorToken'>(operatorTokens.findOperatorToken),
+  findRun: read<'findRun'>(runs.findRun),
+  listRuns: read<'listRuns'>(runs.listRuns),
+  findEvent: read<'findEvent'>(events.findEvent),
+  listEvents: read<'listEvents'>(events.listEvents),
+  listEventRows: read<'listEventRows'>(events.listEventRows),
+  findRejection: read<'findRejection'>(rejections.findRejection),
+  readUsage: read<'readUsage'>(usage.readUsage),
+}
+
+/** One method per act, each passing its name and arguments to `call`. */
+export function actMethods(call: (name: ActName, kind: 'read' | 'write', args: unknown[]) => Promise<unknown>) {
+  const method = (name: ActName) => [name, (...args: unknown[]) => call(name, ACTS[name].kind, args)]
+  return Object.fromEntries((Object.keys(ACTS) as ActName[]).map(method)) as unknown as ActMethods
+}
+
+/** Runs an act that was named by a message. */
+export function runAct(sql: Sql, name: ActName, args: unknown[]): Promise<unknown> {
+  const run = ACTS[name].run as (sql: Sql, ...args: unknown[]) => Promise<unknown>
+  return run(sql, ...args)
+}

@@ -1,0 +1,36 @@
+/** What concerns all control tables together: the first tenant, secrets, last uses. */
+import type { CredentialUse, FirstTenant } from '../storage.ts'
+import { insertApiKey } from './api-keys.ts'
+import { insertEnvironment } from './environments.ts'
+import { insertOperatorToken } from './operator-tokens.ts'
+import { growRevision, lockControl } from './revision.ts'
+import type { Sql } from './sql.ts'
+import { insertWorkspace } from './workspaces.ts'
+
+export async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {
+  await lockControl(sql)
+  if ((await sql.get('SELECT id FROM workspaces LIMIT 1')) !== null) return 'not_empty'
+  await insertWorkspace(sql, first.workspace)
+  await insertEnvironment(sql, first.environment)
+  await insertApiKey(sql, first.apiKey)
+  await insertOperatorToken(sql, first.operatorToken)
+  await growRevision(sql)
+  return 'created'
+}
+
+export async function secret(sql: Sql, name: string, candidate: string): Promise<string> {
+  await sql.run('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING', [name, candidate])
+  const row = await sql.get<{ value: string }>('SELECT value FROM secrets WHERE name = ?', [name])
+  return row?.value ?? candidate
+}
+
+const TABLES = { api_key: 'api_keys', operator_token: 'operator_tokens' } as const
+
+export async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
+  // Sorted, so that two nodes that touch the same keys cannot deadlock.
+  const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
+  for (const { kind, id, at } of sorted) {
+    const newer = '(last_used_at IS NULL OR last_used_at < ?)'
+    await sql.run(`UPDATE ${TABLES[kind]} SET last_used_at = ? WHERE id = ? AND ${newer}`, [at, id, at])
+  }
+}

@@ -1,0 +1,32 @@
+import type { EnvironmentRow, PageById } from '../storage.ts'
+import { growRevision } from './revision.ts'
+import type { Sql } from './sql.ts'
+import { findWorkspace } from './workspaces.ts'
+
+const COLUMNS = 'id, workspace_id AS "workspaceId", name, created_at AS "createdAt"'
+
+export async function insertEnvironment(sql: Sql, environment: EnvironmentRow): Promise<boolean> {
+  const { id, workspaceId, name, createdAt } = environment
+  const text = `INSERT INTO environments (id, workspace_id, name, created_at) VALUES (?, ?, ?, ?)
+    ON CONFLICT (workspace_id, name) DO NOTHING`
+  return (await sql.run(text, [id, workspaceId, name, createdAt])) === 1
+}
+
+export async function createEnvironment(
+  sql: Sql,
+  environment: EnvironmentRow,
+): Promise<'created' | 'name_taken' | 'no_workspace'> {
+  if ((await findWorkspace(sql, environment.workspaceId)) === null) return 'no_workspace'
+  if (!(await insertEnvironment(sql, environment))) return 'name_taken'
+  await growRevision(sql)
+  return 'created'
+}
+
+export function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<EnvironmentRow[]> {
+  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?`
+  return sql.all(text, [workspaceId, after ?? '', limit])
+}
+
+export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {
+  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ?`, [id])
+}

@@ -1,0 +1,86 @@
+import type { EventPage, EventRowRead, EventRowsPage, EventsRead, FoundEvent, StoredEvent } from '../storage.ts'
+import { findRun } from './runs.ts'
+import type { Sql, SqlValue } from './sql.ts'
+
+const ROW = `seq, event_id AS "eventId", session_id AS "sessionId", agent_id AS "agentId",
+  agent_name AS "agentName", client_id AS "clientId", event_type AS "eventType", label, time,
+  received_at AS "receivedAt", span_id AS "spanId", parent_span_id AS "parentSpanId",
+  schema_version AS "schemaVersion", octet_length(payload) AS "payloadBytes"`
+
+const OF_RUN = 'environment_id = ? AND run_id = ?'
+const AFTER = '(time, seq) > (?, ?)'
+const BY_TIME = 'ORDER BY time, seq LIMIT ?'
+
+export async function listEvents(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  page: EventPage,
+): Promise<EventsRead<StoredEvent>> {
+  const after = page.after ? ` AND ${AFTER}` : ''
+  const params: SqlValue[] = [environmentId, run, ...(page.after ? [page.after.time, page.after.seq] : [])]
+  const from = `FROM events WHERE ${OF_RUN}${after} ${BY_TIME}`
+  // First the sizes alone, so that no payload is read that the page has no room for.
+  const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(payload) AS bytes ${from}`, [
+    ...params,
+    page.limit + 1,
+  ])
+  const count = rowsWithin(
+    sizes.map(({ bytes }) => bytes),
+    page,
+  )
+  const rows = await sql.all<StoredEvent>(`SELECT ${ROW}, payload ${from}`, [...params, count])
+  return { rows, more: sizes.length > count }
+}
+
+function rowsWithin(sizes: number[], { limit, pageBytes }: EventPage): number {
+  let bytes = 0
+  const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
+  return Math.min(past === -1 ? sizes.length : past, limit)
+}
+
+export async function listEventRows(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  page: EventRowsPage,
+): Promise<EventsRead<EventRowRead>> {
+  const rows = await (page.order === 'time' ? rowsByTime : rowsByArrival)(sql, environmentId, run, page)
+  return { rows: rows.slice(0, page.limit), more: rows.length > page.limit }
+}
+
+function rowsByTime(sql: Sql, environmentId: string, run: string, { limit, after }: EventRowsPage) {
+  const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+  const place = after ? [after.time, after.seq] : []
+  return sql.all<EventRowRead>(text, [environmentId, run, ...place, limit + 1])
+}
+
+function rowsByArrival(sql: Sql, environmentId: string, run: string, { limit, after }: EventRowsPage) {
+  const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
+  return sql.all<EventRowRead>(text, [environmentId, run, after?.seq ?? 0, limit + 1])
+}
+
+export async function findEvent(
+  sql: Sql,
+  environmentId: string,
+  runId: string,
+  eventId: string,
+): Promise<FoundEvent | null> {
+  const run = await findRun(sql, environmentId, runId)
+  if (run === null) return null
+  const ofRun = [environmentId, run.id]
+  const event = await sql.get<StoredEvent>(`SELECT ${ROW}, payload FROM events WHERE ${OF_RUN} AND event_id = ?`, [
+    ...ofRun,
+    eventId,
+  ])
+  if (event === null) return null
+  const place = await sql.get<{ before: number }>(
+    `SELECT COUNT(*) AS before FROM events WHERE ${OF_RUN} AND (time, seq) < (?, ?)`,
+    [...ofRun, event.time, event.seq],
+  )
+  const closing = await sql.get<{ seq: number | null }>(
+    'SELECT closing_seq AS seq FROM runs WHERE environment_id = ? AND id = ?',
+    ofRun,
+  )
+  return { run, event, position: (place?.before ?? 0) + 1, closedRun: closing?.seq === event.seq }
+}

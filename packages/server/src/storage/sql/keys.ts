@@ -1,0 +1,16 @@
+/** Long texts are keyed by their SHA-256: PostgreSQL refuses index rows over 2,704 bytes. */
+import { hash } from 'node:crypto'
+
+export function textKey(text: string): string {
+  return hash('sha256', text)
+}
+
+/** An agent is its external id, or else its name: two key spaces. */
+export function agentKey(agentId: string | null, agentName: string): string {
+  return textKey(agentId === null ? `name:${agentName}` : `id:${agentId}`)
+}
+
+/** NUL is in no id, so it can divide two. */
+export function rejectionKey(runId: string, eventId: string): string {
+  return textKey(`${runId}\0${eventId}`)
+}

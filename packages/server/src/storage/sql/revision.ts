@@ -1,0 +1,16 @@
+import type { Sql } from './sql.ts'
+
+export async function controlRevision(sql: Sql): Promise<number> {
+  const row = await sql.get<{ revision: number }>('SELECT revision FROM control WHERE id = 1')
+  return row?.revision ?? 0
+}
+
+/** Part of every change to a tenant, key or token: caches follow it. */
+export async function growRevision(sql: Sql): Promise<void> {
+  await sql.run('UPDATE control SET revision = revision + 1 WHERE id = 1')
+}
+
+/** Makes control writes that must not overlap take turns, also between processes. */
+export async function lockControl(sql: Sql): Promise<void> {
+  await sql.run('UPDATE control SET revision = revision WHERE id = 1')
+}

@@ -1,0 +1,26 @@
+/** Sums that saturate at the largest exact integer, so that they are the same in any order and on any engine. */
+import type { NewUsage } from '../storage.ts'
+
+export const MAX_SUM = Number.MAX_SAFE_INTEGER
+
+export interface UsageSums {
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  costNanos: number
+}
+
+export function noUsage(): UsageSums {
+  return { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
+}
+
+export function addUsage(sums: UsageSums, usage: NewUsage): void {
+  sums.promptTokens = saturating(sums.promptTokens, usage.promptTokens)
+  sums.completionTokens = saturating(sums.completionTokens, usage.completionTokens)
+  sums.totalTokens = saturating(sums.totalTokens, usage.totalTokens)
+  sums.costNanos = saturating(sums.costNanos, usage.costNanos)
+}
+
+export function saturating(a: number, b: number): number {
+  return Math.min(a + b, MAX_SUM)
+}

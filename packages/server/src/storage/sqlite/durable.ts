@@ -1,0 +1,18 @@
+import type { Database } from './database.ts'
+
+/** Proves with a write that commits of this connection reach the disk; throws otherwise. */
+export function assertDurable(db: Database): void {
+  // Only a write shows it: before the first one, better-sqlite3 may report a setting it does not keep.
+  db.prepare('UPDATE control SET revision = revision WHERE id = 1').run()
+  const { synchronous, mode } = durability(db)
+  if (synchronous !== 2 || mode !== 'wal') {
+    throw new Error(`The store would not be durable: synchronous=${synchronous}, journal_mode=${mode}`)
+  }
+}
+
+export function durability(db: Database): { synchronous: number; mode: string } {
+  return {
+    synchronous: db.pragma('synchronous', { simple: true }) as number,
+    mode: db.pragma('journal_mode', { simple: true }) as string,
+  }
+}

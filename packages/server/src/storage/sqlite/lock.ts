@@ -1,0 +1,19 @@
+/** One process per store. Node has no flock and pid files lie in containers, so a lock database is held open. */
+import path from 'node:path'
+import Database from 'better-sqlite3'
+import { StoreRefused } from '../storage.ts'
+
+const LOCK_FILE = 'tacho.lock'
+
+/** Takes the lock of a store's directory and returns what lets go of it. The system frees it when the process dies. */
+export function lockStore(directory: string): () => void {
+  const db = new Database(path.join(directory, LOCK_FILE), { timeout: 0 })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (!(error instanceof Database.SqliteError) || !error.code.startsWith('SQLITE_BUSY')) throw error
+    throw new StoreRefused(`The store in ${directory} is open in another process; stop that one first.`)
+  }
+  return () => db.close()
+}

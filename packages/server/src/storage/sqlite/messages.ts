@@ -1,0 +1,39 @@
+/** What crosses between the main thread and the threads of the store. */
+import type { ActName } from '../sql/acts.ts'
+import { StorageError, type StorageErrorCode } from '../storage.ts'
+
+export interface Call {
+  id: number
+  act: ActName | 'appendEvents' | 'ping' | 'durability' | 'close'
+  args: unknown[]
+}
+
+export interface Reply {
+  id: number
+  result?: unknown
+  error?: SentError
+}
+
+/** Replies of one commit cross together; with them what it held, for the gauges. */
+export interface Replies {
+  replies: Reply[]
+  commits?: number
+  events?: number
+}
+
+/** An error as plain data: classes do not survive the crossing. */
+export interface SentError {
+  code: StorageErrorCode | null
+  message: string
+  stack: string | undefined
+}
+
+export function sentError(error: unknown): SentError {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  return { code: error instanceof StorageError ? error.code : null, message, stack }
+}
+
+export function receivedError({ code, message, stack }: SentError): Error {
+  const cause = { stack }
+  return code === null ? new Error(message, { cause }) : new StorageError(code, message, cause)
+}

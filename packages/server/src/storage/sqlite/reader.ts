@@ -1,0 +1,34 @@
+/** A thread that serves reads: each act on one snapshot. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { runAct } from '../sql/acts.ts'
+import { openDatabase } from './database.ts'
+import { storageError } from './errors.ts'
+import { sentError, type Call, type Replies } from './messages.ts'
+import { sqliteSql } from './sql.ts'
+import { transaction } from './transaction.ts'
+
+if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
+const port = parentPort
+const db = openDatabase((workerData as { file: string }).file, { readonly: true })
+const sql = sqliteSql(db)
+
+port.on('message', (call: Call) => void answer(call))
+
+// Everything an act awaits is settled already, so calls do not overlap.
+async function answer(call: Call): Promise<void> {
+  let replies: Replies
+  try {
+    replies = { replies: [{ id: call.id, result: await perform(call) }] }
+  } catch (error) {
+    replies = { replies: [{ id: call.id, error: sentError(storageError(error)) }] }
+  }
+  port.postMessage(replies)
+  if (call.act === 'close') port.close()
+}
+
+async function perform({ act, args }: Call): Promise<unknown> {
+  if (act === 'appendEvents' || act === 'durability') throw new Error(`${act} is for the writer`)
+  if (act === 'close') return void db.close()
+  if (act === 'ping') return db.prepare('SELECT 1').get()
+  return transaction(db, 'read', () => runAct(sql, act, args))
+}

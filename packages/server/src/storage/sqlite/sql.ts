@@ -1,0 +1,27 @@
+import type { Sql, SqlValue } from '../sql/sql.ts'
+import type { Database, Statement } from './database.ts'
+
+/** The portable adapter over one connection. Its promises are settled already: SQLite answers at once. */
+export function sqliteSql(db: Database): Sql {
+  const prepare = statements(db)
+  return {
+    dialect: 'sqlite',
+    all: async <Row>(text: string, params: readonly SqlValue[] = []) => prepare(text).all(...params) as Row[],
+    get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
+      (prepare(text).get(...params) as Row | undefined) ?? null,
+    run: async (text, params = []) => prepare(text).run(...params).changes,
+  }
+}
+
+/** Prepares each text once. There are only as many as the program has. */
+function statements(db: Database) {
+  const prepared = new Map<string, Statement<unknown[]>>()
+  return (text: string) => {
+    let statement = prepared.get(text)
+    if (statement === undefined) {
+      statement = db.prepare(text)
+      prepared.set(text, statement)
+    }
+    return statement
+  }
+}

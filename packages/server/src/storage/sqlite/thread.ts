@@ -1,0 +1,85 @@
+/** The main thread's side of one worker thread: calls out, replies in. */
+import { once } from 'node:events'
+import path from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { StorageError } from '../storage.ts'
+import { receivedError, type Call, type Replies } from './messages.ts'
+
+export interface Thread {
+  call(act: Call['act'], args: unknown[]): Promise<unknown>
+  /** Calls not yet answered. */
+  pending(): number
+  /** Lets it answer what it was asked, then ends it. */
+  close(): Promise<void>
+}
+
+export interface ThreadOptions {
+  /** A module beside this one. */
+  name: 'writer' | 'reader'
+  file: string
+  heapMib: number
+  onReplies?: (replies: Replies) => void
+  /** It ended without being closed; all its calls have been rejected. */
+  onDeath: (error: Error) => void
+}
+
+interface Waiting {
+  resolve(result: unknown): void
+  reject(error: Error): void
+}
+
+/** Starts a thread and resolves when it has opened the store. */
+export async function startThread(options: ThreadOptions): Promise<Thread> {
+  const { name, file, heapMib, onReplies, onDeath } = options
+  // The sources end in .ts, what is published in .js.
+  const module = new URL(`./${name}${path.extname(import.meta.url)}`, import.meta.url)
+  const worker = new Worker(module, {
+    name: `tacho-${name}`,
+    workerData: { file },
+    resourceLimits: { maxOldGenerationSizeMb: heapMib },
+  })
+  const waiting = new Map<number, Waiting>()
+  let lastId = 0
+  let ended: Error | null = null
+  let closing = false
+
+  worker.on('message', (message: Replies) => {
+    onReplies?.(message)
+    for (const { id, result, error } of message.replies) {
+      const call = waiting.get(id)
+      waiting.delete(id)
+      if (error) call?.reject(receivedError(error))
+      else call?.resolve(result)
+    }
+  })
+  worker.on('error', (error) => end(error))
+  worker.on('exit', (code) => end(new Error(`The thread ended with code ${code}`)))
+
+  function end(cause: unknown) {
+    if (ended !== null) return
+    ended = new StorageError('storage_unavailable', `The ${name} thread of the store has ended`, cause)
+    for (const call of waiting.values()) call.reject(ended)
+    waiting.clear()
+    if (!closing) onDeath(ended)
+  }
+
+  function call(act: Call['act'], args: unknown[]): Promise<unknown> {
+    if (ended !== null) return Promise.reject(ended)
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    const id = ++lastId
+    waiting.set(id, { resolve, reject })
+    worker.postMessage({ id, act, args } satisfies Call)
+    return promise
+  }
+
+  async function close() {
+    if (ended !== null) return
+    closing = true
+    const exit = once(worker, 'exit')
+    await call('close', [])
+    await exit
+  }
+
+  await call('ping', [])
+  return { call, pending: () => waiting.size, close }
+}

@@ -1,0 +1,90 @@
+/** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { runAct } from '../sql/acts.ts'
+import type { EventBatchRows } from '../storage.ts'
+import { checkpointer } from './checkpoint.ts'
+import { batchCommitter } from './commit-batches.ts'
+import { openDatabase } from './database.ts'
+import { assertDurable, durability } from './durable.ts'
+import { storageError } from './errors.ts'
+import { sentError, type Call, type Replies, type Reply } from './messages.ts'
+import { sqliteSql } from './sql.ts'
+import { transaction } from './transaction.ts'
+
+const EVENTS_PER_COMMIT = 2_000
+
+if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
+const port = parentPort
+const db = openDatabase((workerData as { file: string }).file)
+const sql = sqliteSql(db)
+const commit = batchCommitter(db, sql)
+const checkpoint = checkpointer(db)
+assertDurable(db)
+
+const queue: Call[] = []
+let draining = false
+
+port.on('message', (call: Call) => {
+  queue.push(call)
+  // After the messages that have arrived with this one, so that they share a commit.
+  if (!draining) setImmediate(() => void drain())
+  draining = true
+})
+
+async function drain(): Promise<void> {
+  while (queue.length > 0) {
+    const batches = takeBatches()
+    if (batches.length > 0) await appendTogether(batches)
+    else await answer(queue.shift())
+    if (db.open) checkpoint.whenGrown()
+  }
+  draining = false
+}
+
+/** The batches at the head of the queue that fit into one commit. */
+function takeBatches(): Call[] {
+  let events = 0
+  const end = queue.findIndex((call, index) => {
+    if (call.act !== 'appendEvents') return true
+    events += (call.args[0] as EventBatchRows).events.length
+    return index > 0 && events > EVENTS_PER_COMMIT
+  })
+  return queue.splice(0, end === -1 ? queue.length : end)
+}
+
+async function appendTogether(calls: Call[]): Promise<void> {
+  const batches = calls.map(({ args }) => args[0] as EventBatchRows)
+  const committed = await commit(batches)
+  const replies = committed.map((outcome, index): Reply => {
+    const id = calls[index]?.id ?? 0
+    return 'error' in outcome ? { id, error: sentError(outcome.error) } : { id, result: outcome.verdicts }
+  })
+  send({ replies, commits: 1, events: batches.reduce((sum, { events }) => sum + events.length, 0) })
+}
+
+async function answer(call: Call | undefined): Promise<void> {
+  if (call === undefined) return
+  try {
+    send({ replies: [{ id: call.id, result: await perform(call) }] })
+  } catch (error) {
+    send({ replies: [{ id: call.id, error: sentError(storageError(error)) }] })
+  }
+  if (call.act === 'close') port.close()
+}
+
+async function perform({ act, args }: Call): Promise<unknown> {
+  if (act === 'appendEvents') throw new Error('Batches are taken by takeBatches')
+  if (act === 'close') return close()
+  if (act === 'ping') return db.prepare('SELECT 1').get()
+  if (act === 'durability') return durability(db)
+  return transaction(db, 'write', () => runAct(sql, act, args))
+}
+
+function close(): void {
+  checkpoint.all()
+  db.close()
+}
+
+function send(replies: Replies): void {
+  port.postMessage(replies)
+}
