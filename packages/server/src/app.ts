@@ -2,16 +2,18 @@
 import { randomUUID } from 'node:crypto'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
-import { fastify, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { apiKeyHook } from './http/api-key.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
+import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
 import { healthRoutes } from './http/health.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
 import { operatorTokenHook } from './http/operator-token.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
+import { requestLogHooks } from './http/request-log.ts'
 import { runsRoutes } from './http/runs.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
 
@@ -25,13 +27,16 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   const { config } = deps
   const app = fastify({
     ...(log ? { loggerInstance: log } : {}),
-    disableRequestLogging: true,
+    // The framework's lines have the address with its query; ours do not.
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: () => randomUUID(),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS },
     requestTimeout: config.requestTimeout,
     keepAliveTimeout: KEEP_ALIVE_MS,
     http: { headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout) },
+    // What still arrives on open connections is answered; the drain bounds it.
+    return503OnClosing: false,
     frameworkErrors,
     clientErrorHandler: clientError,
   })
@@ -44,6 +49,8 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
 
   // Keyless.
   metricsHooks(app, deps)
+  requestLogHooks(app)
+  drainingHooks(app, deps)
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
   if (config.docs) documentsRoutes(app, deps.version)

@@ -19,6 +19,9 @@ export interface MetricsSources {
   memory: BodyMemory
 }
 
+/** How often the event loop is looked at. */
+const LOOK_MS = 20
+
 /** Nothing here is measured until somebody asks, except requests, events and the delay of the event loop. */
 export function createMetrics(sources: MetricsSources): Metrics {
   const registry = new Registry()
@@ -95,7 +98,7 @@ function storeMetrics(registry: Registry, storage: Storage): void {
 }
 
 function processMetrics(registry: Registry, { version, memory }: MetricsSources): void {
-  const delay = monitorEventLoopDelay({ resolution: 20 })
+  const delay = monitorEventLoopDelay({ resolution: LOOK_MS })
   delay.enable()
   gauge(registry, 'tacho_body_memory_bytes', 'Bytes of the request bodies in memory', () => memory.bytes)
   gauge(registry, 'tacho_body_memory_limit_bytes', 'Most of them that are taken', () => memory.maxBytes)
@@ -115,9 +118,9 @@ function processMetrics(registry: Registry, { version, memory }: MetricsSources)
   }).set({ version, node: process.versions.node }, 1)
 }
 
-/** Delay of the event loop since the last scrape. */
+/** Delay of the event loop since the last scrape. The histogram has the time between two looks: a delay is what goes beyond. */
 function delayGauges(registry: Registry, delay: ELDHistogram): void {
-  const seconds = (nanoseconds: number): number => (Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0)
+  const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000) || 0
   gauge(registry, 'nodejs_eventloop_lag_p99_seconds', '99th percentile since the last scrape', () =>
     seconds(delay.percentile(99)),
   )

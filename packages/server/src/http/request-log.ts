@@ -12,7 +12,6 @@ export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = routeLabel(request)
     const line = {
-      requestId: request.id,
       method: request.method,
       route,
       status: reply.statusCode,

@@ -22,20 +22,12 @@ export function doctorRoutes(app: FastifyInstance, { storage, config, version, m
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
       ...(await storage.inspect()),
-      diskCheck(storage.gauges().diskFreeBytes, config.minFreeDisk),
       clockCheck(now(), performance.timeOrigin + performance.now()),
       addressCheck(config),
       rateLimitCheck(config),
     ]
     return { ok: checks.every(({ ok }) => ok), version, checks }
   })
-}
-
-function diskCheck(freeBytes: number | null, minFreeBytes: number): Check {
-  if (freeBytes === null) return { name: 'disk', ok: true, detail: 'Free disk cannot be told here' }
-  const found = `${mebibytes(freeBytes)} free; writes stop below ${mebibytes(minFreeBytes)}`
-  if (freeBytes < minFreeBytes) return { name: 'disk', ok: false, detail: `${found}. Make room on the disk` }
-  return { name: 'disk', ok: true, detail: found }
 }
 
 function clockCheck(wallClock: number, runningClock: number): Check {
@@ -66,8 +58,4 @@ function isLoopback(host: string): boolean {
   const family = isIP(host)
   if (family === 0) return host === 'localhost'
   return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6')
-}
-
-function mebibytes(bytes: number): string {
-  return `${Math.round(bytes / 1024 ** 2)} MiB`
 }

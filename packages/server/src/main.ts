@@ -1,0 +1,209 @@
+/**
+ * The process.
+ *
+ *   starting --> ready --signal or close()--> draining --> closed
+ *
+ * starting: the store is opened, an empty one gets its first tenant, the port is opened last. draining: nothing new is
+ * let in, requests under way are finished or cut after the drain timeout, the store writes what it has taken. A signal
+ * while starting is obeyed once ready, so that a first key is always shown; a second signal ends the process at once.
+ */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { isIPv6, type AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import { createApp } from './app.ts'
+import type { Config } from './config.ts'
+import { parseApiKey, parseOperatorToken } from './domain/credential.ts'
+import { cursors } from './domain/cursor.ts'
+import { createDrain } from './drain.ts'
+import { createFirstTenant, firstTenantText } from './first-tenant.ts'
+import { createCredentialCache } from './http/credential-cache.ts'
+import { createJudge } from './http/judge.ts'
+import { createMetrics } from './http/metrics.ts'
+import { SNAPSHOT_PREFIX } from './http/operator/backups.ts'
+import { createRateLimit } from './http/rate-limit.ts'
+import { BodyMemory } from './http/read-body.ts'
+import { flushCredentialUses } from './jobs/flush-credential-uses.ts'
+import { followControlRevision } from './jobs/follow-control-revision.ts'
+import { createLog } from './log.ts'
+import { startErrorText } from './start-error.ts'
+import { openSqliteStorage } from './storage/sqlite/open.ts'
+import type { Storage } from './storage/storage.ts'
+
+export interface RunningServer {
+  /** Where it listens, as a client on this machine writes it. */
+  url: string
+  /** Drains and lets go of the store. May be called again. */
+  close(): Promise<void>
+}
+
+export interface StartOptions {
+  /** Takes what people should read: the address, and the first credentials of a new store. */
+  print?: (text: string) => void
+  log?: FastifyBaseLogger | undefined
+  /** The store has failed for good: the process should end. */
+  onTrouble?: (error: Error) => void
+}
+
+/** A repeat within this is the same signal: process groups and npm deliver it twice. */
+const SAME_SIGNAL_MS = 1_000
+
+/** Starts a server in this process. Rejects with whatever keeps it from starting; then nothing is left open. */
+export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
+  const directory = path.resolve(config.dataDir)
+  // Only its owner may read what agents did.
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const storage = await openSqliteStorage({
+    directory,
+    minFreeDiskBytes: config.minFreeDisk,
+    readers: config.readers,
+    onTrouble: options.onTrouble ?? (() => undefined),
+  })
+  try {
+    removeSnapshots(directory)
+    return await serve(config, storage, options)
+  } catch (error) {
+    await storage.close()
+    throw error
+  }
+}
+
+/** Runs a server until a signal ends it: the process of `tacho serve`. */
+export async function runServer(config: Config): Promise<void> {
+  const log = createLog(config.logLevel)
+  const { logger } = log
+  const leave = (code: number): never => {
+    log.flush()
+    process.exit(code)
+  }
+  process.on('uncaughtException', (err, origin) => {
+    logger.fatal({ err, origin }, 'unexpected failure')
+    leave(1)
+  })
+  // Whoever read the first lines may be gone.
+  process.stdout.on('error', () => undefined)
+  const signalled = nextSignal(leave)
+
+  const start = startServer(config, {
+    log: logger,
+    print: (text) => process.stdout.write(text),
+    onTrouble(err) {
+      logger.fatal({ err }, 'the store has failed')
+      leave(1)
+    },
+  })
+  const server = await start.catch((error: unknown) => {
+    const text = startErrorText(error, config)
+    if (text === null) logger.fatal({ err: error }, 'the server could not start')
+    else process.stderr.write(`tacho: ${text}\n`)
+    return leave(1)
+  })
+  const signal = await signalled
+  logger.info({ signal }, 'draining')
+  await server.close()
+  logger.info('closed')
+  leave(0)
+}
+
+/** Resolves at the first signal that asks to stop; the next one that is not the same again ends the process. */
+function nextSignal(leave: (code: number) => never): Promise<NodeJS.Signals> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
+  let firstAt: number | null = null
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      const now = performance.now()
+      if (firstAt !== null && now - firstAt > SAME_SIGNAL_MS) leave(128 + os.constants.signals[signal])
+      firstAt ??= now
+      resolve(signal)
+    })
+  }
+  return promise
+}
+
+async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
+  const { log, print = () => undefined } = options
+  const version = readVersion()
+  const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
+  const operatorTokens = createCredentialCache({
+    parse: parseOperatorToken,
+    load: (id) => storage.findOperatorToken(id),
+  })
+  const memory = new BodyMemory(config.bodyMemory)
+  const judge = createJudge()
+  let draining = false
+  const app = createApp(
+    {
+      config,
+      version,
+      storage,
+      keys,
+      operatorTokens,
+      cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
+      rateLimit: createRateLimit(config.rateLimit),
+      judge,
+      memory,
+      metrics: createMetrics({ version, storage, memory }),
+      now: Date.now,
+      draining: () => draining,
+    },
+    log,
+  )
+  const drain = createDrain(app)
+  await app.ready()
+  const first = await createFirstTenant(storage, config, Date.now())
+  const url = await listen(app.server, config).catch(async (error: unknown) => {
+    // The store is no longer new: this is the only chance to show them.
+    if (first) print(firstTenantText(first, null))
+    await app.close()
+    throw error
+  })
+  const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const jobs = [
+    followControlRevision({ storage, listeners: [keys, operatorTokens], onError: toldBy('follow control revision') }),
+    flushCredentialUses({
+      storage,
+      sources: [
+        { kind: 'api_key', credentials: keys },
+        { kind: 'operator_token', credentials: operatorTokens },
+      ],
+      onError: toldBy('flush credential uses'),
+    }),
+  ]
+  print(`Tacho ${version} listens on ${url}; its data is in ${path.resolve(config.dataDir)}\n`)
+  if (first) print(`\n${firstTenantText(first, url)}`)
+  log?.info({ version, url, pid: process.pid }, 'ready')
+
+  async function stop(): Promise<void> {
+    draining = true
+    await drain.run(config.drainTimeout)
+    await Promise.all(jobs.map((job) => job.stop()))
+    await judge.close()
+    await storage.close()
+  }
+  let stopped: Promise<void> | null = null
+  return { url, close: () => (stopped ??= stop()) }
+}
+
+/** Not the framework's own: that one listens twice for `localhost`. */
+async function listen(server: Server, { host, port }: Config): Promise<string> {
+  server.listen({ host, port })
+  await once(server, 'listening')
+  const { address, port: actual } = server.address() as AddressInfo
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address
+  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${actual}`
+}
+
+function removeSnapshots(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    if (name.startsWith(SNAPSHOT_PREFIX)) rmSync(path.join(directory, name))
+  }
+}
+
+function readVersion(): string {
+  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(file) as { version: string }).version
+}
