@@ -41,6 +41,8 @@ export interface ControlStore {
   revokeApiKey(environmentId: string, id: string, now: number): Promise<ApiKeyRow | null>
   createOperatorToken(token: OperatorTokenRow): Promise<void>
   findOperatorToken(id: string): Promise<OperatorTokenRow | null>
+  /** Revokes every token but one; returns how many were good until now. */
+  revokeOtherOperatorTokens(keptId: string, now: number): Promise<number>
   /** Records last uses; never moves one back. */
   touchCredentials(uses: CredentialUse[]): Promise<void>
   /** Grows whenever a key, token or tenant changes: what caches follow. */

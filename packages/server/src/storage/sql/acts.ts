@@ -44,6 +44,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   findApiKey: read<'findApiKey'>(apiKeys.findApiKey),
   revokeApiKey: write<'revokeApiKey'>(apiKeys.revokeApiKey),
   createOperatorToken: write<'createOperatorToken'>(operatorTokens.createOperatorToken),
+  revokeOtherOperatorTokens: write<'revokeOtherOperatorTokens'>(operatorTokens.revokeOtherOperatorTokens),
   findOperatorToken: read<'findOperatorToken'>(operatorTokens.findOperatorToken),
   findRun: read<'findRun'>(runs.findRun),
   listRuns: read<'listRuns'>(runs.listRuns),

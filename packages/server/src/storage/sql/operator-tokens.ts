@@ -17,6 +17,13 @@ export async function createOperatorToken(sql: Sql, token: OperatorTokenRow): Pr
   await growRevision(sql)
 }
 
+export async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
+  const text = 'UPDATE operator_tokens SET revoked_at = ? WHERE id <> ? AND revoked_at IS NULL'
+  const revoked = await sql.run(text, [now, keptId])
+  if (revoked > 0) await growRevision(sql)
+  return revoked
+}
+
 export function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
   return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = ?`, [id])
 }
