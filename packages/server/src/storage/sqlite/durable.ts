@@ -10,7 +10,12 @@ export function assertDurable(db: Database): void {
   }
 }
 
-export function durability(db: Database): { synchronous: number; mode: string } {
+export interface Durability {
+  synchronous: number
+  mode: string
+}
+
+export function durability(db: Database): Durability {
   return {
     synchronous: db.pragma('synchronous', { simple: true }) as number,
     mode: db.pragma('journal_mode', { simple: true }) as string,

@@ -9,8 +9,11 @@ import {
   type Storage,
   type StorageErrorCode,
 } from '../storage.ts'
+import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
 import { sizeBytes, watchDisk } from './disk.ts'
+import type { Durability } from './durable.ts'
+import { inspectStore } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { startThread } from './thread.ts'
@@ -90,8 +93,11 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     async ping() {
       await Promise.all([idlest(), writer].map((thread) => thread.call('ping', [])))
     },
-    inspect: async () => [],
-    backup: async () => ({ ok: false, reason: 'unsupported' }),
+    async inspect() {
+      const durability = (await writer.call('durability', [])) as Durability
+      return inspectStore({ file, disk, minFreeDiskBytes, durability, queuedBytes, queueBytes })
+    },
+    backup: (target) => backupStore(file, target),
     gauges: () => ({ queuedBytes, ...counts, diskFreeBytes: disk.freeBytes(), storeBytes: sizeBytes(file) }),
     async close() {
       disk.close()

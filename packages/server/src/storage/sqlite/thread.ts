@@ -1,9 +1,9 @@
 /** The main thread's side of one worker thread: calls out, replies in. */
 import { once } from 'node:events'
-import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../storage.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
+import { moduleUrl } from './module-url.ts'
 
 export interface Thread {
   call(act: Call['act'], args: unknown[]): Promise<unknown>
@@ -31,9 +31,7 @@ interface Waiting {
 /** Starts a thread and resolves when it has opened the store. */
 export async function startThread(options: ThreadOptions): Promise<Thread> {
   const { name, file, heapMib, onReplies, onDeath } = options
-  // The sources end in .ts, what is published in .js.
-  const module = new URL(`./${name}${path.extname(import.meta.url)}`, import.meta.url)
-  const worker = new Worker(module, {
+  const worker = new Worker(moduleUrl(name), {
     name: `tacho-${name}`,
     workerData: { file },
     resourceLimits: { maxOldGenerationSizeMb: heapMib },

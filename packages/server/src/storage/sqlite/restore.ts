@@ -1,0 +1,74 @@
+/** Puts a backup in the place of a store that no process has open. */
+import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import path from 'node:path'
+import Database from 'better-sqlite3'
+import { StoreRefused } from '../storage.ts'
+import { APPLICATION_ID, STORE_FILE } from './database.ts'
+import { syncDirectory, syncFile } from './files.ts'
+import { lockStore } from './lock.ts'
+import { appliedMigrations, checkApplied, readMigrations } from './migrate.ts'
+
+export interface RestoreOptions {
+  /** A file that a backup wrote. */
+  from: string
+  directory: string
+  /** Put a store that is there aside instead of refusing. */
+  replace?: boolean
+}
+
+export interface Restored {
+  bytes: number
+  /** Where the store that was there lies now; null when there was none. */
+  replaced: string | null
+}
+
+/** Checks a backup and makes it the store of a directory, whole or not at all. Throws StoreRefused when it must not. */
+export function restoreSqlite({ from, directory, replace = false }: RestoreOptions): Restored {
+  checkBackup(from)
+  mkdirSync(directory, { recursive: true })
+  const unlock = lockStore(directory)
+  try {
+    const store = path.join(directory, STORE_FILE)
+    if (existsSync(store) && !replace) throw new StoreRefused(`There is a store in ${directory} already.`)
+    const copy = `${store}.restoring`
+    rmSync(copy, { force: true })
+    copyFileSync(from, copy, constants.COPYFILE_FICLONE)
+    syncFile(copy)
+    const replaced = existsSync(store) ? putAside(store) : null
+    renameSync(copy, store)
+    syncDirectory(directory)
+    return { bytes: statSync(store).size, replaced }
+  } finally {
+    unlock()
+  }
+}
+
+/** The log goes along: it may hold commits that are not in the file yet. */
+function putAside(store: string): string {
+  const aside = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
+  rmSync(`${store}-shm`, { force: true })
+  if (existsSync(`${store}-wal`)) renameSync(`${store}-wal`, `${aside}-wal`)
+  renameSync(store, aside)
+  return aside
+}
+
+function checkBackup(file: string): void {
+  if (!existsSync(file)) throw new StoreRefused(`There is no file ${file}.`)
+  if (existsSync(`${file}-wal`)) {
+    throw new StoreRefused(`${file} is a store in use, not a backup: it has a write-ahead log beside it.`)
+  }
+  const db = new Database(file, { readonly: true })
+  try {
+    if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+      throw new StoreRefused(`${file} is not a backup of a Tacho store.`)
+    }
+    checkApplied(appliedMigrations(db), readMigrations())
+    const found = db.pragma('quick_check(1)', { simple: true }) as string
+    if (found !== 'ok') throw new StoreRefused(`${file} is damaged: ${found}`)
+  } catch (error) {
+    if (!(error instanceof Database.SqliteError)) throw error
+    throw new StoreRefused(`${file} cannot be read as a Tacho store: ${error.message}`)
+  } finally {
+    db.close()
+  }
+}
