@@ -1,10 +1,11 @@
-// Imports run one way: contract <- server <- cli; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
+// Imports run one way: contract <- policy <- server <- cli; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
 // A table of what each folder may import reads better than lint rules of what it may not; loops are oxlint's work.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const contract = 'packages/contract/src/**'
+const policy = 'packages/policy/src/**'
 const server = 'packages/server/src'
 const storage = `${server}/storage`
 const anyPackage = ['npm/**', 'node/**']
@@ -12,6 +13,7 @@ const anyPackage = ['npm/**', 'node/**']
 // The first folder that matches a file decides. `not` is taken off what `may` gives.
 const layers = [
   { folder: contract, may: [contract, 'npm/typebox'] },
+  { folder: policy, may: [contract, policy, 'npm/**'] },
   {
     folder: `${server}/domain/**`,
     may: [
@@ -39,6 +41,7 @@ const layers = [
     folder: `${server}/${side}/**`,
     may: [
       contract,
+      policy,
       `${server}/${side}/**`,
       `${server}/domain/**`,
       `${storage}/storage.ts`,
@@ -47,7 +50,7 @@ const layers = [
     ],
     not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],
   })),
-  { folder: `${server}/**`, may: [contract, `${server}/**`, ...anyPackage] },
+  { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
   {
     folder: 'packages/cli/src/**',
     may: [
