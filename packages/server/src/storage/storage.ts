@@ -1,7 +1,8 @@
 /**
  * THE storage interface: each method is one business act and one transaction, the same on every engine.
  * Arguments and results are plain data, for an act may run in another thread. Times are milliseconds since 1970;
- * clock and ids come from the caller. Expected outcomes are values; a rejected promise is a StorageError or a bug.
+ * the clock and the ids of control rows come from the caller, the store makes the ids of runs and agents. Expected
+ * outcomes are values; a rejected promise is a StorageError or a bug.
  */
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { RunOutcome, RunStatus } from '@tacho/contract/run.ts'
@@ -68,7 +69,10 @@ export interface RunStore {
   findRun(environmentId: string, runIdOrUuid: string): Promise<RunRow | null>
   /** Newest startedAt first, then internal id, both descending. */
   listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]>
-  /** Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */
+  /**
+   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of payload, with at least one row.
+   * `run` is the internal id.
+   */
   listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>
   /** The same without payloads, by time or by arrival. */
   listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventsRead<EventRowRead>>
@@ -258,6 +262,7 @@ export interface RunRow {
   eventCount: number
   differingRetries: number
   lastEventAt: number
+  /** When its first event was stored. */
   receivedAt: number
 }
 

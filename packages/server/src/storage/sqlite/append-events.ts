@@ -45,7 +45,7 @@ export function createAppender(db: Database): Appender {
     if (seq === null) return compare(environmentId, run, event, changes) ?? 'unstorable'
     changes.runs.set(run.id, run)
     countStored(changes.tally, { run: run.id, agentId: run.agentId, seq, event })
-    if (agent.isNew || event.time >= agent.nameTime) {
+    if (event.time >= agent.nameTime) {
       agent.name = event.agentName
       agent.nameTime = event.time
       changes.agents.add(agent)

@@ -27,7 +27,7 @@ export interface KnownAgent {
   /** Not written yet. */
   isNew: boolean
   name: string
-  /** Event time of the name. */
+  /** Event time of the name; -Infinity as long as no event has given it one. */
   nameTime: number
 }
 
@@ -103,7 +103,7 @@ export function knownRows(db: Database): KnownRows {
       runs.set(`${environmentId} ${runId}`, run)
       return run
     },
-    agent(environmentId, { agentId, agentName, time }) {
+    agent(environmentId, { agentId, agentName }) {
       const place = agentId === null ? `${environmentId} name ${agentName}` : `${environmentId} id ${agentId}`
       let agent = agents.get(place)
       if (agent === undefined) {
@@ -111,7 +111,7 @@ export function knownRows(db: Database): KnownRows {
         const row = selectAgent.get(environmentId, key)
         agent = row
           ? { ...row, isNew: false }
-          : { id: randomUUIDv7(), key, externalId: agentId, isNew: true, name: agentName, nameTime: time }
+          : { id: randomUUIDv7(), key, externalId: agentId, isNew: true, name: '', nameTime: -Infinity }
         agents.set(place, agent)
       }
       return agent

@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
+import { agentsSuite } from './suite/agents.ts'
+import { controlSuite } from './suite/control.ts'
+import { eventsSuite } from './suite/events.ts'
+import type { OpenStorage } from './suite/open.ts'
+import { propertySuite } from './suite/property.ts'
+import { rejectionsSuite } from './suite/rejections.ts'
+import { runsSuite } from './suite/runs.ts'
+import { timelineSuite } from './suite/timeline.ts'
+import { usageSuite } from './suite/usage.ts'
+
+const open: OpenStorage = async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'tacho-suite-'))
+  const onTrouble = (error: Error) => {
+    throw error
+  }
+  const storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble })
+  return {
+    storage,
+    async close() {
+      await storage.close()
+      await rm(directory, { recursive: true })
+    },
+  }
+}
+
+for (const suite of [
+  controlSuite,
+  eventsSuite,
+  runsSuite,
+  agentsSuite,
+  timelineSuite,
+  usageSuite,
+  rejectionsSuite,
+  propertySuite,
+]) {
+  suite(open)
+}

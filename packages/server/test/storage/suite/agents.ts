@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, event, newId, NOON, runOf } from './sample.ts'
+
+export function agentsSuite(open: OpenStorage) {
+  describe('an agent', () => {
+    const storage = sharedStorage(open)
+
+    test('is its agentId, else its name, and the two never meet', async () => {
+      const env = newId()
+      const named = [
+        event({ runId: '1', agentId: 'a', agentName: 'x' }),
+        event({ runId: '2', agentId: 'a', agentName: 'x' }),
+        event({ runId: '3', agentName: 'a' }),
+        event({ runId: '4', agentName: 'x' }),
+        event({ runId: '5', agentName: 'a' }),
+      ]
+      await append(storage(), env, ...named)
+      const ids = await Promise.all(named.map(async ({ runId }) => (await runOf(storage(), env, runId)).agentId))
+      assert.equal(ids[0], ids[1])
+      assert.equal(ids[2], ids[4])
+      assert.equal(new Set(ids).size, 3)
+      assert.equal((await runOf(storage(), env, '3')).agentExternalId, null)
+    })
+
+    test('is another one in another environment', async () => {
+      const [one, two] = [newId(), newId()]
+      await append(storage(), one, event())
+      await append(storage(), two, event())
+      assert.notEqual((await runOf(storage(), one)).agentId, (await runOf(storage(), two)).agentId)
+    })
+
+    test('of a run stays that of its first stored event', async () => {
+      const env = newId()
+      await append(storage(), env, event({ agentId: 'first' }), event({ agentId: 'second', time: NOON - 1 }))
+      await append(storage(), env, event({ agentId: 'third' }))
+      assert.equal((await runOf(storage(), env)).agentExternalId, 'first')
+    })
+
+    test('shows its newest name by event time; of equal times, the later arrival', async () => {
+      const env = newId()
+      const named = (agentName: string, time: number) => event({ agentId: 'a', agentName, time })
+      const name = async () => (await runOf(storage(), env)).agentName
+      await append(storage(), env, named('now', NOON))
+      await append(storage(), env, named('older', NOON - 1))
+      assert.equal(await name(), 'now')
+      await append(storage(), env, named('later', NOON + 2), named('between', NOON + 1))
+      assert.equal(await name(), 'later')
+      await append(storage(), env, named('later still', NOON + 2))
+      assert.equal(await name(), 'later still')
+    })
+
+    test('keeps its newest name when that name came again later', async () => {
+      const env = newId()
+      const named = (agentName: string, time: number) => event({ agentId: 'a', agentName, time })
+      await append(storage(), env, named('kept', NOON))
+      await append(storage(), env, named('kept', NOON + 5))
+      await append(storage(), env, named('late but older', NOON + 3))
+      assert.equal((await runOf(storage(), env)).agentName, 'kept')
+    })
+
+    test('is renamed by an event of any run, and by no retry', async () => {
+      const env = newId()
+      const first = event({ runId: '1', agentId: 'a', agentName: 'old' })
+      await append(storage(), env, first, event({ runId: '2', agentId: 'b' }))
+      await append(storage(), env, event({ runId: '2', agentId: 'a', agentName: 'new', time: NOON + 1 }))
+      await append(storage(), env, { ...first, agentName: 'retry', time: NOON + 2 })
+      assert.equal((await runOf(storage(), env, '1')).agentName, 'new')
+    })
+
+    test('named by many at once is one agent', async () => {
+      const env = newId()
+      const runs = Array.from({ length: 20 }, (_, n) => `run ${n}`)
+      await Promise.all(runs.map((runId) => append(storage(), env, event({ runId, agentId: 'same' }))))
+      const ids = await Promise.all(runs.map(async (runId) => (await runOf(storage(), env, runId)).agentId))
+      assert.equal(new Set(ids).size, 1)
+    })
+  })
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { NewEvent, RunRow } from '../../../src/storage/storage.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, event, HOUR, newId, NOON } from './sample.ts'
+
+const RUNS = ['a', 'b', 'c']
+const MODELS = ['', 'm1', 'm2']
+
+/** Events whose effect must not depend on their order: a run has one agent, one session and at most one outcome. */
+const events = fc
+  .array(
+    fc.record({
+      run: fc.nat(RUNS.length - 1),
+      minute: fc.nat(180),
+      call: fc.option(
+        fc.record({
+          model: fc.constantFrom(...MODELS),
+          promptTokens: fc.nat(1000),
+          completionTokens: fc.nat(1000),
+          totalTokens: fc.oneof(fc.nat(1000), fc.constant(Number.MAX_SAFE_INTEGER)),
+          costNanos: fc.nat(1e9),
+        }),
+        { nil: null },
+      ),
+    }),
+    { minLength: 1, maxLength: 30 },
+  )
+  .map((specs) =>
+    specs.map(({ run, minute, call }, index): NewEvent => {
+      const isOutcome = specs.findIndex((spec) => spec.run === run) === index && run > 0
+      return event({
+        eventId: `e${index}`,
+        runId: RUNS[run] ?? '',
+        sessionId: `session of ${run}`,
+        agentId: `agent ${run % 2}`,
+        // A name for each time, so that the newest one is one.
+        agentName: `name at ${minute}`,
+        time: NOON + minute * 60_000,
+        usage: call,
+        outcome: isOutcome ? 'COMPLETED' : null,
+      })
+    }),
+  )
+
+const deliveries = events.chain((sent) => {
+  const again = fc.array(fc.nat(sent.length - 1), { maxLength: 20 })
+  const order = again.chain((repeats) =>
+    fc.shuffledSubarray([...sent.keys(), ...repeats], { minLength: sent.length + repeats.length }),
+  )
+  return fc.record({ sent: fc.constant(sent), order, cuts: fc.array(fc.integer({ min: 1, max: 7 })) })
+})
+
+function batchesOf(sent: NewEvent[], order: number[], cuts: number[]): NewEvent[][] {
+  const rest = order.flatMap((index) => sent[index] ?? [])
+  const batches = cuts.map((size) => rest.splice(0, size))
+  return [...batches, rest]
+}
+
+const saturating = (numbers: number[]) => numbers.reduce((sum, n) => Math.min(sum + n, Number.MAX_SAFE_INTEGER), 0)
+
+function sumsOf(list: NewEvent[]) {
+  return {
+    promptTokens: saturating(list.map(({ usage }) => usage?.promptTokens ?? 0)),
+    completionTokens: saturating(list.map(({ usage }) => usage?.completionTokens ?? 0)),
+    totalTokens: saturating(list.map(({ usage }) => usage?.totalTokens ?? 0)),
+    costNanos: saturating(list.map(({ usage }) => usage?.costNanos ?? 0)),
+  }
+}
+
+/** What the rules say of a set of events, told as simply as can be. */
+function expected(sent: NewEvent[]) {
+  const newestName = (agentId: string | null) =>
+    sent.filter((other) => other.agentId === agentId).toSorted((a, b) => b.time - a.time)[0]?.agentName
+  const runs = Map.groupBy(sent, ({ runId }) => runId)
+  const hours = Map.groupBy(sent, ({ agentId, time, usage }) =>
+    JSON.stringify([time - (time % HOUR), agentId, usage?.model ?? '']),
+  )
+  return {
+    runs: [...runs].map(([runId, list]) => {
+      const end = list.find(({ outcome }) => outcome !== null)
+      return {
+        runId,
+        sessionId: list[0]?.sessionId,
+        status: end?.outcome ?? 'RUNNING',
+        startedAt: Math.min(...list.map(({ time }) => time)),
+        endedAt: end?.time ?? null,
+        agentExternalId: list[0]?.agentId,
+        agentName: newestName(list[0]?.agentId ?? null),
+        eventCount: list.length,
+        differingRetries: 0,
+        lastEventAt: Math.max(...list.map(({ time }) => time)),
+        receivedAt: NOON,
+        ...sumsOf(list),
+      }
+    }),
+    hours: [...hours].map(([key, list]) => {
+      const [hour, agentId, model] = JSON.parse(key) as [number, string, string]
+      return { hour, agentName: newestName(agentId), model, events: list.length, ...sumsOf(list) }
+    }),
+  }
+}
+
+const sorted = <Row extends object>(rows: Row[]) =>
+  rows.map((row) => Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1))).toSorted(byText)
+const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
+
+export function propertySuite(open: OpenStorage) {
+  describe('whatever the order', () => {
+    const storage = sharedStorage(open)
+
+    async function stored(environmentId: string) {
+      const runs = await storage().listRuns(environmentId, {}, { limit: 100, after: null })
+      const hours = await storage().readUsage(environmentId, 0, 2 * NOON)
+      const withoutIds = ({ id: _id, agentId: _agent, ...run }: RunRow) => run
+      return { runs: runs.map(withoutIds), hours: hours.map(({ agentId: _, ...hour }) => hour) }
+    }
+
+    test('any order, repetition and batching of the same events gives the same runs, usage and rollup', async () => {
+      await fc.assert(
+        fc.asyncProperty(deliveries, fc.boolean(), async ({ sent, order, cuts }, atOnce) => {
+          const environmentId = newId()
+          const batches = batchesOf(sent, order, cuts)
+          const send = (batch: NewEvent[]) => append(storage(), environmentId, ...batch)
+          if (atOnce) await Promise.all(batches.map(send))
+          else for (const batch of batches) await send(batch)
+          const got = await stored(environmentId)
+          const want = expected(sent)
+          assert.deepEqual(sorted(got.runs), sorted(want.runs))
+          assert.deepEqual(sorted(got.hours), sorted(want.hours))
+        }),
+        { numRuns: 60 },
+      )
+    })
+  })
+}

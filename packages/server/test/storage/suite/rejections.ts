@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { RejectionRow } from '../../../src/storage/storage.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { batch, event, newId, NOON } from './sample.ts'
+
+export function rejectionsSuite(open: OpenStorage) {
+  describe('refused events', () => {
+    const storage = sharedStorage(open)
+    const row = (given: Partial<RejectionRow> = {}): RejectionRow => ({
+      runId: 'run',
+      eventId: 'event',
+      code: 'too_long',
+      rejectedAt: NOON,
+      ...given,
+    })
+    const keep = (env: string, ...rejections: RejectionRow[]) => storage().appendEvents(batch(env, [], { rejections }))
+
+    test('are remembered by run and event, the newest refusal of each', async () => {
+      const env = newId()
+      await storage().appendEvents(batch(env, [event()], { rejections: [row(), row({ eventId: 'second' })] }))
+      await keep(env, row({ code: 'empty', rejectedAt: NOON + 1 }))
+      const found = await storage().findRejection(env, 'run', 'event')
+      assert.deepEqual(found, row({ code: 'empty', rejectedAt: NOON + 1 }))
+      assert.deepEqual(await storage().findRejection(env, 'run', 'second'), row({ eventId: 'second' }))
+    })
+
+    test('are known in their environment and under their run only', async () => {
+      const env = newId()
+      await keep(env, row())
+      assert.equal(await storage().findRejection(newId(), 'run', 'event'), null)
+      assert.equal(await storage().findRejection(env, 'event', 'run'), null)
+      assert.equal(await storage().findRejection(env, 'run', 'other'), null)
+      assert.equal(await storage().findRun(env, 'run'), null)
+    })
+
+    test('are forgotten, oldest first, when there are many', async () => {
+      const env = newId()
+      const rows = Array.from({ length: 12_000 }, (_, n) => row({ eventId: `e${n}`, rejectedAt: NOON + n }))
+      for (let n = 0; n < rows.length; n += 1000) await keep(env, ...rows.slice(n, n + 1000))
+      assert.equal(await storage().findRejection(env, 'run', 'e0'), null)
+      assert.deepEqual(await storage().findRejection(env, 'run', 'e11999'), rows[11_999])
+      assert.deepEqual(await storage().findRejection(env, 'run', 'e2000'), rows[2000])
+    })
+  })
+}

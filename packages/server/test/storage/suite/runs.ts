@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { RunFilter, RunRow } from '../../../src/storage/storage.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
+
+const MAX = Number.MAX_SAFE_INTEGER
+
+export function runsSuite(open: OpenStorage) {
+  describe('a run', () => {
+    const storage = sharedStorage(open)
+
+    test('opens with its first stored event, whatever it is', async () => {
+      const env = newId()
+      await storage().appendEvents(batch(env, [event({ time: NOON + 5, agentId: 'a' })], { receivedAt: NOON + 9 }))
+      const run = await runOf(storage(), env)
+      assert.match(run.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      assert.match(run.agentId, /^[0-9a-f-]{36}$/)
+      assert.deepEqual(run, {
+        id: run.id,
+        runId: 'run',
+        sessionId: null,
+        status: 'RUNNING',
+        startedAt: NOON + 5,
+        endedAt: null,
+        agentId: run.agentId,
+        agentExternalId: 'a',
+        agentName: 'Support bot',
+        promptTokens: 0,
+        completionTokens: 0,
+        totalTokens: 0,
+        costNanos: 0,
+        eventCount: 1,
+        differingRetries: 0,
+        lastEventAt: NOON + 5,
+        receivedAt: NOON + 9,
+      })
+    })
+
+    test('can open and close with one event', async () => {
+      const env = newId()
+      await append(storage(), env, outcome('CANCELLED', { time: NOON + 3 }))
+      const { status, startedAt, endedAt } = await runOf(storage(), env)
+      assert.deepEqual([status, startedAt, endedAt], ['CANCELLED', NOON + 3, NOON + 3])
+    })
+
+    test('spans from its smallest to its largest event time, and keeps when it was first received', async () => {
+      const env = newId()
+      await storage().appendEvents(batch(env, [event({ time: NOON })], { receivedAt: NOON + 1 }))
+      const events = [event({ time: NOON - 4 }), event({ time: NOON + 6 }), event({ time: NOON - 2 })]
+      await storage().appendEvents(batch(env, events, { receivedAt: NOON + 2 }))
+      const { startedAt, lastEventAt, receivedAt } = await runOf(storage(), env)
+      assert.deepEqual([startedAt, lastEventAt, receivedAt], [NOON - 4, NOON + 6, NOON + 1])
+    })
+
+    test('is closed by the first stored outcome, whose time is its end; nothing reopens or recloses it', async () => {
+      const env = newId()
+      await append(storage(), env, event(), outcome('FAILED', { time: NOON + 2 }), outcome('COMPLETED', { time: NOON }))
+      await append(storage(), env, outcome('CANCELLED', { time: NOON + 1 }), event({ time: NOON - 1 }))
+      const { status, endedAt, startedAt, eventCount } = await runOf(storage(), env)
+      assert.deepEqual([status, endedAt, startedAt, eventCount], ['FAILED', NOON + 2, NOON - 1, 5])
+    })
+
+    test('is closed by an outcome that comes in a later batch', async () => {
+      const env = newId()
+      await append(storage(), env, event())
+      await append(storage(), env, event(), outcome('COMPLETED', { time: NOON + 2 }))
+      const { status, endedAt } = await runOf(storage(), env)
+      assert.deepEqual([status, endedAt], ['COMPLETED', NOON + 2])
+    })
+
+    test('is not closed by a retry under a stored id', async () => {
+      const env = newId()
+      const sent = event()
+      await append(storage(), env, sent)
+      await append(storage(), env, { ...sent, outcome: 'FAILED', eventType: 'SESSION_OUTCOME' })
+      assert.equal((await runOf(storage(), env)).status, 'RUNNING')
+    })
+
+    test('has the first session that an event of it named', async () => {
+      const env = newId()
+      await append(storage(), env, event())
+      await append(storage(), env, event(), event({ sessionId: 'one' }), event({ sessionId: 'two' }))
+      await append(storage(), env, event({ sessionId: 'three' }))
+      assert.equal((await runOf(storage(), env)).sessionId, 'one')
+    })
+
+    test('sums the usage of the events that were really stored, also after it is closed', async () => {
+      const env = newId()
+      const call = llmCall({ promptTokens: 1, completionTokens: 20, totalTokens: 300, costNanos: 4000 })
+      await append(storage(), env, call, call)
+      await append(storage(), env, { ...call, usage: { ...call.usage!, promptTokens: 9 } }, outcome('COMPLETED'))
+      await append(storage(), env, { ...call, eventId: newId() }, event())
+      const { promptTokens, completionTokens, totalTokens, costNanos } = await runOf(storage(), env)
+      assert.deepEqual([promptTokens, completionTokens, totalTokens, costNanos], [2, 40, 600, 8000])
+    })
+
+    test('has sums that end at the largest exact integer', async () => {
+      const env = newId()
+      const most = { promptTokens: MAX - 1, completionTokens: MAX, totalTokens: MAX, costNanos: 1 }
+      const one = { promptTokens: 1, completionTokens: 1, totalTokens: MAX, costNanos: MAX }
+      await append(storage(), env, llmCall(most))
+      await append(storage(), env, llmCall(one))
+      await append(storage(), env, llmCall(one), llmCall(one))
+      const { promptTokens, completionTokens, totalTokens, costNanos } = await runOf(storage(), env)
+      assert.deepEqual([promptTokens, completionTokens, totalTokens, costNanos], [MAX, MAX, MAX, MAX])
+    })
+
+    test('is found by its external id first, then by its internal one', async () => {
+      const env = newId()
+      await append(storage(), env, event({ runId: 'first' }))
+      const first = await runOf(storage(), env, 'first')
+      assert.deepEqual(await storage().findRun(env, first.id), first)
+      assert.deepEqual(await storage().findRun(env, first.id.toUpperCase()), first)
+      await append(storage(), env, event({ runId: first.id }))
+      const second = await storage().findRun(env, first.id)
+      assert.equal(second?.runId, first.id)
+      assert.notEqual(second.id, first.id)
+    })
+
+    test('is not found from another environment, nor by an unknown id', async () => {
+      const env = newId()
+      await append(storage(), env, event())
+      const { id } = await runOf(storage(), env)
+      for (const name of ['run', id]) assert.equal(await storage().findRun(newId(), name), null)
+      for (const name of ['other', newId(), '']) assert.equal(await storage().findRun(env, name), null)
+    })
+  })
+
+  describe('the list of runs', () => {
+    const storage = sharedStorage(open)
+
+    async function walk(env: string, filter: RunFilter, limit: number): Promise<RunRow[]> {
+      const rows: RunRow[] = []
+      for (let after: { startedAt: number; id: string } | null = null; ;) {
+        const page = await storage().listRuns(env, filter, { limit, after })
+        rows.push(...page)
+        const last = page.at(-1)
+        if (last === undefined || page.length < limit) return rows
+        after = { startedAt: last.startedAt, id: last.id }
+      }
+    }
+
+    /** Twelve runs with pairs of equal times, two agents, two sessions and all four states. */
+    async function twelveRuns() {
+      const env = newId()
+      const states = [null, 'COMPLETED', 'FAILED', 'CANCELLED'] as const
+      for (let n = 0; n < 12; n++) {
+        const about = { runId: `run ${n}`, agentId: `agent ${n % 2}`, sessionId: n % 3 === 0 ? null : `s ${n % 3}` }
+        const state = states[n % 4] ?? null
+        await append(storage(), env, event({ ...about, time: NOON + Math.floor(n / 2), outcome: state }))
+      }
+      return env
+    }
+
+    test('is newest first, then by internal id, and each page goes on where the last ended', async () => {
+      const env = await twelveRuns()
+      const rows = await walk(env, {}, 100)
+      assert.equal(rows.length, 12)
+      const sorted = rows.toSorted((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1))
+      assert.deepEqual(rows, sorted)
+      for (const limit of [1, 2, 5, 12]) assert.deepEqual(await walk(env, {}, limit), rows)
+    })
+
+    test('is of one environment only', async () => {
+      const env = await twelveRuns()
+      assert.deepEqual(await storage().listRuns(newId(), {}, { limit: 100, after: null }), [])
+      assert.equal((await walk(env, {}, 100)).length, 12)
+    })
+
+    test('can be filtered by agent, status, session and time, alone and together', async () => {
+      const env = await twelveRuns()
+      const rows = await walk(env, {}, 100)
+      const agentId = rows.find(({ agentExternalId }) => agentExternalId === 'agent 1')?.agentId ?? ''
+      const filters: [RunFilter, (row: RunRow) => boolean][] = [
+        [{ agentId }, (row) => row.agentId === agentId],
+        [{ status: 'RUNNING' }, (row) => row.status === 'RUNNING'],
+        [{ status: 'FAILED' }, (row) => row.status === 'FAILED'],
+        [{ sessionId: 's 1' }, (row) => row.sessionId === 's 1'],
+        [{ from: NOON + 2 }, (row) => row.startedAt >= NOON + 2],
+        [{ to: NOON + 2 }, (row) => row.startedAt < NOON + 2],
+        [{ from: NOON + 1, to: NOON + 4 }, (row) => row.startedAt >= NOON + 1 && row.startedAt < NOON + 4],
+        [
+          { agentId, status: 'CANCELLED', from: NOON + 1, to: NOON + 5, sessionId: 's 1' },
+          (row) =>
+            row.agentId === agentId && row.status === 'CANCELLED' && row.sessionId === 's 1' && row.startedAt > NOON,
+        ],
+        [{ agentId: newId() }, () => false],
+        [{ sessionId: 'unknown' }, () => false],
+      ]
+      for (const [filter, fits] of filters) {
+        const expected = rows.filter(fits)
+        for (const limit of [1, 3, 100]) assert.deepEqual(await walk(env, filter, limit), expected)
+      }
+    })
+
+    test('loses no run that was stored before the walk began, whatever is stored meanwhile', async () => {
+      const env = await twelveRuns()
+      const before = await walk(env, {}, 100)
+      const first = await storage().listRuns(env, {}, { limit: 4, after: null })
+      const last = first.at(-1)
+      assert.ok(last)
+      await append(
+        storage(),
+        env,
+        event({ runId: 'new', time: NOON + 100 }),
+        event({ runId: 'run 11', time: NOON - 1 }),
+      )
+      const after = { startedAt: last.startedAt, id: last.id }
+      const rest = await storage().listRuns(env, {}, { limit: 100, after })
+      const seen = new Set([...first, ...rest].map(({ runId }) => runId))
+      for (const { runId } of before) assert.ok(seen.has(runId), runId)
+    })
+  })
+}

@@ -1,0 +1,60 @@
+/** Rows for tests, complete, with only what matters given. */
+import { randomUUID } from 'node:crypto'
+import type { EventBatchRows, EventVerdict, NewEvent, NewUsage, RunRow, Storage } from '../../../src/storage/storage.ts'
+
+/** 2026-09-21T14:00:00Z: the start of an hour. */
+export const NOON = 1_790_000_000_000 - (1_790_000_000_000 % 3_600_000)
+export const HOUR = 3_600_000
+
+export const newId = (): string => randomUUID()
+
+export function event(given: Partial<NewEvent> = {}): NewEvent {
+  return {
+    eventId: newId(),
+    clientId: 'client',
+    runId: 'run',
+    sessionId: null,
+    agentId: null,
+    agentName: 'Support bot',
+    eventType: 'AGENT_STEP',
+    label: 'Thinks',
+    time: NOON,
+    payload: '{}',
+    spanId: null,
+    parentSpanId: null,
+    schemaVersion: null,
+    outcome: null,
+    usage: null,
+    onlyIfStored: false,
+    ...given,
+  }
+}
+
+export function llmCall(usage: Partial<NewUsage>, given: Partial<NewEvent> = {}): NewEvent {
+  const none = { model: 'model-a', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
+  return event({ eventType: 'LLM_CALL', usage: { ...none, ...usage }, ...given })
+}
+
+export function outcome(status: NonNullable<NewEvent['outcome']>, given: Partial<NewEvent> = {}): NewEvent {
+  return event({ eventType: 'SESSION_OUTCOME', outcome: status, ...given })
+}
+
+export function batch(environmentId: string, events: NewEvent[], given: Partial<EventBatchRows> = {}): EventBatchRows {
+  return { environmentId, receivedAt: NOON, events, rejections: [], ...given }
+}
+
+export function append(storage: Storage, environmentId: string, ...events: NewEvent[]): Promise<EventVerdict[]> {
+  return storage.appendEvents(batch(environmentId, events))
+}
+
+export async function runOf(storage: Storage, environmentId: string, runId = 'run'): Promise<RunRow> {
+  const run = await storage.findRun(environmentId, runId)
+  if (run === null) throw new Error(`There is no run ${runId}`)
+  return run
+}
+
+export async function timelineOf(storage: Storage, environmentId: string, runId = 'run') {
+  const run = await runOf(storage, environmentId, runId)
+  const page = { limit: 10_000, pageBytes: Number.MAX_SAFE_INTEGER, after: null }
+  return (await storage.listEvents(environmentId, run.id, page)).rows
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { EventRowRead, EventRowsPage, NewEvent } from '../../../src/storage/storage.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, event, newId, NOON, outcome, runOf } from './sample.ts'
+
+const ids = (rows: { eventId: string }[]) => rows.map(({ eventId }) => eventId)
+const ample = { limit: 1000, pageBytes: 1e9, after: null }
+
+export function timelineSuite(open: OpenStorage) {
+  describe('a timeline', () => {
+    const storage = sharedStorage(open)
+
+    /** Stores events of the given times, named e0, e1 … in order of arrival. */
+    async function timeline(times: number[], given: Partial<NewEvent> = {}) {
+      const env = newId()
+      for (const [n, time] of times.entries()) {
+        await append(storage(), env, event({ eventId: `e${n}`, time: NOON + time, ...given }))
+      }
+      return { env, run: (await runOf(storage(), env)).id }
+    }
+
+    test('is ordered by time, then by arrival', async () => {
+      const { env, run } = await timeline([5, 3, 5, 1, 3])
+      const { rows, more } = await storage().listEvents(env, run, ample)
+      assert.deepEqual(ids(rows), ['e3', 'e1', 'e4', 'e0', 'e2'])
+      assert.equal(more, false)
+    })
+
+    test('goes on after the last row of a page, among equal times too', async () => {
+      const { env, run } = await timeline([1, 1, 1, 2, 2, 3, 1])
+      const whole = ids((await storage().listEvents(env, run, ample)).rows)
+      assert.deepEqual(whole, ['e0', 'e1', 'e2', 'e6', 'e3', 'e4', 'e5'])
+      for (const limit of [1, 2, 3, 7, 8]) {
+        const walked: string[] = []
+        for (let after: { time: number; seq: number } | null = null; ;) {
+          const { rows, more } = await storage().listEvents(env, run, { ...ample, limit, after })
+          walked.push(...ids(rows))
+          const last = rows.at(-1)
+          if (!more || last === undefined) break
+          assert.equal(rows.length, limit)
+          after = { time: last.time, seq: last.seq }
+        }
+        assert.deepEqual(walked, whole)
+      }
+    })
+
+    test('says whether rows follow, at the limit and one before it', async () => {
+      const { env, run } = await timeline([1, 2, 3])
+      const more = async (limit: number) => (await storage().listEvents(env, run, { ...ample, limit })).more
+      assert.deepEqual([await more(2), await more(3), await more(4)], [true, false, false])
+      const rowsMore = async (limit: number) =>
+        (await storage().listEventRows(env, run, { limit, order: 'time', after: null })).more
+      assert.deepEqual([await rowsMore(2), await rowsMore(3), await rowsMore(4)], [true, false, false])
+    })
+
+    test('has pages that end before their payloads pass pageBytes, with at least one row', async () => {
+      // Two-byte letters: bytes count, not characters.
+      const payload = JSON.stringify({ text: 'ž'.repeat(45) })
+      const bytes = Buffer.byteLength(payload)
+      const { env, run } = await timeline([1, 2, 3, 4], { payload })
+      const rows = async (pageBytes: number) =>
+        (await storage().listEvents(env, run, { ...ample, pageBytes })).rows.length
+      assert.deepEqual([await rows(2 * bytes), await rows(2 * bytes + 1), await rows(3 * bytes)], [2, 2, 3])
+      assert.deepEqual([await rows(2 * bytes - 1), await rows(1), await rows(4 * bytes)], [1, 1, 4])
+      const { more } = await storage().listEvents(env, run, { ...ample, pageBytes: 1 })
+      assert.equal(more, true)
+    })
+
+    test('without payloads tells their size in bytes', async () => {
+      const payload = '{"text":"ž😀"}'
+      const { env, run } = await timeline([2, 1], { payload })
+      const { rows } = await storage().listEventRows(env, run, { limit: 5, order: 'time', after: null })
+      assert.deepEqual(ids(rows), ['e1', 'e0'])
+      const full = (await storage().listEvents(env, run, ample)).rows
+      assert.deepEqual(
+        rows,
+        full.map(({ payload: _, ...row }) => row),
+      )
+      assert.equal(rows[0]?.payloadBytes, Buffer.byteLength(payload))
+    })
+
+    test('can be followed by arrival: each page after the last seq holds what came since', async () => {
+      const { env, run } = await timeline([5, 1, 3])
+      const page = (given: Partial<EventRowsPage>) =>
+        storage().listEventRows(env, run, { limit: 2, order: 'arrival', after: null, ...given })
+      const place = (row: EventRowRead | undefined) => ({ time: row?.time ?? 0, seq: row?.seq ?? 0 })
+      const first = await page({})
+      assert.deepEqual([ids(first.rows), first.more], [['e0', 'e1'], true])
+      const second = await page({ after: place(first.rows[1]) })
+      assert.deepEqual([ids(second.rows), second.more], [['e2'], false])
+      const tail = { after: place(second.rows[0]) }
+      assert.deepEqual(await page(tail), { rows: [], more: false })
+      await append(storage(), env, event({ runId: 'other', time: NOON }))
+      await append(storage(), env, event({ eventId: 'e3', time: NOON }))
+      assert.deepEqual(ids((await page(tail)).rows), ['e3'])
+    })
+
+    test('holds the events of its run and environment only', async () => {
+      const { env, run } = await timeline([1, 2])
+      await append(storage(), env, event({ runId: 'other' }))
+      assert.equal((await storage().listEvents(env, run, ample)).rows.length, 2)
+      for (const order of ['time', 'arrival'] as const) {
+        const rows = { limit: 10, order, after: null }
+        assert.deepEqual(await storage().listEventRows(newId(), run, rows), { rows: [], more: false })
+      }
+      assert.deepEqual(await storage().listEvents(newId(), run, ample), { rows: [], more: false })
+      assert.deepEqual(await storage().listEvents(env, newId(), ample), { rows: [], more: false })
+    })
+
+    test('gives each of its events a place and tells which one closed it', async () => {
+      const { env, run } = await timeline([5, 3, 5])
+      await append(storage(), env, outcome('FAILED', { eventId: 'end', time: NOON + 4 }))
+      await append(storage(), env, outcome('COMPLETED', { eventId: 'again', time: NOON + 6 }))
+      const found = async (name: string, eventId: string) => {
+        const place = await storage().findEvent(env, name, eventId)
+        return place && [place.position, place.closedRun]
+      }
+      assert.deepEqual(await found('run', 'e1'), [1, false])
+      assert.deepEqual(await found('run', 'end'), [2, true])
+      assert.deepEqual(await found(run, 'e2'), [4, false])
+      assert.deepEqual(await found('run', 'again'), [5, false])
+      assert.equal(await found('run', 'unknown'), null)
+      assert.equal(await found('unknown', 'e1'), null)
+      assert.equal(await storage().findEvent(newId(), 'run', 'e1'), null)
+    })
+
+    test('finds an event whole, with its run', async () => {
+      const { env, run } = await timeline([1, 2], { payload: '{"a":1}' })
+      const found = await storage().findEvent(env, 'run', 'e1')
+      assert.deepEqual(found?.run, await runOf(storage(), env))
+      assert.deepEqual(found.event, (await storage().listEvents(env, run, ample)).rows[1])
+    })
+  })
+}
