@@ -45,6 +45,8 @@ export interface StartOptions {
   /** Takes what people should read: the address, and the first credentials of a new store. */
   print?: (text: string) => void
   log?: FastifyBaseLogger | undefined
+  /** The clock, in milliseconds since 1970. */
+  now?: () => number
   /** The store has failed for good: the process should end. */
   onTrouble?: (error: Error) => void
 }
@@ -125,7 +127,7 @@ function nextSignal(leave: (code: number) => never): Promise<NodeJS.Signals> {
 }
 
 async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
-  const { log, print = () => undefined } = options
+  const { log, print = () => undefined, now = Date.now } = options
   const version = readVersion()
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
   const operatorTokens = createCredentialCache({
@@ -147,14 +149,14 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       judge,
       memory,
       metrics: createMetrics({ version, storage, memory }),
-      now: Date.now,
+      now,
       draining: () => draining,
     },
     log,
   )
   const drain = createDrain(app)
   await app.ready()
-  const first = await createFirstTenant(storage, config, Date.now())
+  const first = await createFirstTenant(storage, config, now())
   const url = await listen(app.server, config).catch(async (error: unknown) => {
     // The store is no longer new: this is the only chance to show them.
     if (first) print(firstTenantText(first, null))

@@ -63,7 +63,7 @@ export async function readBody(
   const refusal = mediaRefusal(request.headers, decoder !== undefined)
   if (refusal) return refusal
   if (isRefusal(body)) return body
-  return isUtf8(body) ? body : refuse('invalid_utf8')
+  return isUtf8(body) ? withoutByteOrderMark(body) : refuse('invalid_utf8')
 }
 
 interface Bounds {
@@ -119,6 +119,11 @@ function feed(request: IncomingMessage, decoder: Transform, wireBytes: number): 
 
 function tooLarge(maxBytes: number): Refusal {
   return refuse('body_too_large', `The body may have at most ${maxBytes} bytes, decompressed`)
+}
+
+/** Some platforms put one before every text; RFC 8259 lets a parser ignore it. */
+function withoutByteOrderMark(body: Buffer): Buffer {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
 }
 
 /** 415 unless the body is JSON in an encoding that is known. */

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import net from 'node:net'
+import { after, before, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { ERRORS, Problem, REJECTIONS } from '@tacho/contract/errors.ts'
+import { Compile } from 'typebox/compile'
+import { event, startService, type Service } from '../service.ts'
+
+const problem = Compile(Problem)
+let service: Service
+before(async () => {
+  service = await startService()
+})
+after(() => service.close())
+
+/** Sends bytes as they are and reads the whole answer. */
+function raw(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(Number(new URL(service.url).port), '127.0.0.1', () => socket.write(text))
+    let answer = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (chunk: string) => (answer += chunk))
+    socket.on('end', () => resolve(answer))
+    socket.on('error', reject)
+  })
+}
+
+const head = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${service.apiKey}\r\n\r\n`
+
+test('every error is a problem document, whoever raised it', async () => {
+  const answers = await Promise.all([
+    service.call('/nowhere'),
+    service.call('/openapi/v1/nowhere'),
+    service.call('/openapi/v1/runs'),
+    service.api('/runs?limit=0'),
+    service.api('/runs/unknown'),
+    service.api('/events/batch', { method: 'DELETE' }),
+    service.api('/events/batch', { body: 'x', headers: { 'content-type': 'text/plain' } }),
+    service.api('/events/batch', { body: 'x', headers: { 'content-type': 'no type at all' } }),
+    service.api('/events/batch', { body: 'x'.repeat(1_048_577) }),
+  ])
+  for (const { status, headers, body } of answers) {
+    assert.match(headers.get('content-type') ?? '', /^application\/problem\+json/)
+    assert.ok(problem.Check(body), JSON.stringify(body))
+    assert.equal(ERRORS[body.code].status, status)
+    assert.equal(headers.get('x-request-id'), body.requestId)
+  }
+})
+
+test('bad percent-encoding, an over-long path and broken HTTP are problem documents too', async () => {
+  const cases: [string, number][] = [
+    [head('/openapi/v1/runs/%zz'), 400],
+    [head('/openapi/v1/runs/%ff'), 400],
+    [head(`/openapi/v1/runs/${'x'.repeat(5000)}`), 414],
+    [head(`/openapi/v1/runs?x=${'x'.repeat(20_000)}`), 431],
+    ['NONSENSE\r\n\r\n', 400],
+  ]
+  for (const [request, status] of cases) {
+    const answer = await raw(request)
+    assert.ok(answer.startsWith(`HTTP/1.1 ${status} `), `${request.slice(0, 40)} -> ${answer.slice(0, 60)}`)
+    const body: unknown = JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
+    assert.ok(problem.Check(body))
+    assert.equal(body.status, status)
+  }
+})
+
+test('no error shows a stack, a statement, a key or the body', async () => {
+  const secret = 'SECRET-IN-THE-BODY'
+  const answers = await Promise.all([
+    service.record(`[{"a":"${secret}"`),
+    service.record(`{"a":"${secret}"}`),
+    service.api(`/runs?cursor=${secret}`),
+    service.call('/openapi/v1/runs', { headers: { 'x-api-key': `${service.apiKey}x` } }),
+  ])
+  for (const { text } of answers) {
+    for (const leak of [secret, service.apiKey, '    at ', 'SELECT', 'node_modules'])
+      assert.ok(!text.includes(leak), leak)
+  }
+})
+
+test('a body must be JSON in UTF-8, in one known encoding', async () => {
+  const body = JSON.stringify([event()])
+  const status = async (sent: unknown, headers: Record<string, string>) =>
+    (await service.api('/events/batch', { body: sent, headers })).status
+  assert.equal(await status(body, { 'content-type': 'application/json; charset=UTF-8' }), 200)
+  assert.equal(await status(body, { 'content-type': 'APPLICATION/JSON' }), 200)
+  assert.equal(await status(body, { 'content-type': 'application/json; charset=latin1' }), 415)
+  assert.equal(await status(body, { 'content-type': 'application/jsonx' }), 415)
+  assert.equal(await status(Buffer.from([0x5b, 0xff, 0x5d]), {}), 400)
+  assert.equal(await status(Buffer.from(`\ufeff${body}`), {}), 200)
+  assert.equal(await status(gzipSync(body), { 'content-encoding': 'GZIP' }), 200)
+  assert.equal(await status(gzipSync(body), { 'content-encoding': 'gzip, gzip' }), 415)
+  assert.equal(await status(body, { 'content-encoding': 'compress' }), 415)
+  assert.equal(await status(body, { 'content-encoding': 'gzip' }), 400)
+  assert.equal(await status(gzipSync(body).subarray(0, -4), { 'content-encoding': 'gzip' }), 400)
+})
+
+test('a decompression bomb is stopped at the limit', async () => {
+  const bomb = gzipSync(Buffer.alloc(300 * 1_048_576, 0x20))
+  const answer = await service.api('/events/batch', { body: bomb, headers: { 'content-encoding': 'gzip' } })
+  assert.equal(answer.status, 413)
+})
+
+test('a body of unknown length is bounded as it arrives', async () => {
+  const chunk = 'x'.repeat(65_536)
+  const chunks = `10000\r\n${chunk}\r\n`.repeat(20)
+  const request =
+    `POST /openapi/v1/events/batch HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${service.apiKey}\r\n` +
+    `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`
+  assert.ok((await raw(request)).startsWith('HTTP/1.1 413 '))
+})
+
+test('the page about errors lists every code, and no other', () => {
+  const page = readFileSync(new URL('../../../../docs/errors.md', import.meta.url), 'utf8')
+  const listed = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, code = '']) => code).sort()
+  assert.deepEqual(listed, [...Object.keys(ERRORS), ...Object.keys(REJECTIONS)].sort())
+})

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createJudge } from '../../src/http/judge.ts'
+
+const context = { workspaceId: 'w', now: 1_800_000_000_000 }
+const body = Buffer.from(
+  JSON.stringify([
+    { eventId: 'é', clientId: 'c', runId: 'r', agentName: 'a', eventType: 't', label: 'l', timestamp: context.now },
+    { eventId: 'bad' },
+  ]),
+)
+
+test('a body is judged the same on its thread as at once', async () => {
+  const [direct, threaded] = [createJudge(body.length), createJudge(body.length - 1)]
+  try {
+    assert.deepEqual(await threaded.judge(body, context), await direct.judge(body, context))
+    const answers = await Promise.all(Array.from({ length: 50 }, async () => threaded.judge(body, context)))
+    assert.ok(answers.every((judgement) => judgement.ok && judgement.batch.events.length === 1))
+    assert.deepEqual(await threaded.judge(Buffer.from(`{${' '.repeat(body.length)}`), context), {
+      ok: false,
+      code: 'invalid_json',
+      detail: 'The body does not parse',
+    })
+  } finally {
+    await Promise.all([direct.close(), threaded.close()])
+  }
+})
+
+test('closing refuses what is still waiting, and the next body starts a new thread', async () => {
+  const judge = createJudge(0)
+  const waiting = judge.judge(body, context)
+  await judge.close()
+  await assert.rejects(async () => waiting)
+  assert.ok((await judge.judge(body, context)).ok)
+  await judge.close()
+})
