@@ -2,11 +2,12 @@
 import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
+import { checkApplied } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { APPLICATION_ID, STORE_FILE } from './database.ts'
 import { syncDirectory, syncFile } from './files.ts'
 import { lockStore } from './lock.ts'
-import { appliedMigrations, checkApplied, readMigrations } from './migrate.ts'
+import { appliedMigrations, knownMigrations } from './migrate.ts'
 
 export interface RestoreOptions {
   /** A file that a backup wrote. */
@@ -62,7 +63,7 @@ function checkBackup(file: string): void {
     if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
       throw new StoreRefused(`${file} is not a backup of a Tacho store.`)
     }
-    checkApplied(appliedMigrations(db), readMigrations())
+    checkApplied(appliedMigrations(db), knownMigrations())
     const found = db.pragma('quick_check(1)', { simple: true }) as string
     if (found !== 'ok') throw new StoreRefused(`${file} is damaged: ${found}`)
   } catch (error) {

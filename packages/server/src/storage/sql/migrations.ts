@@ -1,0 +1,43 @@
+/** Numbered SQL files, applied once each, in order: what every engine does alike. */
+import { hash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { StoreRefused } from '../storage.ts'
+
+export interface Migration {
+  version: number
+  name: string
+  sha256: string
+  text: string
+}
+
+export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
+
+export function readMigrations(folder: string): Migration[] {
+  const files = readdirSync(folder)
+    .filter((file) => file.endsWith('.sql'))
+    .sort()
+  return files.map((name, index) => {
+    const version = Number.parseInt(name, 10)
+    if (version !== index + 1) throw new Error(`Migrations must be numbered without gaps: ${name}`)
+    const text = readFileSync(path.join(folder, name), 'utf8')
+    return { version, name, sha256: hash('sha256', text), text }
+  })
+}
+
+/** Refuses a store whose migrations are not a beginning of those the program knows. */
+export function checkApplied(applied: Applied[], known: Migration[]): void {
+  const newest = applied.at(-1)?.version ?? 0
+  if (newest > known.length) {
+    throw new StoreRefused(
+      `The store has schema ${newest} and this version of Tacho knows ${known.length}; use the newer version of Tacho.`,
+    )
+  }
+  applied.forEach(({ version, name, sha256 }, index) => {
+    const expected = known[index]
+    if (version !== index + 1) throw new StoreRefused(`The store's schema has a gap before migration ${version}.`)
+    if (sha256 !== expected?.sha256) {
+      throw new StoreRefused(`Migration ${name} of the store is not the one this version of Tacho knows.`)
+    }
+  })
+}
