@@ -1,0 +1,41 @@
+/** Packs events into request bodies. Pure. */
+import type { EventInput } from '@tacho/contract/event.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+
+/** An event as it goes out: encoded once, so that every attempt sends the same bytes. */
+export interface PackedEvent {
+  eventId: string
+  text: string
+}
+
+export function packed(event: EventInput): PackedEvent {
+  return { eventId: event.eventId, text: JSON.stringify(event) }
+}
+
+export function batchBody(batch: readonly PackedEvent[]): string {
+  return `[${batch.map(({ text }) => text).join(',')}]`
+}
+
+/**
+ * Events in their order, in batches of at most 100 events and 1 MiB. An event that is larger than that by itself gets
+ * a batch of its own, which the service refuses. No batch names an event id twice: an answer names verdicts by id.
+ */
+export function* batches(events: Iterable<PackedEvent>): Generator<PackedEvent[]> {
+  let batch: PackedEvent[] = []
+  let ids = new Set<string>()
+  let bytes = 2
+  for (const event of events) {
+    const more = Buffer.byteLength(event.text) + (batch.length > 0 ? 1 : 0)
+    const full = batch.length === LIMITS.batchEvents || bytes + more > LIMITS.batchBytes || ids.has(event.eventId)
+    if (batch.length > 0 && full) {
+      yield batch
+      batch = []
+      ids = new Set()
+      bytes = 2
+    }
+    bytes += Buffer.byteLength(event.text) + (batch.length > 0 ? 1 : 0)
+    batch.push(event)
+    ids.add(event.eventId)
+  }
+  if (batch.length > 0) yield batch
+}

@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { writeNewFile } from '../new-file.ts'
+import { asOperator, connect, type ServerOptions } from '../options.ts'
+import { printJson, printLine, spokenBytes } from '../output.ts'
+import { startProgress } from '../progress.ts'
+import { unreachable } from '../server-trouble.ts'
+import { failed } from '../stop.ts'
+
+export function addBackup(program: Command): void {
+  asOperator(program.command('backup <file>').description('write a consistent snapshot of the store into a new file'))
+    .addHelpText(
+      'after',
+      `
+The server goes on meanwhile. The file holds everything that was recorded and is readable by you only; \`tacho restore\`
+makes a data directory of it. An existing file is never overwritten.
+
+Examples:
+  tacho backup tacho-$(date +%F).db
+  tacho backup nightly.db --json`,
+    )
+    .action(backup)
+}
+
+async function backup(file: string, options: ServerOptions): Promise<void> {
+  // Told before the server has worked for it; the write itself refuses too.
+  if (existsSync(file)) throw failed(`${JSON.stringify(file)} is there already; it is never overwritten.`)
+  const client = connect(options)
+  const response = await client.callResponse('createBackup')
+  const expected = contentLength(response)
+  const progress = await startProgress('Backup', expected)
+  const hash = createHash('sha256')
+  let bytes = 0
+  const chunks = (async function* () {
+    try {
+      for await (const chunk of response.body ?? []) {
+        hash.update(chunk)
+        bytes += chunk.length
+        progress.update(bytes, spokenBytes(bytes))
+        yield chunk
+      }
+    } catch (error) {
+      throw failed(`The backup broke off and was not kept. ${unreachable(client.url, error)}`)
+    }
+  })()
+  try {
+    await writeNewFile(file, chunks, () => {
+      const digest = `sha-256=:${hash.digest('base64')}:`
+      const isWhole = (expected ?? bytes) === bytes && (response.headers.get('repr-digest') ?? digest) === digest
+      if (!isWhole || bytes === 0) throw failed('The backup arrived damaged and was not kept: try again.')
+    })
+  } finally {
+    progress.end(`Backup: ${spokenBytes(bytes)}`)
+  }
+  if (options.json) printJson({ file, bytes })
+  else printLine(`Backup of ${spokenBytes(bytes)} written to ${file}.`)
+}
+
+function contentLength(response: Response): number | null {
+  const text = response.headers.get('content-length')
+  return text === null ? null : Number(text)
+}

@@ -1,0 +1,65 @@
+import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { randomBytes } from 'node:crypto'
+import { demoRuns } from '../demo/runs.ts'
+import { withJson, withUrl, type OutputOptions } from '../options.ts'
+import { counted, printJson, printLine, printTable } from '../output.ts'
+import { startProgress } from '../progress.ts'
+import { openRecorder } from '../recorder-client.ts'
+import { readApiKey, readUrl } from '../settings.ts'
+import { failed } from '../stop.ts'
+
+interface Options extends OutputOptions {
+  url?: string
+  seed?: string
+}
+
+export function addDemo(program: Command): void {
+  withJson(withUrl(program.command('demo').description('record a dozen lifelike runs, to have something to look at')))
+    .option('--seed <text>', 'up to 100 letters, digits and hyphens; the same seed names the same runs', parseSeed)
+    .addHelpText(
+      'after',
+      `
+Each time makes new runs, unless a seed is repeated. The API key in TACHO_API_KEY needs the scope events:write.
+
+Examples:
+  tacho demo
+  tacho demo --seed tour`,
+    )
+    .action(demo)
+}
+
+function parseSeed(text: string): string {
+  if (/^[0-9A-Za-z-]{1,100}$/.test(text)) return text
+  throw new InvalidArgumentError('It must be 1 to 100 letters, digits and hyphens.')
+}
+
+async function demo(options: Options): Promise<void> {
+  const url = readUrl(options.url)
+  const recorder = openRecorder(url, readApiKey())
+  const seed = options.seed ?? randomBytes(4).toString('hex')
+  const runs = demoRuns(seed, Date.now())
+  const total = runs.reduce((sum, { events }) => sum + events.length, 0)
+  const progress = await startProgress('Demo', total)
+  let accepted = 0
+  try {
+    for (const { runId, events } of runs) {
+      const recorded = await recorder.record(events)
+      const [first] = recorded.refused
+      if (first) throw failed(`The service refused event ${first.eventId}: ${first.message} (${first.code}).`)
+      accepted += recorded.accepted
+      progress.update(accepted, runId)
+    }
+  } finally {
+    progress.end(`Demo: ${counted(accepted, 'event')}`)
+  }
+  const items = runs.map(({ runId, about, events }) => ({ runId, about, events: events.length }))
+  if (options.json) return printJson({ seed, runs: items, acceptedEvents: accepted })
+  printTable(
+    [{ title: 'RUN' }, { title: 'ABOUT' }, { title: 'EVENTS', align: 'right' }],
+    items.map(({ runId, about, events }) => [runId, about, String(events)]),
+  )
+  printLine()
+  printLine(`Look at them with \`tacho runs list\` and \`tacho runs show ${items[1]?.runId}\`, or with the API key:`)
+  printLine(`GET ${url}${PUBLIC_PREFIX}${ROUTES.listRuns.path}`)
+}

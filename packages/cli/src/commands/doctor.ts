@@ -1,0 +1,116 @@
+import type { DoctorReport } from '@tacho/contract/operator/doctor.ts'
+import type { EventTrace } from '@tacho/contract/operator/run.ts'
+import type { Command } from 'commander'
+import { Refused, type OperatorClient } from '../operator-client.ts'
+import { connect, inEnvironment, type EnvironmentOptions } from '../options.ts'
+import { printable, printJson, printLine } from '../output.ts'
+import { readUrl } from '../settings.ts'
+import { unreachable } from '../server-trouble.ts'
+import { wrongUsage } from '../stop.ts'
+import { findEnvironment } from '../tenants.ts'
+
+interface Options extends EnvironmentOptions {
+  run?: string
+  event?: string
+}
+
+export function addDoctor(program: Command): void {
+  inEnvironment(program.command('doctor').description('check the installation, or what became of one event'))
+    .option('--run <id>', 'run of the event, by external or internal id')
+    .option('--event <id>', 'the eventId that the client sent')
+    .addHelpText(
+      'after',
+      `
+The exit code is 1 when a check fails, or when the event is not stored.
+
+Examples:
+  tacho doctor
+  tacho doctor --run order-4711 --event 01J9ZK3 --environment acme/production`,
+    )
+    .action(doctor)
+}
+
+async function doctor(options: Options): Promise<void> {
+  if ((options.run === undefined) !== (options.event === undefined)) {
+    throw wrongUsage('--run and --event go together: they name one event.')
+  }
+  const { run, event } = options
+  if (run !== undefined && event !== undefined) return traceEvent(connect(options), run, event, options)
+  const report = await reachable(readUrl(options.url))
+  printReport(report.ok ? await serverReport(connect(options), report) : report, options)
+}
+
+/** Whether anything answers, and is ready: this needs no token. */
+async function reachable(url: string): Promise<DoctorReport> {
+  const name = 'server'
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(10_000) })
+    await response.body?.cancel()
+    const detail = response.ok
+      ? `${url} answers and is ready`
+      : `${url} answers, but is not ready (${response.status}); its log says why`
+    return { ok: response.ok, version: '', checks: [{ name, ok: response.ok, detail }] }
+  } catch (error) {
+    const detail = unreachable(url, error).replace(/\.$/, '')
+    return { ok: false, version: '', checks: [{ name, ok: false, detail }] }
+  }
+}
+
+async function serverReport(client: OperatorClient, reached: DoctorReport): Promise<DoctorReport> {
+  try {
+    const report = await client.call('readDoctor')
+    return { ...report, checks: [...reached.checks, ...report.checks] }
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    const check = { name: 'operator token', ok: false, detail: error.message.replace(/\.$/, '') }
+    return { ok: false, version: '', checks: [...reached.checks, check] }
+  }
+}
+
+function printReport(report: DoctorReport, options: Options): void {
+  if (!report.ok) process.exitCode = 1
+  if (options.json) return printJson(report)
+  const width = Math.max(...report.checks.map(({ name }) => name.length))
+  for (const { name, ok, detail } of report.checks) {
+    printLine(`${ok ? '✔' : '✖'} ${printable(name).padEnd(width)}  ${printable(detail)}.`)
+  }
+}
+
+async function traceEvent(client: OperatorClient, runId: string, eventId: string, options: Options): Promise<void> {
+  const environment = await findEnvironment(client, options.environment)
+  const params = { environmentId: environment.id, runId, eventId }
+  if (options.json) {
+    const text = await client.callText('traceEvent', { params })
+    if ((JSON.parse(text) as EventTrace).outcome !== 'stored') process.exitCode = 1
+    return printLine(text)
+  }
+  const trace = await client.call('traceEvent', { params })
+  if (trace.outcome !== 'stored') process.exitCode = 1
+  for (const sentence of traceSentences(trace, runId, eventId)) printLine(printable(sentence))
+}
+
+/** What became of one event, in sentences. */
+export function traceSentences(trace: EventTrace, runId: string, eventId: string): string[] {
+  const { outcome, event, position, rejection } = trace
+  if (outcome === 'rejected' && rejection) {
+    return [
+      `Event ${eventId} of run ${runId} was refused at ${rejection.rejectedAt} and is not stored.`,
+      `${rejection.message} (${rejection.code}).`,
+      'Sent again as it is, it will be refused again: the client has to change it.',
+    ]
+  }
+  if (outcome !== 'stored' || !event) {
+    return [
+      `The service knows nothing of event ${eventId} in run ${runId}: it was never sent here, or was refused so long ago ` +
+        'that this is forgotten.',
+      'Check the environment and both ids, and whether the client got an answer: what was answered as accepted is stored.',
+    ]
+  }
+  const place = position === undefined ? '' : ` as number ${position} of its timeline`
+  return [
+    `Event ${eventId} is stored in run ${event.runId}${place}: ${event.eventType}, ${JSON.stringify(event.label)}.`,
+    `It happened at ${event.timestamp} and was stored at ${event.receivedAt}; client ${event.clientId} sent it.`,
+    trace.countedUsage ? 'It added to the usage of its run.' : 'It added nothing to the usage of its run.',
+    ...(trace.closedRun ? ['It is the outcome that closed its run.'] : []),
+  ]
+}

@@ -1,0 +1,146 @@
+import type { RunOutcome } from '@tacho/contract/run.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { withJson, withUrl, type OutputOptions } from '../options.ts'
+import { printJson, printLine, spokenNumber } from '../output.ts'
+import { startProgress } from '../progress.ts'
+import { openRecorder, type Recorder } from '../recorder-client.ts'
+import { readApiKey, readUrl } from '../settings.ts'
+import { Stop, failed } from '../stop.ts'
+import { importLines } from '../transcript/import-lines.ts'
+import { newReport, spokenProblem, spokenReport, type ImportReport } from '../transcript/report.ts'
+import { HASH_CHARS, type ImportOptions } from '../transcript/run-draft.ts'
+
+interface Options extends OutputOptions {
+  url?: string
+  agentName: string
+  agentId?: string
+  sessionField?: string
+  fieldOutcome?: string
+  defaultOutcome?: RunOutcome
+  runPrefix: string
+  dryRun?: true
+}
+
+const OUTCOMES: readonly RunOutcome[] = ['COMPLETED', 'FAILED', 'CANCELLED']
+
+export function addImport(program: Command): void {
+  withJson(
+    withUrl(program.command('import <file>').description('record chat transcripts as runs; - reads standard input')),
+  )
+    .option('--agent-name <text>', 'name of the agent', text, 'Imported agent')
+    .option('--agent-id <text>', 'stable external id of the agent', text)
+    .option('--session-field <path>', 'field of a line that names its session, such as user.id')
+    .option('--field-outcome <path>', 'field of a line that says how the run ended, such as reward')
+    .option('--default-outcome <status>', `how runs without that field ended: ${OUTCOMES.join(', ')}`, parseOutcome)
+    .option('--run-prefix <text>', 'what run ids begin with; the rest is a hash of the line', parsePrefix, 'import-')
+    .option('--dry-run', 'check the file and send nothing')
+    .addHelpText(
+      'after',
+      `
+The file has JSON lines: one object a line with "messages" in OpenAI's chat format. Each line becomes a run. Importing
+a file again changes nothing, so an import that was cut short is simply repeated.
+The API key in TACHO_API_KEY needs the scopes events:write and usage:read.
+Outcomes: 1, true and words such as "COMPLETED" or "success" end a run as COMPLETED; 0, false, "FAILED" as FAILED;
+"CANCELLED" as CANCELLED. A line without the field gets no outcome, unless --default-outcome is given.
+The exit code is 1 when a line could not be taken over as it stands; such lines are named, and the rest is imported.
+
+Examples:
+  tacho import runs.jsonl --field-outcome reward --agent-name "Airline agent"
+  tacho import chats.jsonl --session-field user.id --dry-run
+  zcat chats.jsonl.gz | tacho import - --json`,
+    )
+    .action(importFile)
+}
+
+function text(given: string): string {
+  if (given !== '' && !given.includes('\0')) return given
+  throw new InvalidArgumentError('It must not be empty.')
+}
+
+function parseOutcome(given: string): RunOutcome {
+  const status = OUTCOMES.find((known) => known === given.toUpperCase())
+  if (status !== undefined) return status
+  throw new InvalidArgumentError(`It must be one of ${OUTCOMES.join(', ')}.`)
+}
+
+function parsePrefix(given: string): string {
+  if (Array.from(given).length <= LIMITS.runIdChars - HASH_CHARS) return given
+  throw new InvalidArgumentError(`It has more than ${LIMITS.runIdChars - HASH_CHARS} characters.`)
+}
+
+async function importFile(file: string, options: Options): Promise<void> {
+  const dryRun = options.dryRun === true
+  const recorder = dryRun ? null : openRecorder(readUrl(options.url), readApiKey())
+  const report = newReport(file, dryRun)
+  try {
+    await run(file, report, recorder, options)
+  } catch (error) {
+    // What was done before the trouble is worth telling too.
+    if (error instanceof Stop && report.lines > 0) finish(report, options)
+    throw error
+  }
+  finish(report, options)
+}
+
+async function run(file: string, report: ImportReport, recorder: Recorder | null, options: Options): Promise<void> {
+  const source = await openSource(file)
+  const progress = await startProgress('Import', source.bytes)
+  let done = 0
+  try {
+    await importLines(source.stream, report, {
+      options: importOptions(options),
+      recorder,
+      now: Date.now(),
+      onProblem: (problem) => progress.note(spokenProblem(problem)),
+      onProgress(bytes) {
+        done += bytes
+        progress.update(Math.min(done, source.bytes ?? done), `${spokenNumber(report.runs)} runs`)
+      },
+    })
+  } finally {
+    progress.end(`Import: ${spokenNumber(report.runs)} runs`)
+  }
+}
+
+function importOptions(options: Options): ImportOptions {
+  return {
+    agentName: options.agentName,
+    agentId: options.agentId ?? null,
+    runPrefix: options.runPrefix,
+    sessionField: options.sessionField ?? null,
+    outcomeField: options.fieldOutcome ?? null,
+    defaultOutcome: options.defaultOutcome ?? null,
+  }
+}
+
+function finish(report: ImportReport, options: Options): void {
+  if (report.problemLines > 0) process.exitCode = 1
+  if (options.json) printJson(report)
+  else for (const line of spokenReport(report)) printLine(line)
+}
+
+/** The bytes of the file or of standard input; reading fails with a sentence. */
+async function openSource(file: string): Promise<{ stream: AsyncIterable<Uint8Array>; bytes: number | null }> {
+  if (file === '-') return { stream: process.stdin, bytes: null }
+  const trouble = (error: unknown): Stop => {
+    const { code } = error as NodeJS.ErrnoException
+    const reason = { ENOENT: 'does not exist', EISDIR: 'is a directory', EACCES: 'may not be read' }[code ?? '']
+    return failed(`${JSON.stringify(file)} ${reason ?? `cannot be read (${code})`}.`)
+  }
+  const { size } = await stat(file).catch((error: unknown) => Promise.reject(trouble(error)))
+  const stream = createReadStream(file)
+  return {
+    bytes: size,
+    stream: (async function* () {
+      const chunks = stream[Symbol.asyncIterator]()
+      for (;;) {
+        const next = await chunks.next().catch((error: unknown) => Promise.reject(trouble(error)))
+        if (next.done) return
+        yield next.value as Uint8Array
+      }
+    })(),
+  }
+}

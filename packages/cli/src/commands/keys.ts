@@ -1,0 +1,113 @@
+import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { SCOPES, type Scope } from '@tacho/contract/route.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+import { printable, printJson, printLine, printTable } from '../output.ts'
+import { findEnvironment } from '../tenants.ts'
+import { moment } from '../time-text.ts'
+
+interface CreateOptions extends EnvironmentOptions {
+  name: string
+  scopes: Scope[]
+  expires?: string
+  rate?: number
+}
+
+export function addKeys(program: Command): void {
+  const keys = program.command('keys').description('API keys: what agents record and read with')
+
+  inEnvironment(keys.command('list').description('list the API keys of an environment'))
+    .addHelpText('after', '\nExample:\n  tacho keys list --environment acme/production')
+    .action(list)
+
+  inEnvironment(keys.command('create').description('create an API key and print it, this once'))
+    .requiredOption('--name <text>', 'what the key is for')
+    .requiredOption('--scopes <scopes>', `${SCOPES.join(', ')}, separated by commas; or all`, parseScopes)
+    .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; never when left out')
+    .option(
+      '--rate <number>',
+      "requests a second; the server's default when left out",
+      wholeNumber(LIMITS.requestsPerSecondMax),
+    )
+    .addHelpText(
+      'after',
+      `
+The key is all that goes to stdout, so that a script can take it; --json prints it with all that belongs to it.
+
+Examples:
+  tacho keys create --environment acme/production --name recorder --scopes events:write
+  KEY=$(tacho keys create --environment acme/production --name ci --scopes all --expires 90d)`,
+    )
+    .action(create)
+
+  inEnvironment(keys.command('revoke <keyId>').description('revoke an API key; it is refused within 5 seconds'))
+    .addHelpText(
+      'after',
+      '\nThe id is the middle part of a key, and the first column of `tacho keys list`.\n\nExample:\n  tacho keys revoke 0123456789abcdef --environment acme/production',
+    )
+    .action(revoke)
+}
+
+function parseScopes(text: string): Scope[] {
+  const given = text.split(',').map((scope) => scope.trim())
+  if (given.length === 1 && given[0] === 'all') return [...SCOPES]
+  const unknown = given.filter((scope) => !(SCOPES as readonly string[]).includes(scope))
+  if (unknown.length === 0) return SCOPES.filter((scope) => given.includes(scope))
+  throw new InvalidArgumentError(
+    `There is no scope ${JSON.stringify(unknown[0])}; there is ${SCOPES.join(', ')}, or all.`,
+  )
+}
+
+async function list(options: EnvironmentOptions): Promise<void> {
+  const client = connect(options)
+  const environment = await findEnvironment(client, options.environment)
+  const items = await client.allItems('listApiKeys', { params: { environmentId: environment.id } })
+  if (options.json) return printJson({ items })
+  const titles = ['ID', 'NAME', 'STATE', 'SCOPES', 'RATE', 'LAST USED', 'CREATED']
+  const now = Date.now()
+  printTable(
+    titles.map((title) => ({ title })),
+    items.map((key) => [
+      key.id,
+      key.name,
+      stateOf(key, now),
+      key.scopes.join(','),
+      key.requestsPerSecond === null ? 'default' : `${key.requestsPerSecond}/s`,
+      key.lastUsedAt ?? 'never',
+      key.createdAt,
+    ]),
+  )
+}
+
+function stateOf({ revokedAt, expiresAt }: ApiKey, now: number): string {
+  if (revokedAt !== null) return 'revoked'
+  if (expiresAt === null) return 'valid'
+  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${expiresAt}`
+}
+
+async function create(options: CreateOptions): Promise<void> {
+  const { name, scopes, expires, rate } = options
+  const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
+  const client = connect(options)
+  const environment = await findEnvironment(client, options.environment)
+  const key = await client.call('createApiKey', {
+    params: { environmentId: environment.id },
+    body: { name, scopes, expiresAt, requestsPerSecond: rate ?? null },
+  })
+  if (options.json) return printJson(key)
+  const until = key.expiresAt === null ? '' : `, until ${key.expiresAt}`
+  process.stderr.write(
+    `API key ${printable(key.name)} (${key.id}) for ${printable(environment.name)} with ${key.scopes.join(', ')}${until}. ` +
+      'It is shown this once:\n',
+  )
+  printLine(key.key)
+}
+
+async function revoke(keyId: string, options: EnvironmentOptions): Promise<void> {
+  const client = connect(options)
+  const { id: environmentId } = await findEnvironment(client, options.environment)
+  const key = await client.call('revokeApiKey', { params: { environmentId, keyId } })
+  if (options.json) printJson(key)
+  else printLine(`API key ${printable(key.name)} (${key.id}) is revoked since ${key.revokedAt ?? 'now'}.`)
+}

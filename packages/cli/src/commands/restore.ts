@@ -1,0 +1,34 @@
+import type { Command } from 'commander'
+import { readDataDir, withDataDir, type DataDirOptions } from '../data-dir.ts'
+import { withJson, type OutputOptions } from '../options.ts'
+import { printJson, printLine, spokenBytes } from '../output.ts'
+import { storeAct } from '../store-act.ts'
+
+interface Options extends DataDirOptions, OutputOptions {
+  replace?: true
+}
+
+export function addRestore(program: Command): void {
+  withJson(withDataDir(program.command('restore <file>').description('make a backup the store of a data directory')))
+    .option('--replace', 'put a store that is there aside, instead of refusing')
+    .addHelpText(
+      'after',
+      `
+No server may have the data directory open. A store that is put aside stays in it under another name.
+
+Examples:
+  tacho restore tacho-2026-11-20.db --data-dir /var/lib/tacho
+  tacho restore tacho-2026-11-20.db --data-dir ./data --replace`,
+    )
+    .action(restore)
+}
+
+async function restore(file: string, options: Options): Promise<void> {
+  const dataDir = readDataDir(options)
+  const { bytes, replaced } = await storeAct((offline) =>
+    offline.restore({ from: file, dataDir, replace: options.replace === true }),
+  )
+  if (options.json) return printJson({ file, dataDir, bytes, replaced })
+  printLine(`${file} (${spokenBytes(bytes)}) is now the store in ${dataDir}: start the server with \`tacho serve\`.`)
+  if (replaced !== null) printLine(`The store that was there lies in ${replaced}.`)
+}

@@ -1,0 +1,91 @@
+import { RUN_STATUSES, type RunStatus } from '@tacho/contract/run.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+import { followRun, followRuns } from '../runs/follow.ts'
+import { listRuns } from '../runs/list.ts'
+import { showRun } from '../runs/show.ts'
+import { findEnvironment } from '../tenants.ts'
+import { moment } from '../time-text.ts'
+
+interface ListOptions extends EnvironmentOptions {
+  agent?: string
+  session?: string
+  status?: RunStatus
+  from?: string
+  to?: string
+  limit: number
+  all?: true
+}
+
+interface ShowOptions extends EnvironmentOptions {
+  payloads?: true
+}
+
+export function addRuns(program: Command): void {
+  const runs = program.command('runs').description('what agents did')
+
+  inEnvironment(runs.command('list').description('list runs, newest first'))
+    .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
+    .option('--session <id>', 'runs of one session')
+    .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
+    .option('--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d')
+    .option('--to <when>', 'runs started before: a time, or a duration ago')
+    .option('-n, --limit <number>', 'most runs to show', wholeNumber(1_000_000), 25)
+    .option('--all', 'show all of them, whatever --limit says')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --session chat-4711 --all --json',
+    )
+    .action(list)
+
+  inEnvironment(runs.command('show <runId>').description('show a run and its timeline; by external or internal id'))
+    .option('--payloads', 'print the payload of every event too')
+    .addHelpText('after', '\nExamples:\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json')
+    .action(show)
+
+  inEnvironment(runs.command('follow [runId]').description('show events live, as they arrive; without a run: new runs'))
+    .addHelpText(
+      'after',
+      `
+With a run it ends when the run has ended and nothing more comes; otherwise with Ctrl-C. --json prints JSON lines.
+
+Examples:
+  tacho runs follow order-4711
+  tacho runs follow --environment acme/production --json`,
+    )
+    .action(follow)
+}
+
+function parseStatus(text: string): RunStatus {
+  const status = RUN_STATUSES.find((known) => known === text.toUpperCase())
+  if (status !== undefined) return status
+  throw new InvalidArgumentError(`It must be one of ${RUN_STATUSES.join(', ')}.`)
+}
+
+async function list(options: ListOptions): Promise<void> {
+  const now = Date.now()
+  const query = {
+    ...(options.session === undefined ? {} : { sessionId: options.session }),
+    ...(options.status === undefined ? {} : { status: options.status }),
+    ...(options.from === undefined ? {} : { from: moment('--from', options.from, -1, now) }),
+    ...(options.to === undefined ? {} : { to: moment('--to', options.to, -1, now) }),
+  }
+  const client = connect(options)
+  const environment = await findEnvironment(client, options.environment)
+  const limit = options.all ? Infinity : options.limit
+  await listRuns(client, environment.id, { query, agent: options.agent, limit }, options.json === true)
+}
+
+async function show(runId: string, options: ShowOptions): Promise<void> {
+  const client = connect(options)
+  const environment = await findEnvironment(client, options.environment)
+  await showRun(client, { environmentId: environment.id, runId }, options)
+}
+
+async function follow(runId: string | undefined, options: EnvironmentOptions): Promise<void> {
+  const client = connect(options)
+  const environment = await findEnvironment(client, options.environment)
+  const asJson = options.json === true
+  if (runId === undefined) await followRuns(client, environment.id, asJson)
+  else await followRun(client, { environmentId: environment.id, runId }, asJson)
+}

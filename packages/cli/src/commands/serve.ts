@@ -1,0 +1,36 @@
+import { readConfig, settingTexts, type SettingText } from '@tacho/server/config.ts'
+import { Option, type Command } from 'commander'
+import { wrongUsage } from '../stop.ts'
+
+export function addServe(program: Command): void {
+  const serve = program.command('serve').description('run the server, until Ctrl-C')
+  const settings = settingTexts()
+  for (const setting of settings) if (setting.flag !== null) serve.addOption(toOption(setting.flag, setting))
+  const secrets = settings.filter(({ flag }) => flag === null).map(({ variable, help }) => `  ${variable}  ${help}`)
+  serve
+    .addHelpText(
+      'after',
+      `
+Every flag has its variable: --data-dir is TACHO_DATA_DIR. Only variables, or files that TACHO_…_FILE names:
+${secrets.join('\n')}
+
+Examples:
+  tacho serve
+  tacho serve --port 8080 --data-dir /var/lib/tacho
+  TACHO_INIT_WORKSPACE=acme tacho serve --host 0.0.0.0`,
+    )
+    .action(start)
+}
+
+function toOption(flag: string, { help, byDefault }: SettingText): Option {
+  // Commander would take the bar in `<on|off>` for the end of the flag.
+  return new Option(flag.replaceAll('|', '/'), byDefault === null ? help : `${help} (default ${byDefault})`)
+}
+
+async function start(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const read = readConfig(flags, process.env)
+  if (!read.ok) throw wrongUsage(read.faults.join(' '))
+  // Only now: no other command should wait for the server to load.
+  const { runServer } = await import('@tacho/server/main.ts')
+  await runServer(read.config)
+}

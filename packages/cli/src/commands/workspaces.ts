@@ -1,0 +1,51 @@
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import type { Command } from 'commander'
+import { Refused } from '../operator-client.ts'
+import { asOperator, connect, type ServerOptions } from '../options.ts'
+import { printable, printJson, printLine, printTable } from '../output.ts'
+import { allWorkspaces, findWorkspace } from '../tenants.ts'
+
+interface CreateOptions extends ServerOptions {
+  ifNotExists?: true
+}
+
+export function addWorkspaces(program: Command): void {
+  const workspaces = program.command('workspaces').description('customers, teams or products; each holds environments')
+
+  asOperator(workspaces.command('list').description('list workspaces'))
+    .addHelpText('after', '\nExamples:\n  tacho workspaces list\n  tacho workspaces list --json')
+    .action(list)
+
+  asOperator(workspaces.command('create <name>').description('create a workspace'))
+    .option('--if-not-exists', 'succeed with the one there is, so that scripts can run twice')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho workspaces create acme\n  tacho workspaces create acme --if-not-exists --json',
+    )
+    .action(create)
+}
+
+async function list(options: ServerOptions): Promise<void> {
+  const items = await allWorkspaces(connect(options))
+  if (options.json) printJson({ items })
+  else printTable([{ title: 'NAME' }, { title: 'ID' }, { title: 'CREATED' }], items.map(row))
+}
+
+function row({ name, id, createdAt }: Workspace): string[] {
+  return [name, id, createdAt]
+}
+
+async function create(name: string, options: CreateOptions): Promise<void> {
+  const client = connect(options)
+  let workspace: Workspace
+  let made = true
+  try {
+    workspace = await client.call('createWorkspace', { body: { name } })
+  } catch (error) {
+    if (!(options.ifNotExists && error instanceof Refused && error.status === 409)) throw error
+    workspace = await findWorkspace(client, name)
+    made = false
+  }
+  if (options.json) printJson(workspace)
+  else printLine(`Workspace ${printable(workspace.name)} ${made ? 'created' : 'was there already'} (${workspace.id}).`)
+}

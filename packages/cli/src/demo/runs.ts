@@ -1,0 +1,65 @@
+/** The runs that `tacho demo` records. Pure: everything follows from the seed and the time. */
+import { chance } from './random.ts'
+import * as shop from './shop.ts'
+import { startStory, type Agent, type DemoRun } from './story.ts'
+
+type Plot = typeof shop.refund
+
+interface Planned {
+  plot: Plot
+  about: string
+  agent?: Agent
+  session?: 'returning-customer'
+  /** When its last event happened, in minutes before now. */
+  endedMinutesAgo: number
+}
+
+export const LONG_RUN_EVENTS = 5_000
+
+const PLAN: readonly Planned[] = [
+  {
+    plot: shop.stocktake(LONG_RUN_EVENTS),
+    about: `a stocktake of ${LONG_RUN_EVENTS.toLocaleString('en-US')} events`,
+    agent: shop.STOCK,
+    endedMinutesAgo: 26 * 60,
+  },
+  {
+    plot: shop.refund,
+    about: 'a refund, with policy and e-mail',
+    session: 'returning-customer',
+    endedMinutesAgo: 1_210,
+  },
+  { plot: shop.lookup, about: 'where is my order', session: 'returning-customer', endedMinutesAgo: 1_195 },
+  {
+    plot: shop.paymentDown,
+    about: 'the payment provider is down',
+    session: 'returning-customer',
+    endedMinutesAgo: 1_130,
+  },
+  { plot: shop.lowStock, about: 'a nightly check', agent: shop.STOCK, endedMinutesAgo: 600 },
+  { plot: shop.lookup, about: 'where is my order', endedMinutesAgo: 340 },
+  { plot: shop.wrongOrder, about: 'a loop of failing calls', endedMinutesAgo: 221 },
+  { plot: shop.changedMind, about: 'the customer changes their mind', endedMinutesAgo: 150 },
+  { plot: shop.blockedRefund, about: 'a refund that a policy blocks', endedMinutesAgo: 75 },
+  { plot: shop.refund, about: 'a refund, with policy and e-mail', endedMinutesAgo: 33 },
+  { plot: shop.waitingForCustomer, about: 'still running', endedMinutesAgo: 2 },
+  { plot: shop.waitingForCustomer, about: 'still running', endedMinutesAgo: 0 },
+]
+
+/** `now` in milliseconds. Run ids hold the seed: the same seed names the same runs. */
+export function demoRuns(seed: string, now: number): DemoRun[] {
+  return PLAN.map(({ plot, about, agent = shop.SUPPORT, session, endedMinutesAgo }, index) => {
+    const runId = `demo-${seed}-${String(index + 1).padStart(2, '0')}`
+    const run: DemoRun = { runId, about, events: [] }
+    const sessionId = session === undefined ? null : `demo-${seed}-${session}`
+    const random = chance(runId)
+    plot(startStory({ runId, sessionId, agent }, random, run.events), random)
+    return placed(run, now - endedMinutesAgo * 60_000)
+  })
+}
+
+/** The run moved to where its last event happens at `end`. */
+function placed(run: DemoRun, end: number): DemoRun {
+  const last = run.events.at(-1)?.timestamp ?? 0
+  return { ...run, events: run.events.map((event) => ({ ...event, timestamp: event.timestamp - last + end })) }
+}

@@ -1,0 +1,130 @@
+/** Tells one run, event by event, on a clock of its own. Pure. */
+import type { EventInput } from '@tacho/contract/event.ts'
+import type { RunOutcome } from '@tacho/contract/run.ts'
+import type { Chance } from './random.ts'
+
+export interface Agent {
+  id: string
+  name: string
+}
+
+export interface DemoRun {
+  runId: string
+  /** What is worth seeing in it. */
+  about: string
+  events: EventInput[]
+}
+
+export interface Story {
+  user(text: string): void
+  /** A model call that answers with text, calls a tool, or both. Returns its span, for what it causes. */
+  model(output: string | ToolPlan, promptTokens?: number): string
+  tool(plan: ToolPlan, result: { output: unknown } | { error: string }, parentSpanId?: string): void
+  step(label: string, text: string): void
+  policy(action: string, toolName: string, policyId: string): void
+  error(message: string, code: string): void
+  outcome(status: RunOutcome): void
+  wait(ms: number): void
+}
+
+export interface ToolPlan {
+  toolName: string
+  input: Record<string, unknown>
+}
+
+const MODEL = 'gpt-4.1-mini'
+/** Price of a token, in units of 1e-9. */
+const PROMPT_NANOS = 400
+const COMPLETION_NANOS = 1_600
+const CLIENT_ID = 'tacho-demo'
+
+/** Starts at 0; `placed` moves a finished run to where it happened. */
+export function startStory(
+  identity: { runId: string; sessionId: string | null; agent: Agent },
+  random: Chance,
+  events: EventInput[],
+): Story {
+  let time = 0
+  let context = 400
+  let spans = 0
+
+  const add = (eventType: string, label: string, payload: Record<string, unknown>, parentSpanId?: string): string => {
+    spans += 1
+    const spanId = `span-${spans}`
+    events.push({
+      eventId: `${identity.runId}-${spans}`,
+      clientId: CLIENT_ID,
+      runId: identity.runId,
+      sessionId: identity.sessionId,
+      agentId: identity.agent.id,
+      agentName: identity.agent.name,
+      eventType,
+      label,
+      timestamp: time,
+      payload,
+      spanId,
+      ...(parentSpanId === undefined ? {} : { parentSpanId }),
+    })
+    return spanId
+  }
+
+  return {
+    user(text) {
+      add('USER_INPUT', beginning(text), { text })
+      context += Math.ceil(text.length / 4)
+      time += random.between(30, 90)
+    },
+    model(output, promptTokens = context) {
+      const latency = random.between(450, 2_800)
+      time += latency
+      const isText = typeof output === 'string'
+      const completionTokens =
+        Math.ceil((isText ? output : JSON.stringify(output.input)).length / 4) + random.between(3, 12)
+      const cost = (promptTokens * PROMPT_NANOS + completionTokens * COMPLETION_NANOS) / 1e9
+      const usage = { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens }
+      const said = isText
+        ? { role: 'assistant', content: output }
+        : { role: 'assistant', content: null, tool_calls: [{ type: 'function', function: functionOf(output) }] }
+      context += completionTokens
+      return add('LLM_CALL', isText ? beginning(output) : output.toolName, {
+        model: MODEL,
+        latency,
+        usage,
+        cost,
+        output: said,
+      })
+    },
+    tool({ toolName, input }, result, parentSpanId) {
+      const latency = random.between(40, 900)
+      time += latency
+      context += 60
+      add('TOOL_CALL', toolName, { toolName, input, ...result, latency }, parentSpanId)
+    },
+    step(label, text) {
+      add('AGENT_STEP', label, { text })
+      time += random.between(5, 40)
+    },
+    policy(action, toolName, policyId) {
+      add('POLICY_DECISION', `${action} ${toolName}`, { action, policyIds: [policyId], toolName })
+      time += 1
+    },
+    error(message, code) {
+      add('ERROR', beginning(message), { message, code })
+      time += random.between(5, 20)
+    },
+    outcome(status) {
+      add('SESSION_OUTCOME', status, { status })
+    },
+    wait(ms) {
+      time += ms
+    },
+  }
+}
+
+function functionOf({ toolName, input }: ToolPlan): { name: string; arguments: string } {
+  return { name: toolName, arguments: JSON.stringify(input) }
+}
+
+function beginning(text: string): string {
+  return text.length <= 80 ? text : `${text.slice(0, 79)}…`
+}

@@ -1,0 +1,67 @@
+/** JSON as text: what was recorded is shown to the last digit, without a parser in between that would round it. Pure. */
+
+const STRING = /"(?:[^"\\]|\\.)*"/y
+
+/** Text of one member of an object; the last one where a key stands twice. Null when there is none. `text` is valid JSON. */
+export function memberText(text: string, name: string): string | null {
+  let found: string | null = null
+  let depth = 0
+  let start = 0
+  let key = ''
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]
+    if (character === '"') {
+      const end = stringEnd(text, at)
+      if (depth === 1 && text.slice(end).trimStart().startsWith(':')) key = JSON.parse(text.slice(at, end)) as string
+      at = end - 1
+    } else if (character === '{' || character === '[') depth += 1
+    else if (character === ':' && depth === 1) start = at + 1
+    if (character === ',' || character === '}' || character === ']') {
+      if (depth === 1 && start > 0 && key === name) found = text.slice(start, at).trim()
+      if (character !== ',') depth -= 1
+    }
+  }
+  return found
+}
+
+/** The same JSON with every member and item on a line of its own. */
+export function indented(text: string): string {
+  let out = ''
+  let depth = 0
+  const line = (): string => `\n${'  '.repeat(depth)}`
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] ?? ''
+    if (character === '"') {
+      const end = stringEnd(text, at)
+      out += text.slice(at, end)
+      at = end - 1
+    } else if (character === '{' || character === '[') {
+      const close = closesAtOnce(text, at)
+      if (close !== null) {
+        out += character + (text[close] ?? '')
+        at = close
+      } else {
+        depth += 1
+        out += character + line()
+      }
+    } else if (character === '}' || character === ']') {
+      depth -= 1
+      out += line() + character
+    } else if (character === ',') out += character + line()
+    else if (character === ':') out += ': '
+    else if (!/\s/.test(character)) out += character
+  }
+  return out
+}
+
+function stringEnd(text: string, at: number): number {
+  STRING.lastIndex = at
+  return STRING.test(text) ? STRING.lastIndex : text.length
+}
+
+/** Place of the bracket that closes an empty list or object; null when it has content. */
+function closesAtOnce(text: string, at: number): number | null {
+  let next = at + 1
+  while (/\s/.test(text[next] ?? '')) next += 1
+  return text[next] === '}' || text[next] === ']' ? next : null
+}

@@ -1,0 +1,51 @@
+/** Writes a file that is there whole or not at all, and never over another one. */
+import { link, open, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { failed } from './stop.ts'
+
+/**
+ * Writes the chunks beside the file, puts them on disk, and gives them the file's name once `isWhole` has agreed.
+ * Only the owner may read it.
+ */
+export async function writeNewFile(
+  file: string,
+  chunks: AsyncIterable<Uint8Array>,
+  isWhole: () => Promise<void> | void,
+): Promise<void> {
+  const partial = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}.partial`)
+  try {
+    const handle = await open(partial, 'wx', 0o600)
+    try {
+      for await (const chunk of chunks) await handle.write(chunk)
+      await isWhole()
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    // Unlike a rename, a link does not replace what is there.
+    await link(partial, file)
+    await syncDirectory(path.dirname(file))
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === undefined || error instanceof TypeError) throw error
+    throw failed(`${JSON.stringify(file)} ${REASONS[code] ?? `cannot be written (${code})`}.`)
+  } finally {
+    await rm(partial, { force: true })
+  }
+}
+
+const REASONS: Record<string, string> = {
+  EEXIST: 'is there already; it is never overwritten',
+  ENOENT: 'cannot be written: its directory does not exist',
+  EACCES: 'cannot be written: permission denied',
+  ENOSPC: 'cannot be written: the disk is full',
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

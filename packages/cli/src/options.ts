@@ -1,0 +1,56 @@
+/** Flags that several commands share. */
+import { InvalidArgumentError, type Command } from 'commander'
+import { OperatorClient } from './operator-client.ts'
+import { readOperatorToken, readUrl } from './settings.ts'
+
+export interface OutputOptions {
+  json?: true
+}
+
+export interface ServerOptions extends OutputOptions {
+  url?: string
+  tokenFile?: string
+}
+
+export interface EnvironmentOptions extends ServerOptions {
+  environment?: string
+}
+
+export function withJson(command: Command): Command {
+  return command.option('--json', 'print JSON instead of text')
+}
+
+export function withUrl(command: Command): Command {
+  return command.option('--url <address>', 'address of the server (TACHO_URL; default http://localhost:4680)')
+}
+
+/** A command that speaks to the operator API. */
+export function asOperator(command: Command): Command {
+  return withJson(withUrl(command)).option(
+    '--token-file <file>',
+    'file with the operator token, instead of TACHO_OPERATOR_TOKEN',
+  )
+}
+
+/** A command that speaks to the operator API about one environment. */
+export function inEnvironment(command: Command): Command {
+  return asOperator(
+    command.option(
+      '-e, --environment <workspace/environment>',
+      'names, or the id of the environment; may be left out where there is only one',
+    ),
+  )
+}
+
+export function connect({ url, tokenFile }: ServerOptions): OperatorClient {
+  return new OperatorClient(readUrl(url), readOperatorToken(tokenFile))
+}
+
+/** A whole number from 1 to `maximum`, for commander. */
+export function wholeNumber(maximum: number): (text: string) => number {
+  return (text) => {
+    const value = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : Number.NaN
+    if (value <= maximum) return value
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${maximum}.`)
+  }
+}

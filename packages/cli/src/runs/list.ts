@@ -1,0 +1,94 @@
+/** `tacho runs list`: page after page, printed as it comes. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { Input, OperatorClient } from '../operator-client.ts'
+import { printJsonItems, printLine, spokenNumber, tableWriter, type Column } from '../output.ts'
+import { spokenDuration } from '../time-text.ts'
+
+export interface RunsWanted {
+  query: NonNullable<Input<'listOperatorRuns'>['query']>
+  /** Internal id, external id or name. */
+  agent: string | undefined
+  /** Infinity for all. */
+  limit: number
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const COLUMNS: Column[] = [
+  ...['STARTED', 'STATUS', 'RUN', 'AGENT', 'SESSION'].map((title): Column => ({ title })),
+  ...['LASTED', 'EVENTS', 'TOKENS', 'COST'].map((title): Column => ({ title, align: 'right' })),
+]
+
+export async function listRuns(
+  client: OperatorClient,
+  environmentId: string,
+  wanted: RunsWanted,
+  asJson: boolean,
+): Promise<void> {
+  const found = { hasMore: false }
+  const chunks = runChunks(client, environmentId, wanted, found)
+  if (asJson) {
+    const items = (async function* () {
+      for await (const runs of chunks) for (const run of runs) yield JSON.stringify(run)
+    })()
+    return printJsonItems({}, 'items', items, () => found)
+  }
+  const print = tableWriter(COLUMNS)
+  let count = 0
+  for await (const runs of chunks) {
+    print(runs.map(runCells))
+    count += runs.length
+  }
+  if (count === 0) printLine('There are no such runs.')
+  // Beside the table, not in it: stdout may be counted or cut.
+  if (found.hasMore) process.stderr.write('There are more: --limit or --all shows them.\n')
+}
+
+/** The runs wanted, as pages come; sets `found.hasMore` when it stops before the end. */
+async function* runChunks(
+  client: OperatorClient,
+  environmentId: string,
+  { query, agent, limit }: RunsWanted,
+  found: { hasMore: boolean },
+): AsyncGenerator<OperatorRun[]> {
+  const byId = agent !== undefined && UUID.test(agent)
+  const matches = ({ agentId, agent: { name } }: OperatorRun): boolean =>
+    agent === undefined || byId || agentId === agent || name === agent
+  // The server finds agents by internal id only: for a name, whole pages are looked through.
+  const pageSize = agent === undefined || byId ? Math.min(limit, LIMITS.operatorPageMax) : LIMITS.operatorPageMax
+  const filter = { ...query, ...(byId ? { agentId: agent } : {}), limit: pageSize }
+  let left = limit
+  let cursor: string | null = null
+  do {
+    const page: { items: OperatorRun[]; nextCursor: string | null } = await client.call('listOperatorRuns', {
+      params: { environmentId },
+      query: cursor === null ? filter : { ...filter, cursor },
+    })
+    const runs = page.items.filter(matches)
+    yield runs.slice(0, left)
+    cursor = page.nextCursor
+    found.hasMore = runs.length > left || cursor !== null
+    left -= runs.length
+  } while (cursor !== null && left > 0)
+}
+
+function runCells(run: OperatorRun): string[] {
+  const lasted = Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt)
+  return [
+    run.startedAt,
+    run.status,
+    run.runId,
+    run.agent.name,
+    run.sessionId ?? '',
+    spokenDuration(Math.max(0, lasted)),
+    spokenNumber(run.eventCount),
+    spokenNumber(run.usage.totalTokens),
+    spokenNumber(run.usage.cost),
+  ]
+}
+
+/** One line about a run, for lists without columns. */
+export function runLine(run: OperatorRun): string {
+  return `${run.startedAt}  ${run.status.padEnd(9)}  ${run.runId}  ${run.agent.name}`
+}

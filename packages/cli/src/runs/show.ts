@@ -1,0 +1,96 @@
+/** `tacho runs show`: a run and its timeline. */
+import type { EventRow } from '@tacho/contract/event.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { indented, memberText } from '../json-text.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import { counted, printable, printJsonItems, printLine, spokenNumber, strong } from '../output.ts'
+import { spokenDuration } from '../time-text.ts'
+import { eventLine } from './timeline.ts'
+
+export interface RunPlace {
+  environmentId: string
+  runId: string
+}
+
+/** Payloads are read one by one; so many at one time. */
+const READS_AT_ONCE = 8
+
+export async function showRun(
+  client: OperatorClient,
+  place: RunPlace,
+  options: { payloads?: true; json?: true },
+): Promise<void> {
+  const run = await client.call('readOperatorRun', { params: place })
+  const rows = client.items('listEventRows', {
+    params: place,
+    query: { limit: LIMITS.eventsPageMax },
+  })
+  if (options.json) {
+    const items = options.payloads ? eventTexts(client, place, rows) : rowTexts(rows)
+    return printJsonItems({ run }, 'events', items)
+  }
+  for (const line of runLines(run)) printLine(line)
+  const startedAt = Date.parse(run.startedAt)
+  if (!options.payloads) {
+    for await (const row of rows) printLine(eventLine(row, startedAt))
+    return
+  }
+  for await (const { row, text } of withTexts(client, place, rows)) {
+    printLine(eventLine(row, startedAt))
+    for (const line of indented(memberText(text, 'payload') ?? '{}').split('\n')) printLine(`    ${printable(line)}`)
+  }
+}
+
+async function* rowTexts(rows: AsyncIterable<EventRow>): AsyncGenerator<string> {
+  for await (const row of rows) yield JSON.stringify(row)
+}
+
+async function* eventTexts(
+  client: OperatorClient,
+  place: RunPlace,
+  rows: AsyncIterable<EventRow>,
+): AsyncGenerator<string> {
+  for await (const { text } of withTexts(client, place, rows)) yield text
+}
+
+/** Each event with the JSON text of its whole read shape, in the order of the rows. */
+async function* withTexts(
+  client: OperatorClient,
+  { environmentId, runId }: RunPlace,
+  rows: AsyncIterable<EventRow>,
+): AsyncGenerator<{ row: EventRow; text: string }> {
+  const read = async (row: EventRow): Promise<{ row: EventRow; text: string }> => ({
+    row,
+    text: await client.callText('readEvent', { params: { environmentId, runId, eventId: row.eventId } }),
+  })
+  let waiting: EventRow[] = []
+  for await (const row of rows) {
+    waiting.push(row)
+    if (waiting.length < READS_AT_ONCE) continue
+    yield* await Promise.all(waiting.map(read))
+    waiting = []
+  }
+  yield* await Promise.all(waiting.map(read))
+}
+
+function runLines(run: OperatorRun): string[] {
+  const { usage } = run
+  const ended = run.endedAt === null ? 'still running' : `ended ${run.endedAt}`
+  const lasted = Math.max(0, Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt))
+  const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`
+  return [
+    strong(`${run.status}  ${printable(run.runId)}`),
+    `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
+    ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
+    `Time     started ${run.startedAt}, ${ended} (${spokenDuration(lasted)})`,
+    `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenNumber(usage.cost)}`,
+    `Events   ${counted(run.eventCount, 'event')}${differing(run.differingRetries)}`,
+    '',
+  ]
+}
+
+function differing(count: number): string {
+  if (count === 0) return ''
+  return `; ${counted(count, 'time')} one came again with another content, and the first was kept`
+}

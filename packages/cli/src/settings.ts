@@ -1,0 +1,67 @@
+/** What every command of a client reads: where the server is, and who asks. Faults are sentences. */
+import { readFileSync } from 'node:fs'
+import { wrongUsage } from './stop.ts'
+
+export const DEFAULT_URL = 'http://localhost:4680'
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** The origin of the server, with a path where a proxy adds one, without a slash at the end. */
+export function readUrl(flag: string | undefined, variables: Variables = process.env): string {
+  const [name, given] = flag === undefined ? ['TACHO_URL', variables['TACHO_URL']] : ['--url', flag]
+  if (given === undefined) return DEFAULT_URL
+  const url = URL.parse(present(name, given, `leave it out for ${DEFAULT_URL}`))
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw wrongUsage(`${name} must be an http or https address such as ${DEFAULT_URL}, not ${JSON.stringify(given)}.`)
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw wrongUsage(`${name} must not hold a user name or a password.`)
+  }
+  return url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+/** The operator token, from the file when one is named. Never from a flag: others can read the arguments of a process. */
+export function readOperatorToken(tokenFile: string | undefined, variables: Variables = process.env): string {
+  if (tokenFile !== undefined) return credential(`The file of --token-file`, fileText(tokenFile))
+  const given = variables['TACHO_OPERATOR_TOKEN']
+  if (given === undefined) {
+    throw wrongUsage(
+      'No operator token: set TACHO_OPERATOR_TOKEN, or name a file that holds it with --token-file ' +
+        "(the server's first start prints one; `tacho recover` makes a new one).",
+    )
+  }
+  return credential('TACHO_OPERATOR_TOKEN', given)
+}
+
+/** The API key that `import` and `demo` record with. */
+export function readApiKey(variables: Variables = process.env): string {
+  const given = variables['TACHO_API_KEY']
+  if (given === undefined) {
+    throw wrongUsage(
+      "No API key: set TACHO_API_KEY (the server's first start prints one; `tacho keys create` makes one).",
+    )
+  }
+  return credential('TACHO_API_KEY', given)
+}
+
+function credential(name: string, given: string): string {
+  const text = present(name, given, 'unset it or fill it in')
+  if (!/^[\x21-\x7e]+$/.test(text)) throw wrongUsage(`${name} holds characters that no key or token has.`)
+  return text
+}
+
+function present(name: string, given: string, remedy: string): string {
+  const text = given.trim()
+  if (text === '') throw wrongUsage(`${name} is empty: ${remedy}.`)
+  return text
+}
+
+function fileText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw wrongUsage(
+      `The token file ${JSON.stringify(file)} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+    )
+  }
+}

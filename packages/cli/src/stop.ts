@@ -1,0 +1,20 @@
+/** Ends a command: one sentence on stderr and an exit code. Nothing else may end one. */
+export class Stop extends Error {
+  readonly exitCode: 1 | 2
+
+  constructor(exitCode: 1 | 2, sentence: string) {
+    super(sentence)
+    this.name = 'Stop'
+    this.exitCode = exitCode
+  }
+}
+
+/** The command was right and could not be done. */
+export function failed(sentence: string): Stop {
+  return new Stop(1, sentence)
+}
+
+/** The command, a flag or a variable is wrong: nothing was tried. */
+export function wrongUsage(sentence: string): Stop {
+  return new Stop(2, sentence)
+}

@@ -1,0 +1,16 @@
+/** Acts on a store that no server has open; what speaks against it is said in a sentence. */
+import { failed } from './stop.ts'
+
+type Offline = typeof import('@tacho/server/offline.ts')
+
+export async function storeAct<Result>(act: (offline: Offline) => Promise<Result> | Result): Promise<Result> {
+  const offline = await import('@tacho/server/offline.ts')
+  try {
+    return await act(offline)
+  } catch (error) {
+    if (error instanceof offline.StoreRefused) throw failed(error.message)
+    const { code, path } = error as NodeJS.ErrnoException
+    if (code !== undefined && path !== undefined) throw failed(`${JSON.stringify(path)} cannot be used (${code}).`)
+    throw error
+  }
+}

@@ -1,0 +1,75 @@
+/** Finds workspaces and environments by the names that people give them. */
+import type { Environment } from '@tacho/contract/operator/environment.ts'
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import type { OperatorClient } from './operator-client.ts'
+import { wrongUsage } from './stop.ts'
+
+export interface Tenant {
+  /** Environment id. */
+  id: string
+  /** `workspace/environment`, or the id where only that is known. */
+  name: string
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export function allWorkspaces(client: OperatorClient): Promise<Workspace[]> {
+  return client.allItems('listWorkspaces', {})
+}
+
+export function environmentsOf(client: OperatorClient, workspace: Workspace): Promise<Environment[]> {
+  return client.allItems('listEnvironments', { params: { workspaceId: workspace.id } })
+}
+
+/** A workspace by name or id; the only one when none is named. */
+export async function findWorkspace(client: OperatorClient, given: string | undefined): Promise<Workspace> {
+  const workspaces = await allWorkspaces(client)
+  const found = workspaces.filter(
+    ({ id, name }) => given === undefined || name === given || id === given?.toLowerCase(),
+  )
+  if (found.length === 1 && found[0]) return found[0]
+  throw wrongUsage(
+    choose(
+      'workspace',
+      '--workspace',
+      given,
+      workspaces.map(({ name }) => name),
+    ),
+  )
+}
+
+/** An environment by `workspace/environment` or id; the only one when none is named. */
+export async function findEnvironment(client: OperatorClient, given: string | undefined): Promise<Tenant> {
+  if (given !== undefined && UUID.test(given)) return { id: given, name: given }
+  const tenants: Tenant[] = []
+  for (const workspace of await allWorkspaces(client)) {
+    // Either name may hold a slash, so it is not known where to part the text.
+    if (given !== undefined && !given.startsWith(`${workspace.name}/`)) continue
+    for (const { id, name } of await environmentsOf(client, workspace)) {
+      tenants.push({ id, name: `${workspace.name}/${name}` })
+    }
+  }
+  const found = tenants.filter(({ name }) => given === undefined || name === given)
+  if (found.length === 1 && found[0]) return found[0]
+  throw wrongUsage(
+    choose(
+      'environment',
+      '--environment',
+      given,
+      tenants.map(({ name }) => name),
+    ),
+  )
+}
+
+const MOST_NAMED = 10
+
+function choose(noun: string, flag: string, given: string | undefined, names: string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name))
+  const known =
+    names.length > MOST_NAMED ? `${shown.join(', ')} and ${names.length - MOST_NAMED} more` : shown.join(', ')
+  const hint = names.length === 0 ? `\`tacho ${noun}s list\` shows what there is` : `there is ${known}`
+  if (given !== undefined) return `There is no ${noun} ${JSON.stringify(given)}: ${hint}.`
+  return names.length === 0
+    ? `There is no ${noun} yet: \`tacho ${noun}s create\` makes one.`
+    : `Which ${noun}? Name it with ${flag}: ${hint}.`
+}

@@ -1,0 +1,99 @@
+/** Imports a stream of transcript lines: a few at a time, in bounded memory, whatever the size of the stream. */
+import type { Recorder } from '../recorder-client.ts'
+import { Gate } from './gate.ts'
+import { lines, type Line } from './lines.ts'
+import { noteProblems, spokenRefusals, type ImportReport, type LineProblem } from './report.ts'
+import {
+  draftRun,
+  needsBase,
+  timedEvents,
+  timesOf,
+  type ImportOptions,
+  type RunDraft,
+  type StoredEvent,
+} from './run-draft.ts'
+import { readTranscript } from './transcript.ts'
+
+/** A longer line is passed over. */
+export const LONGEST_LINE_BYTES = 32 * 1024 ** 2
+const RUNS_AT_ONCE = 4
+/** Hashes kept to notice lines that stand in the file twice. */
+const REMEMBERED_LINES = 100_000
+
+export interface Import {
+  options: ImportOptions
+  /** Null: a dry run, which sends nothing. */
+  recorder: Recorder | null
+  now: number
+  /** Told of every problem as it is found; not of those too many to name. */
+  onProblem: (problem: LineProblem) => void
+  /** Told of the bytes of every line that is done with. */
+  onProgress: (bytes: number) => void
+}
+
+/** Fills in the report; rejects when the service cannot be made to take events, and the report says how far it came. */
+export async function importLines(
+  stream: AsyncIterable<Uint8Array>,
+  report: ImportReport,
+  given: Import,
+): Promise<void> {
+  const gate = new Gate(RUNS_AT_ONCE, LONGEST_LINE_BYTES)
+  const seen = new Set<string>()
+  try {
+    for await (const line of lines(stream, LONGEST_LINE_BYTES)) {
+      const bytes = 'bytes' in line ? line.bytes.length : LONGEST_LINE_BYTES
+      if ('bytes' in line && isBlank(line.bytes)) continue
+      await gate.enter(bytes, async () => {
+        const problems = await importLine(line, report, seen, given)
+        if (problems.length > 0 && noteProblems(report, line.number, problems)) {
+          given.onProblem({ line: line.number, problem: problems.join('; ') })
+        }
+        given.onProgress(bytes + 1)
+      })
+    }
+    await gate.empty()
+    report.finished = true
+  } finally {
+    await gate.empty().catch(() => {})
+    report.problems.sort((one, other) => one.line - other.line)
+  }
+}
+
+/** Answers with what is wrong with the line. */
+async function importLine(line: Line, report: ImportReport, seen: Set<string>, given: Import): Promise<string[]> {
+  report.lines += 1
+  if ('tooLong' in line) return [`it is longer than ${LONGEST_LINE_BYTES / 1024 ** 2} MiB and was passed over`]
+  const read = readTranscript(line.bytes)
+  if (!read.ok) return [read.problem]
+  if (isRepeated(read.transcript.hash, seen)) {
+    report.repeatedLines += 1
+    return []
+  }
+  const run = draftRun(read.transcript, given.options)
+  report.runs += 1
+  report.events += run.events.length
+  if (given.recorder === null) return run.problems
+  const times = timesOf(run, given.now, await storedEvent(run, given.recorder, given.now))
+  const { accepted, refused } = await given.recorder.record(timedEvents(run, times, given.options))
+  report.acceptedEvents += accepted
+  report.rejectedEvents += refused.length
+  return [...run.problems, ...spokenRefusals(refused)]
+}
+
+/** Made-up times of an earlier import are read back, or an import that goes on would mix two bases. */
+async function storedEvent(run: RunDraft, recorder: Recorder, now: number): Promise<StoredEvent | null> {
+  if (!needsBase(run, now)) return null
+  const first = await recorder.firstEvent(run.runId)
+  return first && { eventId: first.eventId, time: Date.parse(first.timestamp) }
+}
+
+function isRepeated(hash: string, seen: Set<string>): boolean {
+  if (seen.has(hash)) return true
+  if (seen.size === REMEMBERED_LINES) for (const oldest of seen.values().take(1)) seen.delete(oldest)
+  seen.add(hash)
+  return false
+}
+
+function isBlank(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)
+}

@@ -1,0 +1,130 @@
+/** One message of a transcript -> its events, in the payload conventions that all readers of timelines share. Pure. */
+import { messageTime } from './times.ts'
+import { joinCalls, type JoinedCalls } from './tool-results.ts'
+import type { Message, ToolCall, Transcript } from './transcript.ts'
+import { modelUsage } from './usage.ts'
+
+/** An event before it is known when it happened. */
+export interface EventDraft {
+  /** Made of the line's hash and the number of the message: the same whenever the line is imported. */
+  eventId: string
+  eventType: 'USER_INPUT' | 'AGENT_STEP' | 'LLM_CALL' | 'TOOL_CALL' | 'SESSION_OUTCOME'
+  label: string
+  payload: Record<string, unknown>
+  /** Milliseconds, where the message says so. */
+  time: number | null
+}
+
+const LABEL_CHARS = 100
+
+/** Events in the order of the messages. What is odd goes to `problems`, each half a sentence. */
+export function draftMessages({ hash, messages, fields }: Transcript, problems: string[]): EventDraft[] {
+  const calls = joinCalls(messages)
+  const last = messages.findLast(({ role }) => role === 'assistant')
+  const events = messages.flatMap((message, index) => {
+    const number = index + 1
+    const drafted = draftMessage(message, number, calls, modelUsage(message, fields, messages, last), problems)
+    return drafted.map((event, place) => ({
+      ...event,
+      eventId: place === 0 ? `${hash}-${number}` : `${hash}-${number}.${place}`,
+      time: messageTime(message.source),
+    }))
+  })
+  // What else the line says (a task, a trial) belongs to the run; a run keeps such things in its events.
+  const [first, ...rest] = events
+  if (!first || Object.keys(fields).length === 0) return events
+  return [{ ...first, payload: { ...first.payload, transcript: fields } }, ...rest]
+}
+
+type Drafted = Pick<EventDraft, 'eventType' | 'label' | 'payload'>
+
+function draftMessage(
+  message: Message,
+  number: number,
+  calls: JoinedCalls,
+  usage: Record<string, unknown>,
+  problems: string[],
+): Drafted[] {
+  switch (message.role) {
+    case 'user':
+      return [{ eventType: 'USER_INPUT', label: labelOf(message, 'User input'), payload: textPayload(message) }]
+    case 'system':
+    case 'developer':
+      return [{ eventType: 'AGENT_STEP', label: 'System prompt', payload: textPayload(message) }]
+    case 'tool':
+      return [draftResult(message, calls.answered.get(message), number, problems)]
+    case 'assistant': {
+      const label = labelOf(message, message.toolCalls.map(({ name }) => name).join(', ') || 'Model call')
+      const call: Drafted = { eventType: 'LLM_CALL', label, payload: { ...usage, output: message.source } }
+      return [call, ...message.toolCalls.filter((open) => calls.open.has(open)).map(draftOpenCall)]
+    }
+  }
+}
+
+function draftResult(message: Message, call: ToolCall | undefined, number: number, problems: string[]): Drafted {
+  const { source, content } = message
+  const named = typeof source['name'] === 'string' && source['name'] !== '' ? source['name'] : null
+  const toolName = call?.name ?? named ?? 'unknown'
+  if (call === undefined) problems.push(`message ${number} is the result of no call: it is kept without an input`)
+  // Chat transcripts have no place for a failed call; by custom its text says so.
+  const error = typeof content === 'string' && /^error\b/i.test(content) ? content : undefined
+  const payload = {
+    toolName,
+    ...(message.toolCallId === null ? {} : { toolCallId: message.toolCallId }),
+    ...(call === undefined ? {} : { input: inputOf(call) }),
+    output: content,
+    ...(error === undefined ? {} : { error }),
+    ...rest(message, ['role', 'content', 'name', 'tool_call_id']),
+  }
+  return { eventType: 'TOOL_CALL', label: shortened(toolName), payload }
+}
+
+function draftOpenCall(call: ToolCall): Drafted {
+  const { id, name } = call
+  const payload = { toolName: name, ...(id === null ? {} : { toolCallId: id }), input: inputOf(call) }
+  return { eventType: 'TOOL_CALL', label: shortened(name), payload }
+}
+
+/** The parsed arguments where they parse, the text that the model wrote otherwise (the LLM_CALL has it either way). */
+function inputOf(call: ToolCall): unknown {
+  if (typeof call.arguments !== 'string') return call.arguments
+  try {
+    return JSON.parse(call.arguments)
+  } catch {
+    return call.arguments
+  }
+}
+
+function textPayload(message: Message): Record<string, unknown> {
+  const parts = Array.isArray(message.content) ? { content: message.content } : {}
+  return { text: textOf(message), ...parts, ...rest(message, ['role', 'content']) }
+}
+
+function textOf({ content }: Message): string {
+  if (!Array.isArray(content)) return content ?? ''
+  const texts = content.map((part) =>
+    typeof part === 'object' && part !== null ? (part as { text?: unknown }).text : part,
+  )
+  return texts.filter((text) => typeof text === 'string').join('\n')
+}
+
+/** Whatever else the message has, so that nothing is lost. */
+function rest(message: Message, taken: readonly string[]): Record<string, unknown> {
+  const left = Object.entries(message.source).filter(([key]) => !taken.includes(key))
+  return left.length === 0 ? {} : { message: Object.fromEntries(left) }
+}
+
+function labelOf(message: Message, otherwise: string): string {
+  return shortened(textOf(message)) || shortened(otherwise)
+}
+
+/** The beginning of a text as one line that every store takes. */
+function shortened(text: string): string {
+  const line = text
+    .slice(0, 4 * LABEL_CHARS)
+    .toWellFormed()
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+  const characters = Array.from(line)
+  return characters.length <= LABEL_CHARS ? line : `${characters.slice(0, LABEL_CHARS - 1).join('')}…`
+}

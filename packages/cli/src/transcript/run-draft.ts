@@ -1,0 +1,130 @@
+/** Turns a transcript into a run: which events, with which ids and payloads. When they happened is decided after. Pure. */
+import type { EventInput } from '@tacho/contract/event.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { RunOutcome } from '@tacho/contract/run.ts'
+import { draftMessages, type EventDraft } from './message-events.ts'
+import { fieldAt, outcomeOf } from './outcome.ts'
+import { fitPayload } from './payload.ts'
+import { hashedBase, ownTimes, steppedTimes } from './times.ts'
+import type { Transcript } from './transcript.ts'
+
+export interface ImportOptions {
+  agentName: string
+  agentId: string | null
+  runPrefix: string
+  sessionField: string | null
+  outcomeField: string | null
+  /** For lines without the outcome field. */
+  defaultOutcome: RunOutcome | null
+}
+
+export interface RunDraft {
+  hash: string
+  runId: string
+  sessionId: string | null
+  events: EventDraft[]
+  /** What could not be taken over as it stands; each is half a sentence. */
+  problems: string[]
+}
+
+export const CLIENT_ID = 'tacho-import'
+
+/** Hex digits of a transcript's hash: what a run id has beside its prefix. */
+export const HASH_CHARS = 32
+
+export function draftRun(transcript: Transcript, options: ImportOptions): RunDraft {
+  const { hash, fields } = transcript
+  const problems: string[] = []
+  const events = draftMessages(transcript, problems)
+  const outcome = draftOutcome(hash, fields, options, problems)
+  return {
+    hash,
+    runId: options.runPrefix + hash,
+    sessionId: readSession(fields, options.sessionField, problems),
+    events: [...events, ...(outcome ? [outcome] : [])].map((event) => fitted(event, problems)),
+    problems,
+  }
+}
+
+function draftOutcome(
+  hash: string,
+  fields: Record<string, unknown>,
+  { outcomeField, defaultOutcome }: ImportOptions,
+  problems: string[],
+): EventDraft | null {
+  const value = outcomeField === null ? undefined : fieldAt(fields, outcomeField)
+  const outcome = outcomeOf(value)
+  if (outcome.kind === 'unclear') {
+    problems.push(`its ${outcomeField} says neither success nor failure, so it has no outcome`)
+    return null
+  }
+  const status = outcome.kind === 'known' ? outcome.status : defaultOutcome
+  if (status === null) return null
+  const payload = { status, ...(outcomeField === null ? {} : { field: outcomeField, value: value ?? null }) }
+  return { eventId: outcomeId(hash), eventType: 'SESSION_OUTCOME', label: status, payload, time: null }
+}
+
+function outcomeId(hash: string): string {
+  return `${hash}-outcome`
+}
+
+function readSession(fields: Record<string, unknown>, path: string | null, problems: string[]): string | null {
+  const value = path === null ? undefined : fieldAt(fields, path)
+  if (value === undefined || value === null) return null
+  const text = typeof value === 'number' ? String(value) : value
+  if (typeof text === 'string' && text !== '' && text.isWellFormed() && !text.includes('\0')) return text
+  problems.push(`its ${path} is no text to name a session with`)
+  return null
+}
+
+function fitted(event: EventDraft, problems: string[]): EventDraft {
+  const { payload, shortened } = fitPayload(event.payload)
+  if (!shortened) return event
+  const kib = LIMITS.payloadBytes / 1024
+  problems.push(`the payload of ${event.label} is over ${kib} KiB or nested too deep: it is kept shortened, and marked`)
+  return { ...event, payload }
+}
+
+/** The first stored event of a run, as far as times go. */
+export interface StoredEvent {
+  eventId: string
+  time: number
+}
+
+/** Whether the times must be made up: the run may then be stored on another base already. */
+export function needsBase(run: RunDraft, now: number): boolean {
+  return ownTimes(knownTimes(run), now) === null
+}
+
+/** Times of the run's events, strictly increasing. An import that goes on takes the base of what is `stored`. */
+export function timesOf(run: RunDraft, now: number, stored: StoredEvent | null): number[] {
+  const own = ownTimes(knownTimes(run), now)
+  if (own) return own
+  // The outcome's place is always there, so that an import that adds outcomes steps as the one before it.
+  const places = run.events.filter(({ eventId }) => eventId !== outcomeId(run.hash)).length + 1
+  const offsets = steppedTimes(0, places)
+  const place = run.events.findIndex(({ eventId }) => eventId === stored?.eventId)
+  const storedOffset = stored?.eventId === outcomeId(run.hash) ? offsets.at(-1) : offsets[place]
+  const base = stored === null || storedOffset === undefined ? hashedBase(run.hash, now) : stored.time - storedOffset
+  return run.events.map((_, index) => base + (offsets[index] ?? 0))
+}
+
+function knownTimes(run: RunDraft): (number | null)[] {
+  return run.events.map(({ time }) => time)
+}
+
+/** The run as the public interface takes it. */
+export function timedEvents(run: RunDraft, times: readonly number[], options: ImportOptions): EventInput[] {
+  return run.events.map(({ eventId, eventType, label, payload }, index) => ({
+    eventId,
+    clientId: CLIENT_ID,
+    runId: run.runId,
+    sessionId: run.sessionId,
+    agentId: options.agentId,
+    agentName: options.agentName,
+    eventType,
+    label,
+    timestamp: times[index] ?? 0,
+    payload,
+  }))
+}

@@ -1,0 +1,30 @@
+/** Finds the result of each tool call. Pure. */
+import type { Message, ToolCall } from './transcript.ts'
+
+export interface JoinedCalls {
+  /** The call that a tool's message answers; a message that is not here answers none. */
+  answered: Map<Message, ToolCall>
+  /** Calls that no message answers. */
+  open: Set<ToolCall>
+}
+
+/** Joins by id. Some models use an id twice in a conversation: each result then answers the oldest open call. */
+export function joinCalls(messages: readonly Message[]): JoinedCalls {
+  const answered = new Map<Message, ToolCall>()
+  const open = new Set<ToolCall>()
+  const byId = new Map<string, ToolCall[]>()
+  for (const message of messages) {
+    for (const call of message.toolCalls) {
+      open.add(call)
+      if (call.id === null) continue
+      const same = byId.get(call.id)
+      if (same) same.push(call)
+      else byId.set(call.id, [call])
+    }
+    const call = message.toolCallId === null ? undefined : byId.get(message.toolCallId)?.shift()
+    if (message.role !== 'tool' || call === undefined) continue
+    answered.set(message, call)
+    open.delete(call)
+  }
+  return { answered, open }
+}

@@ -1,0 +1,92 @@
+/** Reads one line of a transcript file: a conversation in the form that OpenAI's chat interface uses. Pure. */
+import { hash } from 'node:crypto'
+
+/** A message whose parts that matter here have been checked; `source` is the message as it stood. */
+export interface Message {
+  role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
+  source: Record<string, unknown>
+  content: string | unknown[] | null
+  toolCalls: ToolCall[]
+  /** Of a tool's message: the call it answers. */
+  toolCallId: string | null
+}
+
+export interface ToolCall {
+  id: string | null
+  name: string
+  /** As the model wrote them: JSON text, most of the time. */
+  arguments: unknown
+}
+
+export interface Transcript {
+  /** 128 bits of the SHA-256 of the line, hex: what ids are made of. */
+  hash: string
+  messages: Message[]
+  /** All of the line but its messages. */
+  fields: Record<string, unknown>
+}
+
+export type Judged = { ok: true; transcript: Transcript } | { ok: false; problem: string }
+
+/** Judges a line of UTF-8 without its end. A problem is half a sentence: "message 3 is not an object". */
+export function readTranscript(line: Buffer): Judged {
+  try {
+    const { messages, ...fields } = objectOf(parsed(line), 'the line')
+    if (!Array.isArray(messages)) throw new Fault('it has no array "messages"')
+    if (messages.length === 0) throw new Fault('its "messages" are empty')
+    const judged = messages.map((message: unknown, index) => readMessage(message, `message ${index + 1}`))
+    return { ok: true, transcript: { hash: hash('sha256', line).slice(0, 32), messages: judged, fields } }
+  } catch (error) {
+    if (error instanceof Fault) return { ok: false, problem: error.message }
+    throw error
+  }
+}
+
+class Fault extends Error {}
+
+function parsed(line: Buffer): unknown {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(line)
+  } catch {
+    throw new Fault('it is not valid UTF-8')
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Fault('it is not valid JSON')
+  }
+}
+
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'] as const
+
+function readMessage(value: unknown, name: string): Message {
+  const source = objectOf(value, name)
+  const role = ROLES.find((known) => known === source['role'])
+  if (role === undefined) throw new Fault(`${name} has no role out of ${ROLES.join(', ')}`)
+  const { content = null, tool_calls: calls = null, tool_call_id: callId = null } = source
+  if (content !== null && typeof content !== 'string' && !Array.isArray(content)) {
+    throw new Fault(`${name} has a content that is neither text nor an array`)
+  }
+  if (calls !== null && !Array.isArray(calls)) throw new Fault(`${name} has "tool_calls" that are not an array`)
+  if (callId !== null && typeof callId !== 'string') throw new Fault(`${name} has a "tool_call_id" that is not text`)
+  const toolCalls = ((calls ?? []) as unknown[]).map((call, index) =>
+    readCall(call, `tool call ${index + 1} of ${name}`),
+  )
+  return { role, source, content, toolCalls, toolCallId: callId }
+}
+
+/** A call of a function, or of a tool that takes free text (`custom`). */
+function readCall(value: unknown, name: string): ToolCall {
+  const call = objectOf(value, name)
+  const { id = null } = call
+  if (id !== null && typeof id !== 'string') throw new Fault(`${name} has an id that is not text`)
+  const tool = objectOf(call['function'] ?? call['custom'], `the function of ${name}`)
+  if (typeof tool['name'] !== 'string' || tool['name'] === '') throw new Fault(`${name} has no name`)
+  return { id, name: tool['name'], arguments: tool['arguments'] ?? tool['input'] ?? null }
+}
+
+function objectOf(value: unknown, name: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw new Fault(`${name} is not a JSON object`)
+}

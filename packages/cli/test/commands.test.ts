@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import {
+  ended,
+  OPERATOR_TOKEN,
+  runTacho,
+  serveFrom,
+  startServer,
+  startTacho,
+  type Ended,
+  type TestServer,
+} from './tacho.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.stop())
+
+/** Runs a command that must succeed, and answers with its JSON. */
+async function json<Value>(...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await server.tacho([...args, '--json'])
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout) as Value
+}
+
+/** Runs a command that must succeed, and answers with its text. */
+async function text(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await server.tacho(args)
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+
+async function refused(...args: string[]): Promise<Ended> {
+  const result = await server.tacho(args)
+  assert.equal(result.stdout, '')
+  assert.match(result.stderr, /^tacho: .*\n$/)
+  return result
+}
+
+const WHERE = ['--environment', 'default/development']
+
+test('workspaces and environments are created, listed, and created again only when asked for', async () => {
+  assert.match(await text('workspaces', 'create', 'acme'), /^Workspace acme created \(/)
+  const again = await refused('workspaces', 'create', 'acme')
+  assert.equal(again.code, 1)
+  assert.match(again.stderr, /\(conflict, request [0-9a-f-]{36}\)/)
+  const workspace = await json<{ id: string }>('workspaces', 'create', 'acme', '--if-not-exists')
+  const { items } = await json<{ items: { id: string; name: string }[] }>('workspaces', 'list')
+  assert.equal(items.find(({ name }) => name === 'acme')?.id, workspace.id)
+
+  assert.match(await text('environments', 'create', 'prod/eu', '-w', 'acme'), /^Environment acme\/prod\/eu created/)
+  assert.match(
+    await text('environments', 'create', 'prod/eu', '-w', workspace.id, '--if-not-exists'),
+    /was there already/,
+  )
+  assert.match(await text('environments', 'list'), /^acme\/prod\/eu +[0-9a-f-]{36}/m)
+  // Names with a slash are found as well.
+  await json('keys', 'list', '--environment', 'acme/prod/eu')
+})
+
+test('where several would do, the one to take must be named', async () => {
+  await text('workspaces', 'create', 'other', '--if-not-exists')
+  const which = await refused('environments', 'create', 'x')
+  assert.equal(which.code, 2)
+  assert.match(which.stderr, /Which workspace\? Name it with --workspace: there is "default"/)
+  const unknown = await refused('runs', 'list', '--environment', 'default/nowhere')
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.stderr, /There is no environment "default\/nowhere"/)
+})
+
+test('a key is made, printed alone on stdout, works, and is revoked', async () => {
+  const made = await server.tacho([
+    'keys',
+    'create',
+    ...WHERE,
+    '--name',
+    'demo',
+    '--scopes',
+    'events:write',
+    '--expires',
+    '90d',
+  ])
+  assert.match(made.stdout, /^tacho_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
+  assert.match(made.stderr, /with events:write, until 2/)
+  const key = made.stdout.trim()
+  const demo = await runTacho(['demo', '--seed', 'key-test', '--json'], { ...server.variables, TACHO_API_KEY: key })
+  assert.equal(demo.code, 0, demo.stderr)
+  const id = key.split('_')[1] ?? ''
+  assert.match(await text('keys', 'revoke', id, ...WHERE), /is revoked since/)
+  assert.match(await text('keys', 'list', ...WHERE), new RegExp(`^${id} +demo +revoked`, 'm'))
+  const late = await runTacho(['demo'], { ...server.variables, TACHO_API_KEY: key })
+  assert.equal(late.code, 1)
+  assert.match(late.stderr, /\(unauthenticated, request/)
+  assert.ok(!late.stderr.includes(key))
+})
+
+test('a key in JSON has its scopes, rate and expiry', async () => {
+  const key = await json<Record<string, unknown>>(
+    ...['keys', 'create', ...WHERE, '--name', 'k', '--scopes', 'all', '--rate', '7', '--expires', '2099-01-01'],
+  )
+  assert.deepEqual(key['scopes'], ['events:write', 'config:read', 'policies:read', 'usage:read'])
+  assert.deepEqual([key['requestsPerSecond'], key['expiresAt']], [7, '2099-01-01T00:00:00.000Z'])
+})
+
+test('demo records a dozen runs, and the same seed adds nothing', async () => {
+  const demo = await json<{ seed: string; runs: { runId: string }[]; acceptedEvents: number }>('demo', '--seed', 'tour')
+  assert.equal(demo.runs.length, 12)
+  assert.match(await text('demo', '--seed', 'tour'), /demo-tour-01 .* 5000\n/)
+  const { items } = await json<{ items: { runId: string; eventCount: number }[] }>('runs', 'list', ...WHERE, '--all')
+  const counts = items.filter(({ runId }) => runId.startsWith('demo-tour-')).map(({ eventCount }) => eventCount)
+  assert.equal(
+    counts.reduce((sum, count) => sum + count, 0),
+    demo.acceptedEvents,
+  )
+})
+
+test('runs are listed by agent, session, status and number', async () => {
+  await json('demo', '--seed', 'lists')
+  const list = async (...args: string[]): Promise<{ items: { runId: string; status: string }[]; hasMore: boolean }> =>
+    json('runs', 'list', ...WHERE, ...args)
+  assert.deepEqual((await list('--limit', '3')).items.length, 3)
+  assert.equal((await list('--limit', '3')).hasMore, true)
+  const session = await list('--session', 'demo-lists-returning-customer')
+  assert.deepEqual([session.items.length, session.hasMore], [3, false])
+  const failed = await list('--status', 'failed', '--all')
+  assert.ok(failed.items.length > 0 && failed.items.every(({ status }) => status === 'FAILED'))
+  for (const agent of ['Stock keeper', 'stock-keeper']) {
+    const { items } = await list('--agent', agent, '--all')
+    assert.equal(items.filter(({ runId }) => runId.startsWith('demo-lists-')).length, 2)
+  }
+  assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
+  assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /no such runs/)
+})
+
+test('a run is shown with its timeline, payloads to the last digit', async () => {
+  const payload = '{ "big":9007199254740993, "one":1.0, "text":"\\u001b[2J" }'
+  const event = { eventId: 'e1', clientId: 'c', runId: 'digits', agentName: 'a', eventType: 'AGENT_STEP', label: 'One' }
+  const body = `[${JSON.stringify({ ...event, timestamp: Date.now() }).slice(0, -1)},"payload":${payload}}]`
+  const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+  await (await fetch(`${server.url}/openapi/v1/events/batch`, { method: 'POST', headers, body })).text()
+
+  const shown = await text('runs', 'show', 'digits', ...WHERE)
+  assert.match(shown, /^RUNNING {2}digits$/m)
+  assert.match(shown, /\+0\.000 s {2}AGENT_STEP +One/)
+  const withPayloads = await text('runs', 'show', 'digits', ...WHERE, '--payloads')
+  assert.match(withPayloads, /^ +"big": 9007199254740993,\n +"one": 1\.0,\n +"text": "\\u001b\[2J"$/m)
+  const raw = await server.tacho(['runs', 'show', 'digits', ...WHERE, '--payloads', '--json'])
+  assert.ok(raw.stdout.includes(payload))
+  const document = JSON.parse(raw.stdout) as { run: { runId: string }; events: { eventId: string }[] }
+  assert.deepEqual([document.run.runId, document.events[0]?.eventId], ['digits', 'e1'])
+  assert.equal((await refused('runs', 'show', 'nothing', ...WHERE)).code, 1)
+})
+
+test('an ended run is followed to its end, in arrival order', async () => {
+  await json('demo', '--seed', 'follow')
+  const { code, stdout } = await server.tacho(['runs', 'follow', 'demo-follow-02', ...WHERE, '--json'])
+  const events = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { eventId: string; eventType: string })
+  assert.equal(code, 0)
+  assert.equal(events.at(-1)?.eventType, 'SESSION_OUTCOME')
+  assert.deepEqual(
+    events.map(({ eventId }) => eventId),
+    events.map((_, index) => `demo-follow-02-${index + 1}`),
+  )
+})
+
+test('new runs appear while they are followed, and an interrupt ends it without a word', async () => {
+  const child = startTacho(['runs', 'follow', ...WHERE], server.variables)
+  const end = ended(child)
+  let seen = ''
+  child.stdout?.on('data', (chunk: Buffer) => (seen += chunk.toString()))
+  // Runs that were there before it looked do not count: another demo is recorded until one is seen.
+  for (let round = 0; !seen.includes('demo-live') && round < 20; round++) await json('demo', '--seed', `live-${round}`)
+  child.kill('SIGINT')
+  const { stdout, stderr } = await end
+  assert.match(stdout, /RUNNING +demo-live-\d+-12 +Shop support/)
+  assert.equal(stderr, '')
+})
+
+test('usage adds up', async () => {
+  await json('demo', '--seed', 'usage')
+  const report = await json<{ items: { events: number }[] }>('usage', ...WHERE, '--from', '3d')
+  assert.ok(report.items.length > 0)
+  assert.match(await text('usage', ...WHERE, '--from', '3d'), /^Total .*\d$/m)
+  assert.match(await text('usage', ...WHERE, '--from', '2020-01-01', '--to', '2020-01-02'), /^Nothing was recorded/)
+  const long = await refused('usage', ...WHERE, '--from', '60d')
+  assert.deepEqual([long.code, /31 days/.test(long.stderr)], [1, true])
+})
+
+test('doctor tells of the installation and of single events', async () => {
+  const report = await json<{ ok: boolean; checks: { name: string; ok: boolean }[] }>('doctor')
+  assert.deepEqual([report.ok, report.checks[0]], [true, { ...report.checks[0], name: 'server', ok: true }])
+  assert.match(await text('doctor'), /^✔ server +http/m)
+  await json('demo', '--seed', 'doctor')
+  const about = ['doctor', '--run', 'demo-doctor-02', ...WHERE, '--event']
+  assert.match(
+    await text(...about, 'demo-doctor-02-13'),
+    /is stored .* number 13 .*\n.*\n.*\nIt is the outcome that closed its run\./,
+  )
+  const unknown = await server.tacho([...about, 'nothing'])
+  assert.deepEqual([unknown.code, /knows nothing of event nothing/.test(unknown.stdout)], [1, true])
+  assert.equal((await refused('doctor', '--run', 'x')).code, 2)
+})
+
+test('doctor explains a refused event', async () => {
+  const event = {
+    eventId: 'long',
+    clientId: 'c',
+    runId: 'refusals',
+    agentName: 'a',
+    eventType: 'X',
+    label: 'x'.repeat(256),
+    timestamp: Date.now(),
+  }
+  const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+  const body = JSON.stringify([event])
+  await (await fetch(`${server.url}/openapi/v1/events/batch`, { method: 'POST', headers, body })).text()
+  const { code, stdout } = await server.tacho(['doctor', '--run', 'refusals', '--event', 'long', ...WHERE])
+  assert.equal(code, 1)
+  assert.match(stdout, /was refused at .*\n.*\(too_long\)\.\n/)
+})
+
+test('a backup becomes the store of another data directory, and neither is ever overwritten', async () => {
+  await json('demo', '--seed', 'backup')
+  const file = path.join(server.directory, 'backup.db')
+  const { bytes } = await json<{ bytes: number }>('backup', file)
+  assert.equal(readFileSync(file).length, bytes)
+  assert.equal((await refused('backup', file)).code, 1)
+  assert.equal((await refused('backup', path.join(server.directory, 'no', 'such'))).code, 1)
+
+  const dataDir = path.join(server.directory, 'restored')
+  assert.match(await text('restore', file, '--data-dir', dataDir), /is now the store in/)
+  assert.equal((await refused('restore', file, '--data-dir', dataDir)).code, 1)
+  assert.match(
+    (await refused('restore', file, '--data-dir', server.dataDir, '--replace')).stderr,
+    /open in another process/,
+  )
+  const replaced = await json<{ replaced: string }>('restore', file, '--data-dir', dataDir, '--replace')
+  assert.ok(existsSync(replaced.replaced))
+
+  const copy = await serveFrom(dataDir)
+  try {
+    const { code, stderr } = await runTacho(['runs', 'show', 'demo-backup-02', ...WHERE], {
+      ...server.variables,
+      TACHO_URL: copy.url,
+    })
+    assert.equal(code, 0, stderr)
+  } finally {
+    await copy.stop()
+  }
+  const lost = await json<{ operatorToken: string; revokedOperatorTokens: number }>(
+    'recover',
+    '--data-dir',
+    dataDir,
+    '--revoke-old',
+  )
+  assert.equal(lost.revokedOperatorTokens, 1)
+  assert.match(await text('recover', '--data-dir', dataDir, '--api-key-for', 'default/development'), /API key +tacho_/)
+  const again = await serveFrom(dataDir)
+  try {
+    const ask = (token: string): Promise<Ended> =>
+      runTacho(['workspaces', 'list'], { TACHO_URL: again.url, TACHO_OPERATOR_TOKEN: token })
+    assert.deepEqual([(await ask(lost.operatorToken)).code, (await ask(OPERATOR_TOKEN)).code], [0, 1])
+  } finally {
+    await again.stop()
+  }
+})
+
+test('a token in a file is as good as one in a variable', async () => {
+  const file = path.join(server.directory, 'token')
+  writeFileSync(file, `${OPERATOR_TOKEN}\n`)
+  const { code } = await runTacho(['workspaces', 'list', '--url', server.url, '--token-file', file])
+  assert.equal(code, 0)
+})
+
+test('a reader that has had enough ends the command without a word', async () => {
+  await json('demo', '--seed', 'pipe')
+  const child = startTacho(['runs', 'show', 'demo-pipe-01', ...WHERE], server.variables)
+  const errors = child.stderr ? child.stderr.setEncoding('utf8').toArray() : Promise.resolve([])
+  await once(child.stdout ?? child, 'data')
+  child.stdout?.destroy()
+  const [code] = (await once(child, 'close')) as [number]
+  assert.deepEqual([code, await errors], [0, []])
+})

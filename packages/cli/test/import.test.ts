@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { existsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import type { ImportReport } from '../src/transcript/report.ts'
+import { runTacho, startServer, type TestServer } from './tacho.ts'
+
+/** Real transcripts, where a developer has some: JSON lines with a `reward` of 0 or 1. */
+const REAL_FILE = process.env['TEST_TRANSCRIPTS'] ?? ''
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.stop())
+
+interface Run {
+  runId: string
+  status: string
+  eventCount: number
+  differingRetries: number
+  sessionId: string | null
+  agent: { name: string }
+  usage: { totalTokens: number }
+}
+
+async function runsOf(agent: string): Promise<Run[]> {
+  const { stdout } = await server.tacho(['runs', 'list', '--all', '--agent', agent, '--json'])
+  return (JSON.parse(stdout) as { items: Run[] }).items
+}
+
+async function importText(
+  lines: string,
+  ...args: string[]
+): Promise<{ code: number | null; report: ImportReport; stderr: string }> {
+  const { code, stdout, stderr } = await server.tacho(['import', '-', '--json', ...args], lines)
+  return { code, report: JSON.parse(stdout) as ImportReport, stderr }
+}
+
+function chat(question: string, more: object = {}): string {
+  const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
+  const messages = [
+    { role: 'user', content: question },
+    { role: 'assistant', content: 'An answer.', usage },
+  ]
+  return `${JSON.stringify({ messages, ...more })}\n`
+}
+
+test('a file imported twice is there once, usage too', async () => {
+  const file = path.join(server.directory, 'chats.jsonl')
+  writeFileSync(file, chat('one', { reward: 1, user: 's1' }) + chat('two', { reward: 0, user: 's1' }) + chat('three'))
+  const line = ['import', file, '--agent-name', 'Twice', '--field-outcome', 'reward', '--session-field', 'user']
+  for (const stdout of [await server.tacho(line), await server.tacho(line)].map((result) => result.stdout)) {
+    assert.match(stdout, /^3 runs with 8 events: 8 stored \(now or by an earlier import\), 0 refused\.\n$/)
+  }
+  const runs = await runsOf('Twice')
+  assert.deepEqual(runs.map(({ status }) => status).sort(), ['COMPLETED', 'FAILED', 'RUNNING'])
+  assert.deepEqual(
+    runs
+      .map(({ eventCount, differingRetries, usage }) => [eventCount - (usage.totalTokens - 15), differingRetries])
+      .sort(),
+    [
+      [2, 0],
+      [3, 0],
+      [3, 0],
+    ],
+  )
+  assert.equal(runs.filter(({ sessionId }) => sessionId === 's1').length, 2)
+})
+
+test('broken lines are named, the rest is imported, and the exit code is 1', async () => {
+  const large = chat('x'.repeat(300_000))
+  const orphan = `${JSON.stringify({ messages: [{ role: 'tool', tool_call_id: 'c1', content: 'x' }] })}\n`
+  const { code, report, stderr } = await importText(
+    `{"messages":\n${chat('good')}{}\n${large}${orphan}`,
+    '--agent-name',
+    'Broken',
+  )
+  assert.equal(code, 1)
+  assert.deepEqual(
+    report.problems.map(({ line }) => line),
+    [1, 3, 4, 5],
+  )
+  for (const { line } of report.problems) assert.match(stderr, new RegExp(`^line ${line}: `, 'm'))
+  assert.deepEqual([report.runs, report.acceptedEvents, report.rejectedEvents], [3, 5, 0])
+  assert.equal((await runsOf('Broken')).length, 3)
+})
+
+test('a dry run needs no server and no key, and stores nothing', async () => {
+  const { code, stdout } = await runTacho(
+    ['import', '-', '--dry-run'],
+    { TACHO_URL: 'http://127.0.0.1:1' },
+    chat('dry'),
+  )
+  assert.deepEqual([code, stdout], [0, '1 run with 2 events would be recorded; nothing was sent.\n'])
+})
+
+test('an import that was cut short goes on with the times it began with', async () => {
+  const messages = Array.from({ length: 150 }, (_, index) => ({ role: 'user', content: `message ${index}` }))
+  const line = `${JSON.stringify({ messages })}\n`
+  await importText(line, '--agent-name', 'Cut')
+  const [run] = await runsOf('Cut')
+  const read = async (): Promise<string[]> => {
+    const { stdout } = await server.tacho(['runs', 'show', run?.runId ?? '', '--json'])
+    return (JSON.parse(stdout) as { events: { timestamp: string }[] }).events.map(({ timestamp }) => timestamp)
+  }
+  const before = await read()
+  await importText(line, '--agent-name', 'Cut', '--default-outcome', 'CANCELLED')
+  const later = await read()
+  assert.deepEqual(later.slice(0, 150), before)
+  assert.equal(Date.parse(later[150] ?? '') - Date.parse(before[149] ?? ''), 1_000)
+  assert.equal((await runsOf('Cut'))[0]?.differingRetries, 0)
+})
+
+test('a key that may not read is refused in a sentence', async () => {
+  const made = await server.tacho(['keys', 'create', '--name', 'writer', '--scopes', 'events:write'])
+  const variables = { ...server.variables, TACHO_API_KEY: made.stdout.trim() }
+  const { code, stderr } = await runTacho(['import', '-'], variables, chat('no scope'))
+  assert.equal(code, 1)
+  assert.match(stderr, /usage:read.*\(forbidden, request/)
+})
+
+test('a file that is not there is named', async () => {
+  const { code, stderr } = await server.tacho(['import', path.join(server.directory, 'nothing.jsonl')])
+  assert.deepEqual([code, /nothing\.jsonl" does not exist\.\n$/.test(stderr)], [1, true])
+  assert.match((await server.tacho(['import', server.directory])).stderr, /is a directory\.\n$/)
+})
+
+test(
+  'real transcripts imported twice: each run and each event once',
+  { skip: existsSync(REAL_FILE) ? false : 'TEST_TRANSCRIPTS names no file' },
+  async () => {
+    const line = ['import', REAL_FILE, '--agent-name', 'Real', '--field-outcome', 'reward', '--json']
+    const [first, second] = [await server.tacho(line), await server.tacho(line)]
+    const report = JSON.parse(first.stdout) as ImportReport
+    assert.deepEqual([first.code, second.code], [0, 0])
+    const runs = await runsOf('Real')
+    assert.equal(runs.length, report.runs)
+    assert.equal(
+      runs.reduce((sum, { eventCount }) => sum + eventCount, 0),
+      report.events,
+    )
+    assert.ok(runs.every(({ status, differingRetries }) => status !== 'RUNNING' && differingRetries === 0))
+  },
+)

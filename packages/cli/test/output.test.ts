@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { printable, spokenBytes, spokenNumber, tableLines } from '../src/output.ts'
+
+test('text of clients cannot steer a terminal', () => {
+  assert.equal(printable('a\u001b[2Jb\nc\u0007\u009b\u202e'), 'a\\u001b[2Jb\\nc\\u0007\\u009b\\u202e')
+  assert.equal(printable('plain, ünïcode, 日本, 👍'), 'plain, ünïcode, 日本, 👍')
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => !/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(printable(text))),
+  )
+})
+
+test('columns are as wide as their widest cell, and numbers end at the same place', () => {
+  const columns = [{ title: 'NAME' }, { title: 'N', align: 'right' as const }]
+  const rows = [
+    ['a', '1'],
+    ['longer', '22'],
+  ]
+  assert.deepEqual(tableLines(columns, rows, [4, 1], true), ['NAME     N', 'a        1', 'longer  22'])
+})
+
+test('numbers and sizes are the same in every locale', () => {
+  assert.deepEqual([0, 1234567, 0.000000001].map(spokenNumber), ['0', '1,234,567', '0.000000001'])
+  assert.deepEqual([0, 1023, 1024, 5 * 1024 ** 3].map(spokenBytes), ['0 B', '1023 B', '1.0 KiB', '5.0 GiB'])
+})

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { readApiKey, readOperatorToken, readUrl } from '../src/settings.ts'
+
+test('the address comes from the flag, then the variable, then the default', () => {
+  assert.equal(readUrl('http://a:1/', { TACHO_URL: 'http://b:2' }), 'http://a:1')
+  assert.equal(readUrl(undefined, { TACHO_URL: 'https://b.example/tacho/' }), 'https://b.example/tacho')
+  assert.equal(readUrl(undefined, {}), 'http://localhost:4680')
+})
+
+test('an address that cannot be one is wrong usage, in a sentence that names its source', () => {
+  for (const address of ['', '  ', 'localhost:4680', 'ftp://x', 'http://', 'http://user:secret@host']) {
+    assert.throws(() => readUrl(undefined, { TACHO_URL: address }), { exitCode: 2, message: /^TACHO_URL (is|must)/ })
+  }
+  assert.throws(() => readUrl('nonsense', {}), { exitCode: 2, message: /^--url must/ })
+})
+
+test('a missing, empty or impossible credential is wrong usage, and is never repeated', () => {
+  assert.throws(() => readApiKey({}), { exitCode: 2, message: /^No API key: set TACHO_API_KEY/ })
+  assert.throws(() => readOperatorToken(undefined, {}), { exitCode: 2, message: /^No operator token/ })
+  assert.throws(() => readApiKey({ TACHO_API_KEY: '' }), { exitCode: 2, message: /^TACHO_API_KEY is empty/ })
+  for (const text of ['a secret', 'secrét', 'sec\nret']) {
+    assert.throws(
+      () => readApiKey({ TACHO_API_KEY: text }),
+      (error: Error) => !error.message.includes(text),
+    )
+  }
+  assert.equal(readApiKey({ TACHO_API_KEY: 'tacho_a_b\n' }), 'tacho_a_b')
+})
+
+test('a token file wins over the variable, and one that cannot be read is named', () => {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-cli-'))
+  try {
+    const file = path.join(directory, 'token')
+    writeFileSync(file, 'from-file\n')
+    assert.equal(readOperatorToken(file, { TACHO_OPERATOR_TOKEN: 'other' }), 'from-file')
+    assert.throws(() => readOperatorToken(`${file}-not`, {}), { exitCode: 2, message: /cannot be read \(ENOENT\)/ })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})

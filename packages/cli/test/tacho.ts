@@ -1,0 +1,101 @@
+/** The real program and the real server, for tests: temporary folders, any free port, nothing left behind. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+
+const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
+
+export const API_KEY = `tacho_00000000testkey0_${'k'.repeat(64)}`
+export const OPERATOR_TOKEN = `tacho-operator_00000000testtoken_${'t'.repeat(64)}`
+
+export interface Ended {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+export type Variables = Record<string, string>
+
+/** A command line under way, with no variables of Tacho but those given. */
+export function startTacho(args: readonly string[], variables: Variables = {}, cwd?: string): ChildProcess {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
+  const env = { ...Object.fromEntries(own), NO_COLOR: '1', ...variables }
+  return spawn(PROGRAM, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+}
+
+/** Runs a command line to its end. */
+export async function runTacho(args: readonly string[], variables: Variables = {}, stdin = ''): Promise<Ended> {
+  const child = startTacho(args, variables)
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(stdin)
+  return ended(child)
+}
+
+export async function ended(child: ChildProcess): Promise<Ended> {
+  if (!child.stdout || !child.stderr) throw new Error('a child without pipes')
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { code: child.exitCode, stdout, stderr }
+}
+
+export interface TestServer {
+  url: string
+  dataDir: string
+  /** For a temporary file of the test. */
+  directory: string
+  /** Runs a command line against this server, with its operator token and API key. */
+  tacho: (args: readonly string[], stdin?: string) => Promise<Ended>
+  variables: Variables
+  stop: () => Promise<void>
+}
+
+/** An empty data directory and a server on it; `stop` ends it and removes the directory. */
+export async function startServer(variables: Variables = {}): Promise<TestServer> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-cli-'))
+  const dataDir = path.join(directory, 'data')
+  const server = await serveFrom(dataDir, variables)
+  const client = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
+  return {
+    url: server.url,
+    dataDir,
+    directory,
+    variables: client,
+    tacho: (args, stdin) => runTacho(args, client, stdin),
+    async stop() {
+      await server.stop()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+/** `tacho serve` on a data directory; the first key and token are known ones. */
+export async function serveFrom(
+  dataDir: string,
+  variables: Variables = {},
+): Promise<{ url: string; stop: () => Promise<void> }> {
+  const first = { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN, ...variables }
+  const child = startTacho(['serve', '--port', '0', '--data-dir', dataDir, '--log-level', 'error'], first)
+  const end = ended(child)
+  const url = await Promise.race([addressOf(child), end])
+  if (typeof url !== 'string') throw new Error(`The server ended at once: ${url.stderr}`)
+  return {
+    url,
+    async stop() {
+      child.kill('SIGTERM')
+      await end
+    },
+  }
+}
+
+async function addressOf(child: ChildProcess): Promise<string> {
+  let told = ''
+  for (;;) {
+    const [chunk] = (await once(child.stdout ?? child, 'data')) as [Buffer]
+    told += chunk.toString()
+    const url = /listens on (\S+);/.exec(told)?.[1]
+    if (url !== undefined) return url
+  }
+}

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fieldAt, outcomeOf } from '../../src/transcript/outcome.ts'
+
+function statuses(values: unknown[]): unknown[] {
+  return [...new Set(values.map((value) => JSON.stringify(outcomeOf(value))))].map(
+    (text) => JSON.parse(text) as unknown,
+  )
+}
+
+test('numbers, booleans and words say how a run ended', () => {
+  assert.deepEqual(statuses([1, 1.0, true, 'COMPLETED', 'Completed', ' success ', 'passed', '1', 'true']), [
+    { kind: 'known', status: 'COMPLETED' },
+  ])
+  assert.deepEqual(statuses([0, -0, false, 'FAILED', 'failure', 'error', '0']), [{ kind: 'known', status: 'FAILED' }])
+  assert.deepEqual(statuses(['CANCELLED', 'canceled']), [{ kind: 'known', status: 'CANCELLED' }])
+})
+
+test('null and an absent field are no outcome, and anything else is unclear rather than guessed', () => {
+  assert.deepEqual(statuses([null, undefined]), [{ kind: 'absent' }])
+  assert.deepEqual(statuses([0.5, 2, -1, '', 'maybe', {}, [1]]), [{ kind: 'unclear' }])
+})
+
+test('a path leads into objects, and a field with dots in its name wins', () => {
+  assert.equal(fieldAt({ info: { result: 1 } }, 'info.result'), 1)
+  assert.equal(fieldAt({ info: { result: 1 }, 'info.result': 2 }, 'info.result'), 2)
+  assert.equal(fieldAt({ info: [] }, 'info.length.x'), undefined)
+  assert.equal(fieldAt({}, 'constructor'), undefined)
+})

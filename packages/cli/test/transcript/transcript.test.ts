@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readTranscript } from '../../src/transcript/transcript.ts'
+import { transcriptOf } from './chats.ts'
+
+function problemOf(line: string | Buffer): string {
+  const read = readTranscript(Buffer.from(line))
+  return read.ok ? 'none' : read.problem
+}
+
+test('each way in which a line can be broken has its own sentence', () => {
+  const message = (text: string): string => `{"messages":[${text}]}`
+  assert.deepEqual(
+    [
+      '{"messages":',
+      '[]',
+      'null',
+      '{}',
+      '{"messages":{}}',
+      '{"messages":[]}',
+      message('7'),
+      message('{"content":"hi"}'),
+      message('{"role":"narrator"}'),
+      message('{"role":"user","content":7}'),
+      message('{"role":"assistant","tool_calls":{}}'),
+      message('{"role":"assistant","tool_calls":[{"id":7,"function":{"name":"f"}}]}'),
+      message('{"role":"assistant","tool_calls":[{"id":"1"}]}'),
+      message('{"role":"assistant","tool_calls":[{"id":"1","function":{"name":""}}]}'),
+      message('{"role":"tool","tool_call_id":7}'),
+    ].map(problemOf),
+    [
+      'it is not valid JSON',
+      'the line is not a JSON object',
+      'the line is not a JSON object',
+      'it has no array "messages"',
+      'it has no array "messages"',
+      'its "messages" are empty',
+      'message 1 is not a JSON object',
+      'message 1 has no role out of system, developer, user, assistant, tool',
+      'message 1 has no role out of system, developer, user, assistant, tool',
+      'message 1 has a content that is neither text nor an array',
+      'message 1 has "tool_calls" that are not an array',
+      'tool call 1 of message 1 has an id that is not text',
+      'the function of tool call 1 of message 1 is not a JSON object',
+      'tool call 1 of message 1 has no name',
+      'message 1 has a "tool_call_id" that is not text',
+    ],
+  )
+  assert.equal(problemOf(Buffer.from([0x22, 0xff, 0x22])), 'it is not valid UTF-8')
+})
+
+test('a line that is nested beyond all reason is judged, not fatal', () => {
+  const deep = `{"messages":[{"role":"user","content":${'['.repeat(200_000)}${']'.repeat(200_000)}}]}`
+  assert.equal(problemOf(deep), 'none')
+})
+
+test('the hash follows the bytes of the line', () => {
+  const one = transcriptOf({ messages: [{ role: 'user', content: 'hi' }] })
+  const other = transcriptOf({ messages: [{ role: 'user', content: 'hi!' }] })
+  assert.match(one.hash, /^[0-9a-f]{32}$/)
+  assert.notEqual(one.hash, other.hash)
+})

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { runTacho, type Variables } from './tacho.ts'
+
+const NOWHERE: Variables = { TACHO_URL: await closedAddress(), TACHO_OPERATOR_TOKEN: 't', TACHO_API_KEY: 'k' }
+
+/** An address at which nothing listens. */
+async function closedAddress(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return `http://127.0.0.1:${port}`
+}
+
+test('wrong usage ends with 2, a sentence, and nothing on stdout', async () => {
+  const lines: string[][] = [
+    ['nonsense'],
+    ['runs', 'nonsense'],
+    ['runs', 'list', '--nonsense'],
+    ['runs', 'list', '--limit', '0'],
+    ['runs', 'list', '--status', 'DONE'],
+    ['runs', 'list', '--from', 'yesterday'],
+    ['runs', 'show'],
+    ['keys', 'create', '--name', 'x'],
+    ['keys', 'create', '--scopes', 'all'],
+    ['keys', 'create', '--name', 'x', '--scopes', 'everything'],
+    ['import'],
+    ['import', 'x', '--default-outcome', 'RUNNING'],
+    ['demo', '--seed', 'ä'],
+    ['recover', '--api-key-for', 'default'],
+    ['serve', '--port', 'many'],
+    ['serve', '--log-level', 'loud'],
+  ]
+  for (const line of lines) {
+    const { code, stdout, stderr } = await runTacho(line, NOWHERE)
+    assert.deepEqual([line, code, stdout], [line, 2, ''])
+    assert.match(stderr, /^tacho: /)
+    assert.ok(!/\n +at /.test(stderr), 'no stack trace')
+  }
+})
+
+test('a missing or empty variable is a sentence that says what to do', async () => {
+  const without = await runTacho(['workspaces', 'list'])
+  assert.deepEqual([without.code, /set TACHO_OPERATOR_TOKEN/.test(without.stderr)], [2, true])
+  const empty = await runTacho(['demo'], { TACHO_API_KEY: '' })
+  assert.deepEqual([empty.code, /TACHO_API_KEY is empty/.test(empty.stderr)], [2, true])
+  const wrong = await runTacho(['workspaces', 'list'], { ...NOWHERE, TACHO_URL: 'localhost' })
+  assert.deepEqual([wrong.code, /TACHO_URL must be/.test(wrong.stderr)], [2, true])
+})
+
+test('no server: each command says so and what to do, with 1', async () => {
+  for (const line of [
+    ['workspaces', 'list'],
+    ['runs', 'follow', 'x', '-e', 'a/b'],
+    ['backup', 'never-written.db'],
+  ]) {
+    const { code, stdout, stderr } = await runTacho(line, NOWHERE)
+    assert.deepEqual([line, code, stdout], [line, 1, ''])
+    assert.match(
+      stderr,
+      /^tacho: No answer from http:\/\/127\.0\.0\.1:\d+: nothing listens there\. Start the server with/,
+    )
+  }
+})
+
+test('doctor without a server needs no token, and is JSON when asked', async () => {
+  const { code, stdout } = await runTacho(['doctor', '--json'], { TACHO_URL: NOWHERE['TACHO_URL'] ?? '' })
+  const report = JSON.parse(stdout) as { ok: boolean; checks: { name: string; detail: string }[] }
+  assert.deepEqual([code, report.ok, report.checks[0]?.name], [1, false, 'server'])
+})
+
+test('help goes to stdout with 0, for the program and for each command', async () => {
+  const help = await runTacho(['--help'])
+  assert.equal(help.code, 0)
+  const commands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '')
+  assert.deepEqual(commands, [
+    ...['serve', 'workspaces', 'environments', 'keys', 'runs', 'usage', 'import', 'demo', 'backup', 'restore'],
+    ...['recover', 'doctor', 'help'],
+  ])
+  for (const line of [['runs', 'list'], ['keys', 'create'], ['import'], ['serve'], ['doctor']]) {
+    const { code, stdout } = await runTacho([...line, '--help'])
+    assert.equal(code, 0)
+    assert.match(stdout, /\nExamples?:\n {2}tacho /)
+  }
+})
+
+test('no command at all shows the help as wrong usage', async () => {
+  const { code, stdout, stderr } = await runTacho([])
+  assert.deepEqual([code, stdout], [2, ''])
+  assert.match(stderr, /^Usage: tacho/)
+})
