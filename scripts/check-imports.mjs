@@ -16,15 +16,7 @@ const layers = [
   { folder: policy, may: [contract, policy, 'npm/**'] },
   {
     folder: `${server}/domain/**`,
-    may: [
-      contract,
-      `${server}/domain/**`,
-      `${storage}/storage.ts`,
-      'npm/typebox',
-      'node/crypto',
-      'node/util',
-      'node/buffer',
-    ],
+    may: [contract, `${server}/domain/**`, `${storage}/*.ts`, 'npm/typebox', 'node/crypto', 'node/util', 'node/buffer'],
   },
   {
     folder: `${storage}/sql/**`,
@@ -44,7 +36,7 @@ const layers = [
       policy,
       `${server}/${side}/**`,
       `${server}/domain/**`,
-      `${storage}/storage.ts`,
+      `${storage}/*.ts`,
       `${server}/config.ts`,
       ...anyPackage,
     ],

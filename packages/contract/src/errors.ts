@@ -61,6 +61,12 @@ export const Problem = Type.Object(
         description: 'The fields at fault',
       }),
     ),
+    current: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>({
+        type: 'object',
+        description: 'On a conflict: the present state of what the request would have changed',
+      }),
+    ),
   },
   { description: 'An error, as RFC 9457 problem details' },
 )

@@ -25,6 +25,18 @@ export const LIMITS = {
   tokensPerCall: 1_000_000_000,
   /** A cost of an LLM_CALL counts when it is a number from 0 to this. */
   costPerCall: 1_000_000,
+  approvalTimeoutMsMin: 1_000,
+  approvalTimeoutMsMax: 24 * 60 * 60 * 1000,
+  approvalTimeoutMsDefault: 5 * 60 * 1000,
+  /** The texts of an approval request have no bound of their own but this one of the body. */
+  approvalBodyBytes: 65_536,
+  inputHashDigitsMin: 32,
+  inputHashDigitsMax: 128,
+  /** Longest `wait` when an approval is read. */
+  approvalWaitSecondsMax: 30,
+  decisionReasonChars: 2_000,
+  /** Approvals that are decided together. */
+  decisionsMax: 200,
   operatorBodyBytes: 262_144,
   operatorPageDefault: 100,
   operatorPageMax: 200,

@@ -110,7 +110,11 @@ function operation(operationId: string, route: Route, used: Set<string>): Json {
     summary: route.summary,
     ...scopes,
     tags: [route.tag],
-    parameters: [...parameters('path', route.params, used), ...parameters('query', route.query, used)],
+    parameters: [
+      ...parameters('path', route.params, used),
+      ...parameters('query', route.query, used),
+      ...parameters('header', route.headers, used),
+    ],
     ...body,
     responses: {
       [route.status]: {
@@ -122,7 +126,7 @@ function operation(operationId: string, route: Route, used: Set<string>): Json {
   }
 }
 
-function parameters(place: 'path' | 'query', schema: Route['query'], used: Set<string>): Json[] {
+function parameters(place: 'path' | 'query' | 'header', schema: Route['query'], used: Set<string>): Json[] {
   if (!schema) return []
   const required = new Set(schema.required)
   return Object.entries(schema.properties).map(([name, property]) => ({

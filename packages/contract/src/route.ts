@@ -15,6 +15,8 @@ export interface Route {
   readonly scopes: readonly Scope[]
   readonly params?: TObject
   readonly query?: TObject
+  /** Headers beside those of authentication and of the body, by their documented names. */
+  readonly headers?: TObject
   readonly body?: TSchema
   /** Largest decoded body in bytes. */
   readonly bodyBytes?: number

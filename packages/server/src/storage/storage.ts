@@ -7,8 +7,9 @@
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { RunOutcome, RunStatus } from '@tacho/contract/run.ts'
 import type { Scope } from '@tacho/contract/route.ts'
+import type { ApprovalStore } from './approvals.ts'
 
-export interface Storage extends ControlStore, EventStore, RunStore {
+export interface Storage extends ControlStore, EventStore, RunStore, ApprovalStore {
   readonly engine: 'sqlite' | 'postgres'
   /** Why writes are refused just now, null when they are taken. Costs nothing: asked before a body is read. */
   writesRefused(): StorageErrorCode | null

@@ -1,6 +1,10 @@
 /** Every portable act, by name: what each engine builds its methods from. Appending events is each engine's own. */
+import type { ApprovalStore } from '../approvals.ts'
 import type { ControlStore, EventStore, RunStore } from '../storage.ts'
 import * as apiKeys from './api-keys.ts'
+import * as approvalLists from './approval-lists.ts'
+import { findApproval, findApprovals } from './approval-rows.ts'
+import * as approvals from './approvals.ts'
 import * as control from './control.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
@@ -9,10 +13,11 @@ import * as rejections from './rejections.ts'
 import { controlRevision } from './revision.ts'
 import * as runs from './runs.ts'
 import type { Sql } from './sql.ts'
+import { listToolEvents } from './tool-events.ts'
 import * as usage from './usage.ts'
 import * as workspaces from './workspaces.ts'
 
-type Nouns = ControlStore & EventStore & RunStore
+type Nouns = ControlStore & EventStore & RunStore & ApprovalStore
 export type ActName = Exclude<keyof Nouns, 'appendEvents'>
 /** The methods of Storage that are portable acts. */
 export type ActMethods = Pick<Nouns, ActName>
@@ -53,6 +58,19 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   listEventRows: read<'listEventRows'>(events.listEventRows),
   findRejection: read<'findRejection'>(rejections.findRejection),
   readUsage: read<'readUsage'>(usage.readUsage),
+  createApproval: write<'createApproval'>(approvals.createApproval),
+  decideApprovals: write<'decideApprovals'>(approvals.decideApprovals),
+  expireApprovals: write<'expireApprovals'>(approvals.expireApprovals),
+  findApproval: read<'findApproval'>(findApproval),
+  findApprovals: read<'findApprovals'>(findApprovals),
+  listApprovals: read<'listApprovals'>(approvalLists.listApprovals),
+  listApprovalsOfRun: read<'listApprovalsOfRun'>(approvalLists.listApprovalsOfRun),
+  groupApprovals: read<'groupApprovals'>(approvalLists.groupApprovals),
+  countRequests: read<'countRequests'>(approvalLists.countRequests),
+  listOverdueEnvironments: read<'listOverdueEnvironments'>(approvalLists.listOverdueEnvironments),
+  approvalRevisions: read<'approvalRevisions'>(approvalLists.approvalRevisions),
+  listChangedApprovals: read<'listChangedApprovals'>(approvalLists.listChangedApprovals),
+  listToolEvents: read<'listToolEvents'>(listToolEvents),
 }
 
 /** One method per act, each passing its name and arguments to `call`. */

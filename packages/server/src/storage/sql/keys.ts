@@ -14,3 +14,8 @@ export function agentKey(agentId: string | null, agentName: string): string {
 export function rejectionKey(runId: string, eventId: string): string {
   return textKey(`${runId}\0${eventId}`)
 }
+
+/** A client instance's own id of an approval request. */
+export function requestKey(clientId: string, clientRequestId: string): string {
+  return textKey(`${clientId}\0${clientRequestId}`)
+}

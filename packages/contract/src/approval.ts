@@ -1,0 +1,84 @@
+import Type, { type Static } from 'typebox'
+import { nullableText, nullableTime, optionalText, time, uuid } from './fields.ts'
+import { LIMITS } from './limits.ts'
+
+export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
+export const ApprovalStatus = Type.Enum([...APPROVAL_STATUSES])
+export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
+
+/** What a person may decide. */
+export const DECISIONS = ['APPROVED', 'REJECTED'] as const
+export type Decision = (typeof DECISIONS)[number]
+
+/** Names the client instance: it makes retries idempotent and keeps other instances from reading the request. */
+export const CLIENT_ID_HEADER = 'X-Service-Client-ID'
+
+export const ApprovalHeaders = Type.Object({
+  [CLIENT_ID_HEADER]: Type.String({
+    minLength: 1,
+    description: 'Stable client identifier; only this one can read the approval',
+  }),
+})
+
+/** Firewall approval request (interface: "Firewall approval request (create)"). Unknown fields are ignored. */
+export const NewApproval = Type.Object(
+  {
+    clientRequestId: Type.String({
+      minLength: 1,
+      description: 'Stable per protected tool call; reused on retry of the same call, never for a different one',
+    }),
+    runId: Type.Optional(
+      Type.Unsafe<string | null>({
+        type: ['string', 'null'],
+        minLength: 1,
+        maxLength: LIMITS.runIdChars,
+        description: 'External run id',
+      }),
+    ),
+    sessionId: optionalText('External session id'),
+    agentId: optionalText('External agent id'),
+    policyId: optionalText('Policy that required approval'),
+    toolName: Type.String({ minLength: 1, description: 'Protected tool' }),
+    inputHash: Type.String({
+      pattern: `^[0-9a-fA-F]{${LIMITS.inputHashDigitsMin},${LIMITS.inputHashDigitsMax}}$`,
+      description: 'Deterministic hash of the tool input, in hex; compared without regard to case',
+    }),
+    reason: optionalText('Why approval is needed, secrets masked; stored as given'),
+    timeoutMs: Type.Optional(
+      Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        minimum: LIMITS.approvalTimeoutMsMin,
+        maximum: LIMITS.approvalTimeoutMsMax,
+        default: LIMITS.approvalTimeoutMsDefault,
+        description: 'Milliseconds until it expires undecided',
+      }),
+    ),
+  },
+  { description: 'A request to approve one protected tool call' },
+)
+export type NewApproval = Static<typeof NewApproval>
+
+/** Firewall approval (interface: "Firewall approval (response)"). */
+export const Approval = Type.Object(
+  {
+    id: uuid('Approval id'),
+    status: ApprovalStatus,
+    expiresAt: time('From then on an undecided request is EXPIRED'),
+    decidedAt: nullableTime('When a person decided; null while undecided and when it expired undecided'),
+    decisionReason: nullableText('What the person wrote; null while undecided and when nothing was written'),
+  },
+  { description: 'The state of an approval request. The tool may run only when it is APPROVED' },
+)
+export type Approval = Static<typeof Approval>
+
+export const ApprovalParams = Type.Object({ approvalId: Type.String({ description: 'Approval id' }) })
+
+export const ApprovalQuery = Type.Object({
+  wait: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: LIMITS.approvalWaitSecondsMax,
+      description: 'Seconds to hold the answer back while the request is PENDING; it comes at once when that changes',
+    }),
+  ),
+})

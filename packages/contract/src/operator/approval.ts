@@ -1,0 +1,161 @@
+import Type, { type Static } from 'typebox'
+import { Approval, ApprovalStatus, DECISIONS } from '../approval.ts'
+import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+
+/** Who decided: a signed-in operator, or an operator token. */
+export const Decider = Type.Object({
+  kind: Type.Enum(['operator', 'token']),
+  id: Type.String(),
+  name: Type.String(),
+})
+
+const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
+  anyOf: [Decider, { type: 'null' }],
+  description: 'Who decided; null while nobody has',
+})
+
+/** An approval as operators see it: the public fields, the request, and who decided. */
+export const OperatorApproval = Type.Object(
+  {
+    ...Approval.properties,
+    clientId: Type.String({ description: 'Client instance that asked' }),
+    clientRequestId: Type.String(),
+    runId: nullableText('External run id'),
+    sessionId: nullableText('External session id'),
+    agentId: nullableText('External agent id'),
+    policyId: nullableText('Policy that required approval'),
+    toolName: Type.String(),
+    inputHash: Type.String({ description: 'Hash of the tool input, in lower-case hex' }),
+    reason: nullableText('Why approval is needed, by the client'),
+    timeoutMs: Type.Integer(),
+    createdAt: time('When it was asked for'),
+    decidedBy: nullableDecider,
+  },
+  { description: 'An approval request, as operators see it' },
+)
+export type OperatorApproval = Static<typeof OperatorApproval>
+
+/** How often the same agent has asked lately: many requests at once wear people out, and some do it on purpose. */
+export const AskedLately = Type.Object({
+  requests: Type.Integer({ minimum: 0, description: 'Requests of the agent in the window that ends now' }),
+  capped: Type.Boolean({ description: 'Whether there were more than are counted' }),
+  windowMs: Type.Integer(),
+  burst: Type.Boolean({ description: 'Whether that is unusually many: decide with care' }),
+})
+export type AskedLately = Static<typeof AskedLately>
+
+export const ApprovalCard = Type.Object(
+  { ...OperatorApproval.properties, askedLately: AskedLately },
+  { description: 'An approval request, and how often its agent (or else its client) has asked lately' },
+)
+export type ApprovalCard = Static<typeof ApprovalCard>
+
+export const ApprovalPage = Type.Object({ items: Type.Array(ApprovalCard), nextCursor })
+export type ApprovalPage = Static<typeof ApprovalPage>
+
+const filterText = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
+
+export const ApprovalsQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  status: Type.Optional(ApprovalStatus),
+  toolName: filterText('Protected tool'),
+  inputHash: filterText('Hash of the tool input'),
+  agentId: filterText('External agent id'),
+  policyId: filterText('Policy that required approval'),
+  runId: filterText('External run id'),
+})
+
+/** Requests that wait for the same tool with the same input: one decision can settle them all. */
+export const ApprovalGroup = Type.Object(
+  {
+    toolName: Type.String(),
+    inputHash: Type.String(),
+    requests: Type.Integer({ minimum: 1 }),
+    runs: Type.Integer({ minimum: 0, description: 'Runs that wait' }),
+    agents: Type.Integer({ minimum: 1, description: 'Agents (or clients without one) that wait' }),
+    policies: Type.Integer({ minimum: 0, description: 'Policies that required approval' }),
+    oldestExpiresAt: time('The first of them expires then'),
+    oldestCreatedAt: time('The first of them was asked for then'),
+  },
+  { description: 'Pending approval requests for one tool and input' },
+)
+export type ApprovalGroup = Static<typeof ApprovalGroup>
+
+export const ApprovalGroups = Type.Object({
+  items: Type.Array(ApprovalGroup, { description: 'Oldest deadline first' }),
+  more: Type.Boolean({ description: 'Whether there are groups or requests beyond those that were looked at' }),
+})
+export type ApprovalGroups = Static<typeof ApprovalGroups>
+
+export const OperatorApprovalParams = Type.Object({
+  environmentId: uuid('Environment id'),
+  approvalId: uuid('Approval id'),
+})
+
+const decision = {
+  decision: Type.Enum([...DECISIONS]),
+  reason: Type.Optional(
+    Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      maxLength: LIMITS.decisionReasonChars,
+      description: 'For the client and the record',
+    }),
+  ),
+}
+
+/** Unknown fields are refused: who decides is whoever is signed in, and nobody may think a name given here counts. */
+export const NewDecision = Type.Object(decision, { additionalProperties: false })
+export type NewDecision = Static<typeof NewDecision>
+
+/** Either `ids`, all of one tool and input, or `toolName` and `inputHash`. */
+export const NewDecisions = Type.Object(
+  {
+    ...decision,
+    ids: Type.Optional(Type.Array(uuid('Approval id'), { minItems: 1, maxItems: LIMITS.decisionsMax })),
+    toolName: Type.Optional(Type.String({ minLength: 1 })),
+    inputHash: Type.Optional(Type.String({ minLength: 1 })),
+  },
+  { additionalProperties: false },
+)
+export type NewDecisions = Static<typeof NewDecisions>
+
+export const DECISION_OUTCOMES = ['decided', 'refused', 'not_found'] as const
+
+export const DecisionOutcome = Type.Object({
+  id: uuid('Approval id'),
+  outcome: Type.Enum([...DECISION_OUTCOMES], {
+    description: 'refused: it was decided or had expired before; `approval` is its present state',
+  }),
+  approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
+})
+export type DecisionOutcome = Static<typeof DecisionOutcome>
+
+export const DecisionOutcomes = Type.Object({
+  items: Type.Array(DecisionOutcome),
+  more: Type.Boolean({ description: 'Whether more requests of that tool and input are pending: ask again' }),
+})
+export type DecisionOutcomes = Static<typeof DecisionOutcomes>
+
+/** Messages of the stream, by the name of their event. */
+export const ApprovalSnapshot = Type.Object(
+  {
+    items: Type.Array(OperatorApproval, { description: 'Pending requests, oldest deadline first' }),
+    more: Type.Boolean({ description: 'Whether more are pending: the list has them' }),
+  },
+  { description: '`snapshot`: what is pending when the stream opens' },
+)
+export type ApprovalSnapshot = Static<typeof ApprovalSnapshot>
+
+export const ApprovalChanges = Type.Object(
+  { items: Type.Array(Type.Object({ id: uuid('Approval id'), status: ApprovalStatus })) },
+  { description: '`changed`: approvals that are new or have changed. A hint to look again, in no particular order' },
+)
+export type ApprovalChanges = Static<typeof ApprovalChanges>
+
+export const StreamEnd = Type.Object(
+  { reason: Type.Enum(['shutting_down', 'access_ended']) },
+  { description: '`end`: the last message. Connect again, unless the token or session is no longer good' },
+)
+export type StreamEnd = Static<typeof StreamEnd>

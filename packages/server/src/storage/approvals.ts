@@ -1,0 +1,160 @@
+/** Firewall approvals: what the store does for them, and their rows. */
+import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
+
+export interface ApprovalStore {
+  /**
+   * Stores a request. The same client and clientRequestId give the stored one again, in its present state;
+   * `conflict`: the stored one is for another tool or input.
+   */
+  createApproval(request: NewApprovalRow): Promise<CreatedApproval>
+  findApproval(environmentId: string, id: string): Promise<ApprovalRow | null>
+  /** Those that exist, in no particular order. */
+  findApprovals(environmentId: string, ids: string[]): Promise<ApprovalRow[]>
+  /** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */
+  listApprovals(environmentId: string, filter: ApprovalFilter, page: ApprovalPage): Promise<ApprovalRow[]>
+  /** The oldest first. `run` is the external id. */
+  listApprovalsOfRun(environmentId: string, run: string, limit: number): Promise<ApprovalRow[]>
+  /** Groups of what is pending at `now`, oldest deadline first, among the `requests` with the oldest deadlines. */
+  groupApprovals(environmentId: string, now: number, bounds: GroupBounds): Promise<ApprovalGroupRow[]>
+  /** How many requests each of these made at or after `since`; counting ends at `most`. */
+  countRequests(environmentId: string, requesters: Requester[], since: number, most: number): Promise<number[]>
+  /** Decides each that is pending and not expired; the rest is refused. In the order of `ids`. */
+  decideApprovals(environmentId: string, ids: string[], decision: DecisionRow): Promise<Decided[]>
+  /** Makes EXPIRED what is overdue at `now`, the oldest deadline first; the number that it was. */
+  expireApprovals(environmentId: string, now: number, limit: number): Promise<number>
+  /** Environments that may have something overdue at `now`. */
+  listOverdueEnvironments(now: number, limit: number): Promise<string[]>
+  /** The revisions that the approvals of these environments have reached; 0 where there never was one. */
+  approvalRevisions(environmentIds: string[]): Promise<ApprovalRevision[]>
+  /** What is new or changed after that place, by (revision, id). */
+  listChangedApprovals(environmentId: string, after: ChangePlace, limit: number): Promise<ApprovalRow[]>
+  /** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
+  listToolEvents(environmentId: string, run: string, page: ToolEventPage): Promise<ToolEventsRead>
+}
+
+export interface NewApprovalRow {
+  id: string
+  environmentId: string
+  clientId: string
+  clientRequestId: string
+  runId: string | null
+  sessionId: string | null
+  agentId: string | null
+  policyId: string | null
+  toolName: string
+  /** Lower-case hex. */
+  inputHash: string
+  reason: string | null
+  timeoutMs: number
+  createdAt: number
+  expiresAt: number
+}
+
+export interface ApprovalRow extends NewApprovalRow {
+  status: ApprovalStatus
+  /** Null for EXPIRED too: nobody decided. */
+  decidedAt: number | null
+  decisionReason: string | null
+  deciderKind: DeciderKind | null
+  deciderId: string | null
+  deciderName: string | null
+  /** Grows over the environment with each change: which change was the last of this one. */
+  revision: number
+}
+
+export type DeciderKind = 'operator' | 'token'
+
+export type CreatedApproval =
+  | { outcome: 'created' | 'existing'; approval: ApprovalRow }
+  | { outcome: 'conflict'; approval: ApprovalRow }
+
+export interface ApprovalFilter {
+  status?: ApprovalStatus | undefined
+  toolName?: string | undefined
+  inputHash?: string | undefined
+  agentId?: string | undefined
+  policyId?: string | undefined
+  /** External run id. */
+  runId?: string | undefined
+}
+
+export interface ApprovalPage {
+  limit: number
+  /** Rows after this place; `time` is what the list is ordered by. Null for the first page. */
+  after: { time: number; id: string } | null
+}
+
+export interface GroupBounds {
+  requests: number
+  groups: number
+}
+
+export interface ApprovalGroupRow {
+  toolName: string
+  inputHash: string
+  requests: number
+  runs: number
+  agents: number
+  policies: number
+  oldestExpiresAt: number
+  oldestCreatedAt: number
+}
+
+/** An agent is its id; requests without one count for their client. */
+export interface Requester {
+  agentId: string | null
+  clientId: string
+}
+
+export interface DecisionRow {
+  status: Decision
+  reason: string | null
+  deciderKind: DeciderKind
+  deciderId: string
+  deciderName: string
+  now: number
+}
+
+export type Decided =
+  | { id: string; outcome: 'decided' | 'refused'; approval: ApprovalRow }
+  | { id: string; outcome: 'not_found'; approval: null }
+
+export interface ApprovalRevision {
+  environmentId: string
+  revision: number
+}
+
+export interface ChangePlace {
+  revision: number
+  id: string
+}
+
+/** What a TOOL_CALL or POLICY_DECISION says about approvals, by the payload conventions; null: not said, or no text. */
+export interface ToolEventRow {
+  seq: number
+  eventId: string
+  kind: 'TOOL_CALL' | 'POLICY_DECISION'
+  label: string
+  time: number
+  receivedAt: number
+  toolName: string | null
+  inputHash: string | null
+  approvalId: string | null
+  /** Of a POLICY_DECISION. */
+  action: string | null
+  /** Of a TOOL_CALL. */
+  outcome: 'output' | 'error' | 'unknown'
+}
+
+export interface ToolEventPage {
+  limit: number
+  /** A page ends here in bytes of payload, with at least one row. */
+  pageBytes: number
+  after: { time: number; seq: number } | null
+}
+
+export interface ToolEventsRead {
+  rows: ToolEventRow[]
+  /** Whether rows follow the last one. */
+  more: boolean
+}

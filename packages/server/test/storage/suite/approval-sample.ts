@@ -1,0 +1,59 @@
+/** Approval rows for tests, complete, with only what matters given. */
+import { randomUUIDv7 } from 'node:crypto'
+import type { ApprovalRow, DecisionRow, NewApprovalRow } from '../../../src/storage/approvals.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { newId, NOON } from './sample.ts'
+
+export const MINUTE = 60_000
+export const HASH = 'ab'.repeat(32)
+
+/** Before every change of an environment. */
+export const BEGINNING = { revision: 0, id: '00000000-0000-0000-0000-000000000000' }
+
+export function request(environmentId: string, given: Partial<NewApprovalRow> = {}): NewApprovalRow {
+  const createdAt = given.createdAt ?? NOON
+  return {
+    id: randomUUIDv7(),
+    environmentId,
+    clientId: 'client',
+    clientRequestId: newId(),
+    runId: null,
+    sessionId: null,
+    agentId: null,
+    policyId: null,
+    toolName: 'transfer',
+    inputHash: HASH,
+    reason: null,
+    timeoutMs: 5 * MINUTE,
+    createdAt,
+    expiresAt: createdAt + 5 * MINUTE,
+    ...given,
+  }
+}
+
+export function decision(given: Partial<DecisionRow> = {}): DecisionRow {
+  return {
+    status: 'APPROVED',
+    reason: null,
+    deciderKind: 'operator',
+    deciderId: 'op-1',
+    deciderName: 'Ada',
+    now: NOON + MINUTE,
+    ...given,
+  }
+}
+
+export async function ask(storage: Storage, environmentId: string, given: Partial<NewApprovalRow> = {}) {
+  const { outcome, approval } = await storage.createApproval(request(environmentId, given))
+  if (outcome !== 'created') throw new Error(`the request was not stored: ${outcome}`)
+  return approval
+}
+
+export const pending = {
+  status: 'PENDING',
+  decidedAt: null,
+  decisionReason: null,
+  deciderKind: null,
+  deciderId: null,
+  deciderName: null,
+} as const satisfies Partial<ApprovalRow>
