@@ -49,7 +49,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
   const writer = await startThread({
     name: 'writer',
     file,
-    heapMib: 256,
+    heapMib: 512,
     onReplies: ({ commits = 0, events = 0 }) => {
       counts.commits += commits
       counts.committedEvents += events
@@ -57,7 +57,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     onDeath: onTrouble,
   })
   const readers = await Promise.all(
-    Array.from({ length: readerCount }, () => startThread({ name: 'reader', file, heapMib: 128, onDeath: onTrouble })),
+    Array.from({ length: readerCount }, () => startThread({ name: 'reader', file, heapMib: 256, onDeath: onTrouble })),
   )
   let queuedBytes = 0
 

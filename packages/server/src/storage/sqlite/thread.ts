@@ -65,8 +65,8 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
     if (ended !== null) return Promise.reject(ended)
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const id = ++lastId
-    waiting.set(id, { resolve, reject })
     worker.postMessage({ id, act, args } satisfies Call)
+    waiting.set(id, { resolve, reject })
     return promise
   }
 

@@ -36,9 +36,18 @@ async function drain(): Promise<void> {
     const batches = takeBatches()
     if (batches.length > 0) await appendTogether(batches)
     else await answer(queue.shift())
-    if (db.open) checkpoint.whenGrown()
+    tidy()
   }
   draining = false
+}
+
+/** Nobody waits for it, and it is tried again: trouble here is told by the next commit. */
+function tidy(): void {
+  try {
+    if (db.open) checkpoint.whenGrown()
+  } catch (error) {
+    if (storageError(error) === error) throw error
+  }
 }
 
 /** The batches at the head of the queue that fit into one commit. */

@@ -144,3 +144,14 @@ CREATE TABLE rejections (
   PRIMARY KEY (environment_id, rejection_key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX rejections_by_age ON rejections (environment_id, rejected_at);
+
+-- Fixed statistics, for ANALYZE is never run. Without them the planner takes runs_by_start for a status or an agent
+-- within a span of time, and walks over every run of that span.
+ANALYZE sqlite_schema;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+  ('runs', 'runs', '1000000 1000000 1'),
+  ('runs', 'sqlite_autoindex_runs_2', '1000000 1000000 1'),
+  ('runs', 'runs_by_start', '1000000 1000000 2 1'),
+  ('runs', 'runs_by_agent', '1000000 1000000 20000 2 1'),
+  ('runs', 'runs_by_status', '1000000 1000000 250000 2 1'),
+  ('runs', 'runs_by_session', '1000000 1000000 5 2 1');
