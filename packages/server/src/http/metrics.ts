@@ -94,7 +94,12 @@ function storeMetrics(registry: Registry, storage: Storage): void {
   gauge(registry, 'tacho_store_disk_free_bytes', 'Free disk where the store lies', () => storage.gauges().diskFreeBytes)
   gauge(registry, 'tacho_store_writable', 'Whether writes are taken', () => (storage.writesRefused() === null ? 1 : 0))
   counter(registry, 'tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
-  counter(registry, 'tacho_store_committed_events_total', 'Events in them', () => storage.gauges().committedEvents)
+  counter(
+    registry,
+    'tacho_store_committed_events_total',
+    'Events in them, repeated ones too',
+    () => storage.gauges().committedEvents,
+  )
 }
 
 function processMetrics(registry: Registry, { version, memory }: MetricsSources): void {

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fastify } from 'fastify'
+import { healthRoutes } from '@tacho/server/http/health.ts'
+import { StorageError, type Storage, type StorageErrorCode } from '@tacho/server/storage/storage.ts'
+import { startService } from '../service.ts'
+
+/** The two routes over a store that is in some trouble, which a real one cannot be brought into at will. */
+function open(state: { draining?: boolean; refused?: StorageErrorCode | null; ping?: () => Promise<void> }) {
+  const app = fastify()
+  const { draining = false, refused = null, ping = async () => undefined } = state
+  const storage = { ping, writesRefused: () => refused } as Partial<Storage> as Storage
+  healthRoutes(app, { storage, draining: () => draining })
+  return app
+}
+
+async function ready(state: Parameters<typeof open>[0]): Promise<[number, string]> {
+  const app = open(state)
+  const answer = await app.inject('/readyz')
+  const { code, status } = answer.json<{ code?: string; status: string }>()
+  await app.close()
+  return [answer.statusCode, code ?? status]
+}
+
+test('a server on a real store is alive and ready, without a key, also for HEAD', async () => {
+  const service = await startService()
+  try {
+    for (const path of ['/healthz', '/readyz']) {
+      assert.equal((await service.call(path)).status, 200)
+      const { status, text } = await service.call(path, { method: 'HEAD' })
+      assert.deepEqual([status, text], [200, ''])
+    }
+  } finally {
+    await service.close()
+  }
+})
+
+test('readiness ends with draining, a full disk or a store that does not answer, and says which', async () => {
+  assert.deepEqual(await ready({}), [200, 'ready'])
+  assert.deepEqual(await ready({ draining: true }), [503, 'shutting_down'])
+  assert.deepEqual(await ready({ refused: 'storage_full' }), [503, 'storage_full'])
+  const fail = (error: Error) => () => Promise.reject(error)
+  assert.deepEqual(await ready({ ping: fail(new StorageError('storage_unavailable', 'x')) }), [
+    503,
+    'storage_unavailable',
+  ])
+  assert.deepEqual(await ready({ ping: fail(new Error('bug')) }), [503, 'storage_unavailable'])
+})
+
+test('a full write queue passes and does not end readiness', async () => {
+  assert.deepEqual(await ready({ refused: 'overloaded' }), [200, 'ready'])
+})
+
+test('a store that never answers is given up after a second', async () => {
+  assert.deepEqual(await ready({ ping: () => new Promise(() => undefined) }), [503, 'storage_unavailable'])
+})
+
+test('being alive does not depend on the store', async () => {
+  const app = open({ draining: true, ping: () => new Promise(() => undefined) })
+  assert.equal((await app.inject('/healthz')).statusCode, 200)
+  await app.close()
+})
+
+test('however many ask, the store is asked once at a time', async () => {
+  let asked = 0
+  const app = open({
+    async ping() {
+      asked += 1
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    },
+  })
+  await Promise.all(Array.from({ length: 20 }, () => app.inject('/readyz')))
+  assert.equal(asked, 1)
+  await app.inject('/readyz')
+  assert.equal(asked, 2)
+  await app.close()
+})

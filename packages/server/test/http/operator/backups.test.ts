@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { request, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import Database from 'better-sqlite3'
+import { event, startService, type Service } from '../../service.ts'
+import { refusalOf } from './contract.ts'
+
+let service: Service
+const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-backup-'))
+before(async () => {
+  service = await startService()
+  // More than the buffers of a connection hold, so that a backup can be caught while it is streamed.
+  const text = 'x'.repeat(200_000)
+  for (let sent = 0; sent < 20; sent++) {
+    const recorded = await service.record(Array.from({ length: 5 }, () => event({ payload: { text } })))
+    assert.equal(recorded.body.accepted, 5)
+  }
+})
+after(async () => {
+  rmSync(folder, { recursive: true })
+  await service.close()
+})
+
+const snapshots = () => readdirSync(service.directory).filter((name) => name.startsWith('snapshot-'))
+
+/** The answer as soon as its head is there: nothing of the body has been taken. */
+async function start(): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${service.operatorToken}` }
+  const sent = request(`${service.url}/operator/v1/backups`, { method: 'POST', headers }).end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  return answer
+}
+
+async function bodyOf(answer: IncomingMessage): Promise<Buffer> {
+  return Buffer.concat((await answer.toArray()) as Buffer[])
+}
+
+test('a backup is a whole store with what was acknowledged, and its digest says so', async () => {
+  const answer = await start()
+  const body = await bodyOf(answer)
+  assert.equal(answer.statusCode, 200)
+  assert.equal(answer.headers['content-type'], 'application/vnd.sqlite3')
+  assert.equal(Number(answer.headers['content-length']), body.length)
+  assert.equal(answer.headers['repr-digest'], `sha-256=:${createHash('sha256').update(body).digest('base64')}:`)
+  assert.match(String(answer.headers['content-disposition']), /filename="tacho-[0-9T-]+Z\.db"/)
+  const file = path.join(folder, 'copy.db')
+  writeFileSync(file, body)
+  const db = new Database(file, { readonly: true })
+  assert.equal(db.prepare('SELECT COUNT(*) FROM events').pluck().get(), 100)
+  db.close()
+  assert.deepEqual(snapshots(), [])
+})
+
+test('one backup at a time, until the first is taken or given up', async () => {
+  const first = await start()
+  assert.deepEqual(refusalOf(await service.operator('/backups', { method: 'POST' })), [409, 'conflict'])
+  assert.deepEqual(snapshots(), [], 'nothing lies in the directory while it is streamed')
+  first.destroy()
+  await once(first, 'close')
+  let status = 409
+  while (status === 409) {
+    const next = await start()
+    status = next.statusCode ?? 0
+    await bodyOf(next)
+  }
+  assert.equal(status, 200)
+  assert.deepEqual(snapshots(), [])
+})
+
+test('a backup for which there is no room is refused, and leaves nothing', async () => {
+  const full = await startService({ minFreeDisk: '1TiB' })
+  try {
+    assert.deepEqual(refusalOf(await full.operator('/backups', { method: 'POST' })), [503, 'storage_full'])
+    assert.deepEqual(
+      readdirSync(full.directory).filter((name) => name.startsWith('snapshot-')),
+      [],
+    )
+  } finally {
+    await full.close()
+  }
+})

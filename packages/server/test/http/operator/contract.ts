@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { Static } from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { Answer } from '../../service.ts'
+
+type Name = keyof typeof OPERATOR_ROUTES
+
+/** The body of an answer that has the status and the shape of the contract. */
+export function replyOf<const Of extends Name>(
+  name: Of,
+  { status, body, text }: Answer,
+): Static<(typeof OPERATOR_ROUTES)[Of]['reply']> {
+  const route = OPERATOR_ROUTES[name]
+  assert.equal(status, route.status, text)
+  const schema = Compile(route.reply)
+  assert.ok(schema.Check(body), `${name}: ${JSON.stringify(schema.Errors(body))}`)
+  return body as Static<(typeof OPERATOR_ROUTES)[Of]['reply']>
+}
+
+/** Status and code of a refusal. */
+export function refusalOf({ status, body }: Answer): [number, string] {
+  return [status, (body as { code: string }).code]
+}
+
+export const UNKNOWN_ID = '01900000-0000-7000-8000-000000000000'

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startService } from '../../service.ts'
+import { replyOf } from './contract.ts'
+
+async function report(flags: Record<string, string>) {
+  const service = await startService(flags)
+  try {
+    return replyOf('readDoctor', await service.operator('/doctor'))
+  } finally {
+    await service.close()
+  }
+}
+
+test('a healthy installation is ok, and each check has one name and says what was found', async () => {
+  const { ok, version, checks } = await report({})
+  assert.equal(ok, true)
+  assert.match(version, /^\d+\.\d+\.\d+/)
+  const names = checks.map(({ name }) => name)
+  assert.equal(new Set(names).size, names.length)
+  for (const name of ['version', 'clock', 'address', 'rate limit', 'disk']) assert.ok(names.includes(name), name)
+  for (const { detail } of checks) assert.ok(detail.length > 0)
+})
+
+test('an open address without a proxy for TLS is warned of', async () => {
+  const address = async (flags: Record<string, string>) =>
+    (await report(flags)).checks.find(({ name }) => name === 'address')?.detail ?? ''
+  assert.match(await address({ host: '127.0.0.2' }), /this machine only/)
+  assert.match(await address({ host: '0.0.0.0' }), /Warning.*TLS/)
+  assert.match(await address({ host: '0.0.0.0', trustProxy: '10.0.0.0/8' }), /behind 10\.0\.0\.0\/8$/)
+})
+
+test('a disk that is nearly full makes the report not ok, and says what to do', async () => {
+  const { ok, checks } = await report({ minFreeDisk: '1TiB' })
+  assert.equal(ok, false)
+  assert.deepEqual(
+    checks.filter((check) => !check.ok).map(({ name }) => name),
+    ['disk'],
+  )
+})

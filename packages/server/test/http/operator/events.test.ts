@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { event, startService, type Service } from '../../service.ts'
+import { refusalOf, replyOf } from './contract.ts'
+
+let service: Service
+before(async () => {
+  service = await startService()
+})
+after(() => service.close())
+
+const timelineOf = (runId: string) => `/environments/${service.environmentId}/runs/${runId}/events`
+const rows = async (runId: string, query = '') =>
+  replyOf('listEventRows', await service.operator(`${timelineOf(runId)}${query}`))
+const idsOf = ({ items }: { items: { eventId: string }[] }) => items.map(({ eventId }) => eventId)
+const cursorOf = ({ nextCursor }: { nextCursor: string | null }) => `cursor=${encodeURIComponent(nextCursor ?? '')}`
+
+test('rows come by time, without payloads but with their size', async () => {
+  const now = Date.now()
+  await service.record([
+    event({ runId: 'time', eventId: 'late', timestamp: now, payload: { text: 'é' } }),
+    event({ runId: 'time', eventId: 'early', timestamp: now - 1000 }),
+  ])
+  const page = await rows('time')
+  assert.deepEqual(idsOf(page), ['early', 'late'])
+  assert.equal(page.nextCursor, null)
+  assert.deepEqual(
+    page.items.map(({ payloadBytes }) => payloadBytes),
+    [2, Buffer.byteLength('{"text":"é"}')],
+  )
+  assert.ok(page.items.every((item) => !('payload' in item)))
+})
+
+test('by arrival a walk never ends: its cursor shows what came since', async () => {
+  const now = Date.now()
+  await service.record([event({ runId: 'live', eventId: 'a', timestamp: now })])
+  const first = await rows('live', '?order=arrival')
+  assert.deepEqual(idsOf(first), ['a'])
+  const nothing = await rows('live', `?order=arrival&${cursorOf(first)}`)
+  assert.deepEqual(nothing.items, [])
+  assert.notEqual(nothing.nextCursor, null)
+  await service.record([event({ runId: 'live', eventId: 'before a', timestamp: now - 60_000 })])
+  const followed = await rows('live', `?order=arrival&${cursorOf(nothing)}`)
+  assert.deepEqual(idsOf(followed), ['before a'])
+  assert.deepEqual(idsOf(await rows('live')), ['before a', 'a'])
+})
+
+test('a page has 1 to 200 rows, and a walk meets each once in either order', async () => {
+  const events = Array.from({ length: 100 }, (_, index) => event({ runId: 'long', timestamp: Date.now() - index }))
+  const more = Array.from({ length: 100 }, (_, index) => event({ runId: 'long', timestamp: Date.now() + index }))
+  await service.record(events)
+  await service.record([...more])
+  await service.record([event({ runId: 'long' })])
+  assert.equal((await rows('long', `?limit=${LIMITS.eventsPageMax}`)).items.length, LIMITS.eventsPageMax)
+  assert.equal((await rows('long')).items.length, LIMITS.eventsPageDefault)
+  for (const order of ['time', 'arrival']) {
+    const met = new Set<string>()
+    let query = ''
+    for (let page = await rows('long', `?order=${order}&limit=90`); page.items.length > 0;) {
+      for (const id of idsOf(page)) assert.ok(!met.has(id), id)
+      for (const id of idsOf(page)) met.add(id)
+      if (page.nextCursor === null) break
+      query = `?order=${order}&limit=90&${cursorOf(page)}`
+      page = await rows('long', query)
+    }
+    assert.equal(met.size, 201, order)
+  }
+  for (const query of ['limit=0', `limit=${LIMITS.eventsPageMax + 1}`, 'order=random', 'order=']) {
+    assert.deepEqual(
+      refusalOf(await service.operator(`${timelineOf('long')}?${query}`)),
+      [400, 'invalid_request'],
+      query,
+    )
+  }
+  const byTime = await rows('long', '?limit=1')
+  const swapped = await service.operator(`${timelineOf('long')}?order=arrival&${cursorOf(byTime)}`)
+  assert.deepEqual(refusalOf(swapped), [400, 'invalid_cursor'])
+})
+
+test('an event is read with the payload as it was sent', async () => {
+  const payload = '{"10":1,"2":1.0,"n":9007199254740993,"n":-0,"__proto__":{"a":"\\u0041"}}'
+  const sent = JSON.stringify([event({ runId: 'exact', eventId: 'e/1 ä' })]).replace(/}\]$/, `,"payload":${payload}}]`)
+  assert.equal((await service.record(sent)).body.success, true)
+  const answer = await service.operator(`${timelineOf('exact')}/${encodeURIComponent('e/1 ä')}`)
+  const read = replyOf('readEvent', answer)
+  assert.ok(answer.text.endsWith(`"payload":${payload}}`), answer.text)
+  const [row] = (await rows('exact')).items
+  const { payload: _payload, ...fields } = read
+  assert.deepEqual({ ...fields, payloadBytes: payload.length }, row)
+})
+
+test('an event that is not there is 404, whatever is missing', async () => {
+  await service.record([event({ runId: 'there', eventId: 'there' })])
+  for (const path of ['there/events/absent', 'absent/events/there', 'there/events/%00', '%00/events/there']) {
+    const answer = await service.operator(`/environments/${service.environmentId}/runs/${path}`)
+    assert.deepEqual(refusalOf(answer), [404, 'not_found'], path)
+  }
+  assert.deepEqual(refusalOf(await service.operator(timelineOf('absent'))), [404, 'not_found'])
+})
+
+const trace = async (runId: string, eventId: string) =>
+  replyOf('traceEvent', await service.operator(`${timelineOf(runId)}/${encodeURIComponent(eventId)}/trace`))
+
+test('a trace tells where a stored event stands, and whether it counted or closed its run', async () => {
+  const now = Date.now()
+  await service.record([
+    event({ runId: 'traced', eventId: 'step', timestamp: now - 30 }),
+    event({ runId: 'traced', eventId: 'call', timestamp: now - 20, eventType: 'LLM_CALL', payload: { cost: 0.1 } }),
+    event({ runId: 'traced', eventId: 'free', timestamp: now - 10, eventType: 'LLM_CALL', payload: { cost: -1 } }),
+    event({ runId: 'traced', eventId: 'end', eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }),
+    event({ runId: 'traced', eventId: 'end 2', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } }),
+  ])
+  const facts = async (eventId: string) => {
+    const { outcome, position, countedUsage, closedRun, event: stored } = await trace('traced', eventId)
+    assert.equal(stored?.eventId, eventId)
+    return [outcome, position, countedUsage, closedRun]
+  }
+  assert.deepEqual(await facts('step'), ['stored', 1, false, false])
+  assert.deepEqual(await facts('call'), ['stored', 2, true, false])
+  assert.deepEqual(await facts('free'), ['stored', 3, false, false])
+  assert.deepEqual(await facts('end'), ['stored', 4, false, true])
+  assert.deepEqual(await facts('end 2'), ['stored', 5, false, false])
+})
+
+test('a trace tells why an event was refused, until it is stored', async () => {
+  const refused = event({ runId: 'refused', eventId: 'late', timestamp: Date.now() + 3_600_000 })
+  await service.record([refused])
+  const { outcome, rejection } = await trace('refused', 'late')
+  assert.deepEqual([outcome, rejection?.code], ['rejected', 'timestamp_too_new'])
+  assert.match(rejection?.message ?? '', /5 minutes/)
+  await service.record([{ ...refused, timestamp: Date.now() }])
+  assert.equal((await trace('refused', 'late')).outcome, 'stored')
+})
+
+test('an event that was never judged is unknown', async () => {
+  assert.deepEqual(await trace('refused', 'never'), { outcome: 'unknown' })
+  assert.deepEqual(await trace('no run', 'never'), { outcome: 'unknown' })
+  assert.deepEqual(await trace('%00', '\0'), { outcome: 'unknown' })
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { event, startService, type Service } from '../../service.ts'
+import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
+
+/** Run r<i> starts i seconds after this. */
+const START = Date.now() - 3_600_000
+const at = (seconds: number) => new Date(START + seconds * 1000).toISOString()
+
+let service: Service
+before(async () => {
+  service = await startService()
+  const stored = Array.from({ length: 6 }, (_, index) => [
+    event({
+      runId: `r${index}`,
+      timestamp: START + index * 1000,
+      sessionId: index < 3 ? 'session' : null,
+      ...(index % 2 ? { agentId: 'odd', agentName: 'Odd' } : { agentName: 'Even' }),
+    }),
+    ...(index === 5 ? [event({ runId: 'r5', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } })] : []),
+  ])
+  assert.equal((await service.record(stored.flat())).body.success, true)
+})
+after(() => service.close())
+
+const runs = (query = '', environmentId = service.environmentId) =>
+  service.operator(`/environments/${environmentId}/runs${query}`)
+const found = async (query: string) => replyOf('listOperatorRuns', await runs(query)).items.map(({ runId }) => runId)
+const read = async (id: string) => service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${id}`)
+
+test('runs are listed by their start, newest first, with what only operators see', async () => {
+  const { items, nextCursor } = replyOf('listOperatorRuns', await runs())
+  assert.deepEqual(
+    items.map(({ runId }) => runId),
+    ['r5', 'r4', 'r3', 'r2', 'r1', 'r0'],
+  )
+  assert.equal(nextCursor, null)
+  const [r5, r4] = items
+  assert.deepEqual([r5?.status, r5?.eventCount, r5?.agentId, r5?.differingRetries], ['FAILED', 2, 'odd', 0])
+  assert.deepEqual([r4?.agentId, r4?.sessionId, r4?.endedAt], [null, null, null])
+})
+
+test('filters narrow by agent, session, status and start: from is included, to is not', async () => {
+  const odd = replyOf('readOperatorRun', await read('r1')).agent.id
+  assert.deepEqual(await found(`?agentId=${odd}`), ['r5', 'r3', 'r1'])
+  assert.deepEqual(await found(`?agentId=${odd.toUpperCase()}&status=RUNNING`), ['r3', 'r1'])
+  assert.deepEqual(await found('?sessionId=session'), ['r2', 'r1', 'r0'])
+  assert.deepEqual(await found(`?from=${at(1)}&to=${at(3)}`), ['r2', 'r1'])
+  assert.deepEqual(await found(`?from=${at(3)}&to=${at(1)}`), [])
+  assert.deepEqual(await found(`?agentId=${UNKNOWN_ID}`), [])
+  assert.deepEqual(await found('?sessionId=%00'), [])
+})
+
+test('a filter that is malformed is refused', async () => {
+  for (const query of [
+    'agentId=odd',
+    'status=DONE',
+    'sessionId=',
+    'from=yesterday',
+    'to=2026-12-31T23:59:60Z',
+    'limit=0',
+  ]) {
+    assert.deepEqual(refusalOf(await runs(`?${query}`)), [400, 'invalid_request'], query)
+  }
+  await found(`?limit=${LIMITS.operatorPageMax}`)
+  assert.deepEqual(refusalOf(await runs(`?limit=${LIMITS.operatorPageMax + 1}`)), [400, 'invalid_request'])
+})
+
+test('a cursor goes on with its own filter only', async () => {
+  const first = replyOf('listOperatorRuns', await runs('?limit=4'))
+  const cursor = `cursor=${encodeURIComponent(first.nextCursor ?? '')}`
+  assert.deepEqual(await found(`?${cursor}`), ['r1', 'r0'])
+  assert.deepEqual(refusalOf(await runs(`?${cursor}&status=RUNNING`)), [400, 'invalid_cursor'])
+  const foreign = await service.newTenant('cursors')
+  assert.deepEqual(refusalOf(await runs(`?${cursor}`, foreign.environmentId)), [400, 'invalid_cursor'])
+})
+
+test('a run is read by its external id or its UUID, in its own environment only', async () => {
+  const run = replyOf('readOperatorRun', await read('r0'))
+  assert.deepEqual(replyOf('readOperatorRun', await read(run.id)), run)
+  const foreign = await service.newTenant('foreign')
+  const absent = [
+    await read('unknown'),
+    await read('%00'),
+    await read(UNKNOWN_ID),
+    await service.operator(`/environments/${foreign.environmentId}/runs/${run.id}`),
+  ]
+  for (const answer of absent) assert.deepEqual(refusalOf(answer), [404, 'not_found'])
+})
+
+test('an unknown environment has no runs, events or usage to show', async () => {
+  const window = `from=${at(0)}&to=${at(1)}`
+  const paths = ['runs', 'runs/r0', 'runs/r0/events', 'runs/r0/events/e', 'runs/r0/events/e/trace', `usage?${window}`]
+  for (const path of paths) {
+    const answer = await service.operator(`/environments/${UNKNOWN_ID}/${path}`)
+    assert.deepEqual(refusalOf(answer), [404, 'not_found'], path)
+    const malformed = await service.operator(`/environments/production/${path}`)
+    assert.deepEqual(refusalOf(malformed), [400, 'invalid_request'], path)
+  }
+})

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { test } from 'node:test'
+import Database from 'better-sqlite3'
+import { followControlRevision } from '@tacho/server/jobs/follow-control-revision.ts'
+import { startService, event } from '../service.ts'
+
+test('every listener hears the revision and when it was asked for; a silent store is not heard', async () => {
+  const answers = [7, new Error('away'), 8]
+  const errors: unknown[] = []
+  const { promise: done, resolve } = Promise.withResolvers<void>()
+  const heard: [number, number][] = []
+  const before = performance.now()
+  const job = followControlRevision({
+    intervalMs: 1,
+    onError: (error) => errors.push(error),
+    storage: {
+      async controlRevision() {
+        const answer = answers.shift() ?? 8
+        if (answer instanceof Error) throw answer
+        return answer
+      },
+    },
+    listeners: [
+      { heard: (revision, askedAt) => void heard.push([revision, askedAt]) },
+      { heard: (revision) => void (revision === 8 && resolve()) },
+    ],
+  })
+  await done
+  await job.stop()
+  assert.deepEqual(heard.map(([revision]) => revision).slice(0, 2), [7, 8])
+  assert.ok(heard.every(([, askedAt]) => askedAt >= before && askedAt <= performance.now()))
+  assert.equal(errors.length, 1)
+})
+
+test('a node hears within 5 seconds that a key was revoked elsewhere', async () => {
+  const service = await startService()
+  try {
+    const key = await service.newKey({ scopes: ['events:write'] })
+    const [, id] = key.split('_')
+    assert.equal((await service.record([event()], key)).status, 200)
+    // Another node's transaction, as the store sees it.
+    const db = new Database(path.join(service.directory, 'tacho.db'))
+    db.prepare('UPDATE api_keys SET revoked_at = 1 WHERE id = ?').run(id)
+    db.exec('UPDATE control SET revision = revision + 1')
+    db.close()
+    const deadline = Date.now() + 5_000
+    while ((await service.record([event()], key)).status !== 401) assert.ok(Date.now() < deadline)
+  } finally {
+    await service.close()
+  }
+})
