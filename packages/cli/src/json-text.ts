@@ -6,19 +6,34 @@ const STRING = /"(?:[^"\\]|\\.)*"/y
 export function memberText(text: string, name: string): string | null {
   let found: string | null = null
   let depth = 0
+  let key: string | null = null
   let start = 0
-  let key = ''
+  const endMember = (at: number): void => {
+    if (depth === 1 && key === name) found = text.slice(start, at).trim()
+    if (depth === 1) key = null
+  }
   for (let at = 0; at < text.length; at++) {
-    const character = text[at]
-    if (character === '"') {
-      const end = stringEnd(text, at)
-      if (depth === 1 && text.slice(end).trimStart().startsWith(':')) key = JSON.parse(text.slice(at, end)) as string
-      at = end - 1
-    } else if (character === '{' || character === '[') depth += 1
-    else if (character === ':' && depth === 1) start = at + 1
-    if (character === ',' || character === '}' || character === ']') {
-      if (depth === 1 && start > 0 && key === name) found = text.slice(start, at).trim()
-      if (character !== ',') depth -= 1
+    switch (text[at]) {
+      case '"': {
+        const end = stringEnd(text, at)
+        if (depth === 1 && key === null) key = JSON.parse(text.slice(at, end)) as string
+        at = end - 1
+        break
+      }
+      case ':':
+        if (depth === 1) start = at + 1
+        break
+      case ',':
+        endMember(at)
+        break
+      case '{':
+      case '[':
+        depth += 1
+        break
+      case '}':
+      case ']':
+        endMember(at)
+        depth -= 1
     }
   }
   return found

@@ -1,7 +1,7 @@
 /** Writes a file that is there whole or not at all, and never over another one. */
 import { link, open, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { failed } from './stop.ts'
+import { failed, Stop } from './stop.ts'
 
 /**
  * Writes the chunks beside the file, puts them on disk, and gives them the file's name once `isWhole` has agreed.
@@ -16,7 +16,7 @@ export async function writeNewFile(
   try {
     const handle = await open(partial, 'wx', 0o600)
     try {
-      for await (const chunk of chunks) await handle.write(chunk)
+      for await (const chunk of chunks) await handle.writeFile(chunk)
       await isWhole()
       await handle.sync()
     } finally {
@@ -27,7 +27,7 @@ export async function writeNewFile(
     await syncDirectory(path.dirname(file))
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
-    if (code === undefined || error instanceof TypeError) throw error
+    if (error instanceof Stop || code === undefined) throw error
     throw failed(`${JSON.stringify(file)} ${REASONS[code] ?? `cannot be written (${code})`}.`)
   } finally {
     await rm(partial, { force: true })

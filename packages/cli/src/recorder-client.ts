@@ -30,7 +30,13 @@ export interface Recorder {
   firstEvent(runId: string): Promise<Event | null>
 }
 
-/** Waiting and chance, so that tests need neither. */
+export interface RecorderOptions {
+  /** Told once, in a sentence, when a request has to be repeated: that may take a while. */
+  onTrouble?: (sentence: string) => void
+  /** Waiting and chance, so that tests need neither. */
+  patience?: Patience
+}
+
 export interface Patience {
   sleep: (ms: number) => Promise<unknown>
   random: () => number
@@ -39,7 +45,9 @@ export interface Patience {
 const PATIENCE: Patience = { sleep: (ms) => sleep(ms), random: Math.random }
 
 /** `url` as readUrl gives it. */
-export function openRecorder(url: string, apiKey: string, patience: Patience = PATIENCE): Recorder {
+export function openRecorder(url: string, apiKey: string, options: RecorderOptions = {}): Recorder {
+  const { onTrouble = () => undefined, patience = PATIENCE } = options
+  let hasTold = false
   return {
     async record(events) {
       const sum: Recorded = { accepted: 0, refused: [] }
@@ -103,6 +111,8 @@ export function openRecorder(url: string, apiKey: string, patience: Patience = P
         trouble = unreachable(url, error)
       }
       if (attempt === ATTEMPTS) throw failed(trouble)
+      if (!hasTold) onTrouble(`${trouble} Trying again.`)
+      hasTold = true
       await patience.sleep(retryDelayMs(attempt - 1, wait, patience.random))
     }
   }

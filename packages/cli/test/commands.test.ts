@@ -2,22 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, test } from 'node:test'
-import {
-  ended,
-  OPERATOR_TOKEN,
-  runTacho,
-  serveFrom,
-  startServer,
-  startTacho,
-  type Ended,
-  type TestServer,
-} from './tacho.ts'
+import { after, test } from 'node:test'
+import { ended, OPERATOR_TOKEN, runTacho, serveFrom, startServer, startTacho, type Ended } from './tacho.ts'
 
-let server: TestServer
-before(async () => {
-  server = await startServer()
-})
+const server = await startServer()
 after(() => server.stop())
 
 /** Runs a command that must succeed, and answers with its JSON. */
@@ -99,9 +87,8 @@ test('a key is made, printed alone on stdout, works, and is revoked', async () =
 })
 
 test('a key in JSON has its scopes, rate and expiry', async () => {
-  const key = await json<Record<string, unknown>>(
-    ...['keys', 'create', ...WHERE, '--name', 'k', '--scopes', 'all', '--rate', '7', '--expires', '2099-01-01'],
-  )
+  const line = ['keys', 'create', ...WHERE, '--name', 'k', '--scopes', 'all', '--rate', '7', '--expires', '2099-01-01']
+  const key = await json<Record<string, unknown>>(...line)
   assert.deepEqual(key['scopes'], ['events:write', 'config:read', 'policies:read', 'usage:read'])
   assert.deepEqual([key['requestsPerSecond'], key['expiresAt']], [7, '2099-01-01T00:00:00.000Z'])
 })
@@ -206,6 +193,12 @@ test('doctor tells of the installation and of single events', async () => {
   const unknown = await server.tacho([...about, 'nothing'])
   assert.deepEqual([unknown.code, /knows nothing of event nothing/.test(unknown.stdout)], [1, true])
   assert.equal((await refused('doctor', '--run', 'x')).code, 2)
+})
+
+test('doctor without a token still tells whether the server answers', async () => {
+  const { code, stdout } = await runTacho(['doctor'], { TACHO_URL: server.url })
+  assert.equal(code, 1)
+  assert.match(stdout, /^✔ server .*\n✖ operator token +No operator token/)
 })
 
 test('doctor explains a refused event', async () => {

@@ -27,7 +27,7 @@ async function withServer(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const patience = { sleep: async (ms: number) => void waits.push(ms), random: () => 1 }
   try {
-    await act(openRecorder(url, 'tacho_key', patience), seen, waits)
+    await act(openRecorder(url, 'tacho_key', { patience }), seen, waits)
   } finally {
     server.closeAllConnections()
     await new Promise((done) => server.close(done))

@@ -56,7 +56,10 @@ export interface TestServer {
 export async function startServer(variables: Variables = {}): Promise<TestServer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-cli-'))
   const dataDir = path.join(directory, 'data')
-  const server = await serveFrom(dataDir, variables)
+  const server = await serveFrom(dataDir, variables).catch((error: unknown) => {
+    rmSync(directory, { recursive: true })
+    throw error
+  })
   const client = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
   return {
     url: server.url,

@@ -77,10 +77,8 @@ test('help goes to stdout with 0, for the program and for each command', async (
   const help = await runTacho(['--help'])
   assert.equal(help.code, 0)
   const commands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '')
-  assert.deepEqual(commands, [
-    ...['serve', 'workspaces', 'environments', 'keys', 'runs', 'usage', 'import', 'demo', 'backup', 'restore'],
-    ...['recover', 'doctor', 'help'],
-  ])
+  const all = 'serve workspaces environments keys runs usage import demo backup restore recover doctor help'
+  assert.equal(commands.join(' '), all)
   for (const line of [['runs', 'list'], ['keys', 'create'], ['import'], ['serve'], ['doctor']]) {
     const { code, stdout } = await runTacho([...line, '--help'])
     assert.equal(code, 0)

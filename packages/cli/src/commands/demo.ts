@@ -35,12 +35,12 @@ function parseSeed(text: string): string {
 }
 
 async function demo(options: Options): Promise<void> {
-  const url = readUrl(options.url)
-  const recorder = openRecorder(url, readApiKey())
+  const [url, apiKey] = [readUrl(options.url), readApiKey()]
   const seed = options.seed ?? randomBytes(4).toString('hex')
   const runs = demoRuns(seed, Date.now())
   const total = runs.reduce((sum, { events }) => sum + events.length, 0)
   const progress = await startProgress('Demo', total)
+  const recorder = openRecorder(url, apiKey, { onTrouble: progress.note })
   let accepted = 0
   try {
     for (const { runId, events } of runs) {

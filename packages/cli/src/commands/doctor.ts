@@ -1,12 +1,12 @@
 import type { DoctorReport } from '@tacho/contract/operator/doctor.ts'
 import type { EventTrace } from '@tacho/contract/operator/run.ts'
 import type { Command } from 'commander'
-import { Refused, type OperatorClient } from '../operator-client.ts'
+import type { OperatorClient } from '../operator-client.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../options.ts'
 import { printable, printJson, printLine } from '../output.ts'
 import { readUrl } from '../settings.ts'
 import { unreachable } from '../server-trouble.ts'
-import { wrongUsage } from '../stop.ts'
+import { Stop, wrongUsage } from '../stop.ts'
 import { findEnvironment } from '../tenants.ts'
 
 interface Options extends EnvironmentOptions {
@@ -37,7 +37,7 @@ async function doctor(options: Options): Promise<void> {
   const { run, event } = options
   if (run !== undefined && event !== undefined) return traceEvent(connect(options), run, event, options)
   const report = await reachable(readUrl(options.url))
-  printReport(report.ok ? await serverReport(connect(options), report) : report, options)
+  printReport(report.ok ? await serverReport(report, options) : report, options)
 }
 
 /** Whether anything answers, and is ready: this needs no token. */
@@ -56,12 +56,12 @@ async function reachable(url: string): Promise<DoctorReport> {
   }
 }
 
-async function serverReport(client: OperatorClient, reached: DoctorReport): Promise<DoctorReport> {
+async function serverReport(reached: DoctorReport, options: Options): Promise<DoctorReport> {
   try {
-    const report = await client.call('readDoctor')
+    const report = await connect(options).call('readDoctor')
     return { ...report, checks: [...reached.checks, ...report.checks] }
   } catch (error) {
-    if (!(error instanceof Refused)) throw error
+    if (!(error instanceof Stop)) throw error
     const check = { name: 'operator token', ok: false, detail: error.message.replace(/\.$/, '') }
     return { ok: false, version: '', checks: [...reached.checks, check] }
   }

@@ -6,7 +6,7 @@ import { stat } from 'node:fs/promises'
 import { withJson, withUrl, type OutputOptions } from '../options.ts'
 import { printJson, printLine, spokenNumber } from '../output.ts'
 import { startProgress } from '../progress.ts'
-import { openRecorder, type Recorder } from '../recorder-client.ts'
+import { openRecorder } from '../recorder-client.ts'
 import { readApiKey, readUrl } from '../settings.ts'
 import { Stop, failed } from '../stop.ts'
 import { importLines } from '../transcript/import-lines.ts'
@@ -22,6 +22,11 @@ interface Options extends OutputOptions {
   defaultOutcome?: RunOutcome
   runPrefix: string
   dryRun?: true
+}
+
+interface Target {
+  url: string
+  apiKey: string
 }
 
 const OUTCOMES: readonly RunOutcome[] = ['COMPLETED', 'FAILED', 'CANCELLED']
@@ -73,10 +78,10 @@ function parsePrefix(given: string): string {
 
 async function importFile(file: string, options: Options): Promise<void> {
   const dryRun = options.dryRun === true
-  const recorder = dryRun ? null : openRecorder(readUrl(options.url), readApiKey())
+  const target = dryRun ? null : { url: readUrl(options.url), apiKey: readApiKey() }
   const report = newReport(file, dryRun)
   try {
-    await run(file, report, recorder, options)
+    await run(file, report, target, options)
   } catch (error) {
     // What was done before the trouble is worth telling too.
     if (error instanceof Stop && report.lines > 0) finish(report, options)
@@ -85,9 +90,11 @@ async function importFile(file: string, options: Options): Promise<void> {
   finish(report, options)
 }
 
-async function run(file: string, report: ImportReport, recorder: Recorder | null, options: Options): Promise<void> {
+/** `target` null: a dry run. */
+async function run(file: string, report: ImportReport, target: Target | null, options: Options): Promise<void> {
   const source = await openSource(file)
   const progress = await startProgress('Import', source.bytes)
+  const recorder = target && openRecorder(target.url, target.apiKey, { onTrouble: progress.note })
   let done = 0
   try {
     await importLines(source.stream, report, {
