@@ -1,0 +1,76 @@
+/** The address of a database as people write it, and how far its connections are encrypted and checked. */
+import { readFileSync } from 'node:fs'
+import type { ClientConfig } from 'pg'
+import { StoreRefused } from '../storage.ts'
+
+export interface Address {
+  config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>
+  /** Host, port and database, for people: without user and password. */
+  shown: string
+}
+
+const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
+const OTHER_PARAMETERS = ['host', 'application_name']
+
+/**
+ * Reads `postgres://user:password@host:port/database?sslmode=…`. The modes mean what they mean to libpq; `prefer` and
+ * `allow` are refused, for they promise nothing. Without sslmode nothing is encrypted.
+ */
+export function parseAddress(given: string): Address {
+  const url = URL.parse(given)
+  if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) {
+    throw new StoreRefused('The database URL must read postgres://user:password@host:port/database.')
+  }
+  const parameters = Object.fromEntries(url.searchParams)
+  for (const name of Object.keys(parameters)) {
+    if (![...SSL_PARAMETERS, ...OTHER_PARAMETERS].includes(name)) {
+      throw new StoreRefused(`The database URL has a parameter ${name}, which Tacho does not know.`)
+    }
+  }
+  for (const name of SSL_PARAMETERS) url.searchParams.delete(name)
+  const host = parameters['host'] ?? url.host
+  return {
+    config: {
+      connectionString: url.href,
+      ssl: tlsOptions(parameters),
+      application_name: parameters['application_name'] ?? 'tacho',
+    },
+    shown: `${host}${url.pathname}`,
+  }
+}
+
+type Tls = Exclude<ClientConfig['ssl'], undefined>
+
+function tlsOptions(parameters: Record<string, string | undefined>): Tls {
+  const { sslmode = 'disable', sslrootcert, sslcert, sslkey } = parameters
+  if (sslmode === 'disable') return false
+  const own = sslrootcert !== undefined && sslrootcert !== 'system'
+  const certificates = {
+    // Without one of our own, the authorities that Node knows.
+    ...(own && { ca: certificate('sslrootcert', sslrootcert) }),
+    ...(sslcert !== undefined && { cert: certificate('sslcert', sslcert) }),
+    ...(sslkey !== undefined && { key: certificate('sslkey', sslkey) }),
+  }
+  const anyName = { checkServerIdentity: () => undefined }
+  if (sslmode === 'verify-full') return certificates
+  // As in libpq: a root certificate makes `require` check what `verify-ca` checks.
+  if (sslmode === 'require')
+    return own ? { ...certificates, ...anyName } : { ...certificates, rejectUnauthorized: false }
+  if (sslmode !== 'verify-ca') {
+    throw new StoreRefused(
+      `sslmode must be disable, require, verify-ca or verify-full, not ${JSON.stringify(sslmode)}.`,
+    )
+  }
+  // Anybody gets a certificate of a public authority, for a name of his own.
+  if (!own) throw new StoreRefused('sslmode=verify-ca needs the certificate of your own authority in sslrootcert.')
+  return { ...certificates, ...anyName }
+}
+
+function certificate(parameter: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new StoreRefused(`${parameter} names ${JSON.stringify(file)}, which cannot be read (${code}).`)
+  }
+}

@@ -1,0 +1,149 @@
+/** The connections of a node. What holds of each of them is set when it opens; one that broke never serves again. */
+import pg, { type ClientConfig, type PoolClient } from 'pg'
+import { StorageError } from '../storage.ts'
+import { isPoolBusy, keepsConnection, storageError } from './errors.ts'
+import type { Reachability } from './reachability.ts'
+
+export interface Timeouts {
+  /** For a connection to open, or to become free. */
+  connectMs: number
+  statementMs: number
+  /** For a row that another transaction holds. */
+  lockMs: number
+  /** After which the database ends a transaction whose node has fallen silent, and frees its rows. */
+  idleInTransactionMs: number
+}
+
+export interface ConnectionsOptions {
+  address: ClientConfig
+  size: number
+  timeouts: Timeouts
+  reachability: Reachability
+}
+
+export interface Connections {
+  /** Runs work on a connection of its own. Rejects with a StorageError where the trouble is the store's. */
+  use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /** The same in a transaction of the given kind, committed durably when the promise resolves. */
+  transaction<Result>(kind: TransactionKind, work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  end(): Promise<void>
+}
+
+export type TransactionKind = 'read' | 'write'
+
+/** Where the tables lie: a schema of our own, so that a database may be shared with others. */
+export const SCHEMA = 'tacho'
+
+/**
+ * `off` would acknowledge what a crash loses; whatever else an administrator chose promises at least as much as `on` does
+ * on one machine. Each statement knows its index: a plan that was made while its table was new and small, and then kept,
+ * must not read the table through when that has grown.
+ */
+const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false),
+  set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+    ELSE current_setting('synchronous_commit') END, false),
+  set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),
+  set_config('enable_mergejoin', 'off', false), set_config('jit', 'off', false)`
+
+const BEGIN = { read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', write: 'BEGIN' }
+const INT8 = 20
+/** The database gives up first, and says why; this is for one that has fallen silent. */
+const SILENCE_MS = 5_000
+
+/** Our numbers are exact as JavaScript's: sums end at the largest exact integer. */
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
+  },
+} as NonNullable<ClientConfig['types']>
+
+/** How a client of this service connects. */
+export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientConfig {
+  return {
+    ...address,
+    types,
+    connectionTimeoutMillis: timeouts.connectMs,
+    statement_timeout: timeouts.statementMs,
+    lock_timeout: timeouts.lockMs,
+    idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
+    query_timeout: timeouts.statementMs + SILENCE_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  }
+}
+
+export function openConnections({ address, size, timeouts, reachability }: ConnectionsOptions): Connections {
+  const pool = new pg.Pool({
+    ...clientConfig(address, timeouts),
+    max: size,
+    // Statements that nobody waits for in between travel together.
+    pipeline: true,
+    onConnect: (client) => client.query(SETTINGS) as unknown as void,
+  })
+  // An error of a connection that nobody uses is not lost: whoever needs one next is told.
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => client.on('error', () => undefined))
+
+  async function connect(): Promise<PoolClient> {
+    reachability.check()
+    try {
+      const client = await pool.connect()
+      reachability.connected()
+      return client
+    } catch (error) {
+      if (!isPoolBusy(error)) reachability.failed(error)
+      throw storageError(error)
+    }
+  }
+
+  async function use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await connect()
+    try {
+      const result = await work(client)
+      client.release(client.getTransactionStatus() !== 'I')
+      return result
+    } catch (error) {
+      const isSound = keepsConnection(error) && client.getTransactionStatus() === 'I'
+      client.release(!isSound)
+      throw storageError(error)
+    }
+  }
+
+  return {
+    use,
+    transaction: (kind, work) => use((client) => inTransaction(client, kind, work)),
+    end: () => pool.end(),
+  }
+}
+
+/**
+ * Works in a transaction of a connection. A failed one is rolled back where the connection still answers. Statements that
+ * the work puts into `atCommit` travel together with the commit; if one of them fails, nothing is committed.
+ */
+export async function inTransaction<Result, Client extends pg.ClientBase>(
+  client: Client,
+  kind: TransactionKind,
+  work: (client: Client, atCommit: Promise<unknown>[]) => Promise<Result>,
+): Promise<Result> {
+  // Not awaited: it travels with the first statement of the work.
+  const begun = client.query(BEGIN[kind])
+  const atCommit = [begun as Promise<unknown>]
+  begun.catch(() => undefined)
+  try {
+    const result = await work(client, atCommit)
+    const settled = await Promise.allSettled([...atCommit, commit(client)])
+    const failed = settled.find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+    return result
+  } catch (error) {
+    await Promise.allSettled(atCommit)
+    if (keepsConnection(error)) await client.query('ROLLBACK')
+    throw error
+  }
+}
+
+/** Commits, or throws: after a statement that failed, COMMIT is answered without an error and commits nothing. */
+async function commit(client: pg.ClientBase): Promise<void> {
+  const { command } = await client.query('COMMIT')
+  if (command !== 'COMMIT') throw new StorageError('storage_unavailable', 'The transaction could not be committed')
+}

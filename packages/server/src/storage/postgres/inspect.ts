@@ -1,0 +1,104 @@
+/** Checks of the installation, for doctor. */
+import type { StoreCheck } from '../storage.ts'
+import type { Connections } from './connections.ts'
+
+export interface Inspected {
+  connections: Connections
+  poolSize: number
+  nodes: number
+  queuedBytes: number
+  queueBytes: number
+  /** Of the newest schema this program knows. */
+  schema: number
+}
+
+interface Facts {
+  version: string
+  synchronousCommit: string
+  fsync: string
+  fullPageWrites: string
+  maxConnections: number
+  openConnections: number
+  now: number
+  schema: number
+  bytes: number
+}
+
+const MIB = 1_048_576
+/** The newest release that the tests run on. */
+const NEWEST_MAJOR = 18
+/** Times of expiry and limits are compared over nodes. */
+const MAX_SKEW_MS = 1_000
+
+const FACTS = `SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
+    current_setting('synchronous_commit') AS "synchronousCommit",
+    current_setting('full_page_writes') AS "fullPageWrites",
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+      AS "maxConnections",
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS "openConnections",
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
+    (SELECT max(version) FROM migrations) AS schema, pg_database_size(current_database()) AS bytes`
+
+export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[]> {
+  const { facts, skewMs } = await inspected.connections.use(async (client) => {
+    const asked = Date.now()
+    const { rows } = await client.query<Facts>(FACTS)
+    const [found] = rows
+    if (found === undefined) throw new Error('The database answered nothing')
+    return { facts: found, skewMs: Math.round(found.now - (asked + Date.now()) / 2) }
+  })
+  return [
+    release(facts),
+    durability(facts),
+    room(facts, inspected),
+    clock(skewMs),
+    queue(inspected),
+    schema(facts, inspected),
+  ]
+}
+
+function release({ version }: Facts): StoreCheck {
+  const isTried = Number.parseInt(version, 10) <= NEWEST_MAJOR
+  const detail = `PostgreSQL ${version}${isTried ? '' : `, newer than any that this version of Tacho was tried on`}`
+  return { name: 'database', ok: isTried, detail }
+}
+
+function durability({ synchronousCommit, fsync, fullPageWrites }: Facts): StoreCheck {
+  const ok = synchronousCommit !== 'off' && fsync === 'on' && fullPageWrites === 'on'
+  const settings = `synchronous_commit ${synchronousCommit}, fsync ${fsync}, full_page_writes ${fullPageWrites}`
+  const said = ok ? 'Each acknowledged commit is on the disk' : 'A crash may lose what was acknowledged'
+  return { name: 'durability', ok, detail: `${said} (${settings})` }
+}
+
+function room({ maxConnections, openConnections }: Facts, { poolSize, nodes }: Inspected): StoreCheck {
+  const wanted = (poolSize + 1) * nodes
+  return {
+    name: 'connections',
+    ok: wanted <= maxConnections,
+    detail: `${openConnections} of ${maxConnections} are open; ${nodes} nodes may open ${wanted}`,
+  }
+}
+
+function clock(skewMs: number): StoreCheck {
+  return {
+    name: 'clock',
+    ok: Math.abs(skewMs) <= MAX_SKEW_MS,
+    detail: `The clock of the database is ${Math.abs(skewMs)} ms ${skewMs < 0 ? 'behind' : 'ahead of'} this node's`,
+  }
+}
+
+function queue({ queuedBytes, queueBytes }: Inspected): StoreCheck {
+  const detail = `${mib(queuedBytes)} of events wait for a commit on this node; ${mib(queueBytes)} may`
+  return { name: 'queue', ok: queuedBytes < queueBytes / 2, detail }
+}
+
+function schema(facts: Facts, inspected: Inspected): StoreCheck {
+  // A newer one was brought by a newer node: an upgrade is under way.
+  const ok = facts.schema === inspected.schema
+  const detail = `The store has schema ${facts.schema}, ${mib(facts.bytes)}; this node knows ${inspected.schema}`
+  return { name: 'schema', ok, detail }
+}
+
+function mib(bytes: number): string {
+  return `${Math.round(bytes / MIB).toLocaleString('en')} MiB`
+}

@@ -1,0 +1,110 @@
+/** Brings the database to the newest schema, or refuses it. However many nodes start at once, one does it. */
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Client, DatabaseError } from 'pg'
+import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
+import { StoreRefused } from '../storage.ts'
+import { inTransaction, SCHEMA } from './connections.ts'
+
+/** `TACH`. An advisory lock is one of the whole database. */
+const LOCK = 0x54414348
+const LOCK_POLL_MS = 100
+const OLDEST_MAJOR = 15
+
+/** A migration that begins so is one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
+const NO_TRANSACTION = '-- no transaction'
+
+/** Every migration this version of the program knows. */
+export function knownMigrations(): Migration[] {
+  return readMigrations(path.join(import.meta.dirname, 'migrations'))
+}
+
+/** On a connection of its own, without timeouts. */
+export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<void> {
+  await checkServer(client)
+  await client.query(`SET search_path = ${SCHEMA}`)
+  if (isNewest(await appliedMigrations(client), migrations)) return
+  await takeLock(client)
+  try {
+    await applyDue(client, migrations)
+  } catch (error) {
+    throw refusal(error) ?? error
+  } finally {
+    await client.query('SELECT pg_advisory_unlock($1)', [LOCK])
+  }
+}
+
+async function checkServer(client: Client): Promise<void> {
+  const { rows } = await client.query<{ version: string; encoding: string }>(
+    "SELECT current_setting('server_version') AS version, current_setting('server_encoding') AS encoding",
+  )
+  const [{ version, encoding } = { version: '0', encoding: '' }] = rows
+  if (Number.parseInt(version, 10) < OLDEST_MAJOR) {
+    throw new StoreRefused(`The database is PostgreSQL ${version}; Tacho needs ${OLDEST_MAJOR} or newer.`)
+  }
+  if (encoding !== 'UTF8') {
+    throw new StoreRefused(`The database has the encoding ${encoding}; create one with the encoding UTF8.`)
+  }
+}
+
+/** Those of the database, none where it is new. Refuses a database of a newer or another version of the program. */
+export async function appliedMigrations(client: Pick<Client, 'query'>): Promise<Applied[]> {
+  const { rows: tables } = await client.query(`SELECT 1 WHERE to_regclass('${SCHEMA}.migrations') IS NOT NULL`)
+  if (tables.length === 0) return []
+  const text = `SELECT version, name, sha256 FROM ${SCHEMA}.migrations ORDER BY version`
+  return (await client.query<Applied>(text)).rows
+}
+
+function isNewest(applied: Applied[], migrations: Migration[]): boolean {
+  checkApplied(applied, migrations)
+  return applied.length === migrations.length
+}
+
+/** Asked for again and again rather than waited for: CREATE INDEX CONCURRENTLY waits for every statement under way. */
+async function takeLock(client: Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
+    if (rows[0]?.taken) return
+    await wait(LOCK_POLL_MS)
+  }
+}
+
+async function applyDue(client: Client, migrations: Migration[]): Promise<void> {
+  await client.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`)
+  const applied = await appliedMigrations(client)
+  checkApplied(applied, migrations)
+  if (applied.length === 0) {
+    await client.query(`CREATE TABLE IF NOT EXISTS migrations (
+      version integer PRIMARY KEY,
+      name text NOT NULL,
+      sha256 text NOT NULL,
+      applied_at bigint NOT NULL
+    )`)
+  }
+  for (const migration of migrations.slice(applied.length)) await apply(client, migration)
+}
+
+async function apply(client: Client, { version, name, sha256, text }: Migration): Promise<void> {
+  const record = () =>
+    client.query('INSERT INTO migrations (version, name, sha256, applied_at) VALUES ($1, $2, $3, $4)', [
+      version,
+      name,
+      sha256,
+      Date.now(),
+    ])
+  if (text.startsWith(NO_TRANSACTION)) {
+    await client.query(text)
+    await record()
+  } else {
+    await inTransaction(client, 'write', async () => {
+      await client.query(text)
+      await record()
+    })
+  }
+}
+
+/** What an administrator of the database has to change. */
+function refusal(error: unknown): StoreRefused | null {
+  if (!(error instanceof DatabaseError) || error.code !== '42501') return null
+  return new StoreRefused(`The database does not let Tacho make its tables: ${error.message}.`)
+}

@@ -1,0 +1,81 @@
+/**
+ * The processes that serve one store. Each has a slot, a small number that no other living node has: rollup rows carry
+ * it, so that nodes do not wait for each other's. A node that falls silent loses its slot to the next one that comes;
+ * should it wake up, it takes another. Two nodes in one slot for a moment would only wait for each other.
+ *
+ *   (none) --join--> alive --beat, every BEAT_MS--> alive --silent for EXPIRY_MS, or leave--> (none)
+ *
+ * The clock is the database's.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Connections } from './connections.ts'
+import { statement } from './statement.ts'
+
+export interface NodeRegistry {
+  slot(): number
+  /** How many are alive, this one included. */
+  alive(): number
+  /** Bytes of the database, as of lately. */
+  databaseBytes(): number | null
+  /** Says that this node is alive: a small read and write. */
+  beat(): Promise<void>
+  leave(): Promise<void>
+}
+
+const BEAT_MS = 3_000
+const EXPIRY_MS = 15_000
+/** Measuring a large database takes many small looks at its files. */
+const MEASURE_EVERY_BEATS = 20
+
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+const ALIVE = `(SELECT count(*) FROM nodes WHERE heartbeat_at > ${NOW} - ${EXPIRY_MS})`
+const BEAT = statement(`UPDATE nodes SET heartbeat_at = ${NOW} WHERE node_id = $1 RETURNING slot, ${ALIVE} AS alive`)
+const EXPIRE = statement(`DELETE FROM nodes WHERE heartbeat_at <= ${NOW} - ${EXPIRY_MS}`)
+const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_at)
+  SELECT (SELECT min(slot) FROM generate_series(0, (SELECT count(*) FROM nodes)) AS slot
+    WHERE slot NOT IN (SELECT nodes.slot FROM nodes)), $1, ${NOW}, ${NOW}`)
+const LEAVE = statement('DELETE FROM nodes WHERE node_id = $1')
+const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes')
+
+/** Joins, and keeps saying that this node is alive. */
+export async function joinNodes(connections: Connections): Promise<NodeRegistry> {
+  const values = [randomUUID()]
+  let place = { slot: 0, alive: 1 }
+  let databaseBytes: number | null = null
+  let beats = 0
+
+  async function beat(): Promise<void> {
+    const found = await connections.use(async (client) => {
+      if (beats++ % MEASURE_EVERY_BEATS === 0) {
+        databaseBytes = (await client.query<{ bytes: number }>(MEASURE)).rows[0]?.bytes ?? null
+      }
+      return (await client.query<typeof place>({ ...BEAT, values })).rows[0]
+    })
+    place = found ?? (await join())
+  }
+
+  function join(): Promise<typeof place> {
+    return connections.transaction('write', async (client) => {
+      await client.query('LOCK TABLE nodes IN EXCLUSIVE MODE')
+      await client.query(EXPIRE)
+      await client.query({ ...JOIN, values })
+      const { rows } = await client.query<typeof place>({ ...BEAT, values })
+      return rows[0] ?? place
+    })
+  }
+
+  await beat()
+  // A beat that fails is followed by the next: the connections know that the database is away.
+  const timer = setInterval(() => void beat().catch(() => undefined), BEAT_MS)
+
+  return {
+    slot: () => place.slot,
+    alive: () => Math.max(1, place.alive),
+    databaseBytes: () => databaseBytes,
+    beat,
+    async leave() {
+      clearInterval(timer)
+      await connections.use((client) => client.query({ ...LEAVE, values })).catch(() => undefined)
+    },
+  }
+}

@@ -1,0 +1,150 @@
+/** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
+import { setTimeout as wait } from 'node:timers/promises'
+import pg, { DatabaseError, type ClientConfig } from 'pg'
+import { actMethods, runAct, type ActName } from '../sql/acts.ts'
+import { StorageError, StoreRefused, type EventBatchRows, type Storage, type StorageErrorCode } from '../storage.ts'
+import { parseAddress, type Address } from './address.ts'
+import { createBatchQueue } from './batch-queue.ts'
+import { partCommitter } from './commit-parts.ts'
+import { clientConfig, openConnections, type Timeouts } from './connections.ts'
+import { isRace } from './errors.ts'
+import { inspectDatabase } from './inspect.ts'
+import { knownMigrations, migrate } from './migrate.ts'
+import { joinNodes } from './nodes.ts'
+import { createReachability } from './reachability.ts'
+import { postgresSql } from './sql.ts'
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database?sslmode=…` */
+  url: string
+  /** Connections of this node, and one more for its own signs of life. */
+  poolSize?: number
+  timeouts?: Partial<Timeouts>
+  /** Bytes of events that may wait for a commit. */
+  queueBytes?: number
+  /** How long a database that does not answer yet is waited for at the start. */
+  waitMs?: number
+  /** Told when the database can no longer be reached, and when it can be again. */
+  onReachable?: (reachable: boolean, why: string) => void
+}
+
+const MIB = 1_048_576
+const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
+/** Tries of a write that lost a race. */
+const TRIES = 3
+/** How long writes are refused after the database's disk was full. */
+const FULL_MS = 5_000
+const START_POLL_MS = 250
+
+export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
+  const { url, poolSize = 10, queueBytes = 64 * MIB, waitMs = 10_000, onReachable = () => undefined } = options
+  const address = parseAddress(url)
+  const timeouts = { ...TIMEOUTS, ...options.timeouts }
+  await prepare(address, timeouts, waitMs)
+  const reachability = createReachability(onReachable)
+  const shared = { address: address.config, timeouts, reachability }
+  const connections = openConnections({ ...shared, size: poolSize })
+  // Signs of life and what caches follow must come through when all other connections are busy.
+  const own = openConnections({ ...shared, size: 1 })
+  const nodes = await joinNodes(own).catch(async (error: unknown) => {
+    await Promise.all([connections.end(), own.end()])
+    throw error
+  })
+  const commit = partCommitter(connections)
+  let fullUntil = 0
+  const queue = createBatchQueue({
+    queueBytes,
+    // The rest of the connections is left to reads.
+    transactions: Math.ceil(poolSize / 2),
+    slot: nodes.slot,
+    commit,
+  })
+
+  async function call(name: ActName, kind: 'read' | 'write', args: unknown[]): Promise<unknown> {
+    const through = name === 'controlRevision' ? own : connections
+    for (let tries = 1; ; tries++) {
+      try {
+        return await through.transaction(kind, (client) => runAct(postgresSql(client), name, args))
+      } catch (error) {
+        if (tries === TRIES || !(error instanceof StorageError && isRace(error.cause))) throw error
+      }
+    }
+  }
+
+  function writesRefused(): StorageErrorCode | null {
+    if (!reachability.isReachable()) return 'storage_unavailable'
+    if (performance.now() < fullUntil) return 'storage_full'
+    return queue.isFull() ? 'overloaded' : null
+  }
+
+  async function appendEvents(batch: EventBatchRows) {
+    try {
+      return await queue.append(batch)
+    } catch (error) {
+      if (error instanceof StorageError && error.code === 'storage_full') fullUntil = performance.now() + FULL_MS
+      throw error
+    }
+  }
+
+  return {
+    ...actMethods(call),
+    engine: 'postgres',
+    appendEvents,
+    writesRefused,
+    ping: nodes.beat,
+    inspect: () =>
+      inspectDatabase({
+        connections: own,
+        poolSize,
+        nodes: nodes.alive(),
+        queuedBytes: queue.counts.queuedBytes,
+        queueBytes,
+        schema: knownMigrations().length,
+      }),
+    backup: async () => ({ ok: false, reason: 'unsupported' }),
+    gauges: () => ({ ...queue.counts, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
+    async close() {
+      await queue.idle()
+      await nodes.leave()
+      await Promise.all([connections.end(), own.end()])
+    },
+  }
+}
+
+/** Waits for the database and brings it to the newest schema, or says in one sentence why that cannot be. */
+async function prepare({ config, shown }: Address, timeouts: Timeouts, waitMs: number): Promise<void> {
+  const unhurried: ClientConfig = {
+    ...clientConfig(config, timeouts),
+    statement_timeout: 0,
+    lock_timeout: 0,
+    query_timeout: 0,
+  }
+  const deadline = performance.now() + waitMs
+  for (;;) {
+    const client = new pg.Client(unhurried)
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+    } catch (error) {
+      const isOver = performance.now() + START_POLL_MS >= deadline
+      if (isOver || isForGood(error)) throw refusal(shown, error)
+      await wait(START_POLL_MS)
+      continue
+    }
+    try {
+      return await migrate(client)
+    } finally {
+      await client.end()
+    }
+  }
+}
+
+/** What waiting does not mend: the database answered and refused, other than because it is starting or crowded. */
+function isForGood(error: unknown): boolean {
+  return error instanceof DatabaseError && !/^(57|53)/.test(error.code ?? '')
+}
+
+function refusal(shown: string, error: unknown): StoreRefused {
+  const { message } = error as Error
+  return new StoreRefused(`The database ${shown} cannot be used: ${message || (error as { code?: string }).code}.`)
+}

@@ -1,0 +1,45 @@
+/**
+ * Whether the database can be reached, as all connections of a node have found it.
+ *
+ *   reachable --cannot connect--> silent --pause over--> tried again by whoever comes --connected--> reachable
+ *                                   ^------------------------cannot connect----'
+ *
+ * silent: everybody is told so at once instead of waiting in vain. Pauses double up to LONGEST_PAUSE_MS.
+ */
+import { storageError } from './errors.ts'
+
+export interface Reachability {
+  isReachable(): boolean
+  /** Throws a StorageError while silent. */
+  check(): void
+  connected(): void
+  failed(error: unknown): void
+}
+
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 1_000
+
+export function createReachability(onChange: (reachable: boolean, why: string) => void): Reachability {
+  let failures = 0
+  let silentUntil = 0
+  let lastFailure: unknown = null
+
+  return {
+    isReachable: () => failures === 0,
+    check() {
+      if (performance.now() < silentUntil) throw storageError(lastFailure)
+    },
+    connected() {
+      if (failures > 0) onChange(true, 'the database answers again')
+      failures = 0
+      silentUntil = 0
+    },
+    failed(error) {
+      lastFailure = error
+      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
+      // Nodes that lost one database do not all come back in the same moment.
+      silentUntil = performance.now() + pause * (0.5 + Math.random() / 2)
+      if (failures++ === 0) onChange(false, error instanceof Error ? error.message : String(error))
+    },
+  }
+}

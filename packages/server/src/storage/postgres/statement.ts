@@ -1,0 +1,25 @@
+/** Statements are prepared once per connection, under a name that follows from the text. */
+
+export interface Statement {
+  name: string
+  text: string
+}
+
+const portable = new Map<string, Statement>()
+let count = 0
+
+/** A statement that numbers its parameters itself: `$1`. Call it once per text. */
+export function statement(text: string): Statement {
+  return { name: `tacho_${++count}`, text }
+}
+
+/** A portable statement, with `?` for parameters. There are only as many texts as the program has. */
+export function portableStatement(text: string): Statement {
+  let known = portable.get(text)
+  if (known === undefined) {
+    let parameters = 0
+    known = statement(text.replaceAll('?', () => `$${++parameters}`))
+    portable.set(text, known)
+  }
+  return known
+}

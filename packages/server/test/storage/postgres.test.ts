@@ -1,0 +1,43 @@
+import { after, before } from 'node:test'
+import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
+import { testDatabases, type TestDatabases } from '../postgres-server.ts'
+import { agentsSuite } from './suite/agents.ts'
+import { controlSuite } from './suite/control.ts'
+import { eventsSuite } from './suite/events.ts'
+import type { OpenStorage } from './suite/open.ts'
+import { propertySuite } from './suite/property.ts'
+import { rejectionsSuite } from './suite/rejections.ts'
+import { runsSuite } from './suite/runs.ts'
+import { timelineSuite } from './suite/timeline.ts'
+import { usageSuite } from './suite/usage.ts'
+
+let databases: TestDatabases
+before(async () => {
+  databases = await testDatabases()
+})
+after(() => databases.close())
+
+const open: OpenStorage = async () => {
+  const { url, drop } = await databases.create()
+  const storage = await openPostgresStorage({ url })
+  return {
+    storage,
+    async close() {
+      await storage.close()
+      await drop()
+    },
+  }
+}
+
+for (const suite of [
+  controlSuite,
+  eventsSuite,
+  runsSuite,
+  agentsSuite,
+  timelineSuite,
+  usageSuite,
+  rejectionsSuite,
+  propertySuite,
+]) {
+  suite(open)
+}
