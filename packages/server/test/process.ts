@@ -1,0 +1,62 @@
+/** Starts the server as a process of its own and watches it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import type { TestContext } from 'node:test'
+
+export interface ServerProcess {
+  /** Resolves with the address once it listens; rejects when it ends before. */
+  ready(): Promise<string>
+  stdout(): string
+  stderr(): string
+  signal(signal: NodeJS.Signals): void
+  /** Exit code, or the signal that ended it. */
+  ended(): Promise<number | NodeJS.Signals | null>
+}
+
+const PROGRAM = path.join(import.meta.dirname, 'serve-process.ts')
+
+/** A directory that goes with the test. */
+export function temporaryDirectory(t: TestContext): string {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-process-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  return directory
+}
+
+/** Whatever the test does, the process has ended after it. */
+export function startProcess(t: TestContext, directory: string, variables: Record<string, string> = {}): ServerProcess {
+  const child = spawn(process.execPath, [PROGRAM], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'], TACHO_PORT: '0', TACHO_DATA_DIR: directory, ...variables },
+  })
+  const exited = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
+  t.after(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))
+  }
+  async function ready(): Promise<string> {
+    for (;;) {
+      const url = /listens on (\S+);/.exec(output.stdout)?.[1]
+      // The log follows what is printed for people.
+      if (url !== undefined && output.stderr.includes('"ready"')) return url
+      const ended = await Promise.race([exited, once(child.stdout, 'data'), once(child.stderr, 'data')])
+      if (ended.length === 2) throw new Error(`The server ended with ${ended[0]}: ${output.stderr}`)
+    }
+  }
+  return {
+    ready,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    signal: (signal) => child.kill(signal),
+    ended: async () => {
+      const [code, signal] = await exited
+      return code ?? signal
+    },
+  }
+}
