@@ -4,12 +4,15 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { apiKeyHook } from './http/api-key.ts'
+import { createApprovalDesk } from './http/approval-desk.ts'
+import { approvalsRoutes } from './http/approvals.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
 import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
 import { healthRoutes } from './http/health.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
+import { accessHook } from './http/operator/access.ts'
 import { operatorTokenHook } from './http/operator-token.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
@@ -47,6 +50,8 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   withoutBodyParsers(app)
   app.decorateRequest('apiKey', null)
 
+  const approvals = createApprovalDesk(app, deps)
+
   // Keyless.
   metricsHooks(app, deps)
   requestLogHooks(app)
@@ -61,6 +66,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
       api.addHook('onRequest', apiKeyHook(deps.keys, deps.rateLimit, deps.now))
       eventsRoutes(api, deps)
       runsRoutes(api, deps)
+      approvalsRoutes(api, deps, approvals)
     },
     { prefix: PUBLIC_PREFIX },
   )
@@ -69,7 +75,8 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   void app.register(
     async (api) => {
       api.addHook('onRequest', operatorTokenHook(deps.operatorTokens, deps.now))
-      operatorRoutes(api, deps)
+      api.addHook('onRequest', accessHook(deps.storage))
+      operatorRoutes(api, deps, approvals)
     },
     { prefix: OPERATOR_PREFIX },
   )

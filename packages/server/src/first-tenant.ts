@@ -44,7 +44,7 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
       requestsPerSecond: null,
       ...never,
     },
-    operatorToken: { id: token.id, name: 'first token', hash: token.hash, ...never },
+    operatorToken: { id: token.id, name: 'first token', hash: token.hash, workspaceId: null, role: 'owner', ...never },
   })
   if (outcome === 'not_empty') return null
   return {

@@ -65,7 +65,14 @@ interface Replacement {
 async function replaceToken(storage: Storage, revokeOld: boolean): Promise<Replacement> {
   const { id, hash, text } = newOperatorToken(randomBytes)
   const now = Date.now()
-  await storage.createOperatorToken({ id, hash, name: 'recovered', ...usableFrom(now) })
+  await storage.createOperatorToken({
+    id,
+    hash,
+    name: 'recovered',
+    workspaceId: null,
+    role: 'owner',
+    ...usableFrom(now),
+  })
   return { text, revoked: revokeOld ? await storage.revokeOtherOperatorTokens(id, now) : 0 }
 }
 

@@ -1,7 +1,8 @@
 import Type from 'typebox'
 import { Event } from '../event.ts'
 import { LIMITS } from '../limits.ts'
-import type { Route } from '../route.ts'
+import type { OperatorRoute } from './access.ts'
+import { approvalRoutes } from './approval-routes.ts'
 import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './api-key.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
@@ -33,6 +34,7 @@ const BODY_ERRORS = [
 export const OPERATOR_ROUTES = {
   listWorkspaces: {
     method: 'GET',
+    access: 'signed-in',
     path: '/workspaces',
     summary: 'List workspaces',
     tag: 'Tenants',
@@ -45,6 +47,7 @@ export const OPERATOR_ROUTES = {
   createWorkspace: {
     ...write,
     method: 'POST',
+    access: 'installation',
     path: '/workspaces',
     summary: 'Create a workspace',
     tag: 'Tenants',
@@ -55,6 +58,7 @@ export const OPERATOR_ROUTES = {
   },
   listEnvironments: {
     method: 'GET',
+    access: 'viewer',
     path: '/workspaces/{workspaceId}/environments',
     summary: 'List the environments of a workspace',
     tag: 'Tenants',
@@ -68,6 +72,7 @@ export const OPERATOR_ROUTES = {
   createEnvironment: {
     ...write,
     method: 'POST',
+    access: 'admin',
     path: '/workspaces/{workspaceId}/environments',
     summary: 'Create an environment',
     tag: 'Tenants',
@@ -79,6 +84,7 @@ export const OPERATOR_ROUTES = {
   },
   listApiKeys: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/keys',
     summary: 'List the API keys of an environment',
     tag: 'API keys',
@@ -92,6 +98,7 @@ export const OPERATOR_ROUTES = {
   createApiKey: {
     ...write,
     method: 'POST',
+    access: 'admin',
     path: '/environments/{environmentId}/keys',
     summary: 'Create an API key; the reply shows it once',
     tag: 'API keys',
@@ -103,6 +110,7 @@ export const OPERATOR_ROUTES = {
   },
   revokeApiKey: {
     method: 'POST',
+    access: 'admin',
     path: '/environments/{environmentId}/keys/{keyId}/revoke',
     summary: 'Revoke an API key; all nodes refuse it within 5 seconds',
     tag: 'API keys',
@@ -114,6 +122,7 @@ export const OPERATOR_ROUTES = {
   },
   listOperatorRuns: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/runs',
     summary: 'List runs by agent, session, status and time',
     tag: 'Runs',
@@ -126,6 +135,7 @@ export const OPERATOR_ROUTES = {
   },
   readOperatorRun: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}',
     summary: 'Read one run',
     tag: 'Runs',
@@ -137,6 +147,7 @@ export const OPERATOR_ROUTES = {
   },
   listEventRows: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}/events',
     summary: 'Timeline rows without payloads, by time or live in arrival order',
     tag: 'Runs',
@@ -149,6 +160,7 @@ export const OPERATOR_ROUTES = {
   },
   readEvent: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}/events/{eventId}',
     summary: 'Read one event with its payload',
     tag: 'Runs',
@@ -160,6 +172,7 @@ export const OPERATOR_ROUTES = {
   },
   traceEvent: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}/events/{eventId}/trace',
     summary: 'What became of one event',
     tag: 'Doctor',
@@ -171,6 +184,7 @@ export const OPERATOR_ROUTES = {
   },
   readUsage: {
     method: 'GET',
+    access: 'viewer',
     path: '/environments/{environmentId}/usage',
     summary: 'Hourly usage by agent and model',
     tag: 'Runs',
@@ -183,6 +197,7 @@ export const OPERATOR_ROUTES = {
   },
   createBackup: {
     method: 'POST',
+    access: 'installation',
     path: '/backups',
     summary: 'Take a consistent snapshot of the embedded store and download it',
     tag: 'Operation',
@@ -194,6 +209,7 @@ export const OPERATOR_ROUTES = {
   },
   readDoctor: {
     method: 'GET',
+    access: 'installation',
     path: '/doctor',
     summary: 'Check the installation',
     tag: 'Doctor',
@@ -202,4 +218,5 @@ export const OPERATOR_ROUTES = {
     reply: DoctorReport,
     errors: [],
   },
-} as const satisfies Record<string, Route>
+  ...approvalRoutes,
+} as const satisfies Record<string, OperatorRoute>

@@ -1,7 +1,8 @@
-/** Who calls the operator API: every token may do everything. */
-import type { onRequestAsyncHookHandler } from 'fastify'
+/** Who calls the operator API with a token. */
+import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { OperatorTokenRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
+import type { Actor } from './operator/access.ts'
 import { refuse, replyError } from './reply-error.ts'
 
 declare module 'fastify' {
@@ -20,10 +21,11 @@ export function operatorTokenHook(
   now: () => number,
 ): onRequestAsyncHookHandler {
   return async (request, reply) => {
-    const text = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+    const text = bearerOf(request)
     const token = text === undefined ? null : await tokens.find(text, now())
     if (token) {
       request.operatorToken = token
+      request.actor = actorOf(token)
       return
     }
     // RFC 6750: the error is told only where a token was sent.
@@ -34,4 +36,19 @@ export function operatorTokenHook(
         : 'The operator token is unknown, expired or revoked'
     return replyError(request, reply, refuse('unauthenticated', detail))
   }
+}
+
+function actorOf({ id, name, workspaceId, role }: OperatorTokenRow): Actor {
+  return {
+    kind: 'token',
+    id,
+    name,
+    installation: workspaceId === null && role === 'owner',
+    roleIn: (workspace) => (workspaceId === null || workspaceId === workspace ? role : null),
+  }
+}
+
+/** The token that a request carries, good or not. */
+export function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
 }

@@ -7,9 +7,11 @@
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { RunOutcome, RunStatus } from '@tacho/contract/run.ts'
 import type { Scope } from '@tacho/contract/route.ts'
+import type { Role } from '@tacho/contract/operator/access.ts'
 import type { ApprovalStore } from './approvals.ts'
+import type { AuditStore } from './audit.ts'
 
-export interface Storage extends ControlStore, EventStore, RunStore, ApprovalStore {
+export interface Storage extends ControlStore, EventStore, RunStore, ApprovalStore, AuditStore {
   readonly engine: 'sqlite' | 'postgres'
   /** Why writes are refused just now, null when they are taken. Costs nothing: asked before a body is read. */
   writesRefused(): StorageErrorCode | null
@@ -115,6 +117,9 @@ export interface OperatorTokenRow {
   id: string
   name: string
   hash: string
+  /** Null: it holds in every workspace, and as owner for the installation. */
+  workspaceId: string | null
+  role: Role
   createdAt: number
   expiresAt: number | null
   revokedAt: number | null

@@ -1,6 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
+import type { ApprovalDesk } from '../approval-desk.ts'
+import { aftermathRoutes } from './aftermath.ts'
 import { apiKeysRoutes } from './api-keys.ts'
+import { approvalDecisionsRoutes } from './approval-decisions.ts'
+import { approvalStreamRoutes } from './approval-stream.ts'
+import { approvalsRoutes } from './approvals.ts'
 import { backupsRoutes } from './backups.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
@@ -10,14 +15,20 @@ import { usageRoutes } from './usage.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
 /** The whole operator API, behind the hook that checks the token. */
-export function operatorRoutes(app: FastifyInstance, deps: Deps): void {
+export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: ApprovalDesk): void {
   app.decorateRequest('operatorToken', null)
+  app.decorateRequest('actor', null)
+  app.decorateRequest('operator', null)
   workspacesRoutes(app, deps)
   environmentsRoutes(app, deps)
   apiKeysRoutes(app, deps)
   runsRoutes(app, deps)
   eventsRoutes(app, deps)
   usageRoutes(app, deps)
+  approvalsRoutes(app, deps, approvals)
+  approvalDecisionsRoutes(app, deps, approvals)
+  approvalStreamRoutes(app, deps, approvals)
+  aftermathRoutes(app, deps, approvals)
   backupsRoutes(app, deps)
   doctorRoutes(app, deps)
 }

@@ -1,10 +1,12 @@
 /** Every portable act, by name: what each engine builds its methods from. Appending events is each engine's own. */
 import type { ApprovalStore } from '../approvals.ts'
+import type { AuditStore } from '../audit.ts'
 import type { ControlStore, EventStore, RunStore } from '../storage.ts'
 import * as apiKeys from './api-keys.ts'
 import * as approvalLists from './approval-lists.ts'
 import { findApproval, findApprovals } from './approval-rows.ts'
 import * as approvals from './approvals.ts'
+import * as audit from './audit.ts'
 import * as control from './control.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
@@ -17,7 +19,7 @@ import { listToolEvents } from './tool-events.ts'
 import * as usage from './usage.ts'
 import * as workspaces from './workspaces.ts'
 
-type Nouns = ControlStore & EventStore & RunStore & ApprovalStore
+type Nouns = ControlStore & EventStore & RunStore & ApprovalStore & AuditStore
 export type ActName = Exclude<keyof Nouns, 'appendEvents'>
 /** The methods of Storage that are portable acts. */
 export type ActMethods = Pick<Nouns, ActName>
@@ -51,6 +53,8 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   createOperatorToken: write<'createOperatorToken'>(operatorTokens.createOperatorToken),
   revokeOtherOperatorTokens: write<'revokeOtherOperatorTokens'>(operatorTokens.revokeOtherOperatorTokens),
   findOperatorToken: read<'findOperatorToken'>(operatorTokens.findOperatorToken),
+  appendAudit: write<'appendAudit'>(audit.appendAudit),
+  listAudit: read<'listAudit'>(audit.listAudit),
   findRun: read<'findRun'>(runs.findRun),
   listRuns: read<'listRuns'>(runs.listRuns),
   findEvent: read<'findEvent'>(events.findEvent),

@@ -2,14 +2,15 @@ import type { OperatorTokenRow } from '../storage.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
 
-const COLUMNS = `id, name, hash, created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt",
+const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt",
   last_used_at AS "lastUsedAt"`
 
 export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Promise<void> {
-  const text = `INSERT INTO operator_tokens (id, name, hash, created_at, expires_at, revoked_at, last_used_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`
-  const { id, name, hash, createdAt, expiresAt, revokedAt, lastUsedAt } = token
-  await sql.run(text, [id, name, hash, createdAt, expiresAt, revokedAt, lastUsedAt])
+  const text = `INSERT INTO operator_tokens (id, name, hash, workspace_id, role, created_at, expires_at, revoked_at,
+      last_used_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const { id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt } = token
+  await sql.run(text, [id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt])
 }
 
 export async function createOperatorToken(sql: Sql, token: OperatorTokenRow): Promise<void> {

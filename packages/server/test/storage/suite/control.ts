@@ -25,7 +25,7 @@ function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRo
 
 function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow {
   const times = { createdAt: NOON, expiresAt: null, revokedAt: null, lastUsedAt: null }
-  return { id: newId(), name: 'script', hash: 'cd'.repeat(32), ...times, ...given }
+  return { id: newId(), name: 'script', hash: 'cd'.repeat(32), workspaceId: null, role: 'owner', ...times, ...given }
 }
 
 function firstTenant(): FirstTenant {

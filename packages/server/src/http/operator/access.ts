@@ -1,0 +1,82 @@
+/** What the caller of the operator API may do: the role in the workspace that the path names decides. */
+import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
+import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { EnvironmentRow, Storage, WorkspaceRow } from '../../storage/storage.ts'
+import { refuse, replyError, type Refusal } from '../reply-error.ts'
+
+/** Whoever acts: a person who has signed in, or a token. */
+export interface Actor {
+  kind: 'operator' | 'token'
+  id: string
+  name: string
+  /** Whether they run the whole installation. */
+  installation: boolean
+  /** Null: the workspace is none of theirs. */
+  roleIn(workspaceId: string): Role | null
+}
+
+/** The workspace and environment that the path names, looked up; null where it names none. */
+export interface OperatorScope {
+  actor: Actor
+  workspace: WorkspaceRow | null
+  environment: EnvironmentRow | null
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the hook that knows who calls. */
+    actor: Actor | null
+    /** Set on every request of the operator API that reaches a handler. */
+    operator: OperatorScope | null
+  }
+}
+
+type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment'>
+
+export function accessHook(storage: Lookups): onRequestAsyncHookHandler {
+  return async (request, reply) => {
+    const refusal = await admit(storage, request)
+    if (refusal) return replyError(request, reply, refusal)
+  }
+}
+
+/** The environment that the path of a request names. */
+export function environmentOf(request: FastifyRequest): EnvironmentRow {
+  if (!request.operator?.environment) throw new Error('the path of this route names no environment')
+  return request.operator.environment
+}
+
+/** The workspace that the path of a request names, itself or by an environment. */
+export function workspaceOf(request: FastifyRequest): WorkspaceRow {
+  if (!request.operator?.workspace) throw new Error('the path of this route names no workspace')
+  return request.operator.workspace
+}
+
+async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal | null> {
+  const { actor } = request
+  // An address without a route has nothing to protect: it goes on to its 404.
+  const access = (request.routeOptions.config.route as OperatorRoute | undefined)?.access
+  if (!actor || access === undefined) return null
+  const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
+  const environment = environmentId === undefined ? null : await storage.findEnvironment(environmentId.toLowerCase())
+  const inWorkspace = environment?.workspaceId ?? workspaceId?.toLowerCase()
+  const workspace = inWorkspace === undefined ? null : await storage.findWorkspace(inWorkspace)
+  const role = workspace ? actor.roleIn(workspace.id) : null
+  const named = environmentId !== undefined || workspaceId !== undefined
+  // What is none of theirs looks like what is not there.
+  if (named && role === null)
+    return refuse('not_found', `There is no such ${environmentId ? 'environment' : 'workspace'}`)
+  if (!mayCall(access, actor, role)) return refuse('forbidden', `This needs ${wanted(access)}`)
+  request.operator = { actor, workspace, environment }
+  return null
+}
+
+function mayCall(access: Access, actor: Actor, role: Role | null): boolean {
+  if (access === 'signed-in') return true
+  if (access === 'installation') return actor.installation
+  return role !== null && includesRole(role, access)
+}
+
+function wanted(access: Access): string {
+  return access === 'installation' ? 'an owner of the whole installation' : `the role ${access}`
+}

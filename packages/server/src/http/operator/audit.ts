@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { uuidv7 } from '../../domain/uuid.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
+
+/**
+ * The audit entry of what a request does. `action` is `<noun>.<verb>`; `detail` says what changed, without secrets or
+ * payloads. The actor comes from the credentials, never from the body.
+ */
+export function auditOf(
+  request: FastifyRequest,
+  now: number,
+  action: string,
+  target: { kind: string; id: string },
+  detail: Record<string, unknown> = {},
+): AuditEntry {
+  if (!request.operator) throw new Error('the route is not behind the access hook')
+  const { actor, workspace, environment } = request.operator
+  return {
+    id: uuidv7(now, randomBytes),
+    workspaceId: workspace?.id ?? null,
+    environmentId: environment?.id ?? null,
+    at: now,
+    actorKind: actor.kind,
+    actorId: actor.id,
+    actorName: actor.name,
+    action,
+    targetKind: target.kind,
+    targetId: target.id,
+    detail: JSON.stringify(detail),
+    requestId: request.id,
+  }
+}

@@ -1,0 +1,28 @@
+/** What operators did, and tried to do: who, when, what. Entries are only ever added. */
+import type { PageById } from './storage.ts'
+
+export interface AuditEntry {
+  /** UUIDv7: entries are ordered by it. */
+  id: string
+  /** Null where the whole installation is concerned. */
+  workspaceId: string | null
+  environmentId: string | null
+  at: number
+  actorKind: 'operator' | 'token'
+  actorId: string
+  actorName: string
+  /** `<noun>.<verb>`, such as `policy.deploy`; a refused attempt ends in `.refused`. */
+  action: string
+  targetKind: string
+  targetId: string
+  /** JSON object; never a secret, never a payload. */
+  detail: string
+  requestId: string
+}
+
+export interface AuditStore {
+  /** For what changes nothing itself, such as a refused attempt; acts that change something insert their own. */
+  appendAudit(entries: AuditEntry[]): Promise<void>
+  /** Newest first; null: entries of every workspace and of the installation. */
+  listAudit(workspaceId: string | null, page: PageById): Promise<AuditEntry[]>
+}
