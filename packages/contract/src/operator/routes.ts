@@ -205,7 +205,7 @@ export const OPERATOR_ROUTES = {
     status: 200,
     reply: Type.Unsafe<Uint8Array>({ type: 'string', format: 'binary' }),
     replyType: 'application/vnd.sqlite3',
-    errors: [],
+    errors: ['conflict', 'storage_full'],
   },
   readDoctor: {
     method: 'GET',
