@@ -20,7 +20,9 @@ export function flushCredentialUses({ storage, sources, onError, intervalMs = 60
 
   // What a failed write held is lost: it is a hint for people, and the next use brings it again.
   async function flush(): Promise<void> {
-    const uses = sources.flatMap((source) => [...source.credentials.takeUses()].map(([id, at]) => ({ kind: source.kind, id, at })))
+    const uses = sources.flatMap((source) =>
+      [...source.credentials.takeUses()].map(([id, at]) => ({ kind: source.kind, id, at })),
+    )
     if (uses.length > 0) await storage.touchCredentials(uses)
   }
 
