@@ -1,7 +1,10 @@
 import type { TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
 import { Event, EventInput, EventRow, Rejection } from './event.ts'
+import { Approval, NewApproval } from './approval.ts'
+import { ApprovalAftermath, JudgedCall, RunApprovals } from './operator/aftermath.ts'
 import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
+import { ApprovalCard, ApprovalGroup, DecisionOutcome, OperatorApproval } from './operator/approval.ts'
 import { Check } from './operator/doctor.ts'
 import { Environment } from './operator/environment.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
@@ -15,18 +18,27 @@ import { Run, RunDetail, Usage } from './run.ts'
 /** Schemas that get a name in the documents; all others are written in place. */
 const NAMED: Record<string, TSchema> = {
   ApiKey,
+  Approval,
+  ApprovalAftermath,
+  ApprovalCard,
+  ApprovalGroup,
   Check,
   CreatedApiKey,
+  DecisionOutcome,
   Environment,
   Event,
   EventInput,
   EventRow,
   EventTrace,
+  JudgedCall,
   NewApiKey,
+  NewApproval,
+  OperatorApproval,
   OperatorRun,
   Problem,
   Rejection,
   Run,
+  RunApprovals,
   RunDetail,
   Usage,
   UsageHour,

@@ -1,3 +1,4 @@
+import { Approval, ApprovalHeaders, ApprovalParams, ApprovalQuery, NewApproval } from './approval.ts'
 import { BatchResult, EventBatch, EventPage, EventsQuery } from './event.ts'
 import { LIMITS } from './limits.ts'
 import type { Route } from './route.ts'
@@ -52,5 +53,39 @@ export const ROUTES = {
     status: 200,
     reply: EventPage,
     errors: ['not_found', 'invalid_cursor'],
+  },
+  createApproval: {
+    method: 'POST',
+    path: '/firewall-approvals',
+    summary: 'Ask for approval of one protected tool call; a retry gets the same approval',
+    tag: 'Approvals',
+    scopes: ['events:write'],
+    headers: ApprovalHeaders,
+    body: NewApproval,
+    bodyBytes: LIMITS.approvalBodyBytes,
+    status: 201,
+    reply: Approval,
+    errors: [
+      'conflict',
+      'body_too_large',
+      'unsupported_media_type',
+      'invalid_json',
+      'invalid_utf8',
+      'invalid_encoding',
+      'storage_full',
+    ],
+  },
+  readApproval: {
+    method: 'GET',
+    path: '/firewall-approvals/{approvalId}',
+    summary: 'Read the state of an approval, at once or as soon as it changes',
+    tag: 'Approvals',
+    scopes: ['policies:read'],
+    params: ApprovalParams,
+    query: ApprovalQuery,
+    headers: ApprovalHeaders,
+    status: 200,
+    reply: Approval,
+    errors: ['not_found'],
   },
 } as const satisfies Record<string, Route>

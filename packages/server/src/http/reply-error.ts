@@ -11,6 +11,7 @@ export interface Refusal {
   detail?: string | undefined
   errors?: Problem['errors'] | undefined
   retryAfterSeconds?: number | undefined
+  current?: Problem['current']
 }
 
 export function refuse(refusal: ErrorCode, detail?: string, more: Omit<Refusal, 'refusal' | 'detail'> = {}): Refusal {
@@ -81,6 +82,7 @@ function problem(refusal: Refusal, requestId: string): Problem {
     ...(refusal.detail === undefined ? {} : { detail: refusal.detail }),
     requestId,
     ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
+    ...(refusal.current === undefined ? {} : { current: refusal.current }),
   }
 }
 

@@ -21,6 +21,7 @@ declare module 'fastify' {
 export interface RouteRequest<R extends Route> {
   params: R['params'] extends TObject ? Static<R['params']> : Record<string, never>
   query: R['query'] extends TObject ? Static<R['query']> : Record<string, never>
+  headers: R['headers'] extends TObject ? Static<R['headers']> : Record<string, never>
   body: R['body'] extends TSchema ? Static<R['body']> : undefined
   request: FastifyRequest
   reply: FastifyReply
@@ -53,6 +54,7 @@ export function serveRoute<R extends Route>(
 ): void {
   const checkParams = route.params && queryChecker(route.params)
   const checkQuery = route.query && queryChecker(route.query)
+  const checkHeaders = route.headers && headerChecker(route.headers)
   const checkBody = route.body && !options.rawBody ? bodyChecker(route.body) : undefined
 
   app.route({
@@ -65,9 +67,11 @@ export function serveRoute<R extends Route>(
       if (isRefusal(params)) return replyError(request, reply, params)
       const query = checkQuery?.(request.query) ?? {}
       if (isRefusal(query)) return replyError(request, reply, query)
+      const headers = checkHeaders?.(request.raw.rawHeaders) ?? {}
+      if (isRefusal(headers)) return replyError(request, reply, headers)
       const body = checkBody?.(request.bodyBytes)
       if (isRefusal(body)) return replyError(request, reply, body)
-      const checked = { params, query, body, request, reply } as RouteRequest<R>
+      const checked = { params, query, headers, body, request, reply } as RouteRequest<R>
       const result = await handler(checked)
       if (reply.sent || result === reply) return reply
       if (isRefusal(result)) return replyError(request, reply, result)
@@ -116,6 +120,20 @@ function queryChecker(schema: TObject): (given: unknown) => object {
       checked[name] = whole ? Number(value) : value
     }
     return compiled.Check(checked) ? checked : schemaRefusal(compiled.Errors(checked))
+  }
+}
+
+/** Checks headers against a schema of texts, by their documented names. One that is given twice is refused. */
+function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
+  const check = queryChecker(schema)
+  return (rawHeaders) => {
+    const given = Object.keys(schema.properties).map((name): [string, string | string[] | undefined] => {
+      const values = rawHeaders.filter(
+        (_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name.toLowerCase(),
+      )
+      return [name, values.length > 1 ? values : values[0]]
+    })
+    return check(Object.fromEntries(given))
   }
 }
 

@@ -1,5 +1,6 @@
 /** Firewall approvals: what the store does for them, and their rows. */
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
+import type { AuditEntry } from './audit.ts'
 
 export interface ApprovalStore {
   /**
@@ -18,8 +19,11 @@ export interface ApprovalStore {
   groupApprovals(environmentId: string, now: number, bounds: GroupBounds): Promise<ApprovalGroupRow[]>
   /** How many requests each of these made at or after `since`; counting ends at `most`. */
   countRequests(environmentId: string, requesters: Requester[], since: number, most: number): Promise<number[]>
-  /** Decides each that is pending and not expired; the rest is refused. In the order of `ids`. */
-  decideApprovals(environmentId: string, ids: string[], decision: DecisionRow): Promise<Decided[]>
+  /**
+   * Decides each that is pending and not expired; the rest is refused. In the order of `ids`. Of `audit`, whose targets
+   * are these ids, the entries of those that it decides are kept.
+   */
+  decideApprovals(environmentId: string, ids: string[], decision: DecisionRow, audit: AuditEntry[]): Promise<Decided[]>
   /** Makes EXPIRED what is overdue at `now`, the oldest deadline first; the number that it was. */
   expireApprovals(environmentId: string, now: number, limit: number): Promise<number>
   /** Environments that may have something overdue at `now`. */

@@ -13,6 +13,8 @@
  * revision, from whatever node, never finds a smaller one later.
  */
 import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../approvals.ts'
+import type { AuditEntry } from '../audit.ts'
+import { insertAudit } from './audit.ts'
 import { agentKeyOf, COLUMNS, findApproval, NAMES } from './approval-rows.ts'
 import { requestKey, textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
@@ -49,10 +51,16 @@ export async function decideApprovals(
   environmentId: string,
   ids: string[],
   decision: DecisionRow,
+  audit: AuditEntry[],
 ): Promise<Decided[]> {
   const revision = await takeTurn(sql, environmentId, null)
   const outcomes: Decided[] = []
   for (const id of ids) outcomes.push(await decide(sql, environmentId, id, decision, revision))
+  const decided = new Set(outcomes.filter(({ outcome }) => outcome === 'decided').map(({ id }) => id))
+  await insertAudit(
+    sql,
+    audit.filter(({ targetId }) => decided.has(targetId)),
+  )
   return outcomes
 }
 

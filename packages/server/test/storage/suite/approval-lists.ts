@@ -30,7 +30,7 @@ export function approvalListsSuite(open: OpenStorage) {
       }
       await storage().expireApprovals(env, NOON + 1, 3)
       const decide = (n: number, status: 'APPROVED' | 'REJECTED') =>
-        storage().decideApprovals(env, [rows[n]?.id ?? ''], decision({ status }))
+        storage().decideApprovals(env, [rows[n]?.id ?? ''], decision({ status }), [])
       for (const n of [3, 4]) await decide(n, 'APPROVED')
       await decide(5, 'REJECTED')
       const stored = await storage().findApprovals(env, ids(rows))
@@ -121,7 +121,7 @@ export function approvalListsSuite(open: OpenStorage) {
       await put(7, { toolName: 'b', inputHash: 'cd'.repeat(16) })
       await put(1, { toolName: 'late' })
       const decided = await put(8, { toolName: 'a' })
-      await storage().decideApprovals(env, [decided.id], decision({ now: NOON }))
+      await storage().decideApprovals(env, [decided.id], decision({ now: NOON }), [])
       const group = { inputHash: HASH, runs: 1, policies: 0, requests: 1, agents: 1, oldestCreatedAt: NOON }
       const groups = [
         {
@@ -172,7 +172,7 @@ export function approvalListsSuite(open: OpenStorage) {
       const [one, two] = [await ask(storage(), env), await ask(storage(), env)]
       const between = await revision(env)
       assert.ok(one.revision < two.revision && two.revision === between)
-      await storage().decideApprovals(env, [one.id], decision())
+      await storage().decideApprovals(env, [one.id], decision(), [])
       await storage().expireApprovals(env, NOON + 5 * MINUTE, 10)
       const changed = await storage().listChangedApprovals(env, { ...BEGINNING, revision: between + 1 }, 10)
       assert.deepEqual(

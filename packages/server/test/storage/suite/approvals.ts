@@ -60,14 +60,14 @@ export function approvalsSuite(open: OpenStorage) {
       const env = newId()
       const { id } = await ask(storage(), env)
       const told = decision({ status: 'REJECTED', reason: 'too much', deciderKind: 'token', deciderId: 't' })
-      const [first] = await storage().decideApprovals(env, [id], told)
+      const [first] = await storage().decideApprovals(env, [id], told, [])
       assert.equal(first?.outcome, 'decided')
       assert.equal(first?.approval?.status, 'REJECTED')
       assert.equal(first?.approval?.decidedAt, NOON + MINUTE)
       assert.equal(first?.approval?.decisionReason, 'too much')
       assert.equal(first?.approval?.deciderKind, 'token')
       assert.equal(first?.approval?.deciderName, 'Ada')
-      const [second] = await storage().decideApprovals(env, [id], decision({ now: NOON + 2 * MINUTE }))
+      const [second] = await storage().decideApprovals(env, [id], decision({ now: NOON + 2 * MINUTE }), [])
       assert.deepEqual(second, { id, outcome: 'refused', approval: first?.approval })
       assert.deepEqual(await storage().findApproval(env, id), first?.approval)
     })
@@ -76,9 +76,9 @@ export function approvalsSuite(open: OpenStorage) {
       const env = newId()
       const [early, late] = [await ask(storage(), env), await ask(storage(), env)]
       const last = early.expiresAt - 1
-      const [inTime] = await storage().decideApprovals(env, [early.id], decision({ now: last }))
+      const [inTime] = await storage().decideApprovals(env, [early.id], decision({ now: last }), [])
       assert.equal(inTime?.outcome, 'decided')
-      const [tooLate] = await storage().decideApprovals(env, [late.id], decision({ now: late.expiresAt }))
+      const [tooLate] = await storage().decideApprovals(env, [late.id], decision({ now: late.expiresAt }), [])
       assert.equal(tooLate?.outcome, 'refused')
       assert.deepEqual(tooLate?.approval, {
         ...late,
@@ -87,7 +87,7 @@ export function approvalsSuite(open: OpenStorage) {
         revision: tooLate?.approval?.revision,
       })
       // The clock is set back: what was told stays.
-      const [after] = await storage().decideApprovals(env, [late.id], decision({ now: NOON }))
+      const [after] = await storage().decideApprovals(env, [late.id], decision({ now: NOON }), [])
       assert.deepEqual(after, tooLate)
       assert.deepEqual(await storage().findApproval(env, late.id), tooLate?.approval)
     })
@@ -95,7 +95,7 @@ export function approvalsSuite(open: OpenStorage) {
     test('is EXPIRED in the answer to a retry that comes after the deadline, and a decided one stays decided', async () => {
       const env = newId()
       const [one, two] = [await ask(storage(), env), await ask(storage(), env)]
-      await storage().decideApprovals(env, [two.id], decision())
+      await storage().decideApprovals(env, [two.id], decision(), [])
       const retry = async ({ clientRequestId }: ApprovalRow) => {
         const asked = request(env, { clientRequestId, createdAt: one.expiresAt })
         return (await storage().createApproval(asked)).approval.status
@@ -107,11 +107,11 @@ export function approvalsSuite(open: OpenStorage) {
     test('several are decided together, each with an outcome of its own, in their order', async () => {
       const env = newId()
       const [one, two, three] = [await ask(storage(), env), await ask(storage(), env), await ask(storage(), env)]
-      await storage().decideApprovals(env, [two.id], decision({ status: 'REJECTED' }))
+      await storage().decideApprovals(env, [two.id], decision({ status: 'REJECTED' }), [])
       const unknown = newId()
       const foreign = await ask(storage(), newId())
       const ids = [three.id, unknown, two.id, foreign.id, one.id]
-      const decided = await storage().decideApprovals(env, ids, decision())
+      const decided = await storage().decideApprovals(env, ids, decision(), [])
       assert.deepEqual(
         decided.map(({ id, outcome, approval }) => [id, outcome, approval?.status ?? null]),
         [
@@ -123,7 +123,7 @@ export function approvalsSuite(open: OpenStorage) {
         ],
       )
       assert.equal((await storage().findApproval(foreign.environmentId, foreign.id))?.status, 'PENDING')
-      assert.deepEqual(await storage().decideApprovals(env, [], decision()), [])
+      assert.deepEqual(await storage().decideApprovals(env, [], decision(), []), [])
     })
   })
 
@@ -150,7 +150,7 @@ export function approvalsSuite(open: OpenStorage) {
     test('leaves what was decided, and other environments', async () => {
       const [env, other] = [newId(), newId()]
       const [mine, theirs] = [await ask(storage(), env), await ask(storage(), other)]
-      await storage().decideApprovals(env, [mine.id], decision())
+      await storage().decideApprovals(env, [mine.id], decision(), [])
       assert.equal(await storage().expireApprovals(env, NOON * 2, 10), 0)
       assert.equal((await storage().findApproval(env, mine.id))?.status, 'APPROVED')
       assert.equal((await storage().findApproval(other, theirs.id))?.status, 'PENDING')
@@ -179,7 +179,7 @@ export function approvalsSuite(open: OpenStorage) {
       const env = newId()
       const then = NOON - 2_000 * MINUTE
       const { id } = await ask(storage(), env, { createdAt: then, expiresAt: then + 2 })
-      await storage().decideApprovals(env, [id], decision({ now: then + 1 }))
+      await storage().decideApprovals(env, [id], decision({ now: then + 1 }), [])
       await storage().expireApprovals(env, then + 2, 10)
       assert.deepEqual(await storage().listOverdueEnvironments(then + 2, 10), [])
     })
@@ -207,7 +207,7 @@ export function approvalsSuite(open: OpenStorage) {
             decision({ now: at.inTime }),
             decision({ now: at.inTime, status: 'REJECTED' }),
             decision({ now: at.late }),
-          ].map((each) => storage().decideApprovals(env, [id], each)),
+          ].map((each) => storage().decideApprovals(env, [id], each, [])),
         ),
       )
       const expiring = [10, 3, 5].map((limit) => storage().expireApprovals(env, at.late, limit))
@@ -240,7 +240,7 @@ export function approvalsSuite(open: OpenStorage) {
       const asked = await Promise.all(
         Array.from({ length: 60 }, async (_, n) => {
           const approval = await ask(storage(), env)
-          if (n % 3 === 0) await storage().decideApprovals(env, [approval.id], decision())
+          if (n % 3 === 0) await storage().decideApprovals(env, [approval.id], decision(), [])
           return approval
         }),
       )

@@ -1,0 +1,165 @@
+/**
+ * What changes among approvals, for whoever waits in this process: long polls and streams.
+ *
+ * One loop per process asks the store which environments have a new revision, and reads what changed in those; it runs
+ * only while somebody follows. Revisions of an environment are committed in their order (storage/sql/approvals.ts), so
+ * nothing is missed, whichever node made the change. A change of this process is looked for at once.
+ */
+import type { ApprovalRow, ApprovalStore, ChangePlace } from '../storage/approvals.ts'
+
+export interface Follower {
+  /** New and changed approvals, in the order of their changes. */
+  heard(changed: ApprovalRow[]): void
+  /** Nothing more will be heard: the process drains. */
+  ended(): void
+}
+
+export interface ApprovalFeed {
+  /**
+   * Tells the follower every change from now on, of one approval or of all of the environment. Whatever is read after
+   * the promise has resolved and is not news then will be told. The result ends it.
+   */
+  follow(environmentId: string, follower: Follower, id?: string): Promise<() => void>
+  /** Looks at once. */
+  look(): void
+  /** Lets everybody go; who comes later is let go at once. */
+  close(): void
+  /** Followers just now, for tests and metrics. */
+  size(): number
+}
+
+export interface FeedOptions {
+  storage: Pick<ApprovalStore, 'approvalRevisions' | 'listChangedApprovals'>
+  /** A failed look is told here; the next one comes all the same. */
+  onError: (error: unknown) => void
+  intervalMs?: number
+}
+
+interface Topic {
+  /** Everything up to here has been told; null until the store has said where the environment is. */
+  place: ChangePlace | null
+  opened: Promise<void>
+  all: Set<Follower>
+  byId: Map<string, Set<Follower>>
+}
+
+const ROWS_AT_ONCE = 200
+/** After every approval of a revision. */
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedOptions): ApprovalFeed {
+  const topics = new Map<string, Topic>()
+  let timer: NodeJS.Timeout | undefined
+  let looking = false
+  let lookAgain = false
+  let closed = false
+  let followers = 0
+
+  async function follow(environmentId: string, follower: Follower, id?: string): Promise<() => void> {
+    if (closed) {
+      follower.ended()
+      return () => undefined
+    }
+    const topic = topics.get(environmentId) ?? open(environmentId)
+    const unfollow = add(environmentId, topic, follower, id)
+    try {
+      await topic.opened
+    } catch (error) {
+      unfollow()
+      throw error
+    }
+    schedule()
+    return unfollow
+  }
+
+  function open(environmentId: string): Topic {
+    const topic: Topic = { place: null, opened: Promise.resolve(), all: new Set(), byId: new Map() }
+    topic.opened = storage.approvalRevisions([environmentId]).then(([told]) => {
+      topic.place = { revision: told?.revision ?? 0, id: LAST_ID }
+    })
+    topics.set(environmentId, topic)
+    return topic
+  }
+
+  function add(environmentId: string, topic: Topic, follower: Follower, id?: string): () => void {
+    const group = id === undefined ? topic.all : (topic.byId.get(id) ?? new Set())
+    if (id !== undefined) topic.byId.set(id, group)
+    group.add(follower)
+    followers += 1
+    return () => {
+      if (!group.delete(follower)) return
+      followers -= 1
+      if (id !== undefined && group.size === 0) topic.byId.delete(id)
+      if (topic.all.size === 0 && topic.byId.size === 0 && topics.get(environmentId) === topic) {
+        topics.delete(environmentId)
+      }
+    }
+  }
+
+  function schedule(): void {
+    if (closed || looking || timer !== undefined || topics.size === 0) return
+    timer = setTimeout(() => void look(), intervalMs)
+    timer.unref()
+  }
+
+  async function look(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    lookAgain = true
+    if (looking) return
+    looking = true
+    try {
+      while (lookAgain && !closed) {
+        lookAgain = false
+        await lookOnce()
+      }
+    } catch (error) {
+      onError(error)
+    } finally {
+      looking = false
+      schedule()
+    }
+  }
+
+  async function lookOnce(): Promise<void> {
+    if (topics.size === 0) return
+    const told = await storage.approvalRevisions([...topics.keys()])
+    for (const { environmentId, revision } of told) {
+      const topic = topics.get(environmentId)
+      if (topic?.place && topic.place.revision < revision) await read(environmentId, topic, topic.place, revision)
+    }
+  }
+
+  async function read(environmentId: string, topic: Topic, start: ChangePlace, revision: number): Promise<void> {
+    let place = start
+    for (;;) {
+      const rows = await storage.listChangedApprovals(environmentId, place, ROWS_AT_ONCE)
+      const last = rows.at(-1)
+      place =
+        rows.length === ROWS_AT_ONCE && last ? last : { revision: Math.max(revision, last?.revision ?? 0), id: LAST_ID }
+      topic.place = { revision: place.revision, id: place.id }
+      if (rows.length > 0) tell(topic, rows)
+      if (rows.length < ROWS_AT_ONCE || closed) return
+    }
+  }
+
+  function tell(topic: Topic, rows: ApprovalRow[]): void {
+    for (const follower of topic.all) follower.heard(rows)
+    for (const row of rows) for (const follower of topic.byId.get(row.id) ?? []) follower.heard([row])
+  }
+
+  return {
+    follow,
+    look() {
+      if (topics.size > 0) void look()
+    },
+    close() {
+      closed = true
+      clearTimeout(timer)
+      for (const { all, byId } of topics.values()) {
+        for (const follower of [...all, ...[...byId.values()].flatMap((group) => [...group])]) follower.ended()
+      }
+    },
+    size: () => followers,
+  }
+}

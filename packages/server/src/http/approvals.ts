@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
+import { ROUTES } from '@tacho/contract/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
+import { isUuid, uuidv7 } from '../domain/uuid.ts'
+import type { ApprovalRow } from '../storage/approvals.ts'
+import { tenantOf } from './api-key.ts'
+import type { ApprovalDesk } from './approval-desk.ts'
+import type { Deps } from './deps.ts'
+import { refuse } from './reply-error.ts'
+import { serveRoute } from './serve-route.ts'
+
+/** The same for an unknown approval and for one of another tenant or client. */
+const NO_APPROVAL = refuse('not_found', 'There is no such approval')
+
+export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settled }: ApprovalDesk): void {
+  const { storage, memory, now } = deps
+
+  function admit() {
+    const refused = storage.writesRefused()
+    return refused === null ? null : refuse(refused)
+  }
+
+  serveRoute(app, ROUTES.createApproval, { memory, admit }, async ({ body, headers, request }) => {
+    const unstorable = unstorableText(body)
+    if (unstorable) {
+      const message = 'contains NUL or is not well-formed Unicode'
+      return refuse('invalid_request', `${unstorable} ${message}`, { errors: [{ path: `/${unstorable}`, message }] })
+    }
+    const { environmentId } = tenantOf(request)
+    const askedAt = now()
+    const asked = { id: uuidv7(askedAt, randomBytes), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }
+    const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
+    if (outcome === 'created') feed.look()
+    if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId was used for another tool or input')
+    return toApproval(approval)
+  })
+
+  serveRoute(app, ROUTES.readApproval, deps, async ({ params, query, headers, request, reply }) => {
+    const { environmentId } = tenantOf(request)
+    const id = params.approvalId.toLowerCase()
+    if (!isUuid(id)) return NO_APPROVAL
+    const find = async () => {
+      const row = await settled.find(environmentId, id)
+      return row?.clientId === headers[CLIENT_ID_HEADER] ? row : null
+    }
+    const row = await (query.wait === undefined
+      ? find()
+      : waitUntilSettled({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw }))
+    return row ? toApproval(row) : NO_APPROVAL
+  })
+
+  interface Wait {
+    environmentId: string
+    id: string
+    find: () => Promise<ApprovalRow | null>
+    ms: number
+    response: ServerResponse
+  }
+
+  /** The approval as soon as it is no longer PENDING, or as it is when the time is up, the client gone, or at drain. */
+  async function waitUntilSettled({ environmentId, id, find, ms, response }: Wait): Promise<ApprovalRow | null> {
+    const until = performance.now() + ms
+    const news = Promise.withResolvers<ApprovalRow | null>()
+    let over = false
+    const end = () => {
+      over = true
+      news.resolve(null)
+    }
+    // Follows first and reads then: what changes in between is heard.
+    const heard = ([changed]: ApprovalRow[]) => changed && changed.status !== 'PENDING' && news.resolve(changed)
+    response.once('close', end)
+    const unfollow = await feed.follow(environmentId, { heard, ended: end }, id)
+    try {
+      for (;;) {
+        const row = await find()
+        const left = until - performance.now()
+        if (!row || row.status !== 'PENDING' || over || left <= 0) return row
+        const changed = await within(news.promise, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1))
+        if (changed) return changed
+      }
+    } finally {
+      response.off('close', end)
+      unfollow()
+    }
+  }
+}
+
+/** What the promise gives, or null after that many milliseconds. */
+async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>()
+  const timer = setTimeout(resolve, ms, null)
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,84 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { judgeCalls, toJudgedCall, type CallJudgement } from '../../domain/aftermath.ts'
+import { toOperatorApproval } from '../../domain/approval.ts'
+import { isUuid } from '../../domain/uuid.ts'
+import type { ApprovalRow, ToolEventPage, ToolEventRow } from '../../storage/approvals.ts'
+import type { RunRow } from '../../storage/storage.ts'
+import type { ApprovalDesk } from '../approval-desk.ts'
+import type { Deps } from '../deps.ts'
+import { refuse } from '../reply-error.ts'
+import { findRun } from '../runs.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+
+/** What is looked at in one run: pages that each take a reader some ten milliseconds, and not too many of them. */
+const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
+const MOST_PAGES = 10
+const MOST_APPROVALS = 500
+
+interface Looked {
+  judged: CallJudgement[]
+  approvals: ApprovalRow[]
+  truncated: boolean
+}
+
+export function aftermathRoutes(app: FastifyInstance, deps: Deps, { settled }: ApprovalDesk): void {
+  const { storage } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.readApprovalAftermath, deps, async ({ params, request }) => {
+    const environment = environmentOf(request)
+    const row = await settled.find(environment.id, params.approvalId.toLowerCase())
+    if (!row) return refuse('not_found', 'There is no such approval')
+    const approval = toOperatorApproval(row)
+    const run = row.runId === null ? null : await storage.findRun(environment.id, row.runId)
+    // Asked by external id: a run whose internal id has that form is another one.
+    if (!run || run.runId !== row.runId) return { approval, calls: [], run: null, truncated: false }
+    const { judged, truncated } = await look(environment.id, run)
+    const calls = judged.filter(({ approvalId }) => approvalId === row.id).map((each) => toJudgedCall(run, each))
+    return { approval, calls, run: run.id, truncated }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listRunApprovals, deps, async ({ params, request }) => {
+    const environment = environmentOf(request)
+    const run = await findRun(storage, environment.id, params.runId)
+    if (!run) return refuse('not_found', 'There is no such run')
+    const { judged, approvals, truncated } = await look(environment.id, run)
+    return {
+      approvals: approvals.map(toOperatorApproval),
+      calls: judged.map((each) => toJudgedCall(run, each)),
+      run: run.id,
+      truncated,
+    }
+  })
+
+  async function look(environmentId: string, run: RunRow): Promise<Looked> {
+    const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS + 1)
+    const ofRun = await settled.read(environmentId, read)
+    const approvals = ofRun.slice(0, MOST_APPROVALS)
+    const { events, truncated } = await toolEvents(environmentId, run)
+    const known = new Set(approvals.map(({ id }) => id))
+    const named = events.flatMap(({ approvalId }) => (approvalId && isUuid(approvalId) ? [approvalId] : []))
+    const unknown = [...new Set(named)].filter((id) => !known.has(id))
+    const others = await settled.read(environmentId, () => storage.findApprovals(environmentId, unknown))
+    const judged = judgeCalls(run.runId, [...approvals, ...others], events)
+    return { judged, approvals, truncated: truncated || ofRun.length > approvals.length }
+  }
+
+  async function toolEvents(
+    environmentId: string,
+    run: RunRow,
+  ): Promise<{ events: ToolEventRow[]; truncated: boolean }> {
+    const events: ToolEventRow[] = []
+    let after: ToolEventPage['after'] = null
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const { rows, more } = await storage.listToolEvents(environmentId, run.id, { ...PAGE, after })
+      events.push(...rows)
+      const last = rows.at(-1)
+      if (!more || !last) return { events, truncated: false }
+      after = { time: last.time, seq: last.seq }
+    }
+    return { events, truncated: true }
+  }
+}

@@ -1,0 +1,120 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { DecisionOutcome, NewDecision, NewDecisions } from '@tacho/contract/operator/approval.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { toOperatorApproval } from '../../domain/approval.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
+import type { ApprovalDesk } from '../approval-desk.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField } from './field.ts'
+
+/** Which approvals are decided together. */
+interface Chosen {
+  rows: ApprovalRow[]
+  /** Ids that were asked for and are of no approval. */
+  unknown: string[]
+  more: boolean
+}
+
+export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed }: ApprovalDesk): void {
+  const { storage, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.decideApproval, deps, async ({ params, body, request }) => {
+    const refusal = reasonRefusal(body)
+    if (refusal) return refusal
+    const id = params.approvalId.toLowerCase()
+    const row = await storage.findApproval(environmentOf(request).id, id)
+    if (!row) return refuse('not_found', 'There is no such approval')
+    const [decided] = await decide(request, [row], body)
+    if (!decided?.approval) return refuse('not_found', 'There is no such approval')
+    const approval = toOperatorApproval(decided.approval)
+    if (decided.outcome === 'decided') return approval
+    return refuse('conflict', `The approval is ${approval.status} already`, { current: { ...approval } })
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.decideApprovals, deps, async ({ body, request }) => {
+    const refusal = reasonRefusal(body)
+    if (refusal) return refusal
+    const chosen = await choose(environmentOf(request).id, body)
+    if (isRefusal(chosen)) return chosen
+    const decided = await decide(request, chosen.rows, body)
+    const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
+    return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
+  })
+
+  /** Decides what is still pending; each decision and each refusal gets an entry of its own in the audit log. */
+  async function decide(request: FastifyRequest, rows: ApprovalRow[], body: NewDecision): Promise<Decided[]> {
+    const at = now()
+    const verb = body.decision === 'APPROVED' ? 'approve' : 'reject'
+    const entry = (row: ApprovalRow, action: string, more: object = {}) => {
+      const { id, toolName, inputHash, agentId, policyId, runId } = row
+      const detail = { toolName, inputHash, agentId, policyId, runId, reason: body.reason ?? null, ...more }
+      return auditOf(request, at, action, { kind: 'approval', id }, detail)
+    }
+    const decided = await storage.decideApprovals(
+      environmentOf(request).id,
+      rows.map(({ id }) => id),
+      decisionOf(request, body, at),
+      rows.map((row) => entry(row, `approval.${verb}`)),
+    )
+    feed.look()
+    const refused = decided.flatMap(({ outcome, approval }) => (outcome === 'refused' ? [approval] : []))
+    if (refused.length > 0) {
+      const entries = refused.map((row) => entry(row, `approval.${verb}.refused`, { status: row.status }))
+      await storage.appendAudit(entries)
+    }
+    return decided
+  }
+
+  async function choose(environmentId: string, body: NewDecisions): Promise<Chosen | Refusal> {
+    const { ids, toolName, inputHash } = body
+    const byTool = toolName !== undefined && inputHash !== undefined
+    if (byTool === (ids !== undefined) || (ids && (toolName ?? inputHash) !== undefined)) {
+      return refuse('invalid_request', 'Give either ids, or toolName and inputHash')
+    }
+    return ids ? chooseByIds(environmentId, ids) : chooseByTool(environmentId, toolName ?? '', inputHash ?? '')
+  }
+
+  async function chooseByIds(environmentId: string, given: string[]): Promise<Chosen | Refusal> {
+    const ids = [...new Set(given.map((id) => id.toLowerCase()))]
+    const found = await storage.findApprovals(environmentId, ids)
+    if (new Set(found.map(({ toolName, inputHash }) => `${inputHash} ${toolName}`)).size > 1) {
+      return refuse('conflict', 'The approvals are for different tools or inputs: decide those of each together')
+    }
+    const byId = new Map(found.map((row) => [row.id, row]))
+    const unknown = ids.filter((id) => !byId.has(id))
+    return { rows: ids.flatMap((id) => byId.get(id) ?? []), unknown, more: false }
+  }
+
+  async function chooseByTool(environmentId: string, toolName: string, inputHash: string): Promise<Chosen> {
+    if (!isStorableText(toolName) || !isStorableText(inputHash)) return { rows: [], unknown: [], more: false }
+    const filter = { status: 'PENDING' as const, toolName, inputHash: inputHash.toLowerCase() }
+    const page = { limit: LIMITS.decisionsMax + 1, after: null }
+    const rows = await storage.listApprovals(environmentId, filter, page)
+    return {
+      rows: rows.slice(0, LIMITS.decisionsMax),
+      unknown: [],
+      more: rows.length > LIMITS.decisionsMax,
+    }
+  }
+}
+
+function reasonRefusal({ reason }: NewDecision): Refusal | null {
+  return isStorableText(reason ?? '') ? null : refuseField('reason', 'contains NUL or is not well-formed Unicode')
+}
+
+/** Who decides is whoever has been let in, never a name in the request. */
+function decisionOf({ operator }: FastifyRequest, { decision, reason }: NewDecision, now: number): DecisionRow {
+  if (!operator) throw new Error('the route is not behind the access hook')
+  const { kind, id, name } = operator.actor
+  return { status: decision, reason: reason ?? null, deciderKind: kind, deciderId: id, deciderName: name, now }
+}
+
+function toOutcome({ id, outcome, approval }: Decided): DecisionOutcome {
+  return { id, outcome, approval: approval && toOperatorApproval(approval) }
+}

@@ -1,0 +1,122 @@
+/**
+ * The live stream of approvals, as server-sent events: a snapshot when it opens, then hints to look again, and a comment
+ * as heartbeat. It ends when the process drains, when the token or session is no longer good, and when the client does
+ * not read: what waits to be read is bounded.
+ */
+import { Readable } from 'node:stream'
+import type { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { toOperatorApproval } from '../../domain/approval.ts'
+import type { ApprovalRow } from '../../storage/approvals.ts'
+import type { ApprovalDesk } from '../approval-desk.ts'
+import type { Deps } from '../deps.ts'
+import { bearerOf } from '../operator-token.ts'
+import { refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+
+export interface StreamOptions {
+  /** Pause between heartbeats; at each of them it is asked whether the client may still see this. */
+  beatMs?: number
+  mostStreams?: number
+}
+
+const SNAPSHOT_ROWS = 100
+const SNAPSHOT_BYTES = 256 * 1024
+/** A client that lets more than this pile up is cut off; it connects again and gets a snapshot. */
+const BACKLOG_BYTES = 512 * 1024
+const RECONNECT_MS = 1_000
+
+export function approvalStreamRoutes(
+  app: FastifyInstance,
+  deps: Deps,
+  { feed, settled }: ApprovalDesk,
+  { beatMs = 2_000, mostStreams = 1_000 }: StreamOptions = {},
+): void {
+  const { storage, draining, operatorTokens, now } = deps
+  let open = 0
+
+  serveRoute(app, OPERATOR_ROUTES.streamApprovals, deps, async ({ request, reply }) => {
+    const environment = environmentOf(request)
+    if (draining()) return refuse('shutting_down')
+    if (open >= mostStreams) return refuse('overloaded', 'Too many streams are open')
+    return stream(environment.id, request, reply)
+  })
+
+  async function stream(environmentId: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const messages = new Readable({ read() {} })
+    let over = false
+    const send = (text: string) => {
+      if (over) return
+      messages.push(text)
+      if (messages.readableLength > BACKLOG_BYTES) reply.raw.destroy()
+    }
+    const end = (reason: StreamEnd['reason']) => {
+      send(message('end', { reason } satisfies StreamEnd))
+      if (!over) messages.push(null)
+      over = true
+    }
+    // What is heard before the snapshot is sent comes after it.
+    const early: ApprovalRow[] = []
+    let heard = (changed: ApprovalRow[]): void => void early.push(...changed)
+    const ended = () => end('shutting_down')
+    const unfollow = await feed.follow(environmentId, { heard: (changed) => heard(changed), ended })
+    const beat = setInterval(() => void stayOrEnd(), beatMs)
+    beat.unref()
+    open += 1
+    messages.once('close', () => {
+      over = true
+      open -= 1
+      clearInterval(beat)
+      unfollow()
+    })
+
+    async function stayOrEnd(): Promise<void> {
+      // A store that does not answer is no reason to send people away.
+      const stays = await mayStay(request).catch(() => null)
+      if (stays === false) end('access_ended')
+      else if (stays) send(': heartbeat\n\n')
+    }
+
+    try {
+      send(`retry: ${RECONNECT_MS}\n\n${message('snapshot', await snapshot(environmentId))}`)
+    } catch (error) {
+      messages.destroy()
+      throw error
+    }
+    heard = (changed) => send(message('changed', hints(changed)))
+    if (early.length > 0) heard(early)
+    return reply
+      .headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+      .type('text/event-stream; charset=utf-8')
+      .send(messages)
+  }
+
+  /** Whether whoever opened the stream would still be let in. */
+  async function mayStay(request: FastifyRequest): Promise<boolean> {
+    const token = await operatorTokens.find(bearerOf(request) ?? '', now())
+    return token !== null
+  }
+
+  /** What is pending, as much of it as one message should hold. */
+  async function snapshot(environmentId: string): Promise<ApprovalSnapshot> {
+    const rows = await settled.read(environmentId, () =>
+      storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS + 1, after: null }),
+    )
+    const items = rows.slice(0, SNAPSHOT_ROWS).map(toOperatorApproval)
+    let bytes = 0
+    const past = items.findIndex((item) => (bytes += JSON.stringify(item).length) > SNAPSHOT_BYTES)
+    const fitting = past === -1 ? items : items.slice(0, past)
+    return { items: fitting, more: rows.length > fitting.length }
+  }
+}
+
+function hints(changed: ApprovalRow[]): ApprovalChanges {
+  return { items: changed.map(({ id, status }) => ({ id, status })) }
+}
+
+/** JSON has no line breaks of its own, so the data is one line. */
+function message(event: string, data: object): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}

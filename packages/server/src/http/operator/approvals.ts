@@ -1,0 +1,78 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { ASKED_LATELY, toApprovalGroup, toAskedLately, toOperatorApproval } from '../../domain/approval.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { ApprovalPage, ApprovalRow } from '../../storage/approvals.ts'
+import type { ApprovalDesk } from '../approval-desk.ts'
+import type { Deps } from '../deps.ts'
+import { pageOf, startOf } from '../paging.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+
+type Position = NonNullable<ApprovalPage['after']>
+
+/** The queue is grouped among so many requests, those with the oldest deadlines. */
+const GROUPED_REQUESTS = 10_000
+
+export function approvalsRoutes(app: FastifyInstance, deps: Deps, { settled }: ApprovalDesk): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listApprovals, deps, async ({ query, request }) => {
+    const { limit = LIMITS.operatorPageDefault, cursor, status, toolName, agentId, policyId, runId } = query
+    const inputHash = query.inputHash?.toLowerCase()
+    const environment = environmentOf(request)
+    const texts = [toolName, inputHash, agentId, policyId, runId]
+    const walk = [environment.id, 'approvals', status, ...texts]
+    const start = startOf<Position>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    // A text that no store keeps is in no approval.
+    if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
+    const filter = { status, toolName, inputHash, agentId, policyId, runId }
+    const rows = await settled.read(environment.id, () =>
+      storage.listApprovals(environment.id, filter, { limit: limit + 1, ...start }),
+    )
+    const timeOf = (row: ApprovalRow) => (status === 'PENDING' ? row.expiresAt : row.createdAt)
+    const page = pageOf(
+      rows,
+      limit,
+      (row) => row,
+      (row) => cursors.write(walk, { time: timeOf(row), id: row.id }),
+    )
+    return { items: await toCards(environment.id, page.items), nextCursor: page.nextCursor }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listApprovalGroups, deps, async ({ request }) => {
+    const environment = environmentOf(request)
+    const most = LIMITS.operatorPageMax
+    const bounds = { requests: GROUPED_REQUESTS, groups: most + 1 }
+    const groups = await storage.groupApprovals(environment.id, now(), bounds)
+    const requests = groups.reduce((sum, group) => sum + group.requests, 0)
+    return {
+      items: groups.slice(0, most).map(toApprovalGroup),
+      more: groups.length > most || requests === GROUPED_REQUESTS,
+    }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readApproval, deps, async ({ params, request }) => {
+    const environment = environmentOf(request)
+    const row = await settled.find(environment.id, params.approvalId.toLowerCase())
+    const [card] = row ? await toCards(environment.id, [row]) : []
+    return card ?? refuse('not_found', 'There is no such approval')
+  })
+
+  /** Each with how often its agent has asked lately; every agent is counted once. */
+  async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
+    const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
+    const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))
+    const since = now() - ASKED_LATELY.windowMs
+    const counts = await storage.countRequests(environmentId, [...requesters.values()], since, ASKED_LATELY.most)
+    const countOf = new Map([...requesters.keys()].map((key, at) => [key, counts[at] ?? 0]))
+    return rows.map((row) => ({
+      ...toOperatorApproval(row),
+      askedLately: toAskedLately(countOf.get(keyOf(row)) ?? 0),
+    }))
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Reads approvals as the clock has them: what is overdue is made EXPIRED in the store before anyone is told so. Many
+ * that find the same environment overdue share one act, for a thousand waiting clients may have one deadline.
+ */
+import { isOverdue } from '../domain/approval.ts'
+import type { ApprovalRow, ApprovalStore } from '../storage/approvals.ts'
+import { StorageError } from '../storage/storage.ts'
+
+export interface SettledApprovals {
+  find(environmentId: string, id: string): Promise<ApprovalRow | null>
+  /** What `read` finds once nothing in it is overdue. */
+  read(environmentId: string, read: () => Promise<ApprovalRow[]>): Promise<ApprovalRow[]>
+}
+
+export interface SettledOptions {
+  storage: Pick<ApprovalStore, 'findApproval' | 'expireApprovals'>
+  now: () => number
+  /** Called when approvals have been expired. */
+  onChange: () => void
+}
+
+const EXPIRED_AT_ONCE = 200
+/** A clock that runs wild is no reason to go on for ever. */
+const MOST_ROUNDS = 5
+
+export function createSettledApprovals({ storage, now, onChange }: SettledOptions): SettledApprovals {
+  const expire = sharing(async (environmentId) => {
+    let expired: number
+    do {
+      expired = await storage.expireApprovals(environmentId, now(), EXPIRED_AT_ONCE)
+      if (expired > 0) onChange()
+    } while (expired === EXPIRED_AT_ONCE)
+  })
+
+  async function read(environmentId: string, readRows: () => Promise<ApprovalRow[]>): Promise<ApprovalRow[]> {
+    for (let round = 0; round < MOST_ROUNDS; round++) {
+      const rows = await readRows()
+      if (!rows.some((row) => isOverdue(row, now()))) return rows
+      await expire(environmentId)
+    }
+    throw new StorageError('overloaded', 'Approvals expire faster than they can be settled')
+  }
+
+  return {
+    read,
+    async find(environmentId, id) {
+      const rows = await read(environmentId, async () => {
+        const row = await storage.findApproval(environmentId, id)
+        return row ? [row] : []
+      })
+      return rows[0] ?? null
+    },
+  }
+}
+
+/** Runs work for a key once at a time. Whoever comes while it runs shares the next run: this one may have begun too early. */
+function sharing(work: (key: string) => Promise<void>): (key: string) => Promise<void> {
+  const running = new Map<string, Promise<void>>()
+  const waiting = new Map<string, Promise<void>>()
+
+  function start(key: string): Promise<void> {
+    const run = work(key).finally(() => running.delete(key))
+    running.set(key, run)
+    return run
+  }
+
+  return (key) => {
+    const current = running.get(key)
+    if (!current) return start(key)
+    let next = waiting.get(key)
+    if (!next) {
+      next = current
+        .catch(() => undefined)
+        .then(() => {
+          waiting.delete(key)
+          return start(key)
+        })
+      waiting.set(key, next)
+    }
+    return next
+  }
+}
