@@ -14,6 +14,13 @@ export const LIMITS = {
   labelChars: 255,
   eventPastMs: 30 * 24 * 60 * 60 * 1000,
   eventFutureMs: 5 * 60 * 1000,
+  issueRecordBytes: 262_144,
+  /** The last millisecond that ISO 8601 tells with a year of four digits. */
+  detectedAtMaxMs: 253_402_300_799_999,
+  /** Sets of facts that one issue may hold after merges. */
+  issueFingerprints: 50,
+  commentChars: 10_000,
+  assigneeChars: 200,
   runsPageDefault: 25,
   runsPageMax: 100,
   runDetailEvents: 100,

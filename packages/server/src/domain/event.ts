@@ -4,7 +4,7 @@ import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/storage.ts'
-import { payloadSlices, type PayloadSlice } from './json-slices.ts'
+import { payloadSlices, type JsonSlice } from './json-slices.ts'
 import { isStorableText } from './text.ts'
 import { outcomeOf, usageOf } from './usage.ts'
 
@@ -77,7 +77,7 @@ interface Fault {
   message: string
 }
 
-function judgeItem(item: unknown, text: string, slice: PayloadSlice | null, context: JudgeContext): NewEvent | Fault {
+function judgeItem(item: unknown, text: string, slice: JsonSlice | null, context: JudgeContext): NewEvent | Fault {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = textFault(item)

@@ -1,8 +1,8 @@
-/** Where the payload of one item of a JSON array stands in the text, and how deep it is nested; null: there is none. */
-export interface PayloadSlice {
+/** Where a value stands in the text, and how deep it is nested. */
+export interface JsonSlice {
   start: number
   end: number
-  /** Levels of objects and arrays, the payload itself being the first. */
+  /** Levels of objects and arrays, the value itself being the first. */
   levels: number
 }
 
@@ -20,16 +20,16 @@ const CLOSE_BRACE = 0x7d
  * encoding again would change numbers, key order, duplicate keys and escapes.
  *
  * The text must be valid JSON and an array: it has been through JSON.parse. Of duplicate keys the last one counts, as
- * it does there. Items that are not objects give null.
+ * it does there. Items without a payload, and those that are not objects, give null.
  */
-export function payloadSlices(text: string): (PayloadSlice | null)[] {
-  const slices: (PayloadSlice | null)[] = []
+export function payloadSlices(text: string): (JsonSlice | null)[] {
+  const slices: (JsonSlice | null)[] = []
   let at = skipSpace(text, text.indexOf('[') + 1)
   while (text.charCodeAt(at) !== CLOSE_BRACKET) {
     let end: number
     if (text.charCodeAt(at) === OPEN_BRACE) {
-      const item = payloadOfObject(text, at)
-      slices.push(item.payload)
+      const item = membersOf(text, at, PAYLOAD)
+      slices.push(item.slices[0] ?? null)
       end = item.end
     } else {
       slices.push(null)
@@ -41,27 +41,36 @@ export function payloadSlices(text: string): (PayloadSlice | null)[] {
   return slices
 }
 
-function payloadOfObject(text: string, open: number): { payload: PayloadSlice | null; end: number } {
-  let payload: PayloadSlice | null = null
+const PAYLOAD = ['payload']
+
+/** The same for some keys of one JSON object, in the order of `names`. */
+export function memberSlices(text: string, names: readonly string[]): (JsonSlice | null)[] {
+  return membersOf(text, text.indexOf('{'), names).slices
+}
+
+function membersOf(text: string, open: number, names: readonly string[]) {
+  const slices: (JsonSlice | null)[] = names.map(() => null)
   let at = skipSpace(text, open + 1)
   while (text.charCodeAt(at) !== CLOSE_BRACE) {
     const keyEnd = stringEnd(text, at)
-    const isPayload = isPayloadKey(text, at, keyEnd)
+    const place = placeOf(text, at, keyEnd, names)
     const start = skipSpace(text, text.indexOf(':', keyEnd) + 1)
-    const value = valueEnd(text, start)
-    if (isPayload) payload = { start, end: value.end, levels: value.levels }
-    at = skipSpace(text, value.end)
+    const { end, levels } = valueEnd(text, start)
+    if (place >= 0) slices[place] = { start, end, levels }
+    at = skipSpace(text, end)
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
   }
-  return { payload, end: at + 1 }
+  return { slices, end: at + 1 }
 }
 
-function isPayloadKey(text: string, start: number, end: number): boolean {
-  if (end - start === '"payload"'.length) return text.startsWith('"payload"', start)
+/** Which of the names the key from `start` to `end` is; -1: none. */
+function placeOf(text: string, start: number, end: number, names: readonly string[]): number {
+  const written = end - start - 2
+  const plain = names.findIndex((name) => written === name.length && text.startsWith(name, start + 1))
+  if (plain >= 0) return plain
   // The key may be written with escapes: "p\u0061yload".
-  if (end - start < '"payload"'.length) return false
   const key = text.slice(start, end)
-  return key.includes('\\') && JSON.parse(key) === 'payload'
+  return key.includes('\\') ? names.indexOf(JSON.parse(key) as string) : -1
 }
 
 /** End (exclusive) and nesting of the value that starts at `at`. Iterative: a body may be nested 500,000 deep. */

@@ -10,8 +10,20 @@ import type { Scope } from '@tacho/contract/route.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { ApprovalStore } from './approvals.ts'
 import type { AuditStore } from './audit.ts'
+import type { IssueRecordStore } from './issue-records.ts'
+import type { IssueStore } from './issues.ts'
+import type { WorkStore } from './work.ts'
 
-export interface Storage extends ControlStore, EventStore, RunStore, ApprovalStore, AuditStore {
+export interface Storage
+  extends
+    ControlStore,
+    EventStore,
+    RunStore,
+    ApprovalStore,
+    AuditStore,
+    WorkStore,
+    IssueRecordStore,
+    IssueStore {
   readonly engine: 'sqlite' | 'postgres'
   /** Why writes are refused just now, null when they are taken. Costs nothing: asked before a body is read. */
   writesRefused(): StorageErrorCode | null

@@ -1,7 +1,10 @@
 /** Every portable act, by name: what each engine builds its methods from. Appending events is each engine's own. */
 import type { ApprovalStore } from '../approvals.ts'
 import type { AuditStore } from '../audit.ts'
+import type { IssueRecordStore } from '../issue-records.ts'
+import type { IssueStore } from '../issues.ts'
 import type { ControlStore, EventStore, RunStore } from '../storage.ts'
+import type { WorkStore } from '../work.ts'
 import * as apiKeys from './api-keys.ts'
 import * as approvalLists from './approval-lists.ts'
 import { findApproval, findApprovals } from './approval-rows.ts'
@@ -10,16 +13,31 @@ import * as audit from './audit.ts'
 import * as control from './control.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
+import * as issueActivity from './issue-activity.ts'
+import * as issueAffected from './issue-affected.ts'
+import * as issueChanges from './issue-changes.ts'
+import * as issueGrouping from './issue-grouping.ts'
+import * as issueRecords from './issue-records.ts'
+import * as issues from './issues.ts'
 import * as operatorTokens from './operator-tokens.ts'
 import * as rejections from './rejections.ts'
+import { decideIssueRecords } from './review.ts'
 import { controlRevision } from './revision.ts'
 import * as runs from './runs.ts'
 import type { Sql } from './sql.ts'
 import { listToolEvents } from './tool-events.ts'
 import * as usage from './usage.ts'
+import * as work from './work.ts'
 import * as workspaces from './workspaces.ts'
 
-type Nouns = ControlStore & EventStore & RunStore & ApprovalStore & AuditStore
+type Nouns = ControlStore &
+  EventStore &
+  RunStore &
+  ApprovalStore &
+  AuditStore &
+  WorkStore &
+  IssueRecordStore &
+  IssueStore
 export type ActName = Exclude<keyof Nouns, 'appendEvents'>
 /** The methods of Storage that are portable acts. */
 export type ActMethods = Pick<Nouns, ActName>
@@ -62,6 +80,29 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   listEventRows: read<'listEventRows'>(events.listEventRows),
   findRejection: read<'findRejection'>(rejections.findRejection),
   readUsage: read<'readUsage'>(usage.readUsage),
+  claimWork: write<'claimWork'>(work.claimWork),
+  extendWork: write<'extendWork'>(work.extendWork),
+  postponeWork: write<'postponeWork'>(work.postponeWork),
+  finishWork: write<'finishWork'>(work.finishWork),
+  workBacklog: read<'workBacklog'>(work.workBacklog),
+  receiveIssueRecord: write<'receiveIssueRecord'>(issueRecords.receiveIssueRecord),
+  findIssueRecord: read<'findIssueRecord'>(issueRecords.findIssueRecord),
+  listIssueRecords: read<'listIssueRecords'>(issueRecords.listIssueRecords),
+  startReview: write<'startReview'>(issueRecords.startReview),
+  decideIssueRecords: write<'decideIssueRecords'>(decideIssueRecords),
+  failIssueRecord: write<'failIssueRecord'>(issueRecords.failIssueRecord),
+  retryIssueRecord: write<'retryIssueRecord'>(issueRecords.retryIssueRecord),
+  listIssues: read<'listIssues'>(issues.listIssues),
+  findIssue: read<'findIssue'>(issues.findIssue),
+  listIssueOccurrences: read<'listIssueOccurrences'>(issues.listIssueOccurrences),
+  listAffectedRuns: read<'listAffectedRuns'>(issueAffected.listAffectedRuns),
+  listAffectedAgents: read<'listAffectedAgents'>(issueAffected.listAffectedAgents),
+  listIssueActivity: read<'listIssueActivity'>(issueActivity.listIssueActivity),
+  changeIssueState: write<'changeIssueState'>(issueChanges.changeIssueState),
+  assignIssue: write<'assignIssue'>(issueChanges.assignIssue),
+  commentIssue: write<'commentIssue'>(issueChanges.commentIssue),
+  mergeIssues: write<'mergeIssues'>(issueGrouping.mergeIssues),
+  splitIssue: write<'splitIssue'>(issueGrouping.splitIssue),
   createApproval: write<'createApproval'>(approvals.createApproval),
   decideApprovals: write<'decideApprovals'>(approvals.decideApprovals),
   expireApprovals: write<'expireApprovals'>(approvals.expireApprovals),

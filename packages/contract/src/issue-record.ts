@@ -1,0 +1,69 @@
+import Type, { type Static } from 'typebox'
+import { nullableText, optionalText, uuid } from './fields.ts'
+import { LIMITS } from './limits.ts'
+
+export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
+export type RecordKind = (typeof RECORD_KINDS)[number]
+
+export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
+export type RecordStatus = (typeof RECORD_STATUSES)[number]
+export const RecordStatus = Type.Enum([...RECORD_STATUSES])
+
+const requiredId = (description: string) => Type.String({ minLength: 1, description })
+const optionalObject = (description: string) =>
+  Type.Optional(Type.Unsafe<Record<string, unknown> | null>({ type: ['object', 'null'], description }))
+
+/** Issue record, write shape (interface: "Issue record (request)"). Unknown fields are ignored. */
+export const IssueRecordInput = Type.Object(
+  {
+    sdkInstanceId: requiredId('Stable client identifier; should equal the clientId of its events'),
+    clientRecordId: requiredId('Idempotency key, unchanged across retries; a recovery has its own'),
+    recordKind: Type.Enum([...RECORD_KINDS]),
+    detectionType: requiredId('Stable detector category, for example TOOL_BLOCKED'),
+    runId: optionalText('External run id'),
+    sessionId: optionalText('External session id'),
+    eventId: optionalText('Related event of that run'),
+    agentId: requiredId('Stable external agent id'),
+    policyId: optionalText('Policy that produced the decision'),
+    promptVersionId: Type.Optional(
+      Type.Unsafe<string | null>({
+        type: ['string', 'null'],
+        format: 'uuid',
+        description: 'Prompt version used by the run',
+      }),
+    ),
+    detectedAt: Type.Integer({
+      minimum: 0,
+      maximum: LIMITS.detectedAtMaxMs,
+      description: 'Unix time in milliseconds',
+    }),
+    payload: optionalObject('Context of the detector: toolName, tools, reasonCode, model, riskSignals'),
+    evidence: optionalObject('Supporting evidence, for example decision'),
+  },
+  { description: 'A detection or recovery, as clients report it' },
+)
+export type IssueRecordInput = Static<typeof IssueRecordInput>
+
+export const IssueRecordReceipt = Type.Object(
+  {
+    recordId: uuid('Id of the stored record'),
+    status: RecordStatus,
+    isNew: Type.Boolean({ description: 'False when this sdkInstanceId and clientRecordId were received before' }),
+  },
+  { description: 'The record is stored; its review follows in the background' },
+)
+export type IssueRecordReceipt = Static<typeof IssueRecordReceipt>
+
+/** What a stored record has besides payload and evidence. */
+export const recordFields = {
+  sdkInstanceId: Type.String(),
+  clientRecordId: Type.String(),
+  recordKind: Type.Enum([...RECORD_KINDS]),
+  detectionType: Type.String(),
+  runId: nullableText('External run id'),
+  sessionId: nullableText('External session id'),
+  eventId: nullableText('Related event'),
+  agentId: Type.String(),
+  policyId: nullableText('Policy that produced the decision'),
+  promptVersionId: nullableText('Prompt version used by the run'),
+}

@@ -1,0 +1,178 @@
+import Type, { type Static } from 'typebox'
+import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+import { RUN_STATUSES, type RunStatus } from '../run.ts'
+
+export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
+export const IssueState = Type.Enum([...ISSUE_STATES])
+export type IssueState = (typeof ISSUE_STATES)[number]
+
+/** Who did something: an operator or a token, as it was called then. */
+export const Actor = Type.Object({ kind: Type.Enum(['operator', 'token']), id: Type.String(), name: Type.String() })
+const nullableActor = Type.Union([Actor, Type.Null()])
+
+const issueFields = {
+  id: uuid('Issue id'),
+  title: Type.String({ description: 'What happened, in a line' }),
+  detectionType: Type.String({ description: 'Of the first detection, normalised' }),
+  state: IssueState,
+  stateChangedAt: time('When it got this state'),
+  stateChangedBy: nullableActor,
+  firstSeenAt: time('Earliest detection'),
+  lastSeenAt: time('Latest detection'),
+  openedAt: time('When the service opened it'),
+  occurrences: Type.Integer({ minimum: 1, description: 'Detections' }),
+  recoveries: Type.Integer({ minimum: 0, description: 'Recoveries reported for the same facts; they close nothing' }),
+  affectedRuns: Type.Integer({ minimum: 0 }),
+  affectedAgents: Type.Integer({ minimum: 0 }),
+  regressions: Type.Integer({ minimum: 0, description: 'How often it came back after it was resolved' }),
+  lastRegressionAt: nullableTime('When it came back last'),
+  assignee: nullableText('Whoever looks after it'),
+  mergedInto: nullableText('The issue that has taken its place'),
+}
+
+export const IssueSummary = Type.Object(issueFields, { description: 'What goes wrong in the same way, once' })
+export type IssueSummary = Static<typeof IssueSummary>
+
+const fact = (description: string) => Type.Optional(Type.String({ description }))
+
+/** What was hashed, as it was hashed: case and white space normalised, missing facts left out. */
+export const Facts = Type.Object(
+  {
+    detectionType: fact('Detector category'),
+    model: fact('payload.model'),
+    policyId: fact('Policy'),
+    reasonCode: fact('payload.reasonCode'),
+    toolName: fact('payload.toolName'),
+    tools: Type.Optional(Type.Array(Type.String(), { description: 'payload.tools, sorted, each once' })),
+  },
+  { description: 'Why records are grouped together' },
+)
+export type Facts = Static<typeof Facts>
+
+/** One set of facts of an issue; more than one after a merge. */
+export const IssueGroup = Type.Object(
+  {
+    fingerprint: Type.String({ description: 'v1: and the SHA-256 of the canonical facts' }),
+    facts: Facts,
+    occurrences: Type.Integer({ minimum: 0 }),
+    recoveries: Type.Integer({ minimum: 0 }),
+    affectedRuns: Type.Integer({ minimum: 0 }),
+    affectedAgents: Type.Integer({ minimum: 0 }),
+    firstSeenAt: time('Earliest detection'),
+    lastSeenAt: time('Latest detection'),
+    mergedFrom: nullableText('The issue it came from by a merge; null when it is its own'),
+  },
+  { description: 'One set of facts of an issue' },
+)
+export type IssueGroup = Static<typeof IssueGroup>
+
+export const Issue = Type.Object(
+  { ...issueFields, groups: Type.Array(IssueGroup), mergedFrom: Type.Array(Type.String()) },
+  { description: 'An issue and why its records are grouped together' },
+)
+export type Issue = Static<typeof Issue>
+
+export const IssuesQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  state: Type.Optional(IssueState),
+  detectionType: Type.Optional(Type.String({ minLength: 1, description: 'In any case and spacing' })),
+  agentId: Type.Optional(Type.String({ minLength: 1, description: 'External agent id' })),
+  runId: Type.Optional(Type.String({ minLength: 1, description: 'External run id' })),
+  assignee: Type.Optional(Type.String({ minLength: 1 })),
+  assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether anybody looks after it' })),
+})
+
+export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor })
+export type IssuePage = Static<typeof IssuePage>
+
+export const IssueParams = Type.Object({ environmentId: uuid('Environment id'), issueId: uuid('Issue id') })
+
+export const IssuePartsQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+})
+
+const affectedFields = {
+  occurrences: Type.Integer({ minimum: 1 }),
+  firstSeenAt: time('Earliest detection there'),
+  lastSeenAt: time('Latest detection there'),
+}
+
+export const AffectedRun = Type.Object(
+  {
+    runId: Type.String({ description: 'External run id' }),
+    internalRunId: nullableText('Null where no such run was recorded'),
+    status: Type.Unsafe<RunStatus | null>({ type: ['string', 'null'], enum: [...RUN_STATUSES, null] }),
+    ...affectedFields,
+  },
+  { description: 'A run in which the issue was detected' },
+)
+export type AffectedRun = Static<typeof AffectedRun>
+export const AffectedRunPage = Type.Object({ items: Type.Array(AffectedRun), nextCursor })
+
+export const AffectedAgent = Type.Object(
+  {
+    agentId: Type.String({ description: 'External agent id' }),
+    internalAgentId: nullableText('Null where the agent recorded no event'),
+    name: nullableText('Its newest name'),
+    ...affectedFields,
+  },
+  { description: 'An agent in whose runs the issue was detected' },
+)
+export type AffectedAgent = Static<typeof AffectedAgent>
+export const AffectedAgentPage = Type.Object({ items: Type.Array(AffectedAgent), nextCursor })
+
+export const ACTIVITY_KINDS = [
+  'COMMENTED',
+  'RESOLVED',
+  'IGNORED',
+  'REOPENED',
+  'REGRESSED',
+  'ASSIGNED',
+  'MERGED',
+  'MERGED_INTO',
+  'SPLIT',
+  'SPLIT_FROM',
+] as const
+export type ActivityKind = (typeof ACTIVITY_KINDS)[number]
+
+export const IssueActivity = Type.Object(
+  {
+    id: uuid('Id of the entry'),
+    at: time('When'),
+    kind: Type.Enum([...ACTIVITY_KINDS]),
+    actor: nullableActor,
+    text: nullableText('What a comment says'),
+    detail: Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      description: 'By kind: assignee, issueId, fingerprints, recordId, resolvedAt, resolvedBy',
+    }),
+  },
+  { description: 'One thing that happened to an issue; without an actor the service did it' },
+)
+export type IssueActivity = Static<typeof IssueActivity>
+export const IssueActivityPage = Type.Object({ items: Type.Array(IssueActivity), nextCursor })
+
+export const NewComment = Type.Object({ text: id(LIMITS.commentChars, 'What the comment says') })
+
+export const Assignment = Type.Object({
+  assignee: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    minLength: 1,
+    maxLength: LIMITS.assigneeChars,
+    description: 'A name or e-mail address; null for nobody',
+  }),
+})
+
+export const Merge = Type.Object({ into: uuid('The issue that takes its place, of the same environment') })
+
+export const Split = Type.Object({
+  fingerprints: Type.Array(Type.String({ minLength: 1 }), {
+    minItems: 1,
+    maxItems: LIMITS.issueFingerprints,
+    uniqueItems: true,
+    description: 'Sets of facts to take out of the issue, together',
+  }),
+})

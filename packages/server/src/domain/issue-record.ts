@@ -1,0 +1,73 @@
+/** From the body of an issue record to what is stored. */
+import type { IssueRecordInput } from '@tacho/contract/issue-record.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { NewIssueRecord } from '../storage/issue-records.ts'
+import { memberSlices, type JsonSlice } from './json-slices.ts'
+import { isStorableText } from './text.ts'
+
+/** Why one field cannot be kept. */
+export interface FieldFault {
+  field: string
+  message: string
+}
+
+/** What the service itself says about a record. Time in milliseconds. */
+export interface Receipt {
+  id: string
+  environmentId: string
+  receivedAt: number
+}
+
+const TEXTS = [
+  'sdkInstanceId',
+  'clientRecordId',
+  'detectionType',
+  'runId',
+  'sessionId',
+  'eventId',
+  'agentId',
+  'policyId',
+] as const
+const OBJECTS = ['payload', 'evidence'] as const
+
+/** `text` is the JSON that `input` was parsed from: payload and evidence are kept as they were sent. */
+export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt: Receipt): NewIssueRecord | FieldFault {
+  for (const field of TEXTS) {
+    const value = input[field]
+    if (typeof value === 'string' && !isStorableText(value)) {
+      return { field, message: 'contains NUL or is not well-formed Unicode' }
+    }
+  }
+  const [payload, evidence] = memberSlices(text, OBJECTS)
+  for (const [index, slice] of [payload, evidence].entries()) {
+    if (slice && slice.levels > LIMITS.payloadDepthLevels) {
+      const message = `is nested more than ${LIMITS.payloadDepthLevels} levels deep`
+      return { field: OBJECTS[index] ?? '', message }
+    }
+  }
+  return {
+    ...receipt,
+    sdkInstanceId: input.sdkInstanceId,
+    clientRecordId: input.clientRecordId,
+    recordKind: input.recordKind,
+    detectionType: input.detectionType,
+    runId: input.runId ?? null,
+    sessionId: input.sessionId ?? null,
+    eventId: input.eventId ?? null,
+    agentId: input.agentId,
+    policyId: input.policyId ?? null,
+    promptVersionId: input.promptVersionId?.toLowerCase() ?? null,
+    // -0 is in range and must not be stored as such.
+    detectedAt: input.detectedAt + 0,
+    payload: sliceText(text, input.payload, payload),
+    evidence: sliceText(text, input.evidence, evidence),
+  }
+}
+
+export function isFieldFault(value: object): value is FieldFault {
+  return 'field' in value
+}
+
+function sliceText(text: string, value: object | null | undefined, slice: JsonSlice | null | undefined): string {
+  return value && slice ? text.slice(slice.start, slice.end) : '{}'
+}

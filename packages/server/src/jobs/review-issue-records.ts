@@ -1,0 +1,50 @@
+/** Review: facts are computed from a record, and the record joins or opens the issue of its fingerprint. */
+import { canonicalFacts, groupingOf, issueTitle } from '../domain/issue.ts'
+import { uuidv7, type Random } from '../domain/uuid.ts'
+import type { IssueDecision, IssueRecordStore, RecordInReview } from '../storage/issue-records.ts'
+import type { WorkItem } from '../storage/work.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface ReviewOptions {
+  storage: Pick<IssueRecordStore, 'startReview' | 'decideIssueRecords' | 'failIssueRecord'>
+  now: () => number
+  random: Random
+}
+
+/** Records that share a transaction. */
+const BATCH = 50
+
+export function reviewIssueRecords({ storage, now, random }: ReviewOptions): WorkHandler {
+  function decisionOf(record: RecordInReview): IssueDecision {
+    const { facts, fingerprint } = groupingOf(record)
+    return {
+      recordId: record.id,
+      fingerprint,
+      facts: canonicalFacts(facts),
+      detectionType: facts.detectionType ?? '',
+      title: issueTitle(facts),
+      newIssueId: uuidv7(now(), random),
+    }
+  }
+
+  return {
+    kind: 'review_issue_record',
+    batch: BATCH,
+    async perform(items) {
+      for (const [environmentId, ids] of byEnvironment(items)) {
+        const records = await storage.startReview(environmentId, ids, now())
+        await storage.decideIssueRecords(environmentId, records.map(decisionOf), now())
+      }
+    },
+    giveUp: ({ environmentId, subjectId }, reason) => storage.failIssueRecord(environmentId, subjectId, reason, now()),
+  }
+}
+
+/** One tenant per transaction. */
+function byEnvironment(items: WorkItem[]): Map<string, string[]> {
+  const ids = new Map<string, string[]>()
+  for (const { environmentId, subjectId } of items) {
+    ids.set(environmentId, [...(ids.get(environmentId) ?? []), subjectId])
+  }
+  return ids
+}

@@ -1,0 +1,165 @@
+import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
+import type { AuditEntry } from './audit.ts'
+import type { IssueRecordRow } from './issue-records.ts'
+import type { RecordKind } from '@tacho/contract/issue-record.ts'
+
+export interface IssueStore {
+  /** Latest seen first, then id; without those merged into another. */
+  listIssues(environmentId: string, filter: IssueFilter, page: IssuePage): Promise<IssueRow[]>
+  findIssue(environmentId: string, id: string): Promise<IssueWhole | null>
+  /** Its decided records of one kind, latest first. */
+  listIssueOccurrences(
+    environmentId: string,
+    issueId: string,
+    kind: RecordKind,
+    page: PageBySeen,
+  ): Promise<IssueRecordRow[]>
+  /** Latest first. */
+  listAffectedRuns(environmentId: string, issueId: string, page: PageBySeen): Promise<AffectedRunRow[]>
+  listAffectedAgents(environmentId: string, issueId: string, page: PageBySeen): Promise<AffectedAgentRow[]>
+  listIssueActivity(environmentId: string, issueId: string, page: PageBySeen): Promise<IssueActivityRow[]>
+  changeIssueState(issue: IssueRef, to: IssueState, by: IssueChange, audit: AuditEntry[]): Promise<ChangedIssue | null>
+  assignIssue(
+    issue: IssueRef,
+    assignee: string | null,
+    by: IssueChange,
+    audit: AuditEntry[],
+  ): Promise<ChangedIssue | null>
+  commentIssue(issue: IssueRef, text: string, by: IssueChange, audit: AuditEntry[]): Promise<boolean>
+  /** Moves every fingerprint into another issue, so that later records follow. */
+  mergeIssues(issue: IssueRef, into: string, by: IssueChange, audit: AuditEntry[]): Promise<MergeOutcome>
+  /** Takes fingerprints out of an issue: back to the issue they were merged from, or into a new one. */
+  splitIssue(issue: IssueRef, split: IssueSplit, by: IssueChange, audit: AuditEntry[]): Promise<SplitOutcome>
+}
+
+export interface IssueRef {
+  environmentId: string
+  id: string
+}
+
+export interface IssueActor {
+  kind: 'operator' | 'token'
+  id: string
+  name: string
+}
+
+/** A change by a person: `id` names its entry in the activity. */
+export interface IssueChange {
+  id: string
+  at: number
+  actor: IssueActor
+}
+
+interface Seen {
+  firstSeen: number
+  lastSeen: number
+}
+
+interface IssueCounts {
+  occurrences: number
+  recoveries: number
+  runs: number
+  agents: number
+}
+
+export interface IssueRow extends Seen, IssueCounts {
+  id: string
+  title: string
+  detectionType: string
+  state: IssueState
+  stateAt: number
+  stateBy: IssueActor | null
+  openedAt: number
+  regressions: number
+  lastRegressionAt: number | null
+  assignee: string | null
+  mergedInto: string | null
+}
+
+export interface IssueGroupRow extends Seen, IssueCounts {
+  fingerprint: string
+  /** Canonical JSON. */
+  facts: string
+  /** The issue it was in before it was merged. */
+  homeIssueId: string
+}
+
+export interface IssueWhole extends IssueRow {
+  groups: IssueGroupRow[]
+  /** Issues merged into this one. */
+  mergedFrom: string[]
+}
+
+export interface IssueFilter {
+  state?: IssueState | undefined
+  /** Normalised. */
+  detectionType?: string | undefined
+  /** External ids. */
+  agentId?: string | undefined
+  runId?: string | undefined
+  assignee?: string | undefined
+  assigned?: boolean | undefined
+}
+
+export interface IssuePage {
+  limit: number
+  after: { lastSeen: number; id: string } | null
+}
+
+/** `key` orders what was seen at the same time. */
+export interface PageBySeen {
+  limit: number
+  after: { at: number; key: string } | null
+}
+
+interface AffectedRow extends Seen {
+  /** Orders rows that were last seen at the same time. */
+  key: string
+  occurrences: number
+}
+
+export interface AffectedRunRow extends AffectedRow {
+  runId: string
+  /** The recorded run, where there is one. */
+  run: string | null
+  status: string | null
+}
+
+export interface AffectedAgentRow extends AffectedRow {
+  agentId: string
+  /** The recorded agent, where there is one. */
+  agent: string | null
+  name: string | null
+}
+
+export interface IssueActivityRow {
+  id: string
+  at: number
+  kind: ActivityKind
+  actor: IssueActor | null
+  text: string | null
+  /** JSON object. */
+  detail: string
+}
+
+/** `changed` is false where the present state did not allow it. */
+export interface ChangedIssue {
+  changed: boolean
+  issue: IssueWhole
+}
+
+export type MergeOutcome =
+  | { outcome: 'merged'; issue: IssueWhole }
+  | { outcome: 'no_issue' | 'no_target' | 'same_issue' | 'too_many_groups' }
+  | { outcome: 'merged_already'; into: string }
+
+export interface IssueSplit {
+  fingerprints: string[]
+  /** Id of the issue, should a new one be made. */
+  newIssueId: string
+}
+
+export type SplitOutcome =
+  | { outcome: 'split'; issue: IssueWhole }
+  | { outcome: 'no_issue' | 'no_such_group' | 'nothing_left' }
+  | { outcome: 'merged_already'; into: string }

@@ -1,0 +1,57 @@
+/**
+ * The queue of background work. A row is there for as long as there is something to do.
+ *
+ *   waiting --claim, from due_at on--> held --finish--> gone
+ *      ^                                |
+ *      +--postpone, or the lease ends---+
+ *
+ * `due_at` of a held row is the end of its lease, so what a dead node held falls due by itself.
+ */
+import type { NewWork, WorkBacklog, WorkClaim, WorkHold, WorkItem, WorkPostponement } from '../work.ts'
+import type { Sql } from './sql.ts'
+
+/** Part of the act that causes the work. What is waiting already stays as it is. */
+export async function enqueueWork(sql: Sql, { kind, environmentId, subjectId, dueAt }: NewWork): Promise<void> {
+  const text = `INSERT INTO work (kind, subject_id, environment_id, due_at, attempts) VALUES (?, ?, ?, ?, 0)
+    ON CONFLICT (kind, subject_id) DO NOTHING`
+  await sql.run(text, [kind, subjectId, environmentId, dueAt])
+}
+
+export async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
+  // PostgreSQL would run a plain subquery again for each row, and take more than the limit. The condition on due_at
+  // stands twice, for it is looked at again should a row have been taken meanwhile.
+  const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
+  const text = `WITH due AS MATERIALIZED (
+      SELECT subject_id FROM work WHERE kind = ? AND due_at <= ? ORDER BY due_at, subject_id LIMIT ? ${skip})
+    UPDATE work SET due_at = ?, lease_owner = ?, attempts = attempts + 1
+    WHERE kind = ? AND due_at <= ? AND subject_id IN (SELECT subject_id FROM due)
+    RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
+  return sql.all<WorkItem>(text, [kind, now, limit, leaseUntil, owner, kind, now])
+}
+
+export async function extendWork(sql: Sql, { kind, owner, subjectIds }: WorkHold, leaseUntil: number): Promise<void> {
+  const text = 'UPDATE work SET due_at = ? WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
+  for (const id of subjectIds.toSorted()) await sql.run(text, [leaseUntil, kind, id, owner])
+}
+
+export async function postponeWork(
+  sql: Sql,
+  { kind, owner, subjectIds }: WorkHold,
+  { dueAt, error, counts }: WorkPostponement,
+): Promise<void> {
+  const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
+    WHERE kind = ? AND subject_id = ? AND lease_owner = ?`
+  for (const id of subjectIds.toSorted()) await sql.run(text, [dueAt, error, counts ? 0 : 1, kind, id, owner])
+}
+
+export async function finishWork(sql: Sql, { kind, owner, subjectIds }: WorkHold): Promise<void> {
+  const text = 'DELETE FROM work WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
+  for (const id of subjectIds.toSorted()) await sql.run(text, [kind, id, owner])
+}
+
+export function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
+  const due = 'CASE WHEN due_at <= ? THEN'
+  const text = `SELECT kind, COUNT(*) AS items, COUNT(${due} 1 END) AS due, MIN(${due} due_at END) AS "dueSince"
+    FROM work GROUP BY kind ORDER BY kind`
+  return sql.all<WorkBacklog>(text, [now, now])
+}

@@ -1,0 +1,104 @@
+/** Issue records for tests, and their review as the job does it. */
+import { randomBytes } from 'node:crypto'
+import { canonicalFacts, groupingOf, issueTitle } from '../../../src/domain/issue.ts'
+import { uuidv7 } from '../../../src/domain/uuid.ts'
+import type { AuditEntry } from '../../../src/storage/audit.ts'
+import type {
+  DecidedIssues,
+  IssueDecision,
+  NewIssueRecord,
+  RecordInReview,
+} from '../../../src/storage/issue-records.ts'
+import type { IssueChange, IssueRow, IssueWhole } from '../../../src/storage/issues.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { newId, NOON } from './sample.ts'
+
+export const newRecordId = (): string => uuidv7(NOON, randomBytes)
+
+export function issueRecord(environmentId: string, given: Partial<NewIssueRecord> = {}): NewIssueRecord {
+  return {
+    id: newRecordId(),
+    environmentId,
+    sdkInstanceId: 'client',
+    clientRecordId: newId(),
+    recordKind: 'DETECTION',
+    detectionType: 'TOOL_BLOCKED',
+    runId: 'run',
+    sessionId: null,
+    eventId: null,
+    agentId: 'agent',
+    policyId: null,
+    promptVersionId: null,
+    detectedAt: NOON,
+    receivedAt: NOON + 1_000,
+    payload: '{}',
+    evidence: '{}',
+    ...given,
+  }
+}
+
+export function decisionOf(record: RecordInReview): IssueDecision {
+  const { facts, fingerprint } = groupingOf(record)
+  return {
+    recordId: record.id,
+    fingerprint,
+    facts: canonicalFacts(facts),
+    detectionType: facts.detectionType ?? '',
+    title: issueTitle(facts),
+    newIssueId: newRecordId(),
+  }
+}
+
+/** Receives and decides records, together. */
+export async function reviewed(storage: Storage, ...records: NewIssueRecord[]): Promise<DecidedIssues> {
+  for (const record of records) await storage.receiveIssueRecord(record)
+  const environmentId = records[0]?.environmentId ?? ''
+  return decideAll(
+    storage,
+    environmentId,
+    records.map(({ id }) => id),
+  )
+}
+
+export async function decideAll(storage: Storage, environmentId: string, ids: string[]): Promise<DecidedIssues> {
+  const started = await storage.startReview(environmentId, ids, NOON + 2_000)
+  return storage.decideIssueRecords(environmentId, started.map(decisionOf), NOON + 3_000)
+}
+
+export function listAll(storage: Storage, environmentId: string): Promise<IssueRow[]> {
+  return storage.listIssues(environmentId, {}, { limit: 1000, after: null })
+}
+
+export async function onlyIssue(storage: Storage, environmentId: string): Promise<IssueWhole> {
+  const [row, ...others] = await listAll(storage, environmentId)
+  if (row === undefined || others.length > 0) throw new Error(`There are ${others.length + (row ? 1 : 0)} issues`)
+  return issueOf(storage, environmentId, row.id)
+}
+
+export async function issueOf(storage: Storage, environmentId: string, id: string): Promise<IssueWhole> {
+  const issue = await storage.findIssue(environmentId, id)
+  if (issue === null) throw new Error(`There is no issue ${id}`)
+  return issue
+}
+
+export function change(at = NOON + 10_000): IssueChange {
+  return { id: newRecordId(), at, actor: { kind: 'token', id: 'token-1', name: 'script' } }
+}
+
+/** What an audited act is given. */
+export function auditEntry(environmentId: string, action: string): AuditEntry {
+  return {
+    id: newRecordId(),
+    workspaceId: null,
+    environmentId,
+    at: NOON,
+    actorKind: 'token',
+    actorId: 'token-1',
+    actorName: 'script',
+    action,
+    targetKind: 'issue',
+    targetId: newId(),
+    detail: '{}',
+    requestId: newId(),
+  }
+}
