@@ -16,7 +16,17 @@ const layers = [
   { folder: policy, may: [contract, policy, 'npm/**'] },
   {
     folder: `${server}/domain/**`,
-    may: [contract, `${server}/domain/**`, `${storage}/*.ts`, 'npm/typebox', 'node/crypto', 'node/util', 'node/buffer'],
+    may: [
+      contract,
+      policy,
+      `${server}/domain/**`,
+      `${storage}/*.ts`,
+      'npm/diff',
+      'npm/typebox',
+      'node/crypto',
+      'node/util',
+      'node/buffer',
+    ],
   },
   {
     folder: `${storage}/sql/**`,
@@ -47,6 +57,7 @@ const layers = [
     folder: 'packages/cli/src/**',
     may: [
       contract,
+      policy,
       'packages/cli/src/**',
       `${server}/main.ts`,
       `${server}/config.ts`,

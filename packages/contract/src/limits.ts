@@ -44,6 +44,26 @@ export const LIMITS = {
   decisionReasonChars: 2_000,
   /** Approvals that are decided together. */
   decisionsMax: 200,
+  /** Content of a prompt, in UTF-8. */
+  promptContentBytes: 262_144,
+  /** Room for the content however much of it is escaped. */
+  promptBodyBytes: 2 * 1_048_576,
+  policyIdChars: 100,
+  descriptionChars: 2_000,
+  noteChars: 2_000,
+  /** What may be in force in an environment at a time. Clients evaluate every policy before every tool call. */
+  deployedPolicies: 500,
+  deployedPrompts: 500,
+  deployedPromptBytes: 4 * 1_048_576,
+  /** Prompts and policies that one publication names. */
+  deploymentItems: 1_000,
+  simulationDaysMax: 30,
+  /** Recorded tool calls that one simulation looks at, the newest. */
+  simulationCalls: 1_000_000,
+  /** Simulations of an environment that have not ended. */
+  simulationsWaiting: 4,
+  /** Ended simulations of an environment that are kept, the newest. */
+  simulationsKept: 100,
   operatorBodyBytes: 262_144,
   operatorPageDefault: 100,
   operatorPageMax: 200,

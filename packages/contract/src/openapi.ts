@@ -5,15 +5,21 @@ import { Approval, NewApproval } from './approval.ts'
 import { ApprovalAftermath, JudgedCall, RunApprovals } from './operator/aftermath.ts'
 import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
 import { ApprovalCard, ApprovalGroup, DecisionOutcome, OperatorApproval } from './operator/approval.ts'
+import { Deployment, DeploymentChange, PublicationResult } from './operator/deployment.ts'
 import { Check } from './operator/doctor.ts'
 import { Environment } from './operator/environment.ts'
+import { NewPolicy, NewPolicyVersion, Policy, PolicyVersion } from './operator/policy.ts'
+import { Prompt, PromptVersion, PromptVersionRow } from './operator/prompt.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
 import { EventTrace, OperatorRun } from './operator/run.ts'
+import { NewSimulation, Simulation, SimulationResult } from './operator/simulation.ts'
 import { UsageHour } from './operator/usage.ts'
+import { VersionDiff } from './operator/version.ts'
 import { Workspace } from './operator/workspace.ts'
 import type { Route } from './route.ts'
 import { PUBLIC_PREFIX, ROUTES } from './routes.ts'
 import { Run, RunDetail, Usage } from './run.ts'
+import { RuntimeConfig, RuntimePolicy, RuntimePrompt } from './runtime-config.ts'
 
 /** Schemas that get a name in the documents; all others are written in place. */
 const NAMED: Record<string, TSchema> = {
@@ -25,6 +31,8 @@ const NAMED: Record<string, TSchema> = {
   Check,
   CreatedApiKey,
   DecisionOutcome,
+  Deployment,
+  DeploymentChange,
   Environment,
   Event,
   EventInput,
@@ -33,15 +41,30 @@ const NAMED: Record<string, TSchema> = {
   JudgedCall,
   NewApiKey,
   NewApproval,
+  NewPolicy,
+  NewPolicyVersion,
+  NewSimulation,
   OperatorApproval,
   OperatorRun,
+  Policy,
+  PolicyVersion,
   Problem,
+  Prompt,
+  PromptVersion,
+  PromptVersionRow,
+  PublicationResult,
   Rejection,
   Run,
   RunApprovals,
   RunDetail,
+  RuntimeConfig,
+  RuntimePolicy,
+  RuntimePrompt,
+  Simulation,
+  SimulationResult,
   Usage,
   UsageHour,
+  VersionDiff,
   Workspace,
 }
 
@@ -126,16 +149,28 @@ function operation(operationId: string, route: Route, used: Set<string>): Json {
       ...parameters('path', route.params, used),
       ...parameters('query', route.query, used),
       ...parameters('header', route.headers, used),
+      ...(route.tagged ? [IF_NONE_MATCH] : []),
     ],
     ...body,
     responses: {
       [route.status]: {
         description: 'Success',
+        ...(route.tagged ? { headers: { ETag: TAG } } : {}),
         content: { [route.replyType ?? 'application/json']: { schema: reference(route.reply, used) } },
       },
+      ...(route.tagged ? { 304: { description: 'Unchanged; no body', headers: { ETag: TAG } } } : {}),
       ...errorResponses(route, used),
     },
   }
+}
+
+const TAG = { description: 'Names what is served; changes with it', schema: { type: 'string' } }
+const IF_NONE_MATCH = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: 'ETag of what the client has; a list and * are taken too',
+  schema: { type: 'string' },
 }
 
 function parameters(place: 'path' | 'query' | 'header', schema: Route['query'], used: Set<string>): Json[] {

@@ -22,6 +22,8 @@ export interface Route {
   readonly bodyBytes?: number
   readonly status: 200 | 201 | 202
   readonly reply: TSchema
+  /** The reply has an ETag; a request that names it in If-None-Match is answered with 304. */
+  readonly tagged?: true
   /** Media type of the reply; JSON unless told. */
   readonly replyType?: string
   /** Errors beyond those every endpoint of the API has. */

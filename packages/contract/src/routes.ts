@@ -3,6 +3,7 @@ import { BatchResult, EventBatch, EventPage, EventsQuery } from './event.ts'
 import { LIMITS } from './limits.ts'
 import type { Route } from './route.ts'
 import { RunDetail, RunPage, RunParams, RunsQuery } from './run.ts'
+import { RuntimeConfig } from './runtime-config.ts'
 
 export const PUBLIC_PREFIX = '/openapi/v1'
 
@@ -87,5 +88,16 @@ export const ROUTES = {
     status: 200,
     reply: Approval,
     errors: ['not_found'],
+  },
+  loadRuntimeConfig: {
+    method: 'GET',
+    path: '/runtime-config',
+    summary: 'Load the prompts and policies that are in force',
+    tag: 'Runtime configuration',
+    scopes: ['config:read', 'policies:read'],
+    status: 200,
+    reply: RuntimeConfig,
+    tagged: true,
+    errors: [],
   },
 } as const satisfies Record<string, Route>

@@ -54,9 +54,3 @@ export const RuntimeConfig = Type.Object(
   { description: 'The prompts and policies that are in force in an environment' },
 )
 export type RuntimeConfig = Static<typeof RuntimeConfig>
-
-export const RuntimeConfigHeaders = Type.Object({
-  'If-None-Match': Type.Optional(
-    Type.String({ description: 'ETag of the configuration the client has: unchanged, it is answered with 304' }),
-  ),
-})

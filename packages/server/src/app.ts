@@ -18,6 +18,7 @@ import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
 import { runsRoutes } from './http/runs.ts'
+import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
 
 /** A path id may have 255 code points, and each up to 12 characters when percent-encoded. */
@@ -67,6 +68,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
       eventsRoutes(api, deps)
       runsRoutes(api, deps)
       approvalsRoutes(api, deps, approvals)
+      runtimeConfigRoutes(api, deps)
     },
     { prefix: PUBLIC_PREFIX },
   )

@@ -21,12 +21,14 @@ import { parseApiKey, parseOperatorToken } from './domain/credential.ts'
 import { cursors } from './domain/cursor.ts'
 import { createDrain } from './drain.ts'
 import { createFirstTenant, firstTenantText } from './first-tenant.ts'
+import { createConfigurationCache } from './http/configuration-cache.ts'
 import { createCredentialCache } from './http/credential-cache.ts'
 import { createJudge } from './http/judge.ts'
 import { createMetrics } from './http/metrics.ts'
 import { SNAPSHOT_PREFIX } from './http/operator/backups.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { BodyMemory } from './http/read-body.ts'
+import { expireApprovals } from './jobs/expire-approvals.ts'
 import { flushCredentialUses } from './jobs/flush-credential-uses.ts'
 import { followControlRevision } from './jobs/follow-control-revision.ts'
 import { createLog } from './log.ts'
@@ -134,6 +136,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     parse: parseOperatorToken,
     load: (id) => storage.findOperatorToken(id),
   })
+  const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(config.bodyMemory)
   const judge = createJudge()
   let draining = false
@@ -144,6 +147,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       storage,
       keys,
       operatorTokens,
+      configurations,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
       rateLimit: createRateLimit(config.rateLimit),
       judge,
@@ -165,7 +169,12 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   })
   const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
   const jobs = [
-    followControlRevision({ storage, listeners: [keys, operatorTokens], onError: toldBy('follow control revision') }),
+    expireApprovals({ storage, now, onError: toldBy('expire approvals') }),
+    followControlRevision({
+      storage,
+      listeners: [keys, operatorTokens, configurations],
+      onError: toldBy('follow control revision'),
+    }),
     flushCredentialUses({
       storage,
       sources: [

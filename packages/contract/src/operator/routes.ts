@@ -4,6 +4,7 @@ import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { approvalRoutes } from './approval-routes.ts'
 import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './api-key.ts'
+import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
 import {
@@ -16,6 +17,9 @@ import {
   OperatorRunParams,
   OperatorRunsQuery,
 } from './run.ts'
+import { policyRoutes } from './policy-routes.ts'
+import { promptRoutes } from './prompt-routes.ts'
+import { simulationRoutes } from './simulation-routes.ts'
 import { UsageQuery, UsageReport } from './usage.ts'
 import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
@@ -219,4 +223,8 @@ export const OPERATOR_ROUTES = {
     errors: [],
   },
   ...approvalRoutes,
+  ...promptRoutes,
+  ...policyRoutes,
+  ...deploymentRoutes,
+  ...simulationRoutes,
 } as const satisfies Record<string, OperatorRoute>

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { OperatorTokenRow, Storage } from '../storage/storage.ts'
 import type { FoundApiKey } from './api-key.ts'
+import type { ConfigurationCache } from './configuration-cache.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import type { Judge } from './judge.ts'
 import type { Metrics } from './metrics.ts'
@@ -15,6 +16,7 @@ export interface Deps {
   storage: Storage
   keys: CredentialCache<FoundApiKey>
   operatorTokens: CredentialCache<OperatorTokenRow>
+  configurations: ConfigurationCache
   cursors: Cursors
   rateLimit: RateLimit
   judge: Judge

@@ -1,5 +1,5 @@
 /** What operators did, and tried to do: who, when, what. Entries are only ever added. */
-import type { PageById } from './storage.ts'
+import type { PageById } from './page.ts'
 
 export interface AuditEntry {
   /** UUIDv7: entries are ordered by it. */

@@ -10,9 +10,16 @@ import type { Scope } from '@tacho/contract/route.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { ApprovalStore } from './approvals.ts'
 import type { AuditStore } from './audit.ts'
+import type { DeploymentStore } from './deployments.ts'
+import type { PageById } from './page.ts'
+import type { PolicyStore } from './policies.ts'
+import type { PromptStore } from './prompts.ts'
+import type { SimulationStore } from './simulations.ts'
 import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
 import type { WorkStore } from './work.ts'
+
+export type { PageById }
 
 export interface Storage
   extends
@@ -21,6 +28,10 @@ export interface Storage
     RunStore,
     ApprovalStore,
     AuditStore,
+    PromptStore,
+    PolicyStore,
+    DeploymentStore,
+    SimulationStore,
     WorkStore,
     IssueRecordStore,
     IssueStore {
@@ -149,13 +160,6 @@ export interface FirstTenant {
   environment: EnvironmentRow
   apiKey: ApiKeyRow
   operatorToken: OperatorTokenRow
-}
-
-/** Keyset page over rows ordered by id (time-ordered UUIDs, or key ids). */
-export interface PageById {
-  limit: number
-  /** Rows after this id; null for the first page. */
-  after: string | null
 }
 
 // --- events

@@ -3,8 +3,11 @@ import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
 import { testDatabases, type TestDatabases } from '../postgres-server.ts'
 import { agentsSuite } from './suite/agents.ts'
 import { controlSuite } from './suite/control.ts'
+import { deploymentsSuite } from './suite/deployments.ts'
 import { eventsSuite } from './suite/events.ts'
 import type { OpenStorage } from './suite/open.ts'
+import { policiesSuite } from './suite/policies.ts'
+import { promptsSuite } from './suite/prompts.ts'
 import { propertySuite } from './suite/property.ts'
 import { rejectionsSuite } from './suite/rejections.ts'
 import { runsSuite } from './suite/runs.ts'
@@ -37,6 +40,9 @@ for (const suite of [
   timelineSuite,
   usageSuite,
   rejectionsSuite,
+  promptsSuite,
+  policiesSuite,
+  deploymentsSuite,
   propertySuite,
 ]) {
   suite(open)

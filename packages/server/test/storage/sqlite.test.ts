@@ -4,8 +4,11 @@ import path from 'node:path'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { agentsSuite } from './suite/agents.ts'
 import { controlSuite } from './suite/control.ts'
+import { deploymentsSuite } from './suite/deployments.ts'
 import { eventsSuite } from './suite/events.ts'
 import type { OpenStorage } from './suite/open.ts'
+import { policiesSuite } from './suite/policies.ts'
+import { promptsSuite } from './suite/prompts.ts'
 import { propertySuite } from './suite/property.ts'
 import { rejectionsSuite } from './suite/rejections.ts'
 import { runsSuite } from './suite/runs.ts'
@@ -35,6 +38,9 @@ for (const suite of [
   timelineSuite,
   usageSuite,
   rejectionsSuite,
+  promptsSuite,
+  policiesSuite,
+  deploymentsSuite,
   propertySuite,
 ]) {
   suite(open)

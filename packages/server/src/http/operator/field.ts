@@ -12,6 +12,16 @@ export function nameRefusal(name: string): Refusal | null {
   return isStorableText(name) ? null : refuseField('name', 'contains NUL or is not well-formed Unicode')
 }
 
+/** Why one of several texts of a body cannot be stored, or null. An absent one can. */
+export function textsRefusal(texts: Record<string, string | null | undefined>): Refusal | null {
+  for (const [name, text] of Object.entries(texts)) {
+    if (typeof text === 'string' && !isStorableText(text)) {
+      return refuseField(name, 'contains NUL or is not well-formed Unicode')
+    }
+  }
+  return null
+}
+
 /** Milliseconds of a time that its schema took, or the refusal of one that has no place on the clock (a leap second). */
 export function timeOf(name: string, text: string): number | Refusal {
   const time = Date.parse(text)

@@ -7,10 +7,14 @@ import { approvalDecisionsRoutes } from './approval-decisions.ts'
 import { approvalStreamRoutes } from './approval-stream.ts'
 import { approvalsRoutes } from './approvals.ts'
 import { backupsRoutes } from './backups.ts'
+import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
 import { eventsRoutes } from './events.ts'
+import { policiesRoutes } from './policies.ts'
+import { promptsRoutes } from './prompts.ts'
 import { runsRoutes } from './runs.ts'
+import { simulationsRoutes } from './simulations.ts'
 import { usageRoutes } from './usage.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
@@ -29,6 +33,10 @@ export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: Appr
   approvalDecisionsRoutes(app, deps, approvals)
   approvalStreamRoutes(app, deps, approvals)
   aftermathRoutes(app, deps, approvals)
+  promptsRoutes(app, deps)
+  policiesRoutes(app, deps)
+  deploymentsRoutes(app, deps)
+  simulationsRoutes(app, deps)
   backupsRoutes(app, deps)
   doctorRoutes(app, deps)
 }

@@ -1,6 +1,10 @@
 /** Every portable act, by name: what each engine builds its methods from. Appending events is each engine's own. */
 import type { ApprovalStore } from '../approvals.ts'
 import type { AuditStore } from '../audit.ts'
+import type { DeploymentStore } from '../deployments.ts'
+import type { PolicyStore } from '../policies.ts'
+import type { PromptStore } from '../prompts.ts'
+import type { SimulationStore } from '../simulations.ts'
 import type { IssueRecordStore } from '../issue-records.ts'
 import type { IssueStore } from '../issues.ts'
 import type { ControlStore, EventStore, RunStore } from '../storage.ts'
@@ -10,7 +14,9 @@ import * as approvalLists from './approval-lists.ts'
 import { findApproval, findApprovals } from './approval-rows.ts'
 import * as approvals from './approvals.ts'
 import * as audit from './audit.ts'
+import { readConfiguration } from './configurations.ts'
 import * as control from './control.ts'
+import * as deployments from './deployments.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
 import * as issueActivity from './issue-activity.ts'
@@ -20,10 +26,14 @@ import * as issueGrouping from './issue-grouping.ts'
 import * as issueRecords from './issue-records.ts'
 import * as issues from './issues.ts'
 import * as operatorTokens from './operator-tokens.ts'
+import * as policies from './policies.ts'
+import * as prompts from './prompts.ts'
+import { publish } from './publish.ts'
 import * as rejections from './rejections.ts'
 import { decideIssueRecords } from './review.ts'
 import { controlRevision } from './revision.ts'
 import * as runs from './runs.ts'
+import * as simulations from './simulations.ts'
 import type { Sql } from './sql.ts'
 import { listToolEvents } from './tool-events.ts'
 import * as usage from './usage.ts'
@@ -35,6 +45,10 @@ type Nouns = ControlStore &
   RunStore &
   ApprovalStore &
   AuditStore &
+  PromptStore &
+  PolicyStore &
+  DeploymentStore &
+  SimulationStore &
   WorkStore &
   IssueRecordStore &
   IssueStore
@@ -116,6 +130,31 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   approvalRevisions: read<'approvalRevisions'>(approvalLists.approvalRevisions),
   listChangedApprovals: read<'listChangedApprovals'>(approvalLists.listChangedApprovals),
   listToolEvents: read<'listToolEvents'>(listToolEvents),
+  createPrompt: write<'createPrompt'>(prompts.createPrompt),
+  createPromptVersion: write<'createPromptVersion'>(prompts.createPromptVersion),
+  listPrompts: read<'listPrompts'>(prompts.listPrompts),
+  findPrompt: read<'findPrompt'>(prompts.findPrompt),
+  listPromptVersions: read<'listPromptVersions'>(prompts.listPromptVersions),
+  findPromptVersion: read<'findPromptVersion'>(prompts.findPromptVersion),
+  createPolicy: write<'createPolicy'>(policies.createPolicy),
+  createPolicyVersion: write<'createPolicyVersion'>(policies.createPolicyVersion),
+  listPolicies: read<'listPolicies'>(policies.listPolicies),
+  findPolicy: read<'findPolicy'>(policies.findPolicy),
+  listPolicyVersions: read<'listPolicyVersions'>(policies.listPolicyVersions),
+  findPolicyVersion: read<'findPolicyVersion'>(policies.findPolicyVersion),
+  publish: write<'publish'>(publish),
+  listDeployments: read<'listDeployments'>(deployments.listDeployments),
+  listDeploymentChanges: read<'listDeploymentChanges'>(deployments.listDeploymentChanges),
+  readConfiguration: read<'readConfiguration'>(readConfiguration),
+  createSimulation: write<'createSimulation'>(simulations.createSimulation),
+  findSimulation: read<'findSimulation'>(simulations.findSimulation),
+  listSimulations: read<'listSimulations'>(simulations.listSimulations),
+  cancelSimulation: write<'cancelSimulation'>(simulations.cancelSimulation),
+  reportSimulation: write<'reportSimulation'>(simulations.reportSimulation),
+  endSimulation: write<'endSimulation'>(simulations.endSimulation),
+  countToolCalls: read<'countToolCalls'>(simulations.countToolCalls),
+  listToolCalls: read<'listToolCalls'>(simulations.listToolCalls),
+  listRunSteps: read<'listRunSteps'>(simulations.listRunSteps),
 }
 
 /** One method per act, each passing its name and arguments to `call`. */

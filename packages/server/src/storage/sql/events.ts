@@ -34,7 +34,7 @@ export async function listEvents(
 }
 
 /** How many of the rows, by their sizes, a page has room for. */
-export function rowsWithin(sizes: number[], { limit, pageBytes }: EventPage): number {
+export function rowsWithin(sizes: number[], { limit, pageBytes }: Pick<EventPage, 'limit' | 'pageBytes'>): number {
   let bytes = 0
   const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
   return Math.min(past === -1 ? sizes.length : past, limit)

@@ -1,0 +1,91 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import {
+  NewPolicy,
+  NewPolicyVersion,
+  Policy,
+  PolicyPage,
+  PolicyParams,
+  PolicyVersion,
+  PolicyVersionPage,
+  PolicyVersionParams,
+  SavedPolicyVersion,
+} from './policy.ts'
+import { DiffQuery, VersionDiff } from './version.ts'
+import { ListQuery, WorkspaceParams } from './workspace.ts'
+
+const read = { tag: 'Policies', scopes: [], access: 'viewer', method: 'GET', status: 200 } as const
+const write = {
+  tag: 'Policies',
+  scopes: [],
+  access: 'admin',
+  method: 'POST',
+  status: 201,
+  bodyBytes: LIMITS.operatorBodyBytes,
+} as const
+
+/** Policies and their versions. */
+export const policyRoutes = {
+  listPolicies: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies',
+    summary: 'List policies by id',
+    params: WorkspaceParams,
+    query: ListQuery,
+    reply: PolicyPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPolicy: {
+    ...write,
+    path: '/workspaces/{workspaceId}/policies',
+    summary: 'Create a policy with its first version; its condition is checked',
+    params: WorkspaceParams,
+    body: NewPolicy,
+    reply: Policy,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  readPolicy: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}',
+    summary: 'Read a policy and its newest version',
+    params: PolicyParams,
+    reply: Policy,
+    errors: ['not_found'],
+  },
+  listPolicyVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
+    summary: 'List the versions of a policy, the newest first',
+    params: PolicyParams,
+    query: ListQuery,
+    reply: PolicyVersionPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPolicyVersion: {
+    ...write,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
+    summary: 'Write a new version of a policy; its condition is checked. It is not in force until it is deployed',
+    params: PolicyParams,
+    body: NewPolicyVersion,
+    reply: SavedPolicyVersion,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  readPolicyVersion: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/versions/{version}',
+    summary: 'Read a version of a policy',
+    params: PolicyVersionParams,
+    reply: PolicyVersion,
+    errors: ['not_found'],
+  },
+  diffPolicyVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/policies/{policyId}/diff',
+    summary: 'Compare two versions of a policy',
+    params: PolicyParams,
+    query: DiffQuery,
+    reply: VersionDiff,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,92 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import {
+  NewPrompt,
+  NewPromptVersion,
+  Prompt,
+  PromptPage,
+  PromptParams,
+  PromptsQuery,
+  PromptVersion,
+  PromptVersionPage,
+  PromptVersionParams,
+  SavedPromptVersion,
+} from './prompt.ts'
+import { DiffQuery, VersionDiff } from './version.ts'
+import { ListQuery, WorkspaceParams } from './workspace.ts'
+import type { OperatorRoute } from './access.ts'
+
+const read = { tag: 'Prompts', scopes: [], access: 'viewer', method: 'GET', status: 200 } as const
+const write = {
+  tag: 'Prompts',
+  scopes: [],
+  access: 'admin',
+  method: 'POST',
+  status: 201,
+  bodyBytes: LIMITS.promptBodyBytes,
+} as const
+
+/** Prompts and their versions. */
+export const promptRoutes = {
+  listPrompts: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts',
+    summary: 'List prompts, the oldest first',
+    params: WorkspaceParams,
+    query: PromptsQuery,
+    reply: PromptPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPrompt: {
+    ...write,
+    path: '/workspaces/{workspaceId}/prompts',
+    summary: 'Create a prompt with its first version',
+    params: WorkspaceParams,
+    body: NewPrompt,
+    reply: Prompt,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  readPrompt: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}',
+    summary: 'Read a prompt and what is known of its newest version',
+    params: PromptParams,
+    reply: Prompt,
+    errors: ['not_found'],
+  },
+  listPromptVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
+    summary: 'List the versions of a prompt, the newest first',
+    params: PromptParams,
+    query: ListQuery,
+    reply: PromptVersionPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createPromptVersion: {
+    ...write,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
+    summary: 'Write a new version of a prompt; it is not in force until it is deployed',
+    params: PromptParams,
+    body: NewPromptVersion,
+    reply: SavedPromptVersion,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  readPromptVersion: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/versions/{version}',
+    summary: 'Read a version of a prompt',
+    params: PromptVersionParams,
+    reply: PromptVersion,
+    errors: ['not_found'],
+  },
+  diffPromptVersions: {
+    ...read,
+    path: '/workspaces/{workspaceId}/prompts/{promptId}/diff',
+    summary: 'Compare two versions of a prompt',
+    params: PromptParams,
+    query: DiffQuery,
+    reply: VersionDiff,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

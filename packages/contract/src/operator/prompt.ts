@@ -1,0 +1,67 @@
+import Type, { type Static } from 'typebox'
+import { cursor, id, nextCursor, pageLimit, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
+
+const promptVersionFields = {
+  promptId: uuid('Prompt id'),
+  versionId: uuid('Id of this version, as clients get it'),
+  ...versionFields,
+  contentBytes: Type.Integer({ minimum: 1, description: 'Size of the content in UTF-8 bytes' }),
+  contentHash: Type.String({ description: 'SHA-256 of the content, in lower-case hex' }),
+}
+
+export const PromptVersionRow = Type.Object(promptVersionFields, {
+  description: 'A version of a prompt, without its content',
+})
+export type PromptVersionRow = Static<typeof PromptVersionRow>
+
+export const PromptVersion = Type.Object(
+  { ...promptVersionFields, content: Type.String({ description: 'As it was written' }) },
+  { description: 'A version of a prompt' },
+)
+export type PromptVersion = Static<typeof PromptVersion>
+
+export const Prompt = Type.Object(
+  {
+    promptId: uuid('Prompt id'),
+    workspaceId: uuid('Its workspace'),
+    name: Type.String({ description: 'Unique in the workspace' }),
+    createdAt: time('When it was created'),
+    newest: PromptVersionRow,
+  },
+  { description: 'A prompt and its newest version' },
+)
+export type Prompt = Static<typeof Prompt>
+
+export const PromptPage = Type.Object({ items: Type.Array(Prompt), nextCursor })
+
+export const PromptVersionPage = Type.Object({ items: Type.Array(PromptVersionRow), nextCursor })
+
+export const SavedPromptVersion = Type.Object({ ...promptVersionFields, isNew })
+export type SavedPromptVersion = Static<typeof SavedPromptVersion>
+
+const content = Type.String({
+  minLength: 1,
+  description: `Text of the prompt, up to ${LIMITS.promptContentBytes} bytes of UTF-8. Served as it is written here`,
+})
+
+export const NewPrompt = Type.Object({
+  name: id(LIMITS.nameChars, 'Unique in the workspace: what clients ask for'),
+  content,
+  ...newVersionFields,
+})
+export type NewPrompt = Static<typeof NewPrompt>
+
+export const NewPromptVersion = Type.Object({ content, ...newVersionFields, ...followsField })
+export type NewPromptVersion = Static<typeof NewPromptVersion>
+
+export const PromptsQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  name: Type.Optional(Type.String({ minLength: 1, description: 'The prompt of this name' })),
+})
+
+export const PromptParams = Type.Object({ workspaceId: uuid('Workspace id'), promptId: uuid('Prompt id') })
+
+export const PromptVersionParams = Type.Object({ ...PromptParams.properties, version: Version })

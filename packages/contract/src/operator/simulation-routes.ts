@@ -1,0 +1,59 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import { NewSimulation, Simulation, SimulationPage, SimulationParams } from './simulation.ts'
+import { ListQuery } from './workspace.ts'
+
+const common = { tag: 'Policies', scopes: [] } as const
+
+/** Policies, tried on recorded tool calls before they are deployed. */
+export const simulationRoutes = {
+  createSimulation: {
+    ...common,
+    access: 'admin',
+    method: 'POST',
+    path: '/environments/{environmentId}/simulations',
+    summary: 'Try a policy on the recorded tool calls of the last days, in the background',
+    params: EnvironmentParams,
+    body: NewSimulation,
+    bodyBytes: LIMITS.operatorBodyBytes,
+    status: 202,
+    reply: Simulation,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  listSimulations: {
+    ...common,
+    access: 'viewer',
+    method: 'GET',
+    path: '/environments/{environmentId}/simulations',
+    summary: 'List the simulations that are kept, the newest first',
+    params: EnvironmentParams,
+    query: ListQuery,
+    status: 200,
+    reply: SimulationPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  readSimulation: {
+    ...common,
+    access: 'viewer',
+    method: 'GET',
+    path: '/environments/{environmentId}/simulations/{simulationId}',
+    summary: 'How far a simulation is, and what it found',
+    params: SimulationParams,
+    status: 200,
+    reply: Simulation,
+    errors: ['not_found'],
+  },
+  cancelSimulation: {
+    ...common,
+    access: 'admin',
+    method: 'POST',
+    path: '/environments/{environmentId}/simulations/{simulationId}/cancel',
+    summary: 'Stop a simulation; one that has ended stays as it is',
+    params: SimulationParams,
+    status: 200,
+    reply: Simulation,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,63 @@
+/** What prompts and policies share: versions that never change, and the difference of two of them. */
+import Type, { type Static } from 'typebox'
+import { nullableText, text, time } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+
+/** `1` for the first version of a prompt or policy, then `2`, … */
+export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
+export const Version = Type.String({ pattern: VERSION_PATTERN, description: 'Version: "1", "2", …' })
+
+export const versionFields = {
+  version: Version,
+  author: Type.String({ description: 'Who wrote it' }),
+  note: nullableText('What changed, and why'),
+  createdAt: time('When it was written'),
+}
+
+export const newVersionFields = {
+  note: Type.Optional(
+    Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      maxLength: LIMITS.noteChars,
+      description: 'What changed, and why',
+    }),
+  ),
+}
+
+/** Refuses to write over what the author has not seen. */
+export const followsField = {
+  follows: Type.Optional(
+    Type.String({
+      pattern: VERSION_PATTERN,
+      description: 'The newest version that the author has seen: refused with 409 when there is a newer one',
+    }),
+  ),
+}
+
+export const isNew = Type.Boolean({
+  description: 'False when the newest version says the very same: no further one was made, and this is the newest',
+})
+
+export const DiffQuery = Type.Object({ from: Version, to: Version })
+
+const DiffLine = Type.Object({
+  change: Type.Enum(['same', 'removed', 'added']),
+  text: text(LIMITS.promptContentBytes, 'The line, without its end'),
+})
+
+export const VersionDiff = Type.Object(
+  {
+    from: Version,
+    to: Version,
+    fields: Type.Array(
+      Type.Object({
+        field: Type.String({ description: 'content, condition, severity, action, name or description' }),
+        lines: Type.Array(DiffLine),
+        exact: Type.Boolean({ description: 'False when they differ so much that the lines were not matched up' }),
+      }),
+      { description: 'The fields that differ' },
+    ),
+  },
+  { description: 'What differs between two versions, line by line' },
+)
+export type VersionDiff = Static<typeof VersionDiff>

@@ -1,0 +1,37 @@
+/** What differs between two versions, line by line. */
+import type { VersionDiff } from '@tacho/contract/operator/version.ts'
+import { diffArrays } from 'diff'
+
+type FieldDiff = VersionDiff['fields'][number]
+
+/** Lines removed and added up to which they are matched up: 15 ms of work at the most, however long the texts are. */
+const EDITS_MAX = 400
+
+/** The fields that differ, in the order given; null counts as an empty text. */
+export function diffFields(one: Record<string, string | null>, other: Record<string, string | null>): FieldDiff[] {
+  return Object.keys(one).flatMap((field) => {
+    const [before, after] = [one[field] ?? '', other[field] ?? '']
+    return before === after ? [] : [{ field, ...diffLines(before, after) }]
+  })
+}
+
+function diffLines(before: string, after: string): Omit<FieldDiff, 'field'> {
+  const [removed, added] = linesOf(before, after)
+  const changes = diffArrays(removed, added, { maxEditLength: EDITS_MAX })
+  if (!changes) return { lines: [...marked('removed', removed), ...marked('added', added)], exact: false }
+  const lines = changes.flatMap(({ value, ...change }) =>
+    marked(change.removed ? 'removed' : change.added ? 'added' : 'same', value),
+  )
+  return { lines, exact: true }
+}
+
+function marked(change: 'same' | 'removed' | 'added', lines: string[]): FieldDiff['lines'] {
+  return lines.map((text) => ({ change, text }))
+}
+
+/** A last line's end counts only where one of the texts lacks it: it then shows as an empty line. */
+function linesOf(...texts: [string, string]): [string[], string[]] {
+  const whole = texts.every((text) => text.endsWith('\n'))
+  const [one, other] = texts.map((text) => (text === '' ? [] : (whole ? text.slice(0, -1) : text).split('\n')))
+  return [one ?? [], other ?? []]
+}

@@ -1,0 +1,14 @@
+/** Read shapes of policies. */
+import type { Policy, PolicyVersion } from '@tacho/contract/operator/policy.ts'
+import type { PolicyRow, PolicyVersionRow } from '../storage/policies.ts'
+import { isoTime } from './run.ts'
+
+export function toPolicy({ id, workspaceId, createdAt, newest }: PolicyRow): Policy {
+  return { policyId: id, workspaceId, createdAt: isoTime(createdAt), newest: toPolicyVersion(newest) }
+}
+
+export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
+  const { policyId, number, name, description, condition, severity, action, author, note, createdAt } = row
+  const written = { version: String(number), author, note, createdAt: isoTime(createdAt) }
+  return { policyId, ...written, name, description, condition, severity, action }
+}

@@ -1,0 +1,162 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/operator/deployment.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type {
+  Change,
+  DeploymentChangePage,
+  DeploymentChangeRow,
+  DeploymentPage,
+  DeploymentRow,
+  Intent,
+  Item,
+  Published,
+} from '../../storage/deployments.ts'
+import type { Deps } from '../deps.ts'
+import { pageOf, startOf } from '../paging.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField, textsRefusal } from './field.ts'
+
+export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, configurations, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listDeployments, deps, async ({ query, request }) => {
+    const { id } = environmentOf(request)
+    const { limit = LIMITS.operatorPageDefault, cursor } = query
+    const walk = ['deployments', id]
+    const start = startOf<NonNullable<DeploymentPage['after']>>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    // A publication in between shows in the rows or not at all: the revision is read first.
+    const { revision } = await storage.readConfiguration(id, null)
+    const rows = await storage.listDeployments(id, { limit: limit + 1, ...start })
+    const place = ({ kind, id: of }: DeploymentRow) => cursors.write(walk, { kind, id: of })
+    return { revision, ...pageOf(rows, limit, toDeployment, place) }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.deploy, deps, ({ body: { items, note }, request }) => {
+    const versions = items.map(({ kind, id, version }) => ({
+      ...toItem({ kind, id }),
+      version: version === null ? null : Number(version),
+    }))
+    return publish(request, { action: 'DEPLOY', items: versions }, note)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.promote, deps, ({ body: { from, items, note }, request }) => {
+    const sourceEnvironmentId = from.toLowerCase()
+    if (sourceEnvironmentId === environmentOf(request).id) return refuseField('from', 'is the environment itself')
+    const chosen = items?.map(toItem) ?? null
+    return publish(request, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.rollBack, deps, ({ body: { items, note }, request }) =>
+    publish(request, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.listDeploymentChanges, deps, async ({ query, request }) => {
+    const { id: environmentId } = environmentOf(request)
+    const { limit = LIMITS.operatorPageDefault, cursor, kind, id } = query
+    if (id !== undefined && kind === undefined) return refuseField('id', 'needs kind beside it')
+    if (id !== undefined && !isStorableText(id)) return { items: [], nextCursor: null }
+    const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
+    const walk = ['deployment changes', environmentId, filter]
+    const start = startOf<NonNullable<DeploymentChangePage['after']>>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const rows = await storage.listDeploymentChanges(environmentId, filter, { limit: limit + 1, ...start })
+    const place = (row: DeploymentChangeRow) =>
+      cursors.write(walk, { publication: row.publication, kind: row.kind, id: row.id })
+    return pageOf(rows, limit, toDeploymentChange, place)
+  })
+
+  async function publish(
+    request: FastifyRequest,
+    intent: Intent,
+    note: string | null | undefined,
+  ): Promise<PublicationResult | Refusal> {
+    const refusal = itemsRefusal(intent) ?? textsRefusal({ note })
+    if (refusal) return refusal
+    const environment = environmentOf(request)
+    const action = `configuration.${intent.action.toLowerCase()}`
+    const target = { kind: 'environment', id: environment.id }
+    const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : undefined
+    const audit = auditOf(request, now(), action, target)
+    const by = { by: audit.actorName, now: audit.at, note: note ?? null }
+    const published = await storage.publish({ environmentId: environment.id, intent, ...by }, [audit])
+    if (published.outcome === 'published') configurations.published(environment.id)
+    const result = resultOf(published)
+    if (isRefusal(result)) {
+      const detail = { reason: result.detail, source }
+      await storage.appendAudit([auditOf(request, audit.at, `${action}.refused`, target, detail)])
+    }
+    return result
+  }
+}
+
+/** Prompt ids are UUIDs, which some write in capitals. */
+function toItem({ kind, id }: Item): Item {
+  return { kind, id: kind === 'prompt' ? id.toLowerCase() : id }
+}
+
+function itemsRefusal({ items }: Intent): Refusal | null {
+  const seen = new Set<string>()
+  for (const [index, { kind, id }] of (items ?? []).entries()) {
+    if (!isStorableText(id)) return refuseField(`items/${index}/id`, 'contains NUL or is not well-formed Unicode')
+    if (seen.has(`${kind} ${id}`)) return refuseField(`items/${index}`, 'is named twice')
+    seen.add(`${kind} ${id}`)
+  }
+  return null
+}
+
+function resultOf(published: Published): PublicationResult | Refusal {
+  switch (published.outcome) {
+    case 'published':
+      return { ...published, changes: published.changes.map(toChange) } satisfies PublicationResult & object
+    case 'unchanged':
+      return { revision: published.revision, publication: null, changes: [] }
+    case 'no_environment':
+      return refuse('not_found', 'There is no such environment')
+    case 'no_source_environment':
+      return refuse('not_found', 'The workspace has no such environment to promote from')
+    case 'no_item': {
+      const { version } = published.item
+      const what = `${published.item.kind} ${published.item.id}`
+      return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with a version ${version}`}`)
+    }
+    case 'not_in_force':
+      return refuse('not_found', `${spoken(published.item)} is not in force in the environment to promote from`)
+    case 'no_earlier':
+      return refuse('conflict', `No other version of ${spoken(published.item)} was in force here before`)
+    case 'too_large':
+      return refuse('conflict', TOO_LARGE[published.limit])
+  }
+}
+
+const TOO_LARGE = {
+  prompts: `At most ${LIMITS.deployedPrompts} prompts may be in force in an environment`,
+  policies: `At most ${LIMITS.deployedPolicies} policies may be in force in an environment`,
+  bytes: `The prompts in force in an environment may have at most ${LIMITS.deployedPromptBytes} bytes together`,
+}
+
+function spoken({ kind, id }: Item): string {
+  return `${kind} ${id}`
+}
+
+function toChange({ kind, id, name, from, to }: Change): PublicationResult['changes'][number] {
+  return { kind, id, name, from: toVersion(from), to: toVersion(to) }
+}
+
+function toVersion(number: number | null): string | null {
+  return number === null ? null : String(number)
+}
+
+function toDeployment({ version, deployedAt, ...row }: DeploymentRow): Deployment {
+  return { ...row, version: String(version), deployedAt: isoTime(deployedAt) }
+}
+
+function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
+  return { ...row, from: toVersion(row.from), to: toVersion(row.to), at: isoTime(row.at) }
+}

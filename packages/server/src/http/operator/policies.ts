@@ -1,0 +1,127 @@
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { diffFields } from '../../domain/diff.ts'
+import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
+import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { workspaceOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { textsRefusal } from './field.ts'
+import { listById } from './list-by-id.ts'
+import { listVersions, newerVersion } from './versions.ts'
+
+const NO_POLICY = refuse('not_found', 'The workspace has no such policy')
+const NO_VERSION = refuse('not_found', 'The policy has no such version')
+
+export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listPolicies, deps, ({ query, request }) => {
+    const { id } = workspaceOf(request)
+    return listById(cursors, ['policies', id], query, (page) => storage.listPolicies(id, page), toPolicy)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.createPolicy, deps, async ({ body, request }) => {
+    const workspace = workspaceOf(request)
+    const refusal = versionRefusal(body)
+    if (refusal) return refusal
+    const audit = auditOf(request, now(), 'policy.create', target(body.policyId), told(body))
+    const first = newVersion(body.policyId, body, audit)
+    const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: audit.at }
+    const outcome = await storage.createPolicy(policy, first, [audit])
+    if (outcome === 'no_workspace') return refuse('not_found', 'There is no such workspace')
+    if (outcome === 'id_taken') return refuse('conflict', 'The workspace has a policy of that id')
+    return toPolicy({ ...policy, newest: { policyId: policy.id, number: 1, ...first } })
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readPolicy, deps, async ({ params, request }) => {
+    const policy = await findPolicy(request, params.policyId)
+    return policy ? toPolicy(policy) : NO_POLICY
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listPolicyVersions, deps, async ({ params, query, request }) => {
+    const policy = await findPolicy(request, params.policyId)
+    if (!policy) return NO_POLICY
+    const { workspaceId, id } = policy
+    const read = (page: Parameters<typeof storage.listPolicyVersions>[2]) =>
+      storage.listPolicyVersions(workspaceId, id, page)
+    return listVersions(cursors, ['policy versions', workspaceId, id], query, read, toPolicyVersion)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.createPolicyVersion, deps, async ({ params, body, request }) => {
+    const { policyId } = params
+    if (!isStorableText(policyId)) return NO_POLICY
+    const refusal = versionRefusal(body)
+    if (refusal) return refusal
+    const audit = auditOf(request, now(), 'policy.write_version', target(policyId), told(body))
+    const version = newVersion(policyId, body, audit)
+    const follows = body.follows === undefined ? null : Number(body.follows)
+    const saved = await storage.createPolicyVersion(workspaceOf(request).id, policyId, version, follows, [audit])
+    if (saved === null) return NO_POLICY
+    if (saved.outcome === 'conflict') return newerVersion(toPolicyVersion(saved.version))
+    return { ...toPolicyVersion(saved.version), isNew: saved.outcome === 'created' }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readPolicyVersion, deps, async ({ params, request }) => {
+    const version = await findVersion(request, params.policyId, params.version)
+    return isRefusal(version) ? version : toPolicyVersion(version)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.diffPolicyVersions, deps, async ({ params, query, request }) => {
+    const from = await findVersion(request, params.policyId, query.from)
+    if (isRefusal(from)) return from
+    const to = await findVersion(request, params.policyId, query.to)
+    if (isRefusal(to)) return to
+    return { ...query, fields: diffFields(contentOf(from), contentOf(to)) }
+  })
+
+  async function findPolicy(request: FastifyRequest, policyId: string) {
+    return isStorableText(policyId) ? storage.findPolicy(workspaceOf(request).id, policyId) : null
+  }
+
+  async function findVersion(request: FastifyRequest, policyId: string, version: string) {
+    if (!isStorableText(policyId)) return NO_VERSION
+    const { id } = workspaceOf(request)
+    return (await storage.findPolicyVersion(id, policyId, Number(version))) ?? NO_VERSION
+  }
+}
+
+function newVersion(policyId: string, body: NewPolicyVersion, { actorName, at }: AuditEntry): NewPolicyVersionRow {
+  const { name, description, condition, severity, action, note } = body
+  const written = { author: actorName, note: note ?? null, createdAt: at }
+  return { name: name ?? policyId, description: description ?? null, condition, severity, action, ...written }
+}
+
+function target(id: string) {
+  return { kind: 'policy', id }
+}
+
+/** The condition is in the version; the log names what it does. */
+function told({ severity, action }: NewPolicyVersion) {
+  return { severity, action }
+}
+
+function contentOf({ condition, severity, action, name, description }: PolicyVersionRow) {
+  return { condition, severity, action, name, description }
+}
+
+function versionRefusal({ name, description, condition, note }: NewPolicyVersion): Refusal | null {
+  return textsRefusal({ name, description, condition, note }) ?? conditionRefusal(condition)
+}
+
+/** Why a condition cannot be saved, with the place in its source; or null. */
+export function conditionRefusal(condition: string): Refusal | null {
+  const compiled = compileCondition(condition)
+  if (compiled.ok) return null
+  const errors = compiled.faults.map(({ message, position: { line, column } }) => ({
+    path: '/condition',
+    message: `${line}:${column}: ${message}`,
+  }))
+  return refuse('invalid_request', `condition ${errors[0]?.message ?? 'cannot be compiled'}`, { errors })
+}

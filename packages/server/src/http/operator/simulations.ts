@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { toSimulation } from '../../domain/simulation.ts'
+import { uuidv7 } from '../../domain/uuid.ts'
+import type { NewSimulationRow } from '../../storage/simulations.ts'
+import type { Deps } from '../deps.ts'
+import { pageOf, startOf } from '../paging.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { textsRefusal } from './field.ts'
+import { conditionRefusal } from './policies.ts'
+
+const NO_SIMULATION = refuse('not_found', 'The environment has no such simulation')
+
+export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.createSimulation, deps, async ({ body, request }) => {
+    const { condition, action, severity = 'MEDIUM', days } = body
+    const refusal = textsRefusal({ condition }) ?? conditionRefusal(condition)
+    if (refusal) return refusal
+    const createdAt = now()
+    const id = uuidv7(createdAt, randomBytes)
+    const target = { kind: 'simulation', id }
+    const audit = auditOf(request, createdAt, 'policy.simulate', target, { severity, action, days })
+    const row: NewSimulationRow = {
+      id,
+      environmentId: environmentOf(request).id,
+      condition,
+      severity,
+      action,
+      days,
+      createdAt,
+      createdBy: audit.actorName,
+    }
+    const bounds = { waiting: LIMITS.simulationsWaiting, kept: LIMITS.simulationsKept }
+    if ((await storage.createSimulation(row, bounds, [audit])) === 'too_many') {
+      return refuse('conflict', `${LIMITS.simulationsWaiting} simulations of the environment have not ended yet`)
+    }
+    return toSimulation({
+      ...row,
+      status: 'QUEUED',
+      endedAt: null,
+      scanned: 0,
+      total: null,
+      error: null,
+      result: null,
+    })
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listSimulations, deps, async ({ query, request }) => {
+    const { id } = environmentOf(request)
+    const { limit = LIMITS.operatorPageDefault, cursor } = query
+    const walk = ['simulations', id]
+    const start = startOf<{ id: string }>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const rows = await storage.listSimulations(id, { limit: limit + 1, after: start.after?.id ?? null })
+    return pageOf(rows, limit, toSimulation, (last) => cursors.write(walk, { id: last.id }))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readSimulation, deps, async ({ params, request }) => {
+    const { id } = environmentOf(request)
+    const row = await storage.findSimulation(id, params.simulationId.toLowerCase())
+    return row ? toSimulation(row) : NO_SIMULATION
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.cancelSimulation, deps, async ({ params, request }) => {
+    const at = now()
+    const id = params.simulationId.toLowerCase()
+    const audit = auditOf(request, at, 'policy.cancel_simulation', { kind: 'simulation', id }, {})
+    const row = await storage.cancelSimulation(environmentOf(request).id, id, at, [audit])
+    return row ? toSimulation(row) : NO_SIMULATION
+  })
+}

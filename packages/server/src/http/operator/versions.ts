@@ -1,0 +1,31 @@
+/** What the versions of prompts and of policies have in common. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Cursors } from '../../domain/cursor.ts'
+import type { VersionPage } from '../../storage/prompts.ts'
+import { pageOf, startOf, type Walk } from '../paging.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+
+interface ListQuery {
+  limit?: number
+  cursor?: string
+}
+
+/** A page of versions, the newest first, or the refusal of its cursor. */
+export async function listVersions<Row extends { number: number }, Item>(
+  cursors: Cursors,
+  walk: Walk,
+  { limit = LIMITS.operatorPageDefault, cursor }: ListQuery,
+  read: (page: VersionPage) => Promise<Row[]>,
+  toItem: (row: Row) => Item,
+): Promise<{ items: Item[]; nextCursor: string | null } | Refusal> {
+  const start = startOf<{ number: number }>(cursors, walk, cursor)
+  if (isRefusal(start)) return start
+  const rows = await read({ limit: limit + 1, before: start.after?.number ?? null })
+  return pageOf(rows, limit, toItem, ({ number }) => cursors.write(walk, { number }))
+}
+
+/** The author has not seen the newest version. */
+export function newerVersion(newest: { version: string; author: string }): Refusal {
+  const detail = `There is a newer version ${newest.version}, by ${newest.author}`
+  return refuse('conflict', detail, { current: { ...newest } })
+}

@@ -1,0 +1,55 @@
+/** Policies of a workspace. A version never changes; which one is in force is told by deployments.ts. */
+import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { AuditEntry } from './audit.ts'
+import type { SavedVersion, VersionPage } from './prompts.ts'
+import type { PageById } from './page.ts'
+
+export interface PolicyStore {
+  createPolicy(
+    policy: NewPolicyRow,
+    first: NewPolicyVersionRow,
+    audit: AuditEntry[],
+  ): Promise<'created' | 'id_taken' | 'no_workspace'>
+  /** Null: the workspace has no such policy. Nothing is written, nor audited, when the newest version says the same. */
+  createPolicyVersion(
+    workspaceId: string,
+    policyId: string,
+    version: NewPolicyVersionRow,
+    /** The newest version the author has seen; null for any. */
+    follows: number | null,
+    audit: AuditEntry[],
+  ): Promise<SavedVersion<PolicyVersionRow> | null>
+  /** By id. */
+  listPolicies(workspaceId: string, page: PageById): Promise<PolicyRow[]>
+  findPolicy(workspaceId: string, policyId: string): Promise<PolicyRow | null>
+  listPolicyVersions(workspaceId: string, policyId: string, page: VersionPage): Promise<PolicyVersionRow[]>
+  findPolicyVersion(workspaceId: string, policyId: string, number: number): Promise<PolicyVersionRow | null>
+}
+
+export interface NewPolicyRow {
+  /** Unique in the workspace. */
+  id: string
+  workspaceId: string
+  createdAt: number
+}
+
+export interface NewPolicyVersionRow {
+  name: string
+  description: string | null
+  /** The source as it was written. */
+  condition: string
+  severity: Severity
+  action: PolicyAction
+  author: string
+  note: string | null
+  createdAt: number
+}
+
+export interface PolicyVersionRow extends NewPolicyVersionRow {
+  policyId: string
+  number: number
+}
+
+export interface PolicyRow extends NewPolicyRow {
+  newest: PolicyVersionRow
+}

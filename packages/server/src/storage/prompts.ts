@@ -1,0 +1,70 @@
+/** Prompts of a workspace. A version never changes; which one is in force is told by deployments.ts. */
+import type { AuditEntry } from './audit.ts'
+import type { PageById } from './page.ts'
+
+export interface PromptStore {
+  createPrompt(
+    prompt: NewPromptRow,
+    first: NewPromptVersionRow,
+    audit: AuditEntry[],
+  ): Promise<'created' | 'name_taken' | 'no_workspace'>
+  /** Null: the workspace has no such prompt. Nothing is written, nor audited, when the newest version says the same. */
+  createPromptVersion(
+    workspaceId: string,
+    promptId: string,
+    version: NewPromptVersionRow,
+    /** The newest version the author has seen; null for any. */
+    follows: number | null,
+    audit: AuditEntry[],
+  ): Promise<SavedVersion<PromptVersionInfo> | null>
+  /** By id; only the one of that name where a name is given. */
+  listPrompts(workspaceId: string, name: string | null, page: PageById): Promise<PromptRow[]>
+  findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
+  listPromptVersions(promptId: string, page: VersionPage): Promise<PromptVersionInfo[]>
+  findPromptVersion(workspaceId: string, promptId: string, number: number): Promise<PromptVersionRow | null>
+}
+
+export interface NewPromptRow {
+  id: string
+  workspaceId: string
+  name: string
+  createdAt: number
+}
+
+export interface NewPromptVersionRow {
+  id: string
+  content: string
+  author: string
+  note: string | null
+  createdAt: number
+}
+
+export interface PromptRow extends NewPromptRow {
+  newest: PromptVersionInfo
+}
+
+export interface PromptVersionInfo {
+  id: string
+  promptId: string
+  number: number
+  /** SHA-256 of the UTF-8 bytes, lower-case hex. */
+  contentHash: string
+  contentBytes: number
+  author: string
+  note: string | null
+  createdAt: number
+}
+
+export interface PromptVersionRow extends PromptVersionInfo {
+  content: string
+}
+
+/** `unchanged`: the newest version, which says the same; `conflict`: the newest version, which the author has not seen. */
+export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'conflict'; version: Version }
+
+/** The newest first. */
+export interface VersionPage {
+  limit: number
+  /** Versions before this number; null for the first page. */
+  before: number | null
+}
