@@ -1,0 +1,100 @@
+import { compiled } from './compiled.ts'
+import { evaluateWith } from './evaluate.ts'
+import { factReader } from './facts.ts'
+import type { Facts } from './variables.ts'
+
+/** From the laxest to the strictest. */
+export const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
+export type Action = (typeof ACTIONS)[number]
+
+export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
+export type Severity = (typeof SEVERITIES)[number]
+
+/** A policy as the runtime configuration serves it. A newer server may know other actions and severities than this. */
+export type Policy = {
+  readonly policyId: string
+  readonly name: string
+  readonly version: string
+  readonly condition: string
+  readonly severity: string
+  readonly action: string
+}
+
+type PolicyName = Pick<Policy, 'policyId' | 'name' | 'version'>
+
+export type Match = PolicyName & {
+  readonly severity: string
+  /** As the policy says. */
+  readonly action: string
+  /** What it counts as: `action`, or BLOCK when that is not known here. */
+  readonly effect: Action
+  /** Matched only because its condition failed. */
+  readonly failed: boolean
+}
+
+export type PolicyFailure = PolicyName & { readonly message: string; readonly countedAsMatched: boolean }
+
+export type Decision = {
+  readonly action: Action
+  /** Strictest first, then by policyId and version. */
+  readonly matched: readonly Match[]
+  /** Conditions that could not be compiled or evaluated, by policyId and version. */
+  readonly failures: readonly PolicyFailure[]
+}
+
+/**
+ * The strictest match wins; without a match the action is ALLOW. It does not matter in which order policies come, and
+ * one more policy never makes the decision laxer. Never throws.
+ *
+ * A condition that cannot be compiled or evaluated counts as matched when its severity is CRITICAL or HIGH, and as not
+ * matched when it is MEDIUM or LOW; it is told in `failures` either way. What a newer server may send fails closed: an
+ * unknown action counts as BLOCK, an unknown severity as CRITICAL.
+ */
+export function decide(policies: readonly Policy[], facts: Facts): Decision {
+  const fact = factReader(facts)
+  const matched: Match[] = []
+  const failures: PolicyFailure[] = []
+  for (const policy of policies) {
+    const outcome = evaluatePolicy(policy, fact)
+    const countedAsMatched = outcome.ok ? outcome.matched : failsClosed(policy.severity)
+    if (!outcome.ok) failures.push({ ...nameOf(policy), message: outcome.message, countedAsMatched })
+    if (!countedAsMatched) continue
+    const { severity, action } = policy
+    matched.push({ ...nameOf(policy), severity, action, effect: effectOf(action), failed: !outcome.ok })
+  }
+  matched.sort((a, b) => strictness(b.effect) - strictness(a.effect) || byName(a, b))
+  failures.sort(byName)
+  return { action: matched[0]?.effect ?? 'ALLOW', matched, failures }
+}
+
+function evaluatePolicy({ condition }: Policy, fact: ReturnType<typeof factReader>) {
+  const result = compiled(condition)
+  if (result.ok) return evaluateWith(result.condition, fact)
+  const [fault] = result.faults
+  const place = fault ? `line ${fault.position.line}, column ${fault.position.column}: ${fault.message}` : ''
+  return { ok: false, message: place } as const
+}
+
+function failsClosed(severity: string): boolean {
+  return severity !== 'LOW' && severity !== 'MEDIUM'
+}
+
+function effectOf(action: string): Action {
+  return ACTIONS.find((known) => known === action) ?? 'BLOCK'
+}
+
+function strictness(action: Action): number {
+  return ACTIONS.indexOf(action)
+}
+
+function nameOf({ policyId, name, version }: Policy): PolicyName {
+  return { policyId, name, version }
+}
+
+function byName(a: PolicyName, b: PolicyName): number {
+  return compare(a.policyId, b.policyId) || compare(a.version, b.version) || compare(a.name, b.name)
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
+}

@@ -1,0 +1,31 @@
+import type { Condition } from './compile.ts'
+import { factReader } from './facts.ts'
+import { positionAt } from './position.ts'
+import { Failure, OutOfSteps, Scope, type Value } from './value.ts'
+import type { Facts } from './variables.ts'
+
+export type Evaluation =
+  | { readonly ok: true; readonly matched: boolean }
+  | { readonly ok: false; readonly message: string }
+
+/** Never throws, keeps nothing, and ends after a bounded amount of work. The message names no facts. */
+export function evaluate(condition: Condition, facts: Facts): Evaluation {
+  return evaluateWith(condition, factReader(facts))
+}
+
+/** The same for facts that several conditions share. */
+export function evaluateWith({ run, source }: Condition, fact: (slot: number) => Value | Failure): Evaluation {
+  try {
+    const result = run(new Scope(fact))
+    if (typeof result === 'boolean') return { ok: true, matched: result }
+    if (!(result instanceof Failure)) return { ok: false, message: 'the condition is neither true nor false' }
+    return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }
+  } catch (error) {
+    return { ok: false, message: error instanceof OutOfSteps ? error.message : 'the condition could not be evaluated' }
+  }
+}
+
+function located({ message, offset }: Failure, source: string): string {
+  const { line, column } = positionAt(source, offset)
+  return `line ${line}, column ${column}: ${message}`
+}

@@ -1,0 +1,63 @@
+import { copyJson, NotPlainJson } from './json.ts'
+import { POLICY_LIMITS } from './limits.ts'
+import { timestampOfMilliseconds } from './time.ts'
+import { Failure, isMap, type Value } from './value.ts'
+import { type Facts, VARIABLE_NAMES, type VariableName } from './variables.ts'
+
+const READERS: Record<VariableName, (facts: Facts) => Value | undefined> = {
+  'tool.name': ({ tool }) => text(tool.name),
+  'tool.input': ({ tool }) => input(tool.input),
+  'agent.id': ({ agent }) => text(agent?.id),
+  'agent.name': ({ agent }) => text(agent?.name),
+  'run.id': ({ run }) => text(run?.id),
+  'run.cost': ({ run }) => double(run?.cost),
+  'run.totalTokens': ({ run }) => int(run?.totalTokens),
+  'run.toolCalls': ({ run }) => int(run?.toolCalls),
+  'session.id': ({ session }) => text(session?.id),
+  'risk.signals': ({ risk }) => texts(risk?.signals),
+  now: ({ now }) => timestampOfMilliseconds(now),
+}
+
+/**
+ * Reads each fact at its first use and keeps it: conditions that do not name `tool.input` neither copy it nor fail
+ * because of it. The slot of a variable is its place in VARIABLE_NAMES. Never throws.
+ */
+export function factReader(facts: Facts): (slot: number) => Value | Failure {
+  const known: (Value | Failure | undefined)[] = []
+  return (slot) => (known[slot] ??= read(VARIABLE_NAMES[slot] as VariableName, facts))
+}
+
+function read(name: VariableName, facts: Facts): Value | Failure {
+  try {
+    return READERS[name](facts) ?? new Failure(`the fact ${name} is not of its declared type`)
+  } catch (error) {
+    const reason = error instanceof NotPlainJson ? error.reason : 'cannot be read'
+    return new Failure(error instanceof NotPlainJson ? `a value in ${name} ${reason}` : `the fact ${name} ${reason}`)
+  }
+}
+
+function text(value: unknown): string | undefined {
+  const given = value ?? ''
+  return typeof given === 'string' ? given : undefined
+}
+
+function double(value: unknown): number | undefined {
+  const given = value ?? 0
+  return Number.isFinite(given) ? (given as number) : undefined
+}
+
+function int(value: unknown): bigint | undefined {
+  const given = value ?? 0
+  return Number.isSafeInteger(given) ? BigInt(given as number) : undefined
+}
+
+function input(value: unknown): Value | undefined {
+  const copied = copyJson(value ?? {}, { values: POLICY_LIMITS.inputValues, levels: POLICY_LIMITS.inputLevels })
+  return isMap(copied) ? copied : undefined
+}
+
+function texts(value: unknown): string[] | undefined {
+  const given = value ?? []
+  if (!Array.isArray(given) || given.length > POLICY_LIMITS.inputValues) return undefined
+  return given.every((element) => typeof element === 'string') ? [...given] : undefined
+}

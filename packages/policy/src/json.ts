@@ -1,0 +1,78 @@
+import type { Value } from './value.ts'
+
+/** Something is not plain JSON. The message names the place; `reason` leaves it out, since keys can be facts. */
+export class NotPlainJson extends TypeError {
+  readonly reason: string
+  constructor(path: readonly (string | number)[], reason: string) {
+    const place = path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
+    super(`input${place} ${reason}`)
+    this.name = 'NotPlainJson'
+    this.reason = reason
+  }
+}
+
+/**
+ * Copies plain JSON: null, booleans, finite numbers, texts, arrays without holes, and objects without a class. Objects
+ * become maps, so that nothing of the host comes along. A property that is undefined is left out, as JSON does.
+ * @throws NotPlainJson for anything else and past the bounds, which a cycle always is; and whatever a getter throws.
+ */
+export function copyJson(source: unknown, bounds: { readonly values: number; readonly levels: number }): Value {
+  const path: (string | number)[] = []
+  let values = 0
+
+  function copy(value: unknown): Value {
+    if (++values > bounds.values) throw new NotPlainJson([], `has more than ${bounds.values} values`)
+    switch (typeof value) {
+      case 'string':
+      case 'boolean':
+        return value
+      case 'number':
+        if (!Number.isFinite(value)) throw new NotPlainJson(path, `is ${value}, which JSON does not have`)
+        return value
+      case 'object':
+        if (value === null) return null
+        if (path.length >= bounds.levels) throw new NotPlainJson([], `is nested more than ${bounds.levels} levels deep`)
+        return Array.isArray(value) ? copyList(value) : copyObject(value)
+      default:
+        throw new NotPlainJson(path, `is ${typeof value}, not plain JSON`)
+    }
+  }
+
+  function copyList(list: readonly unknown[]): Value {
+    if (list.length > bounds.values) throw new NotPlainJson([], `has more than ${bounds.values} values`)
+    const copies: Value[] = []
+    // By index: a hole reads as undefined and is refused.
+    for (let index = 0; index < list.length; index++) {
+      path.push(index)
+      copies.push(copy(list[index]))
+      path.pop()
+    }
+    return copies
+  }
+
+  function copyObject(object: object): Value {
+    if (!isPlain(object)) throw new NotPlainJson(path, `is a ${classOf(object)}, not plain JSON`)
+    const copies = new Map<string, Value>()
+    for (const key of Object.keys(object)) {
+      const value: unknown = (object as Record<string, unknown>)[key]
+      if (value === undefined) continue
+      path.push(key)
+      copies.set(key, copy(value))
+      path.pop()
+    }
+    return copies
+  }
+
+  return copy(source)
+}
+
+/** Without a prototype, or with an `Object.prototype` of any realm. */
+function isPlain(object: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(object)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+function classOf(object: object): string {
+  const { constructor } = object as { constructor?: unknown }
+  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'host object'
+}

@@ -1,0 +1,141 @@
+import { TIMESTAMP_FIELDS, zoneOf } from './clock.ts'
+import { FUNCTIONS, METHODS } from './functions.ts'
+import { POLICY_LIMITS } from './limits.ts'
+import { compilePattern, repeatsOf, tooManyRepeats } from './pattern.ts'
+import { type Fault, positionAt } from './position.ts'
+import { FIELDS, TYPE_NAMES } from './profile.ts'
+import { type Call, childrenOf, literalText, loopOf, type MethodCall, type Node } from './syntax.ts'
+
+const INT_MAX = 2n ** 63n - 1n
+
+type Place = { readonly level: number; readonly loops: number; readonly variables: ReadonlySet<string> }
+
+/**
+ * What the profile asks beyond CEL's grammar and types: only declared names and functions, bounded nesting, patterns and
+ * zones written as literals and valid. Returns every fault, in the order of the source.
+ */
+export function checkRules(root: Node, source: string): Fault[] {
+  const faults: Fault[] = []
+  let repeats = 0
+
+  const refuse = (node: { start: number; end: number }, message: string) => {
+    faults.push({ message, position: positionAt(source, node.start, node.end) })
+  }
+
+  function visit(node: Node, place: Place): void {
+    if (place.level > POLICY_LIMITS.nestingLevels) {
+      // Everything below is nested too deeply as well, and is told once.
+      if (faults.at(-1)?.message !== tooDeep) refuse(node, tooDeep)
+      return
+    }
+    const inner = { ...place, level: place.level + 1 }
+    switch (node.op) {
+      case 'value':
+        return visitLiteral(node, node.args)
+      case 'id':
+        return visitName(node, node.args, place.variables)
+      case '.':
+        return visitField(node, node.args[0], node.args[1], inner)
+      case 'call':
+        return visitCall(node, inner)
+      case 'rcall':
+        return visitMethod(node, inner)
+      case 'map':
+        visitKeys(node.args.map(([key]) => key))
+        break
+    }
+    for (const child of childrenOf(node)) visit(child, inner)
+  }
+
+  function visitLiteral(node: Node, value: unknown): void {
+    if (typeof value === 'bigint' && value > INT_MAX) refuse(node, 'the number does not fit into 64 bits')
+    if (value instanceof Uint8Array) refuse(node, 'bytes are not part of the policy language')
+    else if (typeof value === 'object' && value !== null) refuse(node, 'write the number without u')
+  }
+
+  function visitName(node: Node, name: string, variables: ReadonlySet<string>): void {
+    if (variables.has(name) || TYPE_NAMES.some((type) => type === name)) return
+    const fields = FIELDS.get(name)
+    if (!fields) return refuse(node, `unknown name ${name}; there are ${[...FIELDS.keys()].join(', ')}`)
+    const names = Object.keys(fields).map((field) => `${name}.${field}`)
+    if (names.length > 0) refuse(node, `write what of ${name} is meant: ${names.join(', ')}`)
+  }
+
+  function visitField(node: Node, object: Node, field: string, place: Place): void {
+    const root = object.op === 'id' && !place.variables.has(object.args) ? object.args : ''
+    const fields = FIELDS.get(root)
+    if (!fields) return visit(object, place)
+    if (Object.hasOwn(fields, field)) return
+    const known = Object.keys(fields)
+    const hint = known.length > 0 ? `there are ${known.join(', ')}` : 'it has none'
+    refuse(node, `${root} has no field ${field}; ${hint}`)
+  }
+
+  function visitCall(node: Call, place: Place): void {
+    const [name, values] = node.args
+    const isHas = name === 'has' && values.length === 1
+    if (!isHas && !FUNCTIONS.has(`${name}/${values.length}`))
+      refuse(node, unknownFunction(name, FUNCTIONS, values.length))
+    for (const value of values) visit(value, place)
+  }
+
+  function visitMethod(node: MethodCall, place: Place): void {
+    const [name, receiver, values] = node.args
+    visit(receiver, place)
+    if (loopOf(node)) return visitLoop(values, place)
+    if (name === 'matches' && values.length === 1) visitPattern(values[0] as Node)
+    else if (TIMESTAMP_FIELDS.has(name) && values.length === 1) visitZone(values[0] as Node)
+    else if (!METHODS.has(`${name}/${values.length}`)) refuse(node, unknownFunction(name, METHODS, values.length))
+    for (const value of values) visit(value, place)
+  }
+
+  function visitLoop([variable, ...bodies]: readonly Node[], place: Place): void {
+    if (variable?.op !== 'id') return
+    const name = variable.args
+    if (FIELDS.has(name) || TYPE_NAMES.some((type) => type === name)) {
+      refuse(variable, `${name} already has a meaning; choose another name`)
+    }
+    if (place.loops >= POLICY_LIMITS.comprehensionLevels) {
+      return refuse(variable, `loops may be nested at most ${POLICY_LIMITS.comprehensionLevels} levels deep`)
+    }
+    const inside = { ...place, loops: place.loops + 1, variables: new Set([...place.variables, name]) }
+    for (const body of bodies) visit(body, inside)
+  }
+
+  function visitPattern(node: Node): void {
+    const pattern = literalText(node)
+    if (pattern === undefined)
+      return refuse(node, 'the pattern must be a text literal: only those are known to be safe')
+    repeats += repeatsOf(pattern)
+    const compiled = repeats > POLICY_LIMITS.patternRepeats ? tooManyRepeats : compilePattern(pattern)
+    if ('message' in compiled) refuse(node, compiled.message)
+  }
+
+  function visitZone(node: Node): void {
+    const zone = literalText(node)
+    if (zone === undefined) refuse(node, 'the time zone must be a text literal')
+    else if (!zoneOf(zone)) refuse(node, `unknown time zone ${zone}: write a name such as "Europe/Berlin" or "+02:00"`)
+  }
+
+  function visitKeys(keys: readonly Node[]): void {
+    const seen = new Set<string>()
+    for (const key of keys) {
+      const text = literalText(key)
+      if (text === undefined) refuse(key, 'a key must be a text literal')
+      else if (seen.has(text)) refuse(key, `the key ${JSON.stringify(text)} occurs twice`)
+      else seen.add(text)
+    }
+  }
+
+  visit(root, { level: 1, loops: 0, variables: new Set() })
+  return faults.sort((a, b) => a.position.offset - b.position.offset)
+}
+
+const tooDeep = `the condition is nested more than ${POLICY_LIMITS.nestingLevels} levels deep`
+
+function unknownFunction(name: string, known: ReadonlyMap<string, unknown>, values: number): string {
+  const counts = [...known.keys()].filter((key) => key.startsWith(`${name}/`)).map((key) => key.slice(name.length + 1))
+  return counts.length > 0
+    ? `${name} takes ${counts.join(' or ')} arguments, not ${values}`
+    : `${name} is not part of the policy language`
+}

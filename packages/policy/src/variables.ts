@@ -1,0 +1,43 @@
+/**
+ * The declared profile: what a condition may name. Types are CEL's. Every variable always has a value, so that a
+ * condition fails only when it reads something from `tool.input` that is not there.
+ */
+export const VARIABLES = {
+  'tool.name': { type: 'string', description: 'Name of the tool that is about to run' },
+  'tool.input': { type: 'map<string, dyn>', description: 'Its input; every number in it is a double' },
+  'agent.id': { type: 'string', description: 'Stable external agent id, or ""' },
+  'agent.name': { type: 'string', description: 'Human-readable agent name, or ""' },
+  'run.id': { type: 'string', description: 'External run id, or ""' },
+  'run.cost': { type: 'double', description: 'Cost of the model calls of the run so far' },
+  'run.totalTokens': { type: 'int', description: 'Tokens used by the run so far' },
+  'run.toolCalls': { type: 'int', description: 'Tool calls of the run so far, without this one' },
+  'session.id': { type: 'string', description: 'External session id, or ""' },
+  'risk.signals': { type: 'list<string>', description: 'Names of the risks that were detected' },
+  now: { type: 'google.protobuf.Timestamp', description: 'Time of the decision' },
+} as const satisfies Record<string, { type: string; description: string }>
+
+export type VariableName = keyof typeof VARIABLES
+
+export const VARIABLE_NAMES = Object.keys(VARIABLES) as VariableName[]
+
+/**
+ * What is known when a tool is about to run, in plain JavaScript. An absent text counts as "", an absent number as 0,
+ * an absent input as {}, absent signals as []. `now` is Unix time in milliseconds: this package never reads a clock.
+ * A fact of another type than declared here is a failure of the conditions that need it.
+ */
+export type Facts = {
+  tool: { name: string; input?: Readonly<Record<string, unknown>> | null | undefined }
+  agent?: { id?: string | null | undefined; name?: string | null | undefined } | null | undefined
+  run?:
+    | {
+        id?: string | null | undefined
+        cost?: number | null | undefined
+        totalTokens?: number | null | undefined
+        toolCalls?: number | null | undefined
+      }
+    | null
+    | undefined
+  session?: { id?: string | null | undefined } | null | undefined
+  risk?: { signals?: readonly string[] | null | undefined } | null | undefined
+  now: number
+}

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { compileCondition } from '../src/compile.ts'
+import { POLICY_LIMITS } from '../src/limits.ts'
+import { condition, faultOf } from './condition.ts'
+import { expressions } from './expressions.ts'
+
+/** What the first fault points at, and where its line and column say it is. */
+function pointedAt(source: string): { text: string; line: number; column: number } {
+  const compiled = compileCondition(source)
+  assert.ok(!compiled.ok, `${source} compiles`)
+  const { offset, endOffset, line, column } = compiled.faults[0]!.position
+  return { text: source.slice(offset, endOffset), line, column }
+}
+
+test('whatever text is compiled, it is a condition or has faults within it', () => {
+  const words =
+    '( ) [ ] { } . , : ? ! - + * / % < <= == != && || in true null 1 1.5 1u "a" \'b\' r"c" b"d" """e""" tool name input now x has all exists map filter matches size . \\ @ # é 😀 \n // `'
+  const soup = fc.array(fc.constantFrom(...words.split(' ')), { maxLength: 30 }).map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(fc.oneof(soup, expressions, fc.string({ unit: 'binary', maxLength: 200 })), (source) => {
+      const compiled = compileCondition(source)
+      if (compiled.ok) return
+      assert.ok(compiled.faults.length > 0)
+      for (const { message, position } of compiled.faults) {
+        assert.ok(message.length > 0)
+        const { offset, endOffset = offset, line, column } = position
+        assert.ok(offset >= 0 && endOffset >= offset && endOffset <= source.length)
+        const lines = source.split(/\r\n|\r|\n/)
+        assert.ok(line >= 1 && line <= lines.length && column >= 1 && column <= lines[line - 1]!.length + 2)
+      }
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('what is not a text is a fault', () => {
+  for (const source of [undefined, null, 1, {}, ['true']]) assert.equal(compileCondition(source as string).ok, false)
+})
+
+test('a fault points into the source as it was written, over lines and beyond ASCII', () => {
+  assert.deepEqual(pointedAt('tool.name == "x" &&\n  tool.nam == "y"'), { text: 'tool.nam', line: 2, column: 3 })
+  assert.deepEqual(pointedAt('// 😀 é\r\n"😀é" == tool.name && fo == 1'), { text: 'fo', line: 2, column: 23 })
+  assert.deepEqual(pointedAt('tool.name.matches(\n"(😀"\n)'), { text: '"(😀"', line: 2, column: 1 })
+  assert.deepEqual(pointedAt('true\r&& 1'), { text: 'true\r&& 1', line: 1, column: 1 })
+  assert.deepEqual(pointedAt('"é" ==\n\n 1'), { text: '"é" ==\n\n 1', line: 1, column: 1 })
+  assert.deepEqual(pointedAt('tool.name ==\n'), { text: '', line: 2, column: 1 })
+  assert.deepEqual(pointedAt('a' + ' '.repeat(5000)), { text: ' '.repeat(905), line: 1, column: 4097 })
+})
+
+test('several faults are told at once, in the order of the source', () => {
+  const compiled = compileCondition('foo == 1 || tool.bar == 2 || x.split() == [] || tool.name.matches("(")')
+  assert.ok(!compiled.ok)
+  assert.deepEqual(
+    compiled.faults.map(({ message }) => message),
+    [
+      'unknown name foo; there are tool, agent, run, session, risk, now',
+      'tool has no field bar; there are name, input',
+      'unknown name x; there are tool, agent, run, session, risk, now',
+      'split takes 1 arguments, not 0',
+      'not an RE2 pattern: missing closing )',
+    ],
+  )
+})
+
+test('types are checked before anything runs', () => {
+  assert.match(faultOf('tool.name == 1'), /string == int/)
+  assert.match(faultOf('run.cost > "1"'), /double > string/)
+  assert.match(faultOf('run.totalTokens + 1.0 > 2.0'), /int \+ double/)
+  assert.match(faultOf('tool.name in ["a", 1]'), /same type/)
+  assert.match(faultOf('tool.name.startsWith(1)'), /no matching overload/)
+  assert.match(faultOf('risk.signals.all(s, s > 1)'), /string > int/)
+  assert.match(faultOf('!tool.name'), /no such overload/)
+})
+
+test('a condition is true or false', () => {
+  assert.match(faultOf('tool.name'), /must be true or false; this gives string/)
+  assert.match(faultOf('tool.input.flag'), /must be true or false; compare it/)
+  assert.match(faultOf('[true]'), /must be true or false/)
+  assert.match(faultOf(''), /Unexpected token: the end/)
+})
+
+test('an int among the doubles of tool.input is refused, since it could never be evaluated', () => {
+  for (const source of [
+    'tool.input.amount + 1 > 2.0',
+    '1 - tool.input.amount > 2.0',
+    'tool.input.items.exists(i, i.price * 2 > 10.0)',
+    'tool.input.amount * size(tool.input.items) > 10.0',
+  ]) {
+    assert.match(faultOf(source), /doubles and this is an int/)
+  }
+  assert.deepEqual(pointedAt('tool.input.amount + 1 > 2.0'), { text: '1', line: 1, column: 21 })
+  condition('tool.input.amount + 1.0 > 2 && tool.input.amount * double(size(tool.input.items)) >= 10')
+})
+
+test('only the profile exists: no other names, functions, types or literals', () => {
+  for (const [source, fault] of [
+    ['tool == tool', /write what of tool is meant: tool.name, tool.input/],
+    ['tool["name"] == "x"', /write what of tool is meant/],
+    ['now.x == 1', /now has no field x; it has none/],
+    ['cel.bind(x, 1, x == 1)', /unknown name cel/],
+    ['google.protobuf.Timestamp == type(now)', /unknown name google/],
+    ['dyn(1) == 1', /dyn is not part/],
+    ['b"a" == b"a"', /bytes are not part/],
+    ['bytes("a").size() == 1', /bytes is not part/],
+    ['1u == 1u', /without u/],
+    ['"a".indexOf("a") == 0', /indexOf is not part/],
+    ['tool.name.substring(1) == "a"', /substring is not part/],
+    ['{1: "a"}[1] == "a"', /key must be a text literal/],
+    ['{tool.name: 1} == {"a": 1}', /key must be a text literal/],
+    ['{"a": 1, "a": 2} == {"a": 2}', /occurs twice/],
+    ['["a"].exists(tool, tool == "a")', /tool already has a meaning/],
+    ['["a"].exists(string, string == "a")', /string already has a meaning/],
+    ['["a"].exists("x", true)', /variable/],
+    ['9223372036854775808 > 1', /64 bits/],
+    ['now.getHours("Mars/Olympus") == 1', /unknown time zone Mars/],
+    ['now.getHours("+25:00") == 1', /unknown time zone/],
+    ['now.getHours(tool.name) == 1', /time zone must be a text literal/],
+    ['tool.?name == "x"', /expected|unexpected/i],
+    ['size(tool.name, 1) == 1', /size takes 1 arguments, not 2/],
+  ] as const) {
+    assert.match(faultOf(source), fault, source)
+  }
+})
+
+test('a source may be as long as its limit and no longer', () => {
+  const padded = (length: number) => `true //${'x'.repeat(length - 7)}`
+  condition(padded(POLICY_LIMITS.sourceChars))
+  assert.match(faultOf(padded(POLICY_LIMITS.sourceChars + 1)), /at most 4096 characters/)
+  assert.match(faultOf('"\ud800" == tool.name'), /not well-formed/)
+})
+
+test('a condition may have as many nodes as its limit and no more', () => {
+  // `tool.name` and `in` and the list are 4 nodes.
+  const list = (elements: number) => `tool.name in [${Array(elements).fill('"a"').join(',')}]`
+  condition(list(POLICY_LIMITS.nodes - 4))
+  assert.match(faultOf(list(POLICY_LIMITS.nodes - 3)), /more than 1000 names, literals/)
+})
+
+test('nesting is bounded, and chains and signs too long for the stack are faults', () => {
+  const { nestingLevels } = POLICY_LIMITS
+  const chain = (links: number) => Array(links).fill('true').join('||')
+  condition(chain(nestingLevels))
+  assert.match(faultOf(chain(nestingLevels + 1)), /nested more than 250 levels/)
+  condition(`${'!'.repeat(nestingLevels - 1)}true`)
+  assert.match(faultOf(`${'!'.repeat(nestingLevels)}true`), /nested more than 250 levels/)
+  condition(`${'('.repeat(nestingLevels - 1)}true${')'.repeat(nestingLevels - 1)}`)
+  assert.match(faultOf(`${'('.repeat(nestingLevels)}true${')'.repeat(nestingLevels)}`), /nested too deeply/)
+  for (const opening of ['!', '-', '(', '[', '{"":', 'a.', 'a[', 'f(', '1+', '1||', 'true?', '-!(']) {
+    const many = Math.floor(POLICY_LIMITS.sourceChars / opening.length)
+    assert.ok(faultOf(opening.repeat(many)).length > 0)
+  }
+})
+
+test('loops may be nested as deep as their limit and no deeper', () => {
+  condition('[1].exists(a, [2].exists(b, a < b))')
+  condition('[1].filter(a, true).map(a, a).all(a, [1].exists(b, a < b)) && [1].exists(a, [a].exists(b, true))')
+  assert.match(faultOf('[1].exists(a, [1].exists(b, [1].exists(c, c > b)))'), /at most 2 levels deep/)
+  assert.match(faultOf('[1].map(a, [1].map(b, [1].filter(c, c > b))).size() > 0'), /at most 2 levels deep/)
+})
+
+test('a compiled condition is the same whenever and however often it is compiled', () => {
+  const source = 'tool.input.items.exists(i, i.price > 10.0) && tool.name.matches("^a")'
+  const [first, second] = [condition(source), condition(source)]
+  assert.deepEqual(first.fields, second.fields)
+  assert.equal(first.source, source)
+  assert.ok(Object.isFrozen(first))
+})

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { ACTIONS, decide, type Policy, SEVERITIES } from '../src/decide.ts'
+import { POLICY_LIMITS } from '../src/limits.ts'
+
+const facts = { tool: { name: 'refund', input: { amount: 1500 } }, now: 0 }
+const MATCHING = 'tool.name == "refund"'
+const OTHER = 'tool.name == "other"'
+const FAILING = 'tool.input.missing == 1'
+const BROKEN = 'tool.name =='
+
+let count = 0
+function policy(condition: string, action: string, severity = 'LOW'): Policy {
+  return { policyId: `policy-${++count}`, name: 'a policy', version: '1', condition, action, severity }
+}
+
+test('the strictest match wins: BLOCK, REQUIRE_APPROVAL, WARN, ALLOW', () => {
+  assert.deepEqual(ACTIONS, ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'])
+  for (const [index, action] of ACTIONS.entries()) {
+    const laxer = ACTIONS.slice(0, index + 1).map((one) => policy(MATCHING, one))
+    const { action: decided, matched, failures } = decide([...laxer, policy(OTHER, 'BLOCK')], facts)
+    assert.equal(decided, action)
+    assert.deepEqual(
+      matched.map(({ effect }) => effect),
+      ACTIONS.slice(0, index + 1).toReversed(),
+    )
+    assert.deepEqual(failures, [])
+  }
+})
+
+test('without a match the action is ALLOW', () => {
+  assert.deepEqual(decide([], facts), { action: 'ALLOW', matched: [], failures: [] })
+  assert.deepEqual(decide([policy(OTHER, 'BLOCK', 'CRITICAL')], facts), { action: 'ALLOW', matched: [], failures: [] })
+})
+
+test('a condition that fails counts as matched when CRITICAL or HIGH, as not matched when MEDIUM or LOW, and is told', () => {
+  for (const condition of [FAILING, BROKEN, '', 'tool.newThing == "x"']) {
+    for (const severity of SEVERITIES) {
+      const closes = severity === 'CRITICAL' || severity === 'HIGH'
+      const failing = policy(condition, 'REQUIRE_APPROVAL', severity)
+      const { action, matched, failures } = decide([failing], facts)
+      assert.equal(action, closes ? 'REQUIRE_APPROVAL' : 'ALLOW')
+      assert.equal(matched.length, closes ? 1 : 0)
+      assert.ok(matched.every(({ failed }) => failed))
+      assert.equal(failures.length, 1)
+      assert.equal(failures[0]?.policyId, failing.policyId)
+      assert.equal(failures[0]?.countedAsMatched, closes)
+      assert.match(failures[0]?.message ?? '', /^line 1, column \d+: ./)
+    }
+  }
+})
+
+test('what a newer server may send fails closed: unknown actions block, unknown severities are CRITICAL', () => {
+  for (const action of ['QUARANTINE', 'block', '', 'toString']) {
+    const { action: decided, matched } = decide([policy(MATCHING, action)], facts)
+    assert.equal(decided, 'BLOCK')
+    assert.equal(matched[0]?.action, action)
+    assert.equal(matched[0]?.effect, 'BLOCK')
+    assert.equal(decide([policy(OTHER, action)], facts).action, 'ALLOW')
+  }
+  for (const severity of ['SEVERE', 'low', '']) {
+    assert.equal(decide([policy(FAILING, 'WARN', severity)], facts).action, 'WARN')
+    assert.equal(decide([policy(OTHER, 'WARN', severity)], facts).action, 'ALLOW')
+  }
+})
+
+test('a match tells which policy it was', () => {
+  const one = { ...policy(MATCHING, 'BLOCK', 'HIGH'), description: 'not repeated' }
+  const { policyId, name, version } = one
+  const expected = { policyId, name, version, severity: 'HIGH', action: 'BLOCK', effect: 'BLOCK', failed: false }
+  assert.deepEqual(decide([one], facts).matched, [expected])
+})
+
+const policies = fc.array(
+  fc.record({
+    policyId: fc.constantFrom('a', 'b', 'c', 'd'),
+    name: fc.constantFrom('m', 'n'),
+    version: fc.constantFrom('1', '2', '10'),
+    condition: fc.constantFrom(MATCHING, OTHER, FAILING, BROKEN),
+    severity: fc.constantFrom(...SEVERITIES, 'SEVERE'),
+    action: fc.constantFrom(...ACTIONS, 'QUARANTINE'),
+  }),
+  { maxLength: 8 },
+)
+
+test('the order of policies does not matter', () => {
+  fc.assert(
+    fc.property(
+      policies.chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length }))),
+      ([all, shuffled]) => {
+        const [one, other] = [decide(all, facts), decide(shuffled, facts)]
+        assert.equal(one.action, other.action)
+        const strictness = (decision: typeof one) =>
+          decision.matched.map(({ effect, policyId, version, name }) => [effect, policyId, version, name])
+        assert.deepEqual(strictness(one), strictness(other))
+        assert.deepEqual(
+          one.failures.map(({ policyId, version, name }) => [policyId, version, name]),
+          other.failures.map(({ policyId, version, name }) => [policyId, version, name]),
+        )
+      },
+    ),
+  )
+})
+
+test('one more policy never makes a decision laxer', () => {
+  fc.assert(
+    fc.property(policies, policies, (some, more) => {
+      const [before, after] = [decide(some, facts), decide([...some, ...more], facts)]
+      assert.ok(ACTIONS.indexOf(after.action) >= ACTIONS.indexOf(before.action))
+      assert.ok(after.matched.length >= before.matched.length && after.failures.length >= before.failures.length)
+    }),
+  )
+})
+
+test('more conditions than are remembered are decided all the same', () => {
+  const many = Array.from({ length: POLICY_LIMITS.cachedConditions + 5 }, (_, i) =>
+    policy(`tool.input.amount > ${i}.0`, 'WARN'),
+  )
+  for (let round = 0; round < 2; round++) {
+    const { action, matched } = decide(many, facts)
+    assert.equal(action, 'WARN')
+    assert.equal(matched.length, many.length)
+  }
+})

@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+
+const texts = ['', 'a', 'b', 'refund', 'é', '😀', 'A b', 'x.y']
+const keys = ['s', 'n', 'l', 'm', 'flag', 'constructor']
+const quoted = (text: string) => JSON.stringify(text)
+
+/** Sources of type bool, most of them valid, over the variables of the profile. */
+export const expressions: fc.Arbitrary<string> = fc.letrec<
+  Record<'bool' | 'text' | 'int' | 'double' | 'list' | 'dyn', string>
+>((tie) => {
+  const [bool, text, int, double, list, dyn] = [
+    tie('bool'),
+    tie('text'),
+    tie('int'),
+    tie('double'),
+    tie('list'),
+    tie('dyn'),
+  ]
+  const join = (...parts: (fc.Arbitrary<string> | string | undefined)[]) =>
+    fc
+      .tuple(...parts.map((part) => (typeof part === 'object' ? part : fc.constant(part ?? ''))))
+      .map((all) => all.join(''))
+  const order = fc.constantFrom(' < ', ' <= ', ' > ', ' >= ', ' == ', ' != ')
+  const same = fc.constantFrom(' == ', ' != ')
+  const oneOf = (...options: fc.Arbitrary<string>[]) => fc.oneof({ maxDepth: 4, withCrossShrink: true }, ...options)
+  const key = fc.constantFrom(...keys)
+  const path = join('tool.input', oneOf(join('.', key), join('["', key, '"]')))
+  return {
+    bool: oneOf(
+      fc.constantFrom('true', 'false', 'x == x', 'tool.name == "refund"', '"a" in risk.signals'),
+      join(dyn, same, dyn),
+      join(text, order, text),
+      join(int, order, int),
+      join(double, order, double),
+      join(dyn, order, oneOf(text, double, int)),
+      join('(', bool, ' && ', bool, ')'),
+      join('(', bool, ' || ', bool, ')'),
+      join('!(', bool, ')'),
+      join('(', bool, ' ? ', bool, ' : ', bool, ')'),
+      join(oneOf(text, dyn), ' in ', oneOf(list, dyn)),
+      join(
+        '(',
+        oneOf(text, dyn),
+        ').',
+        fc.constantFrom('startsWith', 'endsWith', 'contains'),
+        '(',
+        oneOf(text, dyn),
+        ')',
+      ),
+      join(
+        '(',
+        oneOf(text, dyn),
+        ').matches(',
+        fc.constantFrom('"^a"', '"[a-f]+$"', '"(?i)REF"', '"^$"', '"\\\\bb"'),
+        ')',
+      ),
+      join('(', oneOf(list, dyn), ').', fc.constantFrom('all', 'exists', 'exists_one'), '(x, ', bool, ')'),
+      join('has(tool.input.', key, ')'),
+      join('"', key, '" in tool.input'),
+      join('type(', oneOf(text, dyn, int, double), ') == ', fc.constantFrom('string', 'double', 'list', 'map', 'bool')),
+      join('(now', fc.constantFrom(' < ', ' >= '), 'timestamp("2026-06-01T12:00:00Z"))'),
+      join(
+        'now.',
+        fc.constantFrom('getHours', 'getDayOfWeek', 'getDayOfYear', 'getDate'),
+        '(',
+        fc.constantFrom('', '"Europe/Berlin"', '"-03:30"'),
+        ')',
+        order,
+        int,
+      ),
+    ),
+    text: oneOf(
+      fc.constantFrom(...texts).map(quoted),
+      fc.constantFrom('tool.name', 'agent.id', 'agent.name', 'run.id', 'session.id', 'x'),
+      join('(', text, ' + ', oneOf(text, dyn), ')'),
+      join('(', text, ').', fc.constantFrom('lowerAscii()', 'upperAscii()', 'trim()')),
+      join('string(', oneOf(int, bool), ')'),
+    ),
+    int: oneOf(
+      fc.integer({ min: -3, max: 9 }).map(String),
+      fc.constantFrom('run.totalTokens', 'run.toolCalls', '9223372036854775807'),
+      join('size(', oneOf(text, list, dyn), ')'),
+      join('(', int, fc.constantFrom(' + ', ' - ', ' * ', ' / ', ' % '), int, ')'),
+      join('-(', int, ')'),
+      join('int(', double, ')'),
+    ),
+    double: oneOf(
+      fc.constantFrom('0.0', '1.5', '1e3', '0.0000000001', 'run.cost'),
+      join('(', double, fc.constantFrom(' + ', ' - ', ' * ', ' / '), oneOf(double, dyn), ')'),
+      join('double(', int, ')'),
+    ),
+    list: oneOf(
+      fc.constantFrom('risk.signals', '["a", "refund"]', '[1, 2]', '[]'),
+      join('(', list, ' + ', list, ')'),
+      join('[', text, ', ', text, ']'),
+      join('(', oneOf(list, dyn), ').filter(x, ', bool, ')'),
+      join('(', oneOf(list, dyn), ').map(x, ', oneOf(text, dyn, int), ')'),
+      join('(', text, ').split(', fc.constantFrom('" "', '"."'), ')'),
+    ),
+    dyn: oneOf(
+      path,
+      join(path, '.', key),
+      join(path, '[', fc.constantFrom('0', '1', '-1', '"s"'), ']'),
+      fc.constant('x'),
+    ),
+  }
+}).bool
+
+/** Plain JSON as a tool's input, with keys that the expressions name. */
+export function inputs(options: { nulls: boolean }): fc.Arbitrary<Record<string, unknown>> {
+  const key = fc.oneof(fc.constantFrom(...keys), fc.constantFrom('__proto__', 'toString', 'é'))
+  const { input } = fc.letrec<{ input: Record<string, unknown>; value: unknown; scalar: unknown }>((tie) => ({
+    scalar: fc.oneof(
+      fc.constantFrom(...texts),
+      fc.constantFrom(0, 1, 1.5, -2, 1e9),
+      fc.boolean(),
+      ...(options.nulls ? [fc.constant(null)] : []),
+    ),
+    value: fc.oneof({ maxDepth: 3 }, tie('scalar'), fc.array(tie('value'), { maxLength: 4 }), tie('input')),
+    input: fc.array(fc.tuple(key, tie('value')), { maxLength: 6 }).map((entries) => {
+      // Object.fromEntries defines __proto__ as an own key, as JSON.parse does.
+      return Object.fromEntries(entries) as Record<string, unknown>
+    }),
+  }))
+  return input
+}

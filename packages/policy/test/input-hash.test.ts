@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { inputHash } from '../src/input-hash.ts'
+import { sha256 } from '../src/sha256.ts'
+
+const byNode = (text: string) => createHash('sha256').update(text).digest('hex')
+
+test('the hash is SHA-256, at every length around a block', () => {
+  for (let length = 0; length <= 260; length++) assert.equal(sha256('x'.repeat(length)), byNode('x'.repeat(length)))
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => assert.equal(sha256(text), byNode(text))),
+  )
+  assert.equal(sha256('é😀'.repeat(50_000)), byNode('é😀'.repeat(50_000)))
+})
+
+test('an input hash is that of the RFC 8785 text of version, tool and input: other languages can make it', () => {
+  const text = '["tacho-input-1","refund",{"amount":1500,"note":null,"tags":["b","a"],"é":"\\u0001"}]'
+  const input = { tags: ['b', 'a'], é: '\u0001', note: null, amount: 1500.0 }
+  assert.equal(inputHash('refund', input), byNode(text))
+  assert.equal(inputHash('refund', {}), byNode('["tacho-input-1","refund",{}]'))
+})
+
+test('a hash does not change between releases: approvals outlive them', () => {
+  assert.equal(
+    inputHash('refund', { amount: 1500 }),
+    'b7bcfdeff374b0f66a2f0c0d22c52a39333a53df25ced52909294fc21f9d8b70',
+  )
+})
+
+test('the order of keys and absent values do not matter; everything else does', () => {
+  assert.equal(inputHash('t', { a: 1, b: { c: 2, d: 3 } }), inputHash('t', { b: { d: 3, c: 2 }, a: 1 }))
+  assert.equal(inputHash('t', { a: 1, b: undefined }), inputHash('t', { a: 1 }))
+  assert.equal(inputHash('t', undefined), inputHash('t', {}))
+  assert.equal(inputHash('t', null), inputHash('t', {}))
+  assert.equal(inputHash('t', { a: -0 }), inputHash('t', { a: 0 }))
+  const different = [
+    inputHash('t', { a: 1 }),
+    inputHash('u', { a: 1 }),
+    inputHash('t', { a: '1' }),
+    inputHash('t', { a: null }),
+    inputHash('t', { a: [1] }),
+    inputHash('t', { a: { 0: 1 } }),
+    inputHash('t","', {}),
+    inputHash('t', []),
+    inputHash('t', ''),
+  ]
+  assert.equal(new Set(different).size, different.length)
+})
+
+test('every input that JSON can carry has one hash, also after it was sent', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ depthSize: 'large' }), (value) => {
+      assert.equal(inputHash('t', value), inputHash('t', JSON.parse(JSON.stringify(value))))
+    }),
+  )
+})
+
+test('what is not plain JSON is refused, with the place', () => {
+  const cycle: Record<string, unknown> = {}
+  cycle['self'] = cycle
+  for (const [input, message] of [
+    [{ when: [{ at: new Date() }] }, 'input.when[0].at is a Date, not plain JSON'],
+    [{ a: NaN }, 'input.a is NaN, which JSON does not have'],
+    [{ a: [1, -Infinity] }, 'input.a[1] is -Infinity, which JSON does not have'],
+    [{ a: new Map() }, 'input.a is a Map, not plain JSON'],
+    [{ a: 1n }, 'input.a is bigint, not plain JSON'],
+    [{ toJSON: () => 1 }, 'input.toJSON is function, not plain JSON'],
+    [[undefined], 'input[0] is undefined, not plain JSON'],
+    [Symbol('a'), 'input is symbol, not plain JSON'],
+    [cycle, 'input is nested more than 200 levels deep'],
+    [{ a: '\ud800' }, 'input or the name of the tool is not well-formed Unicode'],
+    [{ '\ud800': 1 }, 'input or the name of the tool is not well-formed Unicode'],
+  ] as const) {
+    assert.throws(() => inputHash('t', input), { name: 'NotPlainJson', message })
+  }
+  assert.throws(() => inputHash('\ud800', {}), TypeError)
+})
+
+test('an input larger than conditions may read still has a hash', () => {
+  assert.match(inputHash('t', { list: Array(50_000).fill(0), text: 'x'.repeat(1_000_000) }), /^[0-9a-f]{64}$/)
+})

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { RE2JS } from '@bufbuild/re2'
+import fc from 'fast-check'
+import { Automaton } from '../src/automaton.ts'
+import { POLICY_LIMITS } from '../src/limits.ts'
+import { faultOf, resultOf } from './condition.ts'
+
+const patterns: fc.Arbitrary<string> = fc.letrec<{ pattern: string; atom: string }>((tie) => ({
+  atom: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom(
+      'a',
+      'b',
+      'é',
+      '😀',
+      '.',
+      '[ab]',
+      '[^a]',
+      '\\w',
+      '\\s',
+      '\\pL',
+      '\\b',
+      '\\B',
+      '^',
+      '$',
+      '\\A',
+      '\\z',
+      '\\n',
+    ),
+    tie('pattern').map((inner) => `(${inner})`),
+    tie('pattern').map((inner) => `(?i:${inner})`),
+    tie('pattern').map((inner) => `(?m:${inner})`),
+  ),
+  pattern: fc
+    .array(fc.tuple(tie('atom'), fc.constantFrom('', '', '*', '+', '?', '*?', '{2}', '{0,3}', '|')), { maxLength: 4 })
+    .map((parts) => parts.flat().join('')),
+})).pattern
+
+const texts = fc.array(fc.constantFrom('a', 'b', 'A', 'é', '😀', '\ud83d', ' ', '\n', '_', 'k', '\u212a'), {
+  maxLength: 12,
+})
+
+test('the automaton finds what RE2 finds', () => {
+  let compared = 0
+  fc.assert(
+    fc.property(patterns, fc.array(texts, { minLength: 5, maxLength: 5 }), (pattern, several) => {
+      let library
+      try {
+        library = RE2JS.compile(pattern)
+      } catch {
+        return // not a pattern
+      }
+      const automaton = new Automaton(library.re2().prog)
+      for (const text of several.map((parts) => parts.join(''))) {
+        compared++
+        assert.equal(automaton.test(text), library.test(text), `${pattern} on ${JSON.stringify(text)}`)
+      }
+    }),
+    { numRuns: 3000 },
+  )
+  assert.ok(compared > 5000)
+})
+
+test('an automaton that forgot what it learned finds the same', () => {
+  const library = RE2JS.compile('[ab]*a[ab]{12}[cd]')
+  const automaton = new Automaton(library.re2().prog)
+  let random = 1
+  const noise = Array.from({ length: 40_000 }, () => {
+    random = (Math.imul(random, 1103515245) + 12345) >>> 0
+    return random & 65536 ? 'a' : 'b'
+  }).join('')
+  // Nearly every character of the noise leads to a state of its own: far more than are remembered.
+  for (const end of ['', 'c', `a${'b'.repeat(12)}c`, `b${'b'.repeat(12)}c`, 'e']) {
+    assert.equal(automaton.test(noise + end), library.test(noise + end))
+    assert.equal(automaton.test(end), library.test(end))
+  }
+})
+
+test('patterns that backtracking engines never finish are answered', () => {
+  for (const [pattern, text] of [
+    ['^(a+)+$', `${'a'.repeat(50_000)}!`],
+    ['^(a|a)*$', `${'a'.repeat(50_000)}!`],
+    ['^(a|aa)+$', `${'a'.repeat(50_000)}!`],
+    ['(.*)(.*)(.*)(.*)x', 'a'.repeat(50_000)],
+    ['^([a-z0-9]+[._-]?)+@example$', `${'a.'.repeat(20_000)}!`],
+  ] as const) {
+    assert.equal(resultOf(`tool.input.text.matches(${JSON.stringify(pattern)})`, { text }), false)
+  }
+})
+
+test('patterns are RE2: no back references, no looking around', () => {
+  assert.equal(resultOf('"xAbx".matches("(?i)aB")'), true)
+  assert.equal(resultOf(String.raw`"a\nb".matches(r"(?s)a.b") && !"a\nb".matches("a.b")`), true)
+  assert.match(faultOf(String.raw`tool.name.matches(r"(a)\1")`), /^not an RE2 pattern: invalid escape sequence/)
+  assert.match(faultOf('tool.name.matches("(?=a)")'), /^not an RE2 pattern/)
+  assert.match(faultOf('tool.name.matches("a(")'), /^not an RE2 pattern: missing closing \)/)
+})
+
+test('a pattern that does not stand in the condition is refused when it is compiled', () => {
+  for (const pattern of ['tool.input.pattern', 'tool.name', '"a" + "b"', 'true ? "a" : "b"']) {
+    assert.match(faultOf(`tool.name.matches(${pattern})`), /^the pattern must be a text literal/)
+  }
+  assert.match(faultOf('["a", "b"].exists(p, tool.name.matches(p))'), /^the pattern must be a text literal/)
+  assert.match(faultOf('matches(tool.name, "a")'), /not part of the policy language/)
+})
+
+test('a pattern may be as long as its limit and no longer', () => {
+  const { patternChars } = POLICY_LIMITS
+  assert.equal(resultOf(`tool.name.matches("${'a'.repeat(patternChars)}")`), false)
+  assert.match(faultOf(`tool.name.matches("${'a'.repeat(patternChars + 1)}")`), /at most 500 characters/)
+})
+
+test('the counts of all patterns of a condition may sum up to their limit and no further', () => {
+  const half = POLICY_LIMITS.patternRepeats / 2
+  const both = (more: number) => `tool.name.matches("a{${half}}") || tool.name.matches("b{1,${half + more}}")`
+  assert.equal(resultOf(both(0)), false)
+  assert.match(faultOf(both(1)), /may sum up to at most 200/)
+  assert.match(faultOf('tool.name.matches("((a{100}){100}){100}")'), /may sum up to/)
+})
+
+test('a pattern may compile to as many instructions as its limit and no more', () => {
+  const sizeOf = (pattern: string) => new Automaton(RE2JS.compile(pattern).re2().prog).size
+  const most = '(a{10}b){70}'
+  const largest = most + 'c'.repeat(POLICY_LIMITS.patternInstructions - sizeOf(most))
+  assert.equal(sizeOf(largest), 1000)
+  assert.equal(resultOf(`tool.name.matches("${largest}")`), false)
+  assert.match(faultOf(`tool.name.matches("${largest}c")`), /more than 1000 instructions/)
+})
