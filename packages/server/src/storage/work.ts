@@ -1,7 +1,7 @@
 /** Work that is done in the background, by whichever node takes it. */
 
-/** What `subjectId` names: an issue record, an approval, a simulation, a delivery. */
-export const WORK_KINDS = ['review_issue_record', 'expire_approval', 'simulate', 'deliver_webhook'] as const
+/** What `subjectId` names: an issue record, a simulation, a delivery. */
+export const WORK_KINDS = ['review_issue_record', 'simulate', 'deliver_webhook'] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 
 export interface WorkStore {

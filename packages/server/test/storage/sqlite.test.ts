@@ -6,6 +6,9 @@ import { agentsSuite } from './suite/agents.ts'
 import { controlSuite } from './suite/control.ts'
 import { deploymentsSuite } from './suite/deployments.ts'
 import { eventsSuite } from './suite/events.ts'
+import { issueGroupingSuite } from './suite/issue-grouping.ts'
+import { issueRecordsSuite } from './suite/issue-records.ts'
+import { issuesSuite } from './suite/issues.ts'
 import type { OpenStorage } from './suite/open.ts'
 import { policiesSuite } from './suite/policies.ts'
 import { promptsSuite } from './suite/prompts.ts'
@@ -14,6 +17,7 @@ import { rejectionsSuite } from './suite/rejections.ts'
 import { runsSuite } from './suite/runs.ts'
 import { timelineSuite } from './suite/timeline.ts'
 import { usageSuite } from './suite/usage.ts'
+import { workSuite } from './suite/work.ts'
 
 const open: OpenStorage = async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'tacho-suite-'))
@@ -42,6 +46,10 @@ for (const suite of [
   policiesSuite,
   deploymentsSuite,
   propertySuite,
+  workSuite,
+  issueRecordsSuite,
+  issuesSuite,
+  issueGroupingSuite,
 ]) {
   suite(open)
 }
