@@ -7,6 +7,8 @@ import { ended, OPERATOR_TOKEN, runTacho, serveFrom, startServer, startTacho, ty
 
 const server = await startServer()
 after(() => server.stop())
+/** Recorded once: what most tests look at. */
+const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
 
 /** Runs a command that must succeed, and answers with its JSON. */
 async function json<Value>(...args: string[]): Promise<Value> {
@@ -94,7 +96,7 @@ test('a key in JSON has its scopes, rate and expiry', async () => {
 })
 
 test('demo records a dozen runs, and the same seed adds nothing', async () => {
-  const demo = await json<{ seed: string; runs: { runId: string }[]; acceptedEvents: number }>('demo', '--seed', 'tour')
+  const demo = JSON.parse(tour.stdout) as { runs: unknown[]; acceptedEvents: number }
   assert.equal(demo.runs.length, 12)
   assert.match(await text('demo', '--seed', 'tour'), /demo-tour-01 .* 5000\n/)
   const { items } = await json<{ items: { runId: string; eventCount: number }[] }>('runs', 'list', ...WHERE, '--all')
@@ -106,18 +108,17 @@ test('demo records a dozen runs, and the same seed adds nothing', async () => {
 })
 
 test('runs are listed by agent, session, status and number', async () => {
-  await json('demo', '--seed', 'lists')
   const list = async (...args: string[]): Promise<{ items: { runId: string; status: string }[]; hasMore: boolean }> =>
     json('runs', 'list', ...WHERE, ...args)
   assert.deepEqual((await list('--limit', '3')).items.length, 3)
   assert.equal((await list('--limit', '3')).hasMore, true)
-  const session = await list('--session', 'demo-lists-returning-customer')
+  const session = await list('--session', 'demo-tour-returning-customer')
   assert.deepEqual([session.items.length, session.hasMore], [3, false])
   const failed = await list('--status', 'failed', '--all')
   assert.ok(failed.items.length > 0 && failed.items.every(({ status }) => status === 'FAILED'))
   for (const agent of ['Stock keeper', 'stock-keeper']) {
     const { items } = await list('--agent', agent, '--all')
-    assert.equal(items.filter(({ runId }) => runId.startsWith('demo-lists-')).length, 2)
+    assert.equal(items.filter(({ runId }) => runId.startsWith('demo-tour-')).length, 2)
   }
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
   assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /no such runs/)
@@ -143,8 +144,7 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
 })
 
 test('an ended run is followed to its end, in arrival order', async () => {
-  await json('demo', '--seed', 'follow')
-  const { code, stdout } = await server.tacho(['runs', 'follow', 'demo-follow-02', ...WHERE, '--json'])
+  const { code, stdout } = await server.tacho(['runs', 'follow', 'demo-tour-02', ...WHERE, '--json'])
   const events = stdout
     .trim()
     .split('\n')
@@ -153,7 +153,7 @@ test('an ended run is followed to its end, in arrival order', async () => {
   assert.equal(events.at(-1)?.eventType, 'SESSION_OUTCOME')
   assert.deepEqual(
     events.map(({ eventId }) => eventId),
-    events.map((_, index) => `demo-follow-02-${index + 1}`),
+    events.map((_, index) => `demo-tour-02-${index + 1}`),
   )
 })
 
@@ -162,16 +162,18 @@ test('new runs appear while they are followed, and an interrupt ends it without 
   const end = ended(child)
   let seen = ''
   child.stdout?.on('data', (chunk: Buffer) => (seen += chunk.toString()))
-  // Runs that were there before it looked do not count: another demo is recorded until one is seen.
-  for (let round = 0; !seen.includes('demo-live') && round < 20; round++) await json('demo', '--seed', `live-${round}`)
+  // Runs that were there before it looked do not count: more are recorded until one is seen.
+  for (let round = 0; !seen.includes('live-') && round < 20; round++) {
+    const line = JSON.stringify({ round, messages: [{ role: 'user', content: 'x' }] })
+    await server.tacho(['import', '-', '--run-prefix', 'live-'], line)
+  }
   child.kill('SIGINT')
   const { stdout, stderr } = await end
-  assert.match(stdout, /RUNNING +demo-live-\d+-12 +Shop support/)
+  assert.match(stdout, /RUNNING +live-[0-9a-f]{32} +Imported agent/)
   assert.equal(stderr, '')
 })
 
 test('usage adds up', async () => {
-  await json('demo', '--seed', 'usage')
   const report = await json<{ items: { events: number }[] }>('usage', ...WHERE, '--from', '3d')
   assert.ok(report.items.length > 0)
   assert.match(await text('usage', ...WHERE, '--from', '3d'), /^Total .*\d$/m)
@@ -184,10 +186,9 @@ test('doctor tells of the installation and of single events', async () => {
   const report = await json<{ ok: boolean; checks: { name: string; ok: boolean }[] }>('doctor')
   assert.deepEqual([report.ok, report.checks[0]], [true, { ...report.checks[0], name: 'server', ok: true }])
   assert.match(await text('doctor'), /^✔ server +http/m)
-  await json('demo', '--seed', 'doctor')
-  const about = ['doctor', '--run', 'demo-doctor-02', ...WHERE, '--event']
+  const about = ['doctor', '--run', 'demo-tour-02', ...WHERE, '--event']
   assert.match(
-    await text(...about, 'demo-doctor-02-13'),
+    await text(...about, 'demo-tour-02-13'),
     /is stored .* number 13 .*\n.*\n.*\nIt is the outcome that closed its run\./,
   )
   const unknown = await server.tacho([...about, 'nothing'])
@@ -220,7 +221,6 @@ test('doctor explains a refused event', async () => {
 })
 
 test('a backup becomes the store of another data directory, and neither is ever overwritten', async () => {
-  await json('demo', '--seed', 'backup')
   const file = path.join(server.directory, 'backup.db')
   const { bytes } = await json<{ bytes: number }>('backup', file)
   assert.equal(readFileSync(file).length, bytes)
@@ -239,7 +239,7 @@ test('a backup becomes the store of another data directory, and neither is ever 
 
   const copy = await serveFrom(dataDir)
   try {
-    const { code, stderr } = await runTacho(['runs', 'show', 'demo-backup-02', ...WHERE], {
+    const { code, stderr } = await runTacho(['runs', 'show', 'demo-tour-02', ...WHERE], {
       ...server.variables,
       TACHO_URL: copy.url,
     })
@@ -273,8 +273,7 @@ test('a token in a file is as good as one in a variable', async () => {
 })
 
 test('a reader that has had enough ends the command without a word', async () => {
-  await json('demo', '--seed', 'pipe')
-  const child = startTacho(['runs', 'show', 'demo-pipe-01', ...WHERE], server.variables)
+  const child = startTacho(['runs', 'show', 'demo-tour-01', ...WHERE], server.variables)
   const errors = child.stderr ? child.stderr.setEncoding('utf8').toArray() : Promise.resolve([])
   await once(child.stdout ?? child, 'data')
   child.stdout?.destroy()

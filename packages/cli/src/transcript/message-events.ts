@@ -21,9 +21,10 @@ const LABEL_CHARS = 100
 export function draftMessages({ hash, messages, fields }: Transcript, problems: string[]): EventDraft[] {
   const calls = joinCalls(messages)
   const last = messages.findLast(({ role }) => role === 'assistant')
+  const usageOf = (message: Message): Record<string, unknown> => modelUsage(message, fields, messages, last)
   const events = messages.flatMap((message, index) => {
     const number = index + 1
-    const drafted = draftMessage(message, number, calls, modelUsage(message, fields, messages, last), problems)
+    const drafted = draftMessage(message, number, calls, usageOf, problems)
     return drafted.map((event, place) => ({
       ...event,
       eventId: place === 0 ? `${hash}-${number}` : `${hash}-${number}.${place}`,
@@ -42,7 +43,7 @@ function draftMessage(
   message: Message,
   number: number,
   calls: JoinedCalls,
-  usage: Record<string, unknown>,
+  usageOf: (message: Message) => Record<string, unknown>,
   problems: string[],
 ): Drafted[] {
   switch (message.role) {
@@ -55,7 +56,7 @@ function draftMessage(
       return [draftResult(message, calls.answered.get(message), number, problems)]
     case 'assistant': {
       const label = labelOf(message, message.toolCalls.map(({ name }) => name).join(', ') || 'Model call')
-      const call: Drafted = { eventType: 'LLM_CALL', label, payload: { ...usage, output: message.source } }
+      const call: Drafted = { eventType: 'LLM_CALL', label, payload: { ...usageOf(message), output: message.source } }
       return [call, ...message.toolCalls.filter((open) => calls.open.has(open)).map(draftOpenCall)]
     }
   }
