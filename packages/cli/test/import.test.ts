@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import type { ImportReport } from '../src/transcript/report.ts'
 import { runTacho, startServer } from './tacho.ts'
+import { REAL_TRANSCRIPTS, withoutRealTranscripts } from './real-transcripts.ts'
 
 /** Real transcripts, where a developer has some: JSON lines with a `reward` of 0 or 1. */
-const REAL_FILE = process.env['TEST_TRANSCRIPTS'] ?? ''
 
 const server = await startServer()
 after(() => server.stop())
@@ -118,20 +118,16 @@ test('a file that is not there is named', async () => {
   assert.match((await server.tacho(['import', server.directory])).stderr, /is a directory\.\n$/)
 })
 
-test(
-  'real transcripts imported twice: each run and each event once',
-  { skip: existsSync(REAL_FILE) ? false : 'TEST_TRANSCRIPTS names no file' },
-  async () => {
-    const line = ['import', REAL_FILE, '--agent-name', 'Real', '--field-outcome', 'reward', '--json']
-    const [first, second] = [await server.tacho(line), await server.tacho(line)]
-    const report = JSON.parse(first.stdout) as ImportReport
-    assert.deepEqual([first.code, second.code], [0, 0])
-    const runs = await runsOf('Real')
-    assert.equal(runs.length, report.runs)
-    assert.equal(
-      runs.reduce((sum, { eventCount }) => sum + eventCount, 0),
-      report.events,
-    )
-    assert.ok(runs.every(({ status, differingRetries }) => status !== 'RUNNING' && differingRetries === 0))
-  },
-)
+test('real transcripts imported twice: each run and each event once', { skip: withoutRealTranscripts }, async () => {
+  const line = ['import', REAL_TRANSCRIPTS, '--agent-name', 'Real', '--json']
+  const [first, second] = [await server.tacho(line), await server.tacho(line)]
+  const report = JSON.parse(first.stdout) as ImportReport
+  assert.deepEqual([first.code, second.code], [0, 0])
+  const runs = await runsOf('Real')
+  assert.equal(runs.length, report.runs)
+  assert.equal(
+    runs.reduce((sum, { eventCount }) => sum + eventCount, 0),
+    report.events,
+  )
+  assert.ok(runs.every(({ status, differingRetries }) => status !== 'RUNNING' && differingRetries === 0))
+})

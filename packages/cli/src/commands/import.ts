@@ -18,7 +18,7 @@ interface Options extends OutputOptions {
   agentName: string
   agentId?: string
   sessionField?: string
-  fieldOutcome?: string
+  fieldOutcome: string
   defaultOutcome?: RunOutcome
   runPrefix: string
   dryRun?: true
@@ -38,7 +38,7 @@ export function addImport(program: Command): void {
     .option('--agent-name <text>', 'name of the agent', text, 'Imported agent')
     .option('--agent-id <text>', 'stable external id of the agent', text)
     .option('--session-field <path>', 'field of a line that names its session, such as user.id')
-    .option('--field-outcome <path>', 'field of a line that says how the run ended, such as reward')
+    .option('--field-outcome <path>', 'field of a line that says how the run ended', 'reward')
     .option('--default-outcome <status>', `how runs without that field ended: ${OUTCOMES.join(', ')}`, parseOutcome)
     .option('--run-prefix <text>', 'what run ids begin with; the rest is a hash of the line', parsePrefix, 'import-')
     .option('--dry-run', 'check the file and send nothing')
@@ -53,7 +53,7 @@ Outcomes: 1, true and words such as "COMPLETED" or "success" end a run as COMPLE
 The exit code is 1 when a line could not be taken over as it stands; such lines are named, and the rest is imported.
 
 Examples:
-  tacho import runs.jsonl --field-outcome reward --agent-name "Airline agent"
+  tacho import runs.jsonl --agent-name "Airline agent"
   tacho import chats.jsonl --session-field user.id --dry-run
   zcat chats.jsonl.gz | tacho import - --json`,
     )
@@ -118,7 +118,7 @@ function importOptions(options: Options): ImportOptions {
     agentId: options.agentId ?? null,
     runPrefix: options.runPrefix,
     sessionField: options.sessionField ?? null,
-    outcomeField: options.fieldOutcome ?? null,
+    outcomeField: options.fieldOutcome,
     defaultOutcome: options.defaultOutcome ?? null,
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, createReadStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { test } from 'node:test'
 import type { EventInput } from '@tacho/contract/event.ts'
 import { failed } from '../../src/stop.ts'
@@ -7,10 +7,10 @@ import type { Recorder } from '../../src/recorder-client.ts'
 import { importLines, LONGEST_LINE_BYTES } from '../../src/transcript/import-lines.ts'
 import { newReport, spokenReport, type ImportReport } from '../../src/transcript/report.ts'
 import { OPTIONS } from './chats.ts'
+import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../real-transcripts.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30)
 /** Real transcripts, where a developer has some: JSON lines with a `reward`. */
-const REAL_FILE = process.env['TEST_TRANSCRIPTS'] ?? ''
 
 const GOOD = '{"messages":[{"role":"user","content":"a"}],"reward":1}'
 
@@ -111,17 +111,13 @@ test('no more than a thousand problems are kept', async () => {
   assert.deepEqual([report.problemLines, report.problems.length], [1_500, 1_000])
 })
 
-test(
-  'real transcripts: 150 runs, each event once',
-  { skip: existsSync(REAL_FILE) ? false : 'TEST_TRANSCRIPTS names no file' },
-  async () => {
-    const recorder = memory()
-    const report = newReport(REAL_FILE, false)
-    const ignore = (): void => undefined
-    const given = { options: OPTIONS, recorder, now: NOW, onProblem: ignore, onProgress: ignore }
-    await importLines(createReadStream(REAL_FILE), report, given)
-    assert.equal(new Set(recorder.events.map(({ runId }) => runId)).size, report.runs)
-    assert.equal(new Set(recorder.events.map(({ eventId }) => eventId)).size, report.events)
-    assert.deepEqual(report.problems, [])
-  },
-)
+test('real transcripts: 150 runs, each event once', { skip: withoutRealTranscripts }, async () => {
+  const recorder = memory()
+  const report = newReport(REAL_TRANSCRIPTS, false)
+  const ignore = (): void => undefined
+  const given = { options: OPTIONS, recorder, now: NOW, onProblem: ignore, onProgress: ignore }
+  await importLines(createReadStream(REAL_TRANSCRIPTS), report, given)
+  assert.equal(new Set(recorder.events.map(({ runId }) => runId)).size, report.runs)
+  assert.equal(new Set(recorder.events.map(({ eventId }) => eventId)).size, report.events)
+  assert.deepEqual(report.problems, [])
+})
