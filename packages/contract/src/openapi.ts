@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
 import { Event, EventInput, EventRow, Rejection } from './event.ts'
 import { Approval, NewApproval } from './approval.ts'
+import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
 import { ApprovalAftermath, JudgedCall, RunApprovals } from './operator/aftermath.ts'
 import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
 import { ApprovalCard, ApprovalGroup, DecisionOutcome, OperatorApproval } from './operator/approval.ts'
@@ -10,6 +11,16 @@ import { Check } from './operator/doctor.ts'
 import { Environment } from './operator/environment.ts'
 import { NewPolicy, NewPolicyVersion, Policy, PolicyVersion } from './operator/policy.ts'
 import { Prompt, PromptVersion, PromptVersionRow } from './operator/prompt.ts'
+import { IssueRecord, IssueRecordDetail } from './operator/issue-record.ts'
+import {
+  AffectedAgent,
+  AffectedRun,
+  Facts,
+  Issue,
+  IssueActivity,
+  IssueGroup,
+  IssueSummary,
+} from './operator/issue.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
 import { EventTrace, OperatorRun } from './operator/run.ts'
 import { NewSimulation, Simulation, SimulationResult } from './operator/simulation.ts'
@@ -23,6 +34,8 @@ import { RuntimeConfig, RuntimePolicy, RuntimePrompt } from './runtime-config.ts
 
 /** Schemas that get a name in the documents; all others are written in place. */
 const NAMED: Record<string, TSchema> = {
+  AffectedAgent,
+  AffectedRun,
   ApiKey,
   Approval,
   ApprovalAftermath,
@@ -38,6 +51,15 @@ const NAMED: Record<string, TSchema> = {
   EventInput,
   EventRow,
   EventTrace,
+  Facts,
+  Issue,
+  IssueActivity,
+  IssueGroup,
+  IssueRecord,
+  IssueRecordDetail,
+  IssueRecordInput,
+  IssueRecordReceipt,
+  IssueSummary,
   JudgedCall,
   NewApiKey,
   NewApproval,

@@ -1,5 +1,6 @@
 import { Approval, ApprovalHeaders, ApprovalParams, ApprovalQuery, NewApproval } from './approval.ts'
 import { BatchResult, EventBatch, EventPage, EventsQuery } from './event.ts'
+import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
 import { LIMITS } from './limits.ts'
 import type { Route } from './route.ts'
 import { RunDetail, RunPage, RunParams, RunsQuery } from './run.ts'
@@ -54,6 +55,25 @@ export const ROUTES = {
     status: 200,
     reply: EventPage,
     errors: ['not_found', 'invalid_cursor'],
+  },
+  submitIssueRecord: {
+    method: 'POST',
+    path: '/issue-records',
+    summary: 'Submit a detection or recovery; it is reviewed in the background',
+    tag: 'Issues',
+    scopes: ['events:write'],
+    body: IssueRecordInput,
+    bodyBytes: LIMITS.issueRecordBytes,
+    status: 202,
+    reply: IssueRecordReceipt,
+    errors: [
+      'body_too_large',
+      'unsupported_media_type',
+      'invalid_json',
+      'invalid_utf8',
+      'invalid_encoding',
+      'storage_full',
+    ],
   },
   createApproval: {
     method: 'POST',

@@ -11,6 +11,7 @@ import { documentsRoutes } from './http/documents.ts'
 import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
 import { healthRoutes } from './http/health.ts'
+import { issueRecordsRoutes } from './http/issue-records.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
 import { accessHook } from './http/operator/access.ts'
 import { operatorTokenHook } from './http/operator-token.ts'
@@ -67,6 +68,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
       api.addHook('onRequest', apiKeyHook(deps.keys, deps.rateLimit, deps.now))
       eventsRoutes(api, deps)
       runsRoutes(api, deps)
+      issueRecordsRoutes(api, deps)
       approvalsRoutes(api, deps, approvals)
       runtimeConfigRoutes(api, deps)
     },

@@ -7,7 +7,7 @@
  * let in, requests under way are finished or cut after the drain timeout, the store writes what it has taken. A signal
  * while starting is obeyed once ready, so that a first key is always shown; a second signal ends the process at once.
  */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import type { Server } from 'node:http'
@@ -31,6 +31,8 @@ import { BodyMemory } from './http/read-body.ts'
 import { expireApprovals } from './jobs/expire-approvals.ts'
 import { flushCredentialUses } from './jobs/flush-credential-uses.ts'
 import { followControlRevision } from './jobs/follow-control-revision.ts'
+import { reviewIssueRecords } from './jobs/review-issue-records.ts'
+import { createWorkRunner } from './jobs/work.ts'
 import { createLog } from './log.ts'
 import { startErrorText } from './start-error.ts'
 import { openSqliteStorage } from './storage/sqlite/open.ts'
@@ -139,6 +141,14 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(config.bodyMemory)
   const judge = createJudge()
+  const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const work = createWorkRunner({
+    storage,
+    handlers: [reviewIssueRecords({ storage, now, random: randomBytes })],
+    owner: randomUUID(),
+    now,
+    onError: (error, kind) => toldBy(kind)(error),
+  })
   let draining = false
   const app = createApp(
     {
@@ -152,6 +162,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       rateLimit: createRateLimit(config.rateLimit),
       judge,
       memory,
+      work,
       metrics: createMetrics({ version, storage, memory }),
       now,
       draining: () => draining,
@@ -167,8 +178,9 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     await app.close()
     throw error
   })
-  const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  work.start()
   const jobs = [
+    work,
     expireApprovals({ storage, now, onError: toldBy('expire approvals') }),
     followControlRevision({
       storage,

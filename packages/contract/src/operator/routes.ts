@@ -7,6 +7,7 @@ import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './ap
 import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
+import { issueRoutes } from './issue-routes.ts'
 import {
   EventRowPage,
   EventRowsQuery,
@@ -223,6 +224,7 @@ export const OPERATOR_ROUTES = {
     errors: [],
   },
   ...approvalRoutes,
+  ...issueRoutes,
   ...promptRoutes,
   ...policyRoutes,
   ...deploymentRoutes,

@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { OperatorTokenRow, Storage } from '../storage/storage.ts'
+import type { WorkKind } from '../storage/work.ts'
 import type { FoundApiKey } from './api-key.ts'
 import type { ConfigurationCache } from './configuration-cache.ts'
 import type { CredentialCache } from './credential-cache.ts'
@@ -22,6 +23,8 @@ export interface Deps {
   judge: Judge
   memory: BodyMemory
   metrics: Metrics
+  /** Whoever does background work: told when some was queued here. */
+  work: { wake(kind: WorkKind): void }
   /** Milliseconds since 1970. */
   now: () => number
   /** Whether the process has begun to drain. */

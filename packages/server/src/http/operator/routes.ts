@@ -13,6 +13,9 @@ import { environmentsRoutes } from './environments.ts'
 import { eventsRoutes } from './events.ts'
 import { policiesRoutes } from './policies.ts'
 import { promptsRoutes } from './prompts.ts'
+import { issueChangesRoutes } from './issue-changes.ts'
+import { issueRecordsRoutes } from './issue-records.ts'
+import { issuesRoutes } from './issues.ts'
 import { runsRoutes } from './runs.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { usageRoutes } from './usage.ts'
@@ -37,6 +40,9 @@ export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: Appr
   policiesRoutes(app, deps)
   deploymentsRoutes(app, deps)
   simulationsRoutes(app, deps)
+  issuesRoutes(app, deps)
+  issueChangesRoutes(app, deps)
+  issueRecordsRoutes(app, deps)
   backupsRoutes(app, deps)
   doctorRoutes(app, deps)
 }

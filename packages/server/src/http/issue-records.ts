@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto'
+import { ROUTES } from '@tacho/contract/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { isFieldFault, toNewIssueRecord } from '../domain/issue-record.ts'
+import { uuidv7 } from '../domain/uuid.ts'
+import { tenantOf } from './api-key.ts'
+import type { Deps } from './deps.ts'
+import { refuse } from './reply-error.ts'
+import { serveRoute } from './serve-route.ts'
+
+export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, work, now }: Deps): void {
+  function admit() {
+    const refused = storage.writesRefused()
+    return refused === null ? null : refuse(refused)
+  }
+
+  serveRoute(app, ROUTES.submitIssueRecord, { memory, admit }, async ({ body, request }) => {
+    const { environmentId } = tenantOf(request)
+    const receivedAt = now()
+    const receipt = { id: uuidv7(receivedAt, randomBytes), environmentId, receivedAt }
+    const record = toNewIssueRecord(body, request.bodyBytes?.toString() ?? '', receipt)
+    if (isFieldFault(record)) {
+      const { field, message } = record
+      return refuse('invalid_request', `${field} ${message}`, { errors: [{ path: `/${field}`, message }] })
+    }
+    const { id, status, isNew } = await storage.receiveIssueRecord(record)
+    if (isNew) work.wake('review_issue_record')
+    return { recordId: id, status, isNew }
+  })
+}

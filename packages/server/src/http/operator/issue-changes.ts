@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { IssueState } from '@tacho/contract/operator/issue.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { toActivity, toIssue } from '../../domain/issue-view.ts'
+import { uuidv7 } from '../../domain/uuid.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
+import type { ChangedIssue, IssueActivityRow, IssueChange, IssueRef, IssueWhole } from '../../storage/issues.ts'
+import type { Deps } from '../deps.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField, textsRefusal } from './field.ts'
+import { NO_ISSUE } from './issues.ts'
+
+/** A change that a request asks for: of which issue, by whom, and what is written about it. */
+interface Asked {
+  issue: IssueRef
+  change: IssueChange
+  audit: AuditEntry[]
+}
+
+export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, now } = deps
+
+  function ask(request: FastifyRequest, issueId: string, verb: string, detail: Record<string, unknown> = {}): Asked {
+    const at = now()
+    const id = issueId.toLowerCase()
+    const entry = auditOf(request, at, `issue.${verb}`, { kind: 'issue', id }, detail)
+    const actor = { kind: entry.actorKind, id: entry.actorId, name: entry.actorName }
+    const change = { id: uuidv7(at, randomBytes), at, actor }
+    return { issue: { environmentId: environmentOf(request).id, id }, change, audit: [entry] }
+  }
+
+  serveRoute(app, OPERATOR_ROUTES.commentIssue, deps, async ({ params, body: { text }, request }) => {
+    const refusal = textsRefusal({ text })
+    if (refusal) return refusal
+    // What is said stays with the issue: the log only says that something was.
+    const { issue, change, audit } = ask(request, params.issueId, 'comment')
+    if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
+    const row: IssueActivityRow = { ...change, kind: 'COMMENTED', text, detail: '{}' }
+    return toActivity(row)
+  })
+
+  async function changeState(request: FastifyRequest, issueId: string, verb: string, to: IssueState) {
+    const { issue, change, audit } = ask(request, issueId, verb)
+    return changedReply(await storage.changeIssueState(issue, to, change, audit))
+  }
+
+  serveRoute(app, OPERATOR_ROUTES.resolveIssue, deps, ({ params, request }) =>
+    changeState(request, params.issueId, 'resolve', 'RESOLVED'),
+  )
+  serveRoute(app, OPERATOR_ROUTES.ignoreIssue, deps, ({ params, request }) =>
+    changeState(request, params.issueId, 'ignore', 'IGNORED'),
+  )
+  serveRoute(app, OPERATOR_ROUTES.reopenIssue, deps, ({ params, request }) =>
+    changeState(request, params.issueId, 'reopen', 'OPEN'),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.assignIssue, deps, async ({ params, body: { assignee }, request }) => {
+    const refusal = textsRefusal({ assignee })
+    if (refusal) return refusal
+    const { issue, change, audit } = ask(request, params.issueId, 'assign', { assignee })
+    return changedReply(await storage.assignIssue(issue, assignee, change, audit))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.mergeIssue, deps, async ({ params, body, request }) => {
+    const into = body.into.toLowerCase()
+    const { issue, change, audit } = ask(request, params.issueId, 'merge', { into })
+    const result = await storage.mergeIssues(issue, into, change, audit)
+    switch (result.outcome) {
+      case 'merged':
+        return toIssue(result.issue)
+      case 'no_issue':
+        return NO_ISSUE
+      case 'no_target':
+        return refuseField('into', 'is no issue of this environment')
+      case 'same_issue':
+        return refuse('conflict', 'An issue cannot be merged into itself, nor into one that was merged into it')
+      case 'merged_already':
+        return mergedAlready(result.into)
+      case 'too_many_groups':
+        return refuse('conflict', `Together they have more than ${LIMITS.issueFingerprints} sets of facts`)
+    }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.splitIssue, deps, async ({ params, body: { fingerprints }, request }) => {
+    const { issue, change, audit } = ask(request, params.issueId, 'split', { fingerprints })
+    const split = { fingerprints, newIssueId: uuidv7(change.at, randomBytes) }
+    const result = await storage.splitIssue(issue, split, change, audit)
+    switch (result.outcome) {
+      case 'split':
+        return toIssue(result.issue)
+      case 'no_issue':
+        return NO_ISSUE
+      case 'no_such_group':
+        return refuseField('fingerprints', 'has one that the issue does not have')
+      case 'nothing_left':
+        return refuse('conflict', 'An issue keeps at least one of its sets of facts')
+      case 'merged_already':
+        return mergedAlready(result.into)
+    }
+  })
+}
+
+function changedReply(result: ChangedIssue | null) {
+  if (result === null) return NO_ISSUE
+  const { changed, issue } = result
+  if (changed) return toIssue(issue)
+  return issue.mergedInto === null ? conflict(issue) : mergedAlready(issue.mergedInto)
+}
+
+function conflict(issue: IssueWhole): Refusal {
+  return refuse('conflict', `The issue is ${issue.state}`, { current: { ...toIssue(issue) } })
+}
+
+function mergedAlready(into: string): Refusal {
+  return refuse('conflict', `The issue was merged into ${into}`, { current: { mergedInto: into } })
+}

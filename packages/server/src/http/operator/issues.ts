@@ -1,0 +1,126 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { normalised } from '../../domain/issue.ts'
+import {
+  toActivity,
+  toAffectedAgent,
+  toAffectedRun,
+  toIssue,
+  toIssueRecord,
+  toIssueSummary,
+} from '../../domain/issue-view.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { IssueFilter, IssuePage, PageBySeen } from '../../storage/issues.ts'
+import type { Deps } from '../deps.ts'
+import { pageOf, startOf } from '../paging.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+
+export const NO_ISSUE = refuse('not_found', 'There is no such issue')
+
+type Position = NonNullable<IssuePage['after']>
+type Place = NonNullable<PageBySeen['after']>
+
+/** A list of what belongs to one issue, latest first. */
+interface Part<Row, Item> {
+  name: string
+  read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Row[]>
+  toItem: (row: Row) => Item
+  placeOf: (row: Row) => Place
+}
+
+interface PartRequest {
+  params: { issueId: string }
+  query: { limit?: number; cursor?: string }
+  request: FastifyRequest
+}
+
+export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listIssues, deps, async ({ query, request }) => {
+    const { limit = LIMITS.operatorPageDefault, cursor, assigned, ...rest } = query
+    const environmentId = environmentOf(request).id
+    // What no store keeps is nobody's.
+    if (!Object.values(rest).every(isStorableText)) return { items: [], nextCursor: null }
+    const filter: IssueFilter = {
+      ...rest,
+      ...(rest.detectionType === undefined ? {} : { detectionType: normalised(rest.detectionType) }),
+      ...(assigned === undefined ? {} : { assigned: assigned === 'true' }),
+    }
+    const { state, detectionType, agentId, runId, assignee } = filter
+    const walk = [environmentId, 'issues', state, detectionType, agentId, runId, assignee, assigned]
+    const start = startOf<Position>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const rows = await storage.listIssues(environmentId, filter, { limit: limit + 1, ...start })
+    return pageOf(rows, limit, toIssueSummary, ({ lastSeen, id }) => cursors.write(walk, { lastSeen, id }))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readIssue, deps, async ({ params, request }) => {
+    const issue = await storage.findIssue(environmentOf(request).id, params.issueId.toLowerCase())
+    return issue ? toIssue(issue) : NO_ISSUE
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listOccurrences, deps, (given) =>
+    listPart(given, {
+      name: 'occurrences',
+      read: (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, 'DETECTION', page),
+      toItem: toIssueRecord,
+      placeOf: ({ seenAt, id }) => ({ at: seenAt, key: id }),
+    }),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.listRecoveries, deps, (given) =>
+    listPart(given, {
+      name: 'recoveries',
+      read: (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, 'RECOVERY', page),
+      toItem: toIssueRecord,
+      placeOf: ({ seenAt, id }) => ({ at: seenAt, key: id }),
+    }),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.listAffectedRuns, deps, (given) =>
+    listPart(given, {
+      name: 'affected runs',
+      read: (environmentId, id, page) => storage.listAffectedRuns(environmentId, id, page),
+      toItem: toAffectedRun,
+      placeOf: ({ lastSeen, key }) => ({ at: lastSeen, key }),
+    }),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.listAffectedAgents, deps, (given) =>
+    listPart(given, {
+      name: 'affected agents',
+      read: (environmentId, id, page) => storage.listAffectedAgents(environmentId, id, page),
+      toItem: toAffectedAgent,
+      placeOf: ({ lastSeen, key }) => ({ at: lastSeen, key }),
+    }),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.listIssueActivity, deps, (given) =>
+    listPart(given, {
+      name: 'issue activity',
+      read: (environmentId, id, page) => storage.listIssueActivity(environmentId, id, page),
+      toItem: toActivity,
+      placeOf: ({ at, id }) => ({ at, key: id }),
+    }),
+  )
+
+  async function listPart<Row, Item>(
+    { params, query, request }: PartRequest,
+    { name, read, toItem, placeOf }: Part<Row, Item>,
+  ): Promise<{ items: Item[]; nextCursor: string | null } | Refusal> {
+    const environmentId = environmentOf(request).id
+    const issueId = params.issueId.toLowerCase()
+    const { limit = LIMITS.operatorPageDefault, cursor } = query
+    const walk = [environmentId, name, issueId]
+    const start = startOf<Place>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const rows = await read(environmentId, issueId, { limit: limit + 1, ...start })
+    // An empty list may be of no issue at all.
+    if (rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) return NO_ISSUE
+    return pageOf(rows, limit, toItem, (last) => cursors.write(walk, placeOf(last)))
+  }
+}

@@ -1,0 +1,55 @@
+/** Issue records of a running server, for tests. */
+import assert from 'node:assert/strict'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { IssueRecordReceipt } from '@tacho/contract/issue-record.ts'
+import type { IssueRecordPage } from '@tacho/contract/operator/issue-record.ts'
+import type { Issue, IssuePage } from '@tacho/contract/operator/issue.ts'
+import type { Answer, Service } from './service.ts'
+
+let count = 0
+
+/** A valid detection of now; every call has an id of its own. */
+export function issueRecord(change: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    sdkInstanceId: 'client',
+    clientRecordId: `record-${++count}`,
+    recordKind: 'DETECTION',
+    detectionType: 'TOOL_BLOCKED',
+    agentId: 'agent',
+    detectedAt: Date.now(),
+    ...change,
+  }
+}
+
+export function submit(service: Service, record: unknown, key?: string): Promise<Answer<IssueRecordReceipt>> {
+  return service.api('/issue-records', {
+    body: record,
+    ...(key === undefined ? {} : { headers: { 'x-api-key': key } }),
+  })
+}
+
+/** Waits until every record of an environment is decided or has failed. */
+export async function reviewed(service: Service, environmentId = service.environmentId): Promise<void> {
+  for (;;) {
+    const waiting = await Promise.all(
+      ['RECEIVED', 'EVALUATING'].map((status) =>
+        service.operator<IssueRecordPage>(`/environments/${environmentId}/issue-records?limit=1&status=${status}`),
+      ),
+    )
+    if (waiting.every(({ body }) => body.items.length === 0)) return
+    await wait(10)
+  }
+}
+
+/** Submits records of one kind of failure and gives the issue they open. */
+export async function openedIssue(service: Service, ...records: Record<string, unknown>[]): Promise<Issue> {
+  for (const record of records) assert.equal((await submit(service, record)).status, 202)
+  await reviewed(service)
+  const type = encodeURIComponent(String(records[0]?.['detectionType']))
+  const { body } = await service.operator<IssuePage>(
+    `/environments/${service.environmentId}/issues?detectionType=${type}`,
+  )
+  const [issue] = body.items
+  assert.ok(issue)
+  return (await service.operator<Issue>(`/environments/${service.environmentId}/issues/${issue.id}`)).body
+}
