@@ -65,14 +65,17 @@ interface Replacement {
 async function replaceToken(storage: Storage, revokeOld: boolean): Promise<Replacement> {
   const { id, hash, text } = newOperatorToken(randomBytes)
   const now = Date.now()
-  await storage.createOperatorToken({
-    id,
-    hash,
-    name: 'recovered',
-    workspaceId: null,
-    role: 'owner',
-    ...usableFrom(now),
-  })
+  await storage.createOperatorToken(
+    {
+      id,
+      hash,
+      name: 'recovered',
+      workspaceId: null,
+      role: 'owner',
+      ...usableFrom(now),
+    },
+    [],
+  )
   return { text, revoked: revokeOld ? await storage.revokeOtherOperatorTokens(id, now) : 0 }
 }
 
@@ -86,16 +89,19 @@ async function replaceKey(
   const old = revokeOld ? await all((page) => storage.listApiKeys(environmentId, page)) : []
   const good = old.filter(({ revokedAt }) => revokedAt === null)
   const scopes = [...SCOPES]
-  await storage.createApiKey({
-    id,
-    environmentId,
-    name: 'recovered',
-    hash,
-    scopes,
-    requestsPerSecond: null,
-    ...usableFrom(now),
-  })
-  for (const key of good) await storage.revokeApiKey(environmentId, key.id, now)
+  await storage.createApiKey(
+    {
+      id,
+      environmentId,
+      name: 'recovered',
+      hash,
+      scopes,
+      requestsPerSecond: null,
+      ...usableFrom(now),
+    },
+    [],
+  )
+  for (const key of good) await storage.revokeApiKey(environmentId, key.id, now, [])
   return { text, revoked: good.length }
 }
 

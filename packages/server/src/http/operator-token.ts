@@ -45,6 +45,7 @@ function actorOf({ id, name, workspaceId, role }: OperatorTokenRow): Actor {
     name,
     installation: workspaceId === null && role === 'owner',
     roleIn: (workspace) => (workspaceId === null || workspaceId === workspace ? role : null),
+    workspaces: workspaceId === null ? null : [workspaceId],
   }
 }
 

@@ -20,9 +20,21 @@ export interface AuditEntry {
   requestId: string
 }
 
+/** Which entries are listed; each part narrows. */
+export interface AuditFilter {
+  action?: string | undefined
+  actorId?: string | undefined
+  targetKind?: string | undefined
+  targetId?: string | undefined
+  /** At or after. */
+  from?: number | undefined
+  /** Before. */
+  to?: number | undefined
+}
+
 export interface AuditStore {
   /** For what changes nothing itself, such as a refused attempt; acts that change something insert their own. */
   appendAudit(entries: AuditEntry[]): Promise<void>
   /** Newest first; null: entries of every workspace and of the installation. */
-  listAudit(workspaceId: string | null, page: PageById): Promise<AuditEntry[]>
+  listAudit(workspaceId: string | null, page: PageById, filter?: AuditFilter): Promise<AuditEntry[]>
 }

@@ -9,7 +9,7 @@ import type { RunOutcome, RunStatus } from '@tacho/contract/run.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { ApprovalStore } from './approvals.ts'
-import type { AuditStore } from './audit.ts'
+import type { AuditEntry, AuditStore } from './audit.ts'
 import type { DeploymentStore } from './deployments.ts'
 import type { PageById } from './page.ts'
 import type { PolicyStore } from './policies.ts'
@@ -54,19 +54,32 @@ export interface Storage
 export interface ControlStore {
   /** On an empty store, in one transaction, creates the first tenant with its key and token; else does nothing. */
   initialise(first: FirstTenant): Promise<'created' | 'not_empty'>
-  createWorkspace(workspace: WorkspaceRow): Promise<'created' | 'name_taken'>
-  listWorkspaces(page: PageById): Promise<WorkspaceRow[]>
+  createWorkspace(workspace: WorkspaceRow, audit: AuditEntry[]): Promise<'created' | 'name_taken'>
+  /** Only those of the ids `within`, where it is given. */
+  listWorkspaces(page: PageById, within?: readonly string[] | null): Promise<WorkspaceRow[]>
   findWorkspace(id: string): Promise<WorkspaceRow | null>
-  createEnvironment(environment: EnvironmentRow): Promise<'created' | 'name_taken' | 'no_workspace'>
+  createEnvironment(
+    environment: EnvironmentRow,
+    audit: AuditEntry[],
+  ): Promise<'created' | 'name_taken' | 'no_workspace'>
   listEnvironments(workspaceId: string, page: PageById): Promise<EnvironmentRow[]>
   findEnvironment(id: string): Promise<EnvironmentRow | null>
-  createApiKey(key: ApiKeyRow): Promise<'created' | 'no_environment'>
+  createApiKey(key: ApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'>
   listApiKeys(environmentId: string, page: PageById): Promise<ApiKeyRow[]>
   /** Any environment's key: looked up before the tenant is known. */
   findApiKey(id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null>
-  /** Revoking twice keeps the first time. Null: no such key in that environment. */
-  revokeApiKey(environmentId: string, id: string, now: number): Promise<ApiKeyRow | null>
-  createOperatorToken(token: OperatorTokenRow): Promise<void>
+  /** Revoking twice keeps the first time, and is audited once. Null: no such key in that environment. */
+  revokeApiKey(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<ApiKeyRow | null>
+  createOperatorToken(token: OperatorTokenRow, audit: AuditEntry[]): Promise<void>
+  /** Those of one workspace; null: those that hold in every workspace. */
+  listOperatorTokens(workspaceId: string | null, page: PageById): Promise<OperatorTokenRow[]>
+  /** As revokeApiKey, among the tokens that listOperatorTokens gives. */
+  revokeOperatorToken(
+    workspaceId: string | null,
+    id: string,
+    now: number,
+    audit: AuditEntry[],
+  ): Promise<OperatorTokenRow | null>
   findOperatorToken(id: string): Promise<OperatorTokenRow | null>
   /** Revokes every token but one; returns how many were good until now. */
   revokeOtherOperatorTokens(keptId: string, now: number): Promise<number>

@@ -1,6 +1,7 @@
 /** What the caller of the operator API may do: the role in the workspace that the path names decides. */
 import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import { isUuid } from '../../domain/uuid.ts'
 import type { EnvironmentRow, Storage, WorkspaceRow } from '../../storage/storage.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
 
@@ -13,6 +14,8 @@ export interface Actor {
   installation: boolean
   /** Null: the workspace is none of theirs. */
   roleIn(workspaceId: string): Role | null
+  /** Ids of the workspaces that are theirs; null: every one. */
+  workspaces: readonly string[] | null
 }
 
 /** The workspace and environment that the path names, looked up; null where it names none. */
@@ -40,6 +43,12 @@ export function accessHook(storage: Lookups): onRequestAsyncHookHandler {
   }
 }
 
+/** Who acts, behind the hook. */
+export function actorOf({ operator }: FastifyRequest): Actor {
+  if (!operator) throw new Error('the route is not behind the access hook')
+  return operator.actor
+}
+
 /** The environment that the path of a request names. */
 export function environmentOf(request: FastifyRequest): EnvironmentRow {
   if (!request.operator?.environment) throw new Error('the path of this route names no environment')
@@ -58,6 +67,8 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   const access = (request.routeOptions.config.route as OperatorRoute | undefined)?.access
   if (!actor || access === undefined) return null
   const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
+  // A malformed id names nothing: it goes on to the check of parameters, which answers 400.
+  if ([workspaceId, environmentId].some((id) => id !== undefined && !isUuid(id))) return null
   const environment = environmentId === undefined ? null : await storage.findEnvironment(environmentId.toLowerCase())
   const inWorkspace = environment?.workspaceId ?? workspaceId?.toLowerCase()
   const workspace = inWorkspace === undefined ? null : await storage.findWorkspace(inWorkspace)

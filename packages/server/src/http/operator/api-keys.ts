@@ -4,25 +4,25 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { newApiKey } from '../../domain/credential.ts'
 import { isoTime } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
 import type { ApiKeyRow } from '../../storage/storage.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { findEnvironment } from './environments.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
 import { nameRefusal, refuseField, timeOf } from './field.ts'
 import { listById } from './list-by-id.ts'
 
 export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, keys, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listApiKeys, deps, async ({ params, query }) => {
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
-    const { id } = environment
+  serveRoute(app, OPERATOR_ROUTES.listApiKeys, deps, ({ query, request }) => {
+    const { id } = environmentOf(request)
     return listById(cursors, ['keys', id], query, (page) => storage.listApiKeys(id, page), toApiKey)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createApiKey, deps, async ({ params, body, reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.createApiKey, deps, async ({ body, request, reply }) => {
     const createdAt = now()
     const refusal = nameRefusal(body.name)
     if (refusal) return refusal
@@ -32,7 +32,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     const { id, hash, text } = newApiKey(randomBytes)
     const row: ApiKeyRow = {
       id,
-      environmentId: params.environmentId.toLowerCase(),
+      environmentId: environmentOf(request).id,
       name: body.name,
       hash,
       scopes: body.scopes,
@@ -42,14 +42,19 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
       revokedAt: null,
       lastUsedAt: null,
     }
-    const outcome = await storage.createApiKey(row)
+    const { name, scopes, requestsPerSecond } = row
+    const detail = { name, scopes, requestsPerSecond, expiresAt: body.expiresAt ?? null }
+    const audit = auditOf(request, createdAt, 'api_key.create', { kind: 'api_key', id }, detail)
+    const outcome = await storage.createApiKey(row, [audit])
     if (outcome === 'no_environment') return refuse('not_found', 'There is no such environment')
     void reply.header('cache-control', 'no-store')
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
   })
 
-  serveRoute(app, OPERATOR_ROUTES.revokeApiKey, deps, async ({ params }) => {
-    const row = await storage.revokeApiKey(params.environmentId.toLowerCase(), params.keyId, now())
+  serveRoute(app, OPERATOR_ROUTES.revokeApiKey, deps, async ({ params: { keyId }, request }) => {
+    const at = now()
+    const audit = auditOf(request, at, 'api_key.revoke', { kind: 'api_key', id: keyId })
+    const row = isStorableText(keyId) ? await storage.revokeApiKey(environmentOf(request).id, keyId, at, [audit]) : null
     if (!row) return refuse('not_found', 'The environment has no such key')
     // This node need not wait until it hears of the change.
     const askedAt = performance.now()

@@ -2,11 +2,12 @@ import { createHash, randomUUID } from 'node:crypto'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
+import { auditOf } from './audit.ts'
 
 /** Snapshots lie in the data directory under this name while they are made; what a crash left is swept at the start. */
 export const SNAPSHOT_PREFIX = 'snapshot-'
@@ -24,19 +25,26 @@ interface Snapshot {
 export function backupsRoutes(app: FastifyInstance, { storage, config, memory, now }: Deps): void {
   let busy = false
 
-  serveRoute(app, OPERATOR_ROUTES.createBackup, { memory }, async ({ reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.createBackup, { memory }, async ({ request, reply }) => {
     if (busy) return refuse('conflict', 'A backup is being taken already')
     busy = true
-    const snapshot = await take().catch((error: unknown) => {
-      busy = false
-      throw error
-    })
+    const snapshot = await audited(request)
+      .then(take)
+      .catch((error: unknown) => {
+        busy = false
+        throw error
+      })
     if (isRefusal(snapshot)) {
       busy = false
       return snapshot
     }
     return stream(snapshot, reply)
   })
+
+  /** It changes nothing, but takes everything out of the house. */
+  async function audited(request: FastifyRequest): Promise<void> {
+    await storage.appendAudit([auditOf(request, now(), 'backup.create', { kind: 'backup', id: request.id })])
+  }
 
   async function take(): Promise<Snapshot | Refusal> {
     const { storeBytes, diskFreeBytes } = storage.gauges()

@@ -12,7 +12,7 @@ import { startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { findRun } from '../runs.ts'
 import { serveRoute } from '../serve-route.ts'
-import { findEnvironment } from './environments.ts'
+import { environmentOf } from './access.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
@@ -22,10 +22,9 @@ const BEGINNING: Position = { time: 0, seq: 0 }
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query }) => {
+  serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query, request }) => {
     const { limit = LIMITS.eventsPageDefault, order = 'time', cursor } = query
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
+    const environment = environmentOf(request)
     const run = await findRun(storage, environment.id, params.runId)
     if (!run) return refuse('not_found', 'There is no such run')
     const walk = [environment.id, 'event rows', run.id, order]
@@ -38,16 +37,14 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params }) => {
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
+  serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params, request }) => {
+    const environment = environmentOf(request)
     const found = await findEvent(environment.id, params.runId, params.eventId)
     return found ? { json: eventJson(found.run, found.event) } : refuse('not_found', 'There is no such event')
   })
 
-  serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params }) => {
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
+  serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
+    const environment = environmentOf(request)
     const found = await findEvent(environment.id, params.runId, params.eventId)
     return found ? { json: storedTraceJson(found) } : traceOfAbsent(environment.id, params.runId, params.eventId)
   })

@@ -9,7 +9,7 @@ import { pageOf, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { findRun } from '../runs.ts'
 import { serveRoute } from '../serve-route.ts'
-import { findEnvironment } from './environments.ts'
+import { environmentOf } from './access.ts'
 import { timeOf } from './field.ts'
 
 type Position = NonNullable<RunPage['after']>
@@ -17,15 +17,14 @@ type Position = NonNullable<RunPage['after']>
 export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ params, query }) => {
+  serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
     const { limit = LIMITS.operatorPageDefault, cursor, status, sessionId } = query
     const agentId = query.agentId?.toLowerCase()
     const from = query.from === undefined ? undefined : timeOf('from', query.from)
     const to = query.to === undefined ? undefined : timeOf('to', query.to)
     if (isRefusal(from)) return from
     if (isRefusal(to)) return to
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
+    const environment = environmentOf(request)
     const walk = [environment.id, 'operator runs', agentId, sessionId, status, from, to]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
@@ -36,9 +35,8 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     return pageOf(rows, limit, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params }) => {
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
+  serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {
+    const environment = environmentOf(request)
     const run = await findRun(storage, environment.id, params.runId)
     return run ? toOperatorRun(run) : refuse('not_found', 'There is no such run')
   })

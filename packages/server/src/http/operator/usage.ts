@@ -7,22 +7,21 @@ import type { UsageHourRow } from '../../storage/storage.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { findEnvironment } from './environments.ts'
+import { environmentOf } from './access.ts'
 import { refuseField, timeOf } from './field.ts'
 
 const HOUR_MS = 3_600_000
 const WINDOW_MS = 31 * 24 * HOUR_MS
 
 export function usageRoutes(app: FastifyInstance, { storage, memory }: Deps): void {
-  serveRoute(app, OPERATOR_ROUTES.readUsage, { memory }, async ({ params, query }) => {
+  serveRoute(app, OPERATOR_ROUTES.readUsage, { memory }, async ({ query, request }) => {
     const from = timeOf('from', query.from)
     if (isRefusal(from)) return from
     const to = timeOf('to', query.to)
     if (isRefusal(to)) return to
     if (to < from) return refuseField('to', 'is before from')
     if (to - from > WINDOW_MS) return refuseField('to', 'is more than 31 days after from')
-    const environment = await findEnvironment(storage, params.environmentId)
-    if (isRefusal(environment)) return environment
+    const environment = environmentOf(request)
     const rows = await storage.readUsage(environment.id, hourOf(from), hourOf(to))
     return { items: rows.map(toUsageHour) }
   })

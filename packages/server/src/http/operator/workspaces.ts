@@ -8,23 +8,30 @@ import type { WorkspaceRow } from '../../storage/storage.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
+import { actorOf } from './access.ts'
+import { auditOf } from './audit.ts'
 import { nameRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
 
 export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listWorkspaces, deps, ({ query }) =>
-    listById(cursors, ['workspaces'], query, (page) => storage.listWorkspaces(page), toWorkspace),
-  )
+  serveRoute(app, OPERATOR_ROUTES.listWorkspaces, deps, ({ query, request }) => {
+    const { workspaces } = actorOf(request)
+    return listById(cursors, ['workspaces'], query, (page) => storage.listWorkspaces(page, workspaces), toWorkspace)
+  })
 
-  serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name } }) => {
+  serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name }, request }) => {
     const refusal = nameRefusal(name)
     if (refusal) return refusal
     const createdAt = now()
     const row = { id: uuidv7(createdAt, randomBytes), name, createdAt }
-    if ((await storage.createWorkspace(row)) === 'name_taken')
+    // Its owners should see who made it.
+    const target = { kind: 'workspace', id: row.id }
+    const audit = { ...auditOf(request, createdAt, 'workspace.create', target, { name }), workspaceId: row.id }
+    if ((await storage.createWorkspace(row, [audit])) === 'name_taken') {
       return refuse('conflict', 'There is a workspace of that name')
+    }
     return toWorkspace(row)
   })
 }

@@ -83,6 +83,8 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   findApiKey: read<'findApiKey'>(apiKeys.findApiKey),
   revokeApiKey: write<'revokeApiKey'>(apiKeys.revokeApiKey),
   createOperatorToken: write<'createOperatorToken'>(operatorTokens.createOperatorToken),
+  listOperatorTokens: read<'listOperatorTokens'>(operatorTokens.listOperatorTokens),
+  revokeOperatorToken: write<'revokeOperatorToken'>(operatorTokens.revokeOperatorToken),
   revokeOtherOperatorTokens: write<'revokeOtherOperatorTokens'>(operatorTokens.revokeOtherOperatorTokens),
   findOperatorToken: read<'findOperatorToken'>(operatorTokens.findOperatorToken),
   appendAudit: write<'appendAudit'>(audit.appendAudit),

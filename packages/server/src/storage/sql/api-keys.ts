@@ -1,5 +1,7 @@
 import type { Scope } from '@tacho/contract/route.ts'
+import type { AuditEntry } from '../audit.ts'
 import type { ApiKeyRow, PageById } from '../storage.ts'
+import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
@@ -21,9 +23,14 @@ export async function insertApiKey(sql: Sql, key: ApiKeyRow): Promise<void> {
   await sql.run(text, [id, environmentId, name, hash, JSON.stringify(scopes), requestsPerSecond, ...times])
 }
 
-export async function createApiKey(sql: Sql, key: ApiKeyRow): Promise<'created' | 'no_environment'> {
+export async function createApiKey(
+  sql: Sql,
+  key: ApiKeyRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'no_environment'> {
   if ((await findEnvironment(sql, key.environmentId)) === null) return 'no_environment'
   await insertApiKey(sql, key)
+  await insertAudit(sql, audit)
   await growRevision(sql)
   return 'created'
 }
@@ -46,9 +53,13 @@ export async function revokeApiKey(
   environmentId: string,
   id: string,
   now: number,
+  audit: AuditEntry[],
 ): Promise<ApiKeyRow | null> {
   const revoke = 'UPDATE api_keys SET revoked_at = ? WHERE environment_id = ? AND id = ? AND revoked_at IS NULL'
-  if ((await sql.run(revoke, [now, environmentId, id])) === 1) await growRevision(sql)
+  if ((await sql.run(revoke, [now, environmentId, id])) === 1) {
+    await insertAudit(sql, audit)
+    await growRevision(sql)
+  }
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id = ?`
   const row = await sql.get<Kept<ApiKeyRow>>(text, [environmentId, id])
   return row && parsed(row)

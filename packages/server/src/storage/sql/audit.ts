@@ -1,4 +1,4 @@
-import type { AuditEntry } from '../audit.ts'
+import type { AuditEntry, AuditFilter } from '../audit.ts'
 import type { PageById } from '../storage.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
@@ -23,9 +23,24 @@ export async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void
   await insertAudit(sql, entries)
 }
 
-export function listAudit(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<AuditEntry[]> {
-  const conditions = [workspaceId === null ? [] : ['workspace_id = ?'], after === null ? [] : ['id < ?']].flat()
-  const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-  const params = [workspaceId, after].filter((value) => value !== null)
+export function listAudit(
+  sql: Sql,
+  workspaceId: string | null,
+  { limit, after }: PageById,
+  filter: AuditFilter = {},
+): Promise<AuditEntry[]> {
+  const given: [string, SqlValue | undefined][] = [
+    ['workspace_id = ?', workspaceId],
+    ['id < ?', after],
+    ['action = ?', filter.action],
+    ['actor_id = ?', filter.actorId],
+    ['target_kind = ?', filter.targetKind],
+    ['target_id = ?', filter.targetId],
+    ['at >= ?', filter.from],
+    ['at < ?', filter.to],
+  ]
+  const conditions = given.flatMap(([text, value]) => (value === undefined || value === null ? [] : [{ text, value }]))
+  const where = conditions.length > 0 ? `WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''
+  const params = conditions.map(({ value }) => value)
   return sql.all(`SELECT ${COLUMNS} FROM audit_log ${where} ORDER BY id DESC LIMIT ?`, [...params, limit])
 }

@@ -1,4 +1,6 @@
+import type { AuditEntry } from '../audit.ts'
 import type { EnvironmentRow, PageById } from '../storage.ts'
+import { insertAudit } from './audit.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
 import { findWorkspace } from './workspaces.ts'
@@ -15,9 +17,11 @@ export async function insertEnvironment(sql: Sql, environment: EnvironmentRow): 
 export async function createEnvironment(
   sql: Sql,
   environment: EnvironmentRow,
+  audit: AuditEntry[],
 ): Promise<'created' | 'name_taken' | 'no_workspace'> {
   if ((await findWorkspace(sql, environment.workspaceId)) === null) return 'no_workspace'
   if (!(await insertEnvironment(sql, environment))) return 'name_taken'
+  await insertAudit(sql, audit)
   await growRevision(sql)
   return 'created'
 }

@@ -1,4 +1,7 @@
+import type { AuditEntry } from '../audit.ts'
 import type { PageById, WorkspaceRow } from '../storage.ts'
+import { insertAudit } from './audit.ts'
+import { chunksOf, PLACES } from './chunks.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
 
@@ -9,14 +12,34 @@ export async function insertWorkspace(sql: Sql, { id, name, createdAt }: Workspa
   return (await sql.run(text, [id, name, createdAt])) === 1
 }
 
-export async function createWorkspace(sql: Sql, workspace: WorkspaceRow): Promise<'created' | 'name_taken'> {
+export async function createWorkspace(
+  sql: Sql,
+  workspace: WorkspaceRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'name_taken'> {
   if (!(await insertWorkspace(sql, workspace))) return 'name_taken'
+  await insertAudit(sql, audit)
   await growRevision(sql)
   return 'created'
 }
 
-export function listWorkspaces(sql: Sql, { limit, after }: PageById): Promise<WorkspaceRow[]> {
-  return sql.all(`SELECT ${COLUMNS} FROM workspaces WHERE id > ? ORDER BY id LIMIT ?`, [after ?? '', limit])
+export async function listWorkspaces(
+  sql: Sql,
+  { limit, after }: PageById,
+  within: readonly string[] | null = null,
+): Promise<WorkspaceRow[]> {
+  const start = after ?? ''
+  if (within === null) {
+    return sql.all(`SELECT ${COLUMNS} FROM workspaces WHERE id > ? ORDER BY id LIMIT ?`, [start, limit])
+  }
+  // The first ids may be of workspaces that are no more, so it is not known beforehand how many are needed.
+  const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (${PLACES}) ORDER BY id`
+  const rows: WorkspaceRow[] = []
+  for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {
+    rows.push(...(await sql.all<WorkspaceRow>(text, ids)))
+    if (rows.length >= limit) break
+  }
+  return rows.slice(0, limit)
 }
 
 export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null> {

@@ -16,12 +16,12 @@ export interface Home {
 
 export async function newHome(storage: Storage): Promise<Home> {
   const [workspaceId, development, production] = [newId(), newId(), newId()]
-  await storage.createWorkspace({ id: workspaceId, name: newId(), createdAt: NOON })
+  await storage.createWorkspace({ id: workspaceId, name: newId(), createdAt: NOON }, [])
   for (const [id, name] of [
     [development, 'development'],
     [production, 'production'],
   ] as const) {
-    await storage.createEnvironment({ id, workspaceId, name, createdAt: NOON })
+    await storage.createEnvironment({ id, workspaceId, name, createdAt: NOON }, [])
   }
   return { workspaceId, development, production }
 }

@@ -67,30 +67,30 @@ export function controlSuite(open: OpenStorage) {
 
     test('a workspace name is taken once', async () => {
       const first = workspace()
-      assert.equal(await storage().createWorkspace(first), 'created')
-      assert.equal(await storage().createWorkspace(workspace(first.name)), 'name_taken')
+      assert.equal(await storage().createWorkspace(first, []), 'created')
+      assert.equal(await storage().createWorkspace(workspace(first.name), []), 'name_taken')
       assert.deepEqual(await storage().findWorkspace(first.id), first)
       assert.equal(await storage().findWorkspace(newId()), null)
     })
 
     test('an environment name is taken once in its workspace, and needs a workspace', async () => {
       const [one, two] = [workspace(), workspace()]
-      await storage().createWorkspace(one)
-      await storage().createWorkspace(two)
+      await storage().createWorkspace(one, [])
+      await storage().createWorkspace(two, [])
       const first = environment(one.id)
-      assert.equal(await storage().createEnvironment(first), 'created')
-      assert.equal(await storage().createEnvironment(environment(one.id)), 'name_taken')
-      assert.equal(await storage().createEnvironment(environment(two.id)), 'created')
-      assert.equal(await storage().createEnvironment(environment(newId())), 'no_workspace')
+      assert.equal(await storage().createEnvironment(first, []), 'created')
+      assert.equal(await storage().createEnvironment(environment(one.id), []), 'name_taken')
+      assert.equal(await storage().createEnvironment(environment(two.id), []), 'created')
+      assert.equal(await storage().createEnvironment(environment(newId()), []), 'no_workspace')
       assert.deepEqual(await storage().listEnvironments(one.id, all), [first])
       assert.equal(await storage().findEnvironment(newId()), null)
     })
 
     test('lists go by id, page by page', async () => {
       const home = workspace()
-      await storage().createWorkspace(home)
+      await storage().createWorkspace(home, [])
       const rows = ['b', 'c', 'a', 'd'].map((name) => environment(home.id, name))
-      for (const row of rows) await storage().createEnvironment(row)
+      for (const row of rows) await storage().createEnvironment(row, [])
       const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
       const first = await storage().listEnvironments(home.id, { limit: 3, after: null })
       assert.deepEqual(first, sorted.slice(0, 3))
@@ -107,13 +107,13 @@ export function controlSuite(open: OpenStorage) {
         await change()
         return (await storage().controlRevision()) > before
       }
-      assert.equal(await grows(() => storage().createWorkspace(home)), true)
-      assert.equal(await grows(() => storage().createWorkspace(workspace(home.name))), false)
-      assert.equal(await grows(() => storage().createEnvironment(development)), true)
-      assert.equal(await grows(() => storage().createApiKey(key)), true)
-      assert.equal(await grows(() => storage().createOperatorToken(operatorToken())), true)
-      assert.equal(await grows(() => storage().revokeApiKey(development.id, key.id, NOON)), true)
-      assert.equal(await grows(() => storage().revokeApiKey(development.id, key.id, NOON)), false)
+      assert.equal(await grows(() => storage().createWorkspace(home, [])), true)
+      assert.equal(await grows(() => storage().createWorkspace(workspace(home.name), [])), false)
+      assert.equal(await grows(() => storage().createEnvironment(development, [])), true)
+      assert.equal(await grows(() => storage().createApiKey(key, [])), true)
+      assert.equal(await grows(() => storage().createOperatorToken(operatorToken(), [])), true)
+      assert.equal(await grows(() => storage().revokeApiKey(development.id, key.id, NOON, [])), true)
+      assert.equal(await grows(() => storage().revokeApiKey(development.id, key.id, NOON, [])), false)
       assert.equal(await grows(() => storage().findApiKey(key.id)), false)
       assert.equal(await grows(() => storage().touchCredentials([{ kind: 'api_key', id: key.id, at: NOON }])), false)
     })
@@ -125,15 +125,15 @@ export function controlSuite(open: OpenStorage) {
     async function newEnvironment() {
       const home = workspace()
       const development = environment(home.id)
-      await storage().createWorkspace(home)
-      await storage().createEnvironment(development)
+      await storage().createWorkspace(home, [])
+      await storage().createEnvironment(development, [])
       return development
     }
 
     test('a key is found whole by its public part, with its workspace', async () => {
       const { id, workspaceId } = await newEnvironment()
       const key = apiKey(id, { requestsPerSecond: 7, expiresAt: NOON + 1, scopes: [] })
-      assert.equal(await storage().createApiKey(key), 'created')
+      assert.equal(await storage().createApiKey(key, []), 'created')
       assert.deepEqual(await storage().findApiKey(key.id), { ...key, workspaceId })
       assert.deepEqual(await storage().listApiKeys(id, all), [key])
       assert.equal(await storage().findApiKey(newId()), null)
@@ -141,14 +141,14 @@ export function controlSuite(open: OpenStorage) {
 
     test('a key needs an environment', async () => {
       const key = apiKey(newId())
-      assert.equal(await storage().createApiKey(key), 'no_environment')
+      assert.equal(await storage().createApiKey(key, []), 'no_environment')
       assert.equal(await storage().findApiKey(key.id), null)
     })
 
     test('keys are listed within their environment only', async () => {
       const [one, two] = [await newEnvironment(), await newEnvironment()]
       const keys = [apiKey(one.id), apiKey(one.id), apiKey(two.id)]
-      for (const key of keys) await storage().createApiKey(key)
+      for (const key of keys) await storage().createApiKey(key, [])
       const sorted = keys.slice(0, 2).toSorted((a, b) => (a.id < b.id ? -1 : 1))
       assert.deepEqual(await storage().listApiKeys(one.id, { limit: 1, after: null }), sorted.slice(0, 1))
       assert.deepEqual(await storage().listApiKeys(one.id, { limit: 5, after: sorted[0]?.id ?? '' }), sorted.slice(1))
@@ -157,19 +157,19 @@ export function controlSuite(open: OpenStorage) {
     test('revoking keeps the first time, and only its own environment can', async () => {
       const [one, two] = [await newEnvironment(), await newEnvironment()]
       const key = apiKey(one.id)
-      await storage().createApiKey(key)
-      assert.equal(await storage().revokeApiKey(two.id, key.id, NOON), null)
+      await storage().createApiKey(key, [])
+      assert.equal(await storage().revokeApiKey(two.id, key.id, NOON, []), null)
       assert.equal((await storage().findApiKey(key.id))?.revokedAt, null)
-      assert.deepEqual(await storage().revokeApiKey(one.id, key.id, NOON + 1), { ...key, revokedAt: NOON + 1 })
-      assert.deepEqual(await storage().revokeApiKey(one.id, key.id, NOON + 2), { ...key, revokedAt: NOON + 1 })
-      assert.equal(await storage().revokeApiKey(one.id, newId(), NOON), null)
+      assert.deepEqual(await storage().revokeApiKey(one.id, key.id, NOON + 1, []), { ...key, revokedAt: NOON + 1 })
+      assert.deepEqual(await storage().revokeApiKey(one.id, key.id, NOON + 2, []), { ...key, revokedAt: NOON + 1 })
+      assert.equal(await storage().revokeApiKey(one.id, newId(), NOON, []), null)
     })
 
     test('a last use never moves back, and an unknown id is no trouble', async () => {
       const { id } = await newEnvironment()
       const [key, token] = [apiKey(id), operatorToken()]
-      await storage().createApiKey(key)
-      await storage().createOperatorToken(token)
+      await storage().createApiKey(key, [])
+      await storage().createOperatorToken(token, [])
       const touch = (at: number) =>
         storage().touchCredentials([
           { kind: 'api_key', id: key.id, at },

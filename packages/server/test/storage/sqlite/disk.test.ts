@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Database from 'better-sqlite3'
+import { batchCommitter } from '../../../src/storage/sqlite/commit-batches.ts'
+import { watchDisk } from '../../../src/storage/sqlite/disk.ts'
+import { migrate } from '../../../src/storage/sqlite/migrate.ts'
+import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
+import { StorageError } from '../../../src/storage/storage.ts'
+import { append, batch, event, newId, runOf } from '../suite/sample.ts'
+import { openStore, temporaryDirectory } from './temporary.ts'
+
+const storageFull = (error: unknown) => error instanceof StorageError && error.code === 'storage_full'
+
+test('with the disk nearly full events are refused, while reads and control go on', async (t) => {
+  const directory = temporaryDirectory(t)
+  const env = newId()
+  const before = await openStore(t, { directory })
+  await append(before, env, event())
+  await before.close()
+  const storage = await openStore(t, { directory, minFreeDiskBytes: Number.MAX_SAFE_INTEGER })
+  assert.equal(storage.writesRefused(), 'storage_full')
+  await assert.rejects(append(storage, env, event()), storageFull)
+  assert.equal((await runOf(storage, env)).eventCount, 1)
+  await storage.ping()
+  assert.equal(await storage.createWorkspace({ id: 'w', name: 'w', createdAt: 1 }, []), 'created')
+  const disk = (await storage.inspect()).find(({ name }) => name === 'disk')
+  assert.equal(disk?.ok, false)
+})
+
+test('with room on the disk nothing is refused', async (t) => {
+  const storage = await openStore(t, { minFreeDiskBytes: 1 })
+  assert.equal(storage.writesRefused(), null)
+  assert.ok((storage.gauges().diskFreeBytes ?? 0) > 1)
+})
+
+test('a write that found the disk full counts until the next look', async (t) => {
+  const disk = await watchDisk(temporaryDirectory(t), 1)
+  t.after(disk.close)
+  assert.equal(disk.nearlyFull(), false)
+  disk.reportFull()
+  assert.equal(disk.nearlyFull(), true)
+  while (disk.nearlyFull()) await new Promise((resolve) => setTimeout(resolve, 50))
+})
+
+test('a full disk fails every batch of a commit as storage_full, stores nothing, and all is well after', async () => {
+  const db = new Database(':memory:')
+  migrate(db)
+  const commit = batchCommitter(db, sqliteSql(db))
+  const env = newId()
+  const large = event({ payload: JSON.stringify({ text: 'x'.repeat(200_000) }) })
+  const batches = [batch(env, [event(), large]), batch(env, [event({ runId: 'other' }), large])]
+  const pages = db.pragma('page_count', { simple: true }) as number
+  db.pragma(`max_page_count = ${pages + 20}`)
+  for (const outcome of await commit(batches)) assert.ok('error' in outcome && storageFull(outcome.error))
+  assert.equal(db.prepare('SELECT count(*) FROM events').pluck().get(), 0)
+  assert.equal(db.prepare('SELECT count(*) FROM runs').pluck().get(), 0)
+  db.pragma('max_page_count = 4294967294')
+  assert.deepEqual(await commit(batches), [{ verdicts: ['stored', 'stored'] }, { verdicts: ['stored', 'duplicate'] }])
+  assert.equal(db.prepare('SELECT sum(event_count) FROM runs').pluck().get(), 3)
+  db.close()
+})

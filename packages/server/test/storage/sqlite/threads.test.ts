@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { test } from 'node:test'
+import { startThread } from '../../../src/storage/sqlite/thread.ts'
+import { StorageError } from '../../../src/storage/storage.ts'
+import { append, batch, event, newId, NOON, runOf } from '../suite/sample.ts'
+import { openStore, temporaryDirectory } from './temporary.ts'
+
+const failed = (code: string) => (error: unknown) => error instanceof StorageError && error.code === code
+
+test('a full queue refuses at once and says so beforehand', async (t) => {
+  const payload = JSON.stringify({ text: 'x'.repeat(100_000) })
+  const storage = await openStore(t, { queueBytes: 250_000 })
+  const env = newId()
+  const sent = [1, 2, 3, 4].map((n) => append(storage, env, event({ runId: `run ${n}`, payload })))
+  const results = await Promise.allSettled(sent)
+  assert.deepEqual(
+    results.map((result) => result.status === 'fulfilled' || failed('overloaded')(result.reason)),
+    [true, true, true, true],
+  )
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'rejected'],
+  )
+  assert.equal(storage.writesRefused(), null)
+  assert.equal(storage.gauges().queuedBytes, 0)
+  const one = append(storage, env, event({ payload: JSON.stringify({ text: 'x'.repeat(260_000) }) }))
+  assert.equal(storage.writesRefused(), 'overloaded')
+  assert.ok(storage.gauges().queuedBytes > 250_000)
+  assert.deepEqual(await one, ['stored'])
+})
+
+test('closing finishes what was asked before, and refuses what comes after', async (t) => {
+  const directory = temporaryDirectory(t)
+  const storage = await openStore(t, { directory })
+  const env = newId()
+  const events = Array.from({ length: 50 }, () => event())
+  const sent = events.map((one) => append(storage, env, one))
+  const read = storage.listRuns(env, {}, { limit: 1, after: null })
+  await storage.close()
+  assert.deepEqual(new Set((await Promise.all(sent)).flat()), new Set(['stored']))
+  await read
+  await assert.rejects(append(storage, env, event()), failed('storage_unavailable'))
+  await assert.rejects(storage.findRun(env, 'run'), failed('storage_unavailable'))
+  assert.equal(storage.writesRefused(), 'storage_unavailable')
+  assert.equal((await runOf(await openStore(t, { directory }), env)).eventCount, 50)
+})
+
+test('commits are counted, and batches that wait share one', async (t) => {
+  const storage = await openStore(t)
+  const env = newId()
+  await Promise.all(Array.from({ length: 100 }, () => append(storage, env, event(), event())))
+  const { commits, committedEvents, storeBytes } = storage.gauges()
+  assert.equal(committedEvents, 200)
+  assert.ok(commits < 100, `${commits} commits`)
+  assert.ok((storeBytes ?? 0) > 0)
+})
+
+test('an act that fails for another reason than the store fails alone', async (t) => {
+  const storage = await openStore(t)
+  const row = { id: 'same', name: 'one', createdAt: NOON }
+  await storage.createWorkspace(row, [])
+  await assert.rejects(storage.createWorkspace({ ...row, name: 'two' }, []), /UNIQUE/)
+  assert.equal(await storage.createWorkspace({ ...row, id: 'other', name: 'two' }, []), 'created')
+})
+
+test('a thread that dies rejects every act it was asked, and tells once', async (t) => {
+  const directory = temporaryDirectory(t)
+  const storage = await openStore(t, { directory })
+  const file = path.join(directory, 'tacho.db')
+  const deaths: Error[] = []
+  const thread = await startThread({ name: 'writer', file, heapMib: 64, onDeath: (error) => deaths.push(error) })
+  // A message that no caller sends: a bug, which must end in an error and not in silence.
+  const acts = [thread.call('appendEvents', [null]), thread.call('ping', []), thread.call('ping', [])]
+  for (const act of acts) await assert.rejects(act, failed('storage_unavailable'))
+  assert.equal(thread.alive(), false)
+  assert.equal(deaths.length, 1)
+  await assert.rejects(thread.call('ping', []), failed('storage_unavailable'))
+  await thread.close()
+  await storage.ping()
+})
+
+test('a thread that cannot open the store fails at once', async (t) => {
+  const deaths: Error[] = []
+  const file = path.join(temporaryDirectory(t), 'nothing', 'tacho.db')
+  const start = startThread({ name: 'reader', file, heapMib: 64, onDeath: (error) => deaths.push(error) })
+  await assert.rejects(start, failed('storage_unavailable'))
+  assert.equal(deaths.length, 0)
+})
+
+test('every commit is durable: synchronous is FULL after writes, and the journal is the log', async (t) => {
+  const storage = await openStore(t)
+  await storage.appendEvents(batch(newId(), [event()]))
+  const durability = (await storage.inspect()).find(({ name }) => name === 'durability')
+  assert.deepEqual(
+    [durability?.ok, durability?.detail],
+    [true, 'Each acknowledged commit is on the disk (journal wal, synchronous 2)'],
+  )
+})
