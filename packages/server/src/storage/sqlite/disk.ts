@@ -1,10 +1,11 @@
 /** Watches the disk the store lies on, so that writes stop while there is still room to work. */
 import { statSync, type StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
-import path from 'node:path'
 
 export interface Disk {
   nearlyFull(): boolean
+  /** A write found the disk full: true until the next look. */
+  reportFull(): void
   freeBytes(): number | null
   close(): void
 }
@@ -13,25 +14,32 @@ const EVERY_MS = 1_000
 
 export async function watchDisk(directory: string, minFreeBytes: number): Promise<Disk> {
   let free: number | null = null
+  let reportedFull = false
+
   async function look() {
-    free = await statfs(directory).then(available, () => null)
+    free = await statfs(directory).then(availableBytes, () => null)
+    reportedFull = false
   }
+
   await look()
   const timer = setInterval(() => void look(), EVERY_MS)
   timer.unref()
   return {
-    nearlyFull: () => free !== null && free < minFreeBytes,
+    nearlyFull: () => reportedFull || (free !== null && free < minFreeBytes),
+    reportFull: () => {
+      reportedFull = true
+    },
     freeBytes: () => free,
     close: () => clearInterval(timer),
   }
 }
 
-function available({ bavail, bsize }: StatsFs): number {
+function availableBytes({ bavail, bsize }: StatsFs): number {
   return bavail * bsize
 }
 
 /** Size of a store with its log; null where it cannot be told. */
 export function sizeBytes(file: string): number | null {
-  const sizes = [file, `${file}-wal`].map((name) => statSync(path.resolve(name), { throwIfNoEntry: false })?.size)
-  return sizes[0] === undefined ? null : sizes[0] + (sizes[1] ?? 0)
+  const [store, log] = [file, `${file}-wal`].map((name) => statSync(name, { throwIfNoEntry: false })?.size)
+  return store === undefined ? null : store + (log ?? 0)
 }

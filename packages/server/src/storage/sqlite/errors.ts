@@ -9,8 +9,8 @@ const STORE_ERRORS =
 /** Whether the values, not the store, made a statement fail: the same statement would always fail. */
 export function isDataError(error: unknown): boolean {
   if (error instanceof Database.SqliteError) return DATA_ERRORS.test(error.code)
-  // better-sqlite3 refuses values that SQLite has no type for.
-  return error instanceof TypeError || error instanceof RangeError
+  // better-sqlite3 refuses values that SQLite has no type for; any other TypeError is a bug and not the event's fault.
+  return error instanceof TypeError && error.message.startsWith('SQLite3 can only bind')
 }
 
 /** SQLite's error as a StorageError where it is trouble of the store; anything else as it is. */

@@ -1,22 +1,18 @@
 /** Opens the embedded engine: one file, one writer thread, some reader threads. */
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
+import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
-import {
-  StorageError,
-  type EventBatchRows,
-  type EventVerdict,
-  type Storage,
-  type StorageErrorCode,
-} from '../storage.ts'
+import { StoreRefused, type Storage } from '../storage.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
-import { sizeBytes, watchDisk } from './disk.ts'
+import { sizeBytes, watchDisk, type Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
+import { eventQueue } from './event-queue.ts'
 import { inspectStore } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { migrate } from './migrate.ts'
-import { startThread } from './thread.ts'
+import { startThread, type Thread } from './thread.ts'
 
 export interface SqliteOptions {
   directory: string
@@ -30,89 +26,109 @@ export interface SqliteOptions {
 }
 
 const MIB = 1_048_576
-/** What an event weighs in the queue beside its payload, roughly. */
-const EVENT_BYTES = 500
+const WRITER_HEAP_MIB = 512
+const READER_HEAP_MIB = 256
 
+/** Opens the store of a directory, made when there is none. Throws StoreRefused when it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, minFreeDiskBytes, queueBytes = 64 * MIB, readers: readerCount = 2, onTrouble } = options
-  mkdirSync(directory, { recursive: true })
-  const unlock = lockStore(directory)
+  const { directory, readers: readerCount = 2, onTrouble: onDeath } = options
   const file = path.join(directory, STORE_FILE)
-  try {
-    prepare(file)
-  } catch (error) {
-    unlock()
-    throw error
-  }
-  const disk = await watchDisk(directory, minFreeDiskBytes)
+  const unlock = prepare(directory, file)
+  const opened: (() => unknown)[] = [unlock]
   const counts = { commits: 0, committedEvents: 0 }
-  const writer = await startThread({
-    name: 'writer',
-    file,
-    heapMib: 512,
-    onReplies: ({ commits = 0, events = 0 }) => {
+  try {
+    const disk = await watchDisk(directory, options.minFreeDiskBytes)
+    opened.unshift(disk.close)
+    const onReplies = ({ commits = 0, events = 0 }) => {
       counts.commits += commits
       counts.committedEvents += events
-    },
-    onDeath: onTrouble,
-  })
-  const readers = await Promise.all(
-    Array.from({ length: readerCount }, () => startThread({ name: 'reader', file, heapMib: 256, onDeath: onTrouble })),
-  )
-  let queuedBytes = 0
+    }
+    const writer = await startThread({ name: 'writer', file, heapMib: WRITER_HEAP_MIB, onReplies, onDeath })
+    opened.unshift(writer.close)
+    const readers: Thread[] = []
+    while (readers.length < readerCount) {
+      const reader = await startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
+      readers.push(reader)
+      // Before the writer, whose last checkpoint they would be in the way of.
+      opened.unshift(reader.close)
+    }
+    return storageOf({ options, file, disk, writer, readers, counts, close })
+  } catch (error) {
+    await close()
+    throw error
+  }
 
+  async function close() {
+    while (opened.length > 0) await opened.shift()?.()
+  }
+}
+
+interface Parts {
+  options: SqliteOptions
+  file: string
+  disk: Disk
+  writer: Thread
+  readers: Thread[]
+  counts: { commits: number; committedEvents: number }
+  close(): Promise<void>
+}
+
+function storageOf({ options, file, disk, writer, readers, counts, close }: Parts): Storage {
+  const { minFreeDiskBytes, queueBytes = 64 * MIB } = options
+  const queue = eventQueue(writer, disk, queueBytes)
   const idlest = () => readers.reduce((best, reader) => (reader.pending() < best.pending() ? reader : best))
-  const call = (name: ActName, kind: 'read' | 'write', args: unknown[]) =>
-    (kind === 'write' ? writer : idlest()).call(name, args)
-
-  function writesRefused(): StorageErrorCode | null {
-    if (disk.nearlyFull()) return 'storage_full'
-    return queuedBytes >= queueBytes ? 'overloaded' : null
-  }
-
-  async function appendEvents(batch: EventBatchRows): Promise<EventVerdict[]> {
-    const refused = writesRefused()
-    if (refused === 'storage_full') throw new StorageError(refused, 'The disk is nearly full')
-    const bytes = batch.events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
-    if (refused || (queuedBytes > 0 && queuedBytes + bytes > queueBytes)) {
-      throw new StorageError('overloaded', 'Too many events wait for a commit')
-    }
-    queuedBytes += bytes
-    try {
-      return (await writer.call('appendEvents', [batch])) as EventVerdict[]
-    } finally {
-      queuedBytes -= bytes
-    }
-  }
-
+  let closed: Promise<void> | undefined
   return {
-    ...actMethods(call),
+    ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : idlest()).call(name, args)),
     engine: 'sqlite',
-    appendEvents,
-    writesRefused,
+    appendEvents: queue.append,
+    writesRefused: queue.refused,
     async ping() {
       await Promise.all([idlest(), writer].map((thread) => thread.call('ping', [])))
     },
     async inspect() {
       const durability = (await writer.call('durability', [])) as Durability
-      return inspectStore({ file, disk, minFreeDiskBytes, durability, queuedBytes, queueBytes })
+      return inspectStore({ file, disk, minFreeDiskBytes, durability, queuedBytes: queue.bytes(), queueBytes })
     },
     backup: (target) => backupStore(file, target),
-    gauges: () => ({ queuedBytes, ...counts, diskFreeBytes: disk.freeBytes(), storeBytes: sizeBytes(file) }),
-    async close() {
-      disk.close()
-      await Promise.all(readers.map((reader) => reader.close()))
-      await writer.close()
-      unlock()
-    },
+    gauges: () => ({
+      queuedBytes: queue.bytes(),
+      ...counts,
+      diskFreeBytes: disk.freeBytes(),
+      storeBytes: sizeBytes(file),
+    }),
+    close: () => (closed ??= close()),
   }
 }
 
-function prepare(file: string) {
+/** Takes the lock and brings the store to the newest schema. Returns what lets go of the lock. */
+function prepare(directory: string, file: string): () => void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    const unlock = lockStore(directory)
+    try {
+      migrateFile(file)
+    } catch (error) {
+      unlock()
+      throw error
+    }
+    return unlock
+  } catch (error) {
+    throw refusal(directory, error)
+  }
+}
+
+function migrateFile(file: string): void {
   const db = openDatabase(file)
   try {
     migrate(db)
   } finally {
     db.close()
   }
+}
+
+/** What the system or SQLite says of a store it cannot open is for people to mend; anything else is a bug. */
+function refusal(directory: string, error: unknown): unknown {
+  const told = error instanceof Database.SqliteError || (error instanceof Error && 'syscall' in error)
+  return told ? new StoreRefused(`The store in ${directory} cannot be opened: ${error.message}.`) : error
 }

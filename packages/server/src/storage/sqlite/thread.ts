@@ -1,5 +1,4 @@
 /** The main thread's side of one worker thread: calls out, replies in. */
-import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../storage.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
@@ -7,6 +6,7 @@ import { moduleUrl } from './module-url.ts'
 
 export interface Thread {
   call(act: Call['act'], args: unknown[]): Promise<unknown>
+  alive(): boolean
   /** Calls not yet answered. */
   pending(): number
   /** Lets it answer what it was asked, then ends it. */
@@ -39,7 +39,9 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
   const waiting = new Map<number, Waiting>()
   let lastId = 0
   let ended: Error | null = null
+  let started = false
   let closing = false
+  const exited = Promise.withResolvers<void>()
 
   worker.on('message', (message: Replies) => {
     onReplies?.(message)
@@ -51,18 +53,21 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
     }
   })
   worker.on('error', (error) => end(error))
-  worker.on('exit', (code) => end(new Error(`The thread ended with code ${code}`)))
+  worker.on('exit', (code) => {
+    end(new Error(`The thread ended with code ${code}`))
+    exited.resolve()
+  })
 
   function end(cause: unknown) {
     if (ended !== null) return
     ended = new StorageError('storage_unavailable', `The ${name} thread of the store has ended`, cause)
     for (const call of waiting.values()) call.reject(ended)
     waiting.clear()
-    if (!closing) onDeath(ended)
+    if (started && !closing) onDeath(ended)
   }
 
-  function call(act: Call['act'], args: unknown[]): Promise<unknown> {
-    if (ended !== null) return Promise.reject(ended)
+  async function call(act: Call['act'], args: unknown[]): Promise<unknown> {
+    if (ended !== null) throw ended
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const id = ++lastId
     worker.postMessage({ id, act, args } satisfies Call)
@@ -71,13 +76,12 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
   }
 
   async function close() {
-    if (ended !== null) return
     closing = true
-    const exit = once(worker, 'exit')
-    await call('close', [])
-    await exit
+    if (ended === null) await call('close', [])
+    await exited.promise
   }
 
   await call('ping', [])
-  return { call, pending: () => waiting.size, close }
+  started = true
+  return { call, alive: () => ended === null && !closing, pending: () => waiting.size, close }
 }

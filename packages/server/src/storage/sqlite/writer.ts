@@ -2,6 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { runAct } from '../sql/acts.ts'
 import type { EventBatchRows } from '../storage.ts'
+import { batchBytes } from './batch-bytes.ts'
 import { checkpointer } from './checkpoint.ts'
 import { batchCommitter } from './commit-batches.ts'
 import { openDatabase } from './database.ts'
@@ -11,7 +12,8 @@ import { sentError, type Call, type Replies, type Reply } from './messages.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
-const EVENTS_PER_COMMIT = 2_000
+/** About 2,500 events of 1 kB: larger commits gain nothing and keep others waiting. */
+const COMMIT_BYTES = 4 * 1_048_576
 
 if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
 const port = parentPort
@@ -52,11 +54,11 @@ function tidy(): void {
 
 /** The batches at the head of the queue that fit into one commit. */
 function takeBatches(): Call[] {
-  let events = 0
+  let bytes = 0
   const end = queue.findIndex((call, index) => {
     if (call.act !== 'appendEvents') return true
-    events += (call.args[0] as EventBatchRows).events.length
-    return index > 0 && events > EVENTS_PER_COMMIT
+    bytes += batchBytes(call.args[0] as EventBatchRows)
+    return index > 0 && bytes > COMMIT_BYTES
   })
   return queue.splice(0, end === -1 ? queue.length : end)
 }
@@ -90,7 +92,11 @@ async function perform({ act, args }: Call): Promise<unknown> {
 }
 
 function close(): void {
-  checkpoint.all()
+  try {
+    checkpoint.all()
+  } catch {
+    // The log stays beside the store, and the next start reads it.
+  }
   db.close()
 }
 

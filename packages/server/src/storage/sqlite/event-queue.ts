@@ -1,0 +1,46 @@
+import { StorageError, type EventBatchRows, type EventVerdict, type StorageErrorCode } from '../storage.ts'
+import { batchBytes } from './batch-bytes.ts'
+import type { Disk } from './disk.ts'
+import type { Thread } from './thread.ts'
+
+export interface EventQueue {
+  append(batch: EventBatchRows): Promise<EventVerdict[]>
+  /** Why the next batch would be refused, null when it would not. */
+  refused(): StorageErrorCode | null
+  bytes(): number
+}
+
+const MESSAGES: Record<StorageErrorCode, string> = {
+  overloaded: 'Too many events wait for a commit',
+  storage_full: 'The disk is nearly full',
+  storage_unavailable: 'The store has failed',
+}
+
+/** Passes batches on to the writer, as many bytes at once as may wait; refuses the others at once. */
+export function eventQueue(writer: Thread, disk: Disk, maxBytes: number): EventQueue {
+  let queued = 0
+
+  function refused(bytes = 0): StorageErrorCode | null {
+    if (!writer.alive()) return 'storage_unavailable'
+    if (disk.nearlyFull()) return 'storage_full'
+    // A batch larger than the queue is taken when it is the only one.
+    return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
+  }
+
+  async function append(batch: EventBatchRows): Promise<EventVerdict[]> {
+    const bytes = batchBytes(batch)
+    const code = refused(bytes)
+    if (code !== null) throw new StorageError(code, MESSAGES[code])
+    queued += bytes
+    try {
+      return (await writer.call('appendEvents', [batch])) as EventVerdict[]
+    } catch (error) {
+      if (error instanceof StorageError && error.code === 'storage_full') disk.reportFull()
+      throw error
+    } finally {
+      queued -= bytes
+    }
+  }
+
+  return { append, refused: () => refused(), bytes: () => queued }
+}

@@ -1,0 +1,406 @@
+CREATE TABLE agents (
+  environment_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  agent_key TEXT NOT NULL, -- SHA-256 of the key space and the external id, or else the name
+  external_id TEXT,
+  name TEXT NOT NULL, -- the newest by event time
+  name_time INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, id),
+  UNIQUE (environment_id, agent_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE api_keys (
+  id TEXT NOT NULL PRIMARY KEY,
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  name TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  scopes TEXT NOT NULL, -- JSON array
+  requests_per_second INTEGER,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER,
+  last_used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
+
+CREATE TABLE audit_log (
+  id TEXT NOT NULL PRIMARY KEY,
+  workspace_id TEXT, -- null: the whole installation
+  environment_id TEXT,
+  at INTEGER NOT NULL,
+  actor_kind TEXT NOT NULL,
+  actor_id TEXT NOT NULL,
+  actor_name TEXT NOT NULL,
+  action TEXT NOT NULL,
+  target_kind TEXT NOT NULL,
+  target_id TEXT NOT NULL,
+  detail TEXT NOT NULL, -- JSON
+  request_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX audit_log_by_workspace ON audit_log (workspace_id, id);
+
+CREATE TABLE configurations (
+  environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
+  publication INTEGER NOT NULL, -- how many there have been
+  revision TEXT NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE control (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  revision INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE deployment_changes (
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  publication INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  item_id TEXT NOT NULL,
+  action TEXT NOT NULL,
+  from_version INTEGER,
+  to_version INTEGER, -- null: taken out of force
+  restores INTEGER, -- of a roll back: the publication that first put to_version in force
+  at INTEGER NOT NULL,
+  by_name TEXT NOT NULL,
+  note TEXT,
+  source_environment_id TEXT, -- of a promotion
+  revision TEXT NOT NULL,
+  PRIMARY KEY (environment_id, publication, kind, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX deployment_changes_by_item ON deployment_changes (environment_id, kind, item_id, publication);
+
+CREATE TABLE deployments (
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  kind TEXT NOT NULL, -- prompt, policy
+  item_id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  publication INTEGER NOT NULL,
+  deployed_at INTEGER NOT NULL,
+  deployed_by TEXT NOT NULL,
+  PRIMARY KEY (environment_id, kind, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE environments (
+  id TEXT NOT NULL PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  name TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  UNIQUE (workspace_id, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX environments_by_workspace ON environments (workspace_id, id);
+
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY,
+  environment_id TEXT NOT NULL,
+  run_id TEXT NOT NULL, -- internal id of the run
+  event_id TEXT NOT NULL,
+  time INTEGER NOT NULL,
+  received_at INTEGER NOT NULL,
+  client_id TEXT NOT NULL,
+  session_id TEXT,
+  agent_id TEXT, -- external id, as sent
+  agent_name TEXT NOT NULL,
+  event_type TEXT NOT NULL,
+  label TEXT NOT NULL,
+  span_id TEXT,
+  parent_span_id TEXT,
+  schema_version TEXT,
+  payload TEXT NOT NULL,
+  UNIQUE (environment_id, run_id, event_id)
+) STRICT;
+
+CREATE INDEX events_by_time ON events (run_id, time);
+
+CREATE TABLE issue_activity (
+  environment_id TEXT NOT NULL,
+  issue_id TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  actor TEXT, -- JSON; NULL for the service
+  text TEXT,
+  detail TEXT NOT NULL, -- JSON object
+  PRIMARY KEY (environment_id, issue_id, at, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE issue_affected (
+  environment_id TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  kind TEXT NOT NULL, -- 'run' or 'agent'
+  subject_key TEXT NOT NULL, -- SHA-256; of an agent the same as in agents
+  subject TEXT NOT NULL, -- external id
+  occurrences INTEGER NOT NULL,
+  first_seen INTEGER NOT NULL,
+  last_seen INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, fingerprint, kind, subject_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX issue_affected_by_last_seen ON issue_affected (environment_id, fingerprint, kind, last_seen, subject_key);
+
+CREATE INDEX issue_affected_by_subject ON issue_affected (environment_id, kind, subject_key, fingerprint);
+
+CREATE TABLE issue_fingerprints (
+  environment_id TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  issue_id TEXT, -- where it belongs now; NULL until something was detected
+  home_issue_id TEXT, -- where it belonged before that one was merged
+  detection_type TEXT NOT NULL,
+  title TEXT NOT NULL,
+  facts TEXT NOT NULL, -- canonical JSON
+  first_seen INTEGER,
+  last_seen INTEGER,
+  occurrences INTEGER NOT NULL,
+  recoveries INTEGER NOT NULL,
+  runs INTEGER NOT NULL,
+  agents INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, fingerprint)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint)
+  WHERE issue_id IS NOT NULL;
+
+CREATE TABLE issue_records (
+  seq INTEGER PRIMARY KEY,
+  environment_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  record_key TEXT NOT NULL, -- SHA-256 of sdk_instance_id and client_record_id
+  sdk_instance_id TEXT NOT NULL,
+  client_record_id TEXT NOT NULL,
+  record_kind TEXT NOT NULL,
+  detection_type TEXT NOT NULL,
+  run_id TEXT, -- external, as sent
+  session_id TEXT,
+  event_id TEXT,
+  agent_id TEXT NOT NULL, -- external, as sent
+  policy_id TEXT,
+  prompt_version_id TEXT,
+  detected_at INTEGER NOT NULL,
+  seen_at INTEGER NOT NULL, -- detected_at, but never after it was received
+  received_at INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  status_at INTEGER NOT NULL,
+  failure TEXT,
+  fingerprint TEXT,
+  payload TEXT NOT NULL,
+  evidence TEXT NOT NULL,
+  UNIQUE (environment_id, id),
+  UNIQUE (environment_id, record_key)
+) STRICT;
+
+CREATE INDEX issue_records_by_fingerprint ON issue_records (environment_id, fingerprint, record_kind, seen_at, id)
+  WHERE fingerprint IS NOT NULL;
+
+CREATE INDEX issue_records_by_status ON issue_records (environment_id, status, id);
+
+CREATE TABLE issues (
+  environment_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  title TEXT NOT NULL,
+  detection_type TEXT NOT NULL,
+  state TEXT NOT NULL,
+  state_at INTEGER NOT NULL,
+  state_by TEXT, -- JSON: who gave it this state; NULL for the service
+  opened_at INTEGER NOT NULL,
+  first_seen INTEGER NOT NULL,
+  last_seen INTEGER NOT NULL,
+  occurrences INTEGER NOT NULL,
+  recoveries INTEGER NOT NULL,
+  runs INTEGER NOT NULL,
+  agents INTEGER NOT NULL,
+  regressions INTEGER NOT NULL,
+  last_regression_at INTEGER,
+  assignee TEXT,
+  merged_into TEXT, -- never an issue that is merged itself
+  PRIMARY KEY (environment_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX issues_by_last_seen ON issues (environment_id, last_seen, id) WHERE merged_into IS NULL;
+
+CREATE INDEX issues_by_state ON issues (environment_id, state, last_seen, id) WHERE merged_into IS NULL;
+
+CREATE INDEX issues_by_target ON issues (environment_id, merged_into, id) WHERE merged_into IS NOT NULL;
+
+CREATE TABLE migrations (
+    version INTEGER NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    applied_at INTEGER NOT NULL
+  ) STRICT;
+
+CREATE TABLE models (
+  environment_id TEXT NOT NULL,
+  model_key TEXT NOT NULL, -- SHA-256 of model
+  model TEXT NOT NULL,
+  PRIMARY KEY (environment_id, model_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operator_tokens (
+  id TEXT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER,
+  last_used_at INTEGER
+, workspace_id TEXT REFERENCES workspaces (id), role TEXT NOT NULL DEFAULT 'owner') STRICT, WITHOUT ROWID;
+
+CREATE INDEX operator_tokens_by_workspace ON operator_tokens (workspace_id, id);
+
+CREATE TABLE policies (
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  id TEXT NOT NULL, -- chosen by an operator
+  created_at INTEGER NOT NULL,
+  newest INTEGER NOT NULL, -- number of the newest version
+  PRIMARY KEY (workspace_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE policy_versions (
+  workspace_id TEXT NOT NULL,
+  policy_id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  description TEXT,
+  condition TEXT NOT NULL, -- as it was written
+  severity TEXT NOT NULL,
+  action TEXT NOT NULL,
+  author TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  note TEXT,
+  PRIMARY KEY (workspace_id, policy_id, number),
+  FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
+) STRICT;
+
+CREATE TABLE prompt_versions (
+  id TEXT NOT NULL UNIQUE,
+  prompt_id TEXT NOT NULL REFERENCES prompts (id),
+  number INTEGER NOT NULL,
+  content_hash TEXT NOT NULL, -- SHA-256
+  content_bytes INTEGER NOT NULL,
+  author TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  note TEXT,
+  content TEXT NOT NULL,
+  UNIQUE (prompt_id, number)
+) STRICT;
+
+CREATE TABLE prompts (
+  id TEXT NOT NULL PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  name TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  newest INTEGER NOT NULL, -- number of the newest version
+  UNIQUE (workspace_id, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX prompts_by_workspace ON prompts (workspace_id, id);
+
+CREATE TABLE rejections (
+  environment_id TEXT NOT NULL,
+  rejection_key TEXT NOT NULL, -- SHA-256 of run id and event id
+  code TEXT NOT NULL,
+  rejected_at INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, rejection_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX rejections_by_age ON rejections (environment_id, rejected_at);
+
+CREATE TABLE runs (
+  environment_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  status TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  session_key TEXT, -- SHA-256 of session_id
+  last_event_at INTEGER NOT NULL,
+  received_at INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  differing_retries INTEGER NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL,
+  total_tokens INTEGER NOT NULL,
+  cost_nanos INTEGER NOT NULL,
+  ended_at INTEGER,
+  closing_seq INTEGER, -- seq of the event that closed the run
+  session_id TEXT,
+  PRIMARY KEY (environment_id, id),
+  UNIQUE (environment_id, run_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX runs_by_agent ON runs (environment_id, agent_id, started_at, id);
+
+CREATE INDEX runs_by_session ON runs (environment_id, session_key, started_at, id) WHERE session_key IS NOT NULL;
+
+CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);
+
+CREATE INDEX runs_by_status ON runs (environment_id, status, started_at, id);
+
+CREATE TABLE secrets (
+  name TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE simulations (
+  id TEXT NOT NULL PRIMARY KEY,
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  status TEXT NOT NULL,
+  condition TEXT NOT NULL,
+  severity TEXT NOT NULL,
+  action TEXT NOT NULL,
+  days INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  ended_at INTEGER,
+  scanned INTEGER NOT NULL,
+  total INTEGER,
+  error TEXT,
+  result TEXT -- JSON
+) STRICT;
+
+CREATE INDEX simulations_by_environment ON simulations (environment_id, id);
+
+CREATE INDEX tool_calls_by_time ON events (environment_id, time) WHERE event_type = 'TOOL_CALL';
+
+CREATE TABLE usage_hours (
+  environment_id TEXT NOT NULL,
+  hour INTEGER NOT NULL,
+  agent_id TEXT NOT NULL,
+  model_key TEXT NOT NULL, -- '' for events without a model
+  slot INTEGER NOT NULL, -- the node that wrote it; always 0 in the embedded engine
+  events INTEGER NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL,
+  total_tokens INTEGER NOT NULL,
+  cost_nanos INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, hour, agent_id, model_key, slot)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE work (
+  kind TEXT NOT NULL,
+  subject_id TEXT NOT NULL,
+  environment_id TEXT NOT NULL,
+  due_at INTEGER NOT NULL, -- while it is held: when the lease ends
+  attempts INTEGER NOT NULL,
+  lease_owner TEXT, -- who holds it
+  last_error TEXT,
+  PRIMARY KEY (kind, subject_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX work_by_due ON work (kind, due_at, subject_id);
+
+CREATE TABLE workspaces (
+  id TEXT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- runs runs: 1000000 1000000 1
+-- runs runs_by_agent: 1000000 1000000 20000 2 1
+-- runs runs_by_session: 1000000 1000000 5 2 1
+-- runs runs_by_start: 1000000 1000000 2 1
+-- runs runs_by_status: 1000000 1000000 250000 2 1
+-- runs sqlite_autoindex_runs_2: 1000000 1000000 1

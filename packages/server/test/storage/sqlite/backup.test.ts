@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import Database from 'better-sqlite3'
+import { restoreSqlite } from '../../../src/storage/sqlite/restore.ts'
+import { StoreRefused } from '../../../src/storage/storage.ts'
+import { append, event, newId, runOf, timelineOf } from '../suite/sample.ts'
+import { openStore, temporaryDirectory } from './temporary.ts'
+
+const refused = (message: RegExp) => (error: unknown) => error instanceof StoreRefused && message.test(error.message)
+
+/** A backup of a store with one run of one event. */
+async function backedUp(t: TestContext) {
+  const directory = temporaryDirectory(t)
+  const storage = await openStore(t, { directory })
+  const env = newId()
+  await append(storage, env, event({ payload: '{"kept":true}' }))
+  const file = path.join(directory, 'backup.db')
+  const result = await storage.backup(file)
+  assert.deepEqual(result, { ok: true, bytes: statSync(file).size })
+  return { storage, env, file, directory }
+}
+
+test('a backup taken under writes is a whole store of some moment', async (t) => {
+  const { storage, env, directory } = await backedUp(t)
+  let writing = true
+  const writes = (async () => {
+    while (writing) await append(storage, env, event({ runId: 'busy' }), event({ runId: 'busy' }))
+  })()
+  const file = path.join(directory, 'busy.db')
+  await storage.backup(file)
+  writing = false
+  await writes
+  const target = temporaryDirectory(t)
+  restoreSqlite({ from: file, directory: target })
+  const restored = await openStore(t, { directory: target })
+  const run = await restored.findRun(env, 'busy')
+  const events = run === null ? [] : await timelineOf(restored, env, 'busy')
+  assert.equal(events.length, run?.eventCount ?? 0)
+  assert.equal(events.length % 2, 0)
+  assert.ok((await restored.inspect()).every(({ ok }) => ok))
+})
+
+test('a backup never touches a file that exists', async (t) => {
+  const { storage, directory } = await backedUp(t)
+  for (const content of ['', 'mine']) {
+    const file = path.join(directory, `file ${content}`)
+    writeFileSync(file, content)
+    assert.deepEqual(await storage.backup(file), { ok: false, reason: 'exists' })
+    assert.equal(readFileSync(file, 'utf8'), content)
+  }
+})
+
+test('a backup that fails leaves no file', async (t) => {
+  const { storage, directory } = await backedUp(t)
+  const file = path.join(directory, 'no', 'such', 'folder', 'backup.db')
+  await assert.rejects(storage.backup(file))
+  assert.equal(existsSync(file), false)
+})
+
+test('a restored store has what the backup had, and takes new events', async (t) => {
+  const { env, file } = await backedUp(t)
+  const directory = path.join(temporaryDirectory(t), 'new')
+  const bytes = statSync(file).size
+  assert.deepEqual(restoreSqlite({ from: file, directory }), { bytes, replaced: null })
+  const restored = await openStore(t, { directory })
+  assert.equal((await timelineOf(restored, env))[0]?.payload, '{"kept":true}')
+  await append(restored, env, event())
+  assert.equal((await runOf(restored, env)).eventCount, 2)
+})
+
+test('a store that is there is kept unless it may be replaced, and then put aside whole', async (t) => {
+  const { storage, env, file, directory } = await backedUp(t)
+  await append(storage, env, event())
+  assert.throws(() => restoreSqlite({ from: file, directory, replace: true }), refused(/open in another process/))
+  await storage.close()
+  assert.throws(() => restoreSqlite({ from: file, directory }), refused(/There is a store in .* already/))
+  const { replaced } = restoreSqlite({ from: file, directory, replace: true })
+  assert.ok(replaced !== null && existsSync(replaced))
+  const restored = await openStore(t, { directory })
+  assert.equal((await runOf(restored, env)).eventCount, 1)
+  const aside = new Database(replaced, { readonly: true })
+  assert.equal(aside.prepare('SELECT event_count FROM runs').pluck().get(), 2)
+  aside.close()
+})
+
+test('what is not a sound backup of a known schema is refused, and nothing is touched', async (t) => {
+  const { file } = await backedUp(t)
+  const directory = temporaryDirectory(t)
+  const refuse = (from: string, message: RegExp) => {
+    assert.throws(() => restoreSqlite({ from, directory }), refused(message))
+    assert.deepEqual(readdirSync(directory), [])
+  }
+  const folder = temporaryDirectory(t)
+  const changed = (name: string, change: (db: Database.Database) => void) => {
+    const copy = path.join(folder, name)
+    writeFileSync(copy, readFileSync(file))
+    const db = new Database(copy)
+    change(db)
+    db.close()
+    return copy
+  }
+  refuse(path.join(folder, 'missing.db'), /There is no file/)
+  const text = path.join(folder, 'text')
+  writeFileSync(text, 'no database at all, but longer than a header '.repeat(100))
+  refuse(text, /cannot be read as a Tacho store/)
+  refuse(
+    changed('theirs', (db) => db.pragma('application_id = 1')),
+    /is not a backup of a Tacho store/,
+  )
+  refuse(
+    changed('newer', (db) => db.exec("INSERT INTO migrations VALUES (999, 'x', 'y', 1)")),
+    /has schema 999/,
+  )
+  const cut = changed('cut', () => undefined)
+  truncateSync(cut, Math.floor(statSync(cut).size / 2 / 4096) * 4096)
+  refuse(cut, /is damaged|cannot be read/)
+  const inUse = changed('in use', () => undefined)
+  writeFileSync(`${inUse}-wal`, '')
+  refuse(inUse, /a store in use, not a backup/)
+})

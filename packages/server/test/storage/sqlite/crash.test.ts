@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { test } from 'node:test'
+import { newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
+import { openStore, temporaryDirectory } from './temporary.ts'
+
+const KILLS = 20
+const RULE = 'whenever the process is killed, what it acknowledged is there once, and sums fit the events'
+const RUNS = [0, 1, 2, 3, 4].map((n) => `run ${n}`)
+
+/** Lets a process write until it has acknowledged some events, kills it in the middle, and returns what it told. */
+async function writeAndKill(directory: string, environmentId: string, lines: number): Promise<string[]> {
+  const program = path.join(import.meta.dirname, 'crash-writer.ts')
+  const child = spawn(process.execPath, [program, directory, environmentId], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let told = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    told += chunk.toString()
+    if (told.split('\n').length > lines) child.kill('SIGKILL')
+  })
+  const [, signal] = (await once(child, 'close')) as [number | null, string | null]
+  assert.equal(signal, 'SIGKILL')
+  // The kill may cut the last line.
+  return told.slice(0, told.lastIndexOf('\n')).split('\n')
+}
+
+test(RULE, { timeout: 180_000 }, async (t) => {
+  const directory = temporaryDirectory(t)
+  const environmentId = newId()
+  const acknowledged: string[] = []
+  for (let kill = 0; kill < KILLS; kill++) {
+    acknowledged.push(...(await writeAndKill(directory, environmentId, 20 + kill * 15)))
+  }
+  const storage = await openStore(t, { directory })
+  const stored: string[] = []
+  for (const runId of RUNS) {
+    const run = await runOf(storage, environmentId, runId)
+    const events = await timelineOf(storage, environmentId, runId)
+    stored.push(...events.map(({ eventId }) => `${runId}\t${eventId}`))
+    const sums = [run.eventCount, run.promptTokens, run.completionTokens, run.totalTokens, run.costNanos]
+    assert.deepEqual(
+      sums,
+      [1, 1, 2, 3, 4].map((each) => each * events.length),
+    )
+  }
+  const all = new Set(stored)
+  assert.equal(all.size, stored.length)
+  assert.deepEqual(
+    acknowledged.filter((event) => !all.has(event)),
+    [],
+  )
+  const [hour] = await storage.readUsage(environmentId, NOON, NOON)
+  assert.deepEqual([hour?.events, hour?.totalTokens], [stored.length, 3 * stored.length])
+  assert.ok((await storage.inspect()).every(({ ok }) => ok))
+})

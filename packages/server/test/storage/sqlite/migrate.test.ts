@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import Database from 'better-sqlite3'
+import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts'
+import { StoreRefused } from '../../../src/storage/storage.ts'
+import { openStore, temporaryDirectory } from './temporary.ts'
+
+/** A store that was opened, closed and then changed by hand. */
+async function changedStore(t: TestContext, change: (db: Database.Database) => void): Promise<string> {
+  const directory = temporaryDirectory(t)
+  await (await openStore(t, { directory })).close()
+  const db = new Database(path.join(directory, 'tacho.db'))
+  change(db)
+  db.close()
+  return directory
+}
+
+const refused = (message: RegExp) => (error: unknown) => error instanceof StoreRefused && message.test(error.message)
+
+test('a store of a newer version is refused', async (t) => {
+  const newest = knownMigrations().length + 1
+  const directory = await changedStore(t, (db) => {
+    db.prepare('INSERT INTO migrations VALUES (?, ?, ?, ?)').run(newest, 'newer.sql', 'ab', 1)
+  })
+  await assert.rejects(
+    openStore(t, { directory }),
+    refused(new RegExp(`has schema ${newest} .* newer version of Tacho`)),
+  )
+})
+
+test('a store whose migration is not the known one is refused', async (t) => {
+  const directory = await changedStore(t, (db) => {
+    db.exec("UPDATE migrations SET sha256 = 'other' WHERE version = 1")
+  })
+  await assert.rejects(openStore(t, { directory }), refused(/^Migration 001_first_tables.sql of the store is not/))
+})
+
+test('a store whose migrations have a gap is refused', async (t) => {
+  const directory = await changedStore(t, (db) => {
+    db.exec('DELETE FROM migrations WHERE version = 1')
+    db.exec("INSERT OR IGNORE INTO migrations VALUES (2, '002', '', 1)")
+  })
+  await assert.rejects(openStore(t, { directory }), refused(/gap before migration 2/))
+})
+
+test('a database of another program is refused and left as it was', async (t) => {
+  const directory = temporaryDirectory(t)
+  const file = path.join(directory, 'tacho.db')
+  const other = new Database(file)
+  other.exec('CREATE TABLE theirs (a)')
+  other.close()
+  await assert.rejects(openStore(t, { directory }), refused(/database of another program/))
+  const db = new Database(file)
+  t.after(() => db.close())
+  assert.deepEqual(db.prepare('SELECT name FROM sqlite_schema').pluck().all(), ['theirs'])
+})
+
+test('a file that is no database is refused', async (t) => {
+  const directory = temporaryDirectory(t)
+  writeFileSync(path.join(directory, 'tacho.db'), 'This is a text. '.repeat(1000))
+  await assert.rejects(openStore(t, { directory }), refused(/cannot be opened: file is not a database/))
+})
+
+test('a migration that fails leaves nothing of itself', () => {
+  const db = new Database(':memory:')
+  const broken = [...knownMigrations()]
+  broken.push({
+    version: broken.length + 1,
+    name: 'broken.sql',
+    sha256: '',
+    text: 'CREATE TABLE half (a); SELECT nothing',
+  })
+  assert.throws(() => migrate(db, broken))
+  assert.deepEqual(db.prepare('SELECT name FROM sqlite_schema').all(), [])
+  db.close()
+})
+
+test('opening again applies nothing again', () => {
+  const db = new Database(':memory:')
+  migrate(db)
+  const applied = db.prepare('SELECT * FROM migrations').all()
+  migrate(db)
+  assert.deepEqual(db.prepare('SELECT * FROM migrations').all(), applied)
+  db.close()
+})
+
+// To renew the file after a new migration: TACHO_WRITE_SNAPSHOTS=1 npm test -- sqlite/migrate
+test('the schema is the one in sqlite-schema.sql', () => {
+  const db = new Database(':memory:')
+  migrate(db)
+  const objects = db.prepare<[], string>(
+    "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name NOT LIKE 'sqlite%' ORDER BY name",
+  )
+  const statistics = db.prepare<[], string>("SELECT tbl || ' ' || idx || ': ' || stat FROM sqlite_stat1 ORDER BY idx")
+  const schema = `${objects.pluck().all().join('\n\n')}\n\n-- ${statistics.pluck().all().join('\n-- ')}\n`
+  db.close()
+  const file = path.join(import.meta.dirname, '..', 'sqlite-schema.sql')
+  if (process.env['TACHO_WRITE_SNAPSHOTS'] === '1') writeFileSync(file, schema)
+  assert.equal(schema, readFileSync(file, 'utf8'))
+})

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Database from 'better-sqlite3'
+import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
+import type { Sql } from '../../../src/storage/sql/sql.ts'
+import { migrate } from '../../../src/storage/sqlite/migrate.ts'
+import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
+import type { EventRowsPage, RunFilter } from '../../../src/storage/storage.ts'
+
+const db = new Database(':memory:')
+migrate(db)
+
+/** The plans of the statements an act runs on an empty store. */
+async function plansOf(act: ActName, ...args: unknown[]): Promise<string[]> {
+  const plans: string[] = []
+  const real = sqliteSql(db)
+  const explaining = <Result>(run: (text: string, params?: readonly never[]) => Promise<Result>) => {
+    return (text: string, params: readonly unknown[] = []) => {
+      const steps = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`).all(...params)
+      plans.push(steps.map(({ detail }) => detail).join('; '))
+      return run(text, params as never[])
+    }
+  }
+  const sql = { ...real, all: explaining(real.all), get: explaining(real.get), run: explaining(real.run) } as Sql
+  await runAct(sql, act, args)
+  return plans
+}
+
+const UUID = '01a1f852-77a1-75f1-a257-11717a8c523d'
+const place = { time: 5, seq: 5 }
+
+function assertIndexed(plan: string) {
+  // A scan of the rows of a subquery is of one page.
+  assert.doesNotMatch(plan, /SCAN (?!page|r\b)/, plan)
+}
+
+test('a page of runs comes in order from the index of its filter, whatever the span and the place', async () => {
+  const filters: [RunFilter, string][] = [
+    [{}, 'runs_by_start'],
+    [{ agentId: 'a' }, 'runs_by_agent'],
+    [{ status: 'FAILED' }, 'runs_by_status'],
+    [{ sessionId: 's' }, 'runs_by_session'],
+    [{ agentId: 'a', status: 'FAILED' }, 'runs_by_agent'],
+    [{ agentId: 'a', status: 'FAILED', sessionId: 's' }, 'runs_by_session'],
+  ]
+  for (const [filter, index] of filters) {
+    for (const span of [{}, { from: 1 }, { to: 9 }, { from: 1, to: 9 }]) {
+      for (const after of [null, { startedAt: 5, id: UUID }]) {
+        const [plan = ''] = await plansOf('listRuns', 'env', { ...filter, ...span }, { limit: 10, after })
+        assert.match(plan, new RegExp(`INDEX ${index} `), plan)
+        assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+        assertIndexed(plan)
+      }
+    }
+  }
+})
+
+test('a page of a timeline comes in order from its index', async () => {
+  for (const after of [null, place]) {
+    const page = { limit: 10, pageBytes: 1, after }
+    const rows: EventRowsPage = { limit: 10, order: 'time', after }
+    const plans = [
+      ...(await plansOf('listEvents', 'env', 'run', page)),
+      ...(await plansOf('listEventRows', 'env', 'run', rows)),
+    ]
+    assert.equal(plans.length, 3)
+    for (const plan of plans) {
+      assert.match(plan, /^SEARCH events USING INDEX events_by_time \(run_id=\?/)
+      assert.doesNotMatch(plan, /TEMP B-TREE/)
+    }
+  }
+})
+
+test('a page by arrival sorts seqs out of an index and reads only its own rows', async () => {
+  const rows: EventRowsPage = { limit: 10, order: 'arrival', after: place }
+  const [plan = ''] = await plansOf('listEventRows', 'env', 'run', rows)
+  assert.match(plan, /SEARCH events USING COVERING INDEX sqlite_autoindex_events_1 \(environment_id=\? AND run_id=\?\)/)
+  assert.match(plan, /SEARCH events USING INTEGER PRIMARY KEY/)
+  assertIndexed(plan)
+})
+
+test('tool calls over all runs come from their index, sorted within a moment only', async () => {
+  for (const after of [null, { time: 5, run: UUID, seq: 5 }]) {
+    const page = { from: 1, to: 9, limit: 10, pageBytes: 1, after }
+    for (const plan of await plansOf('listToolCalls', 'env', page)) {
+      assert.match(plan, /SEARCH e USING INDEX tool_calls_by_time \(environment_id=\? AND time>\? AND time<\?\)/)
+      assert.match(plan, /TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY/)
+      assertIndexed(plan)
+    }
+  }
+  const [plan] = await plansOf('countToolCalls', 'env', 1, 9)
+  assert.match(plan ?? '', /COVERING INDEX tool_calls_by_time/)
+  for (const steps of await plansOf('listRunSteps', 'env', 'run', {
+    limit: 1,
+    pageBytes: 1,
+    after: null,
+    before: place,
+  })) {
+    assert.match(steps, /SEARCH events USING INDEX events_by_time/)
+    assert.doesNotMatch(steps, /TEMP B-TREE/)
+  }
+})
+
+test('nothing is found by reading a whole table', async () => {
+  const page = { limit: 10, after: null }
+  const plans = [
+    await plansOf('findRun', 'env', 'run'),
+    await plansOf('findRun', 'env', UUID),
+    await plansOf('findEvent', 'env', 'run', 'event'),
+    await plansOf('findRejection', 'env', 'run', 'event'),
+    await plansOf('readUsage', 'env', 1, 2),
+    await plansOf('findApiKey', 'key'),
+    await plansOf('listApiKeys', 'env', page),
+    await plansOf('listEnvironments', 'workspace', page),
+    await plansOf('listWorkspaces', page),
+    await plansOf('findOperatorToken', 'token'),
+    await plansOf('revokeApiKey', 'env', 'key', 1),
+    await plansOf('touchCredentials', [{ kind: 'api_key', id: 'key', at: 1 }]),
+    await plansOf('secret', 'name', 'candidate'),
+    await plansOf('listPrompts', 'workspace', null, page),
+    await plansOf('listPrompts', 'workspace', 'name', page),
+    await plansOf('findPrompt', 'workspace', 'prompt'),
+    await plansOf('listPromptVersions', 'prompt', { limit: 10, before: 5 }),
+    await plansOf('findPromptVersion', 'workspace', 'prompt', 1),
+    await plansOf('listPolicies', 'workspace', page),
+    await plansOf('findPolicy', 'workspace', 'policy'),
+    await plansOf('listPolicyVersions', 'workspace', 'policy', { limit: 10, before: 5 }),
+    await plansOf('listDeployments', 'env', page),
+    await plansOf('listDeploymentChanges', 'env', {}, page),
+    await plansOf('listDeploymentChanges', 'env', { kind: 'policy', id: 'policy' }, page),
+    await plansOf('readConfiguration', 'env', null),
+    await plansOf('findSimulation', 'env', 'simulation'),
+    await plansOf('listSimulations', 'env', page),
+  ].flat()
+  for (const plan of plans) assertIndexed(plan)
+})
