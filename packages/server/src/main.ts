@@ -32,6 +32,9 @@ import { expireApprovals } from './jobs/expire-approvals.ts'
 import { flushCredentialUses } from './jobs/flush-credential-uses.ts'
 import { followControlRevision } from './jobs/follow-control-revision.ts'
 import { reviewIssueRecords } from './jobs/review-issue-records.ts'
+import { simulate } from './jobs/simulate.ts'
+import { createWorkRunner } from './jobs/work.ts'
+import { reviewIssueRecords } from './jobs/review-issue-records.ts'
 import { createWorkRunner } from './jobs/work.ts'
 import { createLog } from './log.ts'
 import { startErrorText } from './start-error.ts'
@@ -144,7 +147,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
   const work = createWorkRunner({
     storage,
-    handlers: [reviewIssueRecords({ storage, now, random: randomBytes })],
+    handlers: [reviewIssueRecords({ storage, now, random: randomBytes }), simulate({ storage, now })],
     owner: randomUUID(),
     now,
     onError: (error, kind) => toldBy(kind)(error),

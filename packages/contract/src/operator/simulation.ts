@@ -38,7 +38,7 @@ const field = Type.Object({
 })
 
 const warning = Type.Object({
-  code: Type.Enum(['never_recorded', 'other_type', 'no_input', 'not_all_looked_at', 'fields_not_counted']),
+  code: Type.Enum(['never_recorded', 'other_type', 'no_input', 'not_all_looked_at']),
   field: nullableText('The field it is about'),
   message: Type.String(),
 })

@@ -14,7 +14,9 @@ import { policiesSuite } from './suite/policies.ts'
 import { promptsSuite } from './suite/prompts.ts'
 import { propertySuite } from './suite/property.ts'
 import { rejectionsSuite } from './suite/rejections.ts'
+import { reviewSuite } from './suite/review.ts'
 import { runsSuite } from './suite/runs.ts'
+import { simulationsSuite } from './suite/simulations.ts'
 import { timelineSuite } from './suite/timeline.ts'
 import { usageSuite } from './suite/usage.ts'
 import { workSuite } from './suite/work.ts'
@@ -45,11 +47,13 @@ for (const suite of [
   promptsSuite,
   policiesSuite,
   deploymentsSuite,
+  simulationsSuite,
   propertySuite,
   workSuite,
   issueRecordsSuite,
   issuesSuite,
   issueGroupingSuite,
+  reviewSuite,
 ]) {
   suite(open)
 }

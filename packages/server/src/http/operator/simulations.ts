@@ -17,7 +17,7 @@ import { conditionRefusal } from './policies.ts'
 const NO_SIMULATION = refuse('not_found', 'The environment has no such simulation')
 
 export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
+  const { storage, cursors, work, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.createSimulation, deps, async ({ body, request }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
@@ -41,6 +41,7 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     if ((await storage.createSimulation(row, bounds, [audit])) === 'too_many') {
       return refuse('conflict', `${LIMITS.simulationsWaiting} simulations of the environment have not ended yet`)
     }
+    work.wake('simulate')
     return toSimulation({
       ...row,
       status: 'QUEUED',

@@ -14,6 +14,7 @@ import type { PageById } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import { rowsWithin } from './events.ts'
 import type { Sql, SqlValue } from './sql.ts'
+import { enqueueWork } from './work.ts'
 
 const COLUMNS = `id, environment_id AS "environmentId", status, condition, severity, action, days,
   created_at AS "createdAt", created_by AS "createdBy", ended_at AS "endedAt", scanned, total, error, result`
@@ -45,6 +46,7 @@ export async function createSimulation(
   const forget = `DELETE FROM simulations WHERE environment_id = ? AND NOT ${WAITING} AND id <= (
     SELECT id FROM simulations WHERE environment_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`
   await sql.run(forget, [environmentId, environmentId, bounds.kept])
+  await enqueueWork(sql, { kind: 'simulate', environmentId, subjectId: id, dueAt: createdAt })
   await insertAudit(sql, audit)
   return 'created'
 }
@@ -75,7 +77,10 @@ export async function cancelSimulation(
 ): Promise<SimulationRow | null> {
   const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = ?
     WHERE environment_id = ? AND id = ? AND ${WAITING}`
-  if ((await sql.run(text, [now, environmentId, id])) === 1) await insertAudit(sql, audit)
+  if ((await sql.run(text, [now, environmentId, id])) === 1) {
+    await insertAudit(sql, audit)
+    await removeWork(sql, environmentId, id)
+  }
   return findSimulation(sql, environmentId, id)
 }
 
@@ -97,6 +102,13 @@ export async function endSimulation(sql: Sql, environmentId: string, id: string,
   const text = `UPDATE simulations SET status = ?, ended_at = ?, ${set}
     WHERE environment_id = ? AND id = ? AND ${WAITING}`
   await sql.run(text, [end.status, end.at, ...values, environmentId, id])
+  await removeWork(sql, environmentId, id)
+}
+
+/** Whoever holds it notices when it next tells how far it is. */
+async function removeWork(sql: Sql, environmentId: string, id: string): Promise<void> {
+  const text = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = ? AND environment_id = ?`
+  await sql.run(text, [id, environmentId])
 }
 
 // --- what is simulated on. `event_type` is spelled out, so that the index of tool calls is found.

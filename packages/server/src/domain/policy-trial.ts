@@ -1,0 +1,126 @@
+/** One policy, tried on recorded tool calls as they come. */
+import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import { fieldsOf, type Condition } from '@tacho/policy/compile.ts'
+import { evaluate } from '@tacho/policy/evaluate.ts'
+import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
+import { fieldCensus } from './field-census.ts'
+import { factsOf, recordedCall } from './recorded-call.ts'
+import { isoTime } from './run.ts'
+import { runUsages } from './run-usage.ts'
+
+export interface TrialPolicy {
+  severity: Severity
+  action: PolicyAction
+}
+
+/** An approval that was asked for a call, and whether the policy would have acted on that call. */
+export interface AskedApproval {
+  approvalId: string
+  hit: boolean
+}
+
+export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from'>
+
+export interface Trial {
+  /** What runs did before the calls that come next; only needed where `needsRunUsage`. */
+  addSteps(run: string, steps: RunStepRow[]): void
+  forgetRuns(runs: string[]): void
+  /** Calls in the order of time. */
+  look(calls: ToolCallRow[]): AskedApproval[]
+  findings(): TrialFindings
+}
+
+const RUNS_LISTED = 100
+const TOOLS_LISTED = 50
+const TOOLS_COUNTED = 1_000
+const REASONS_LISTED = 20
+
+/** Whether a condition reads what the run had used, which takes looking at the rest of the run. */
+export function needsRunUsage(condition: Condition): boolean {
+  const { variables } = fieldsOf(condition)
+  return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))
+}
+
+export function createTrial(condition: Condition, { severity, action }: TrialPolicy): Trial {
+  const { variables, inputPaths } = fieldsOf(condition)
+  const census = fieldCensus(inputPaths, variables.includes('tool.input'))
+  const usages = runUsages()
+  const failsClosed = severity === 'HIGH' || severity === 'CRITICAL'
+  const counts = { calls: 0, matched: 0, failures: 0, hits: 0 }
+  const runs = new Set<string>()
+  const hitRuns: TrialFindings['hitRuns'] = []
+  const tools = new Map<string, { calls: number; hits: number }>()
+  const reasons = new Map<string, number>()
+  let moreTools = false
+
+  /** Whether the policy would have acted. */
+  function tried(row: ToolCallRow, call: ReturnType<typeof recordedCall>): boolean {
+    const result = evaluate(condition, factsOf(row, call, usages.before(row.run, row)))
+    if (result.ok) {
+      if (result.matched) counts.matched += 1
+      return result.matched
+    }
+    counts.failures += 1
+    if (reasons.has(result.message) || reasons.size < REASONS_LISTED) {
+      reasons.set(result.message, (reasons.get(result.message) ?? 0) + 1)
+    }
+    return failsClosed
+  }
+
+  function countTool(toolName: string, hit: boolean): void {
+    let tool = tools.get(toolName)
+    if (tool === undefined) {
+      moreTools ||= tools.size >= TOOLS_COUNTED
+      if (tools.size >= TOOLS_COUNTED) return
+      tool = { calls: 0, hits: 0 }
+      tools.set(toolName, tool)
+    }
+    tool.calls += 1
+    if (hit) tool.hits += 1
+  }
+
+  function countHit(row: ToolCallRow, toolName: string): void {
+    counts.hits += 1
+    if (runs.has(row.run)) return
+    runs.add(row.run)
+    if (hitRuns.length >= RUNS_LISTED) return
+    hitRuns.push({ runId: row.runId, id: row.run, eventId: row.eventId, toolName, at: isoTime(row.time) })
+  }
+
+  return {
+    addSteps: usages.add,
+    forgetRuns: usages.forget,
+    look(rows) {
+      const asked: AskedApproval[] = []
+      for (const row of rows) {
+        const call = recordedCall(row.payload)
+        counts.calls += 1
+        census.count(call.input)
+        const hit = tried(row, call)
+        countTool(call.toolName, hit)
+        if (hit) countHit(row, call.toolName)
+        if (call.approvalId !== null) asked.push({ approvalId: call.approvalId, hit })
+      }
+      return asked
+    },
+    findings() {
+      const listed = [...tools]
+        .map(([toolName, { calls, hits }]) => ({ toolName, calls, hits }))
+        .sort((a, b) => b.hits - a.hits || b.calls - a.calls || (a.toolName < b.toolName ? -1 : 1))
+      return {
+        ...counts,
+        blocked: action === 'BLOCK' ? counts.hits : 0,
+        asked: action === 'REQUIRE_APPROVAL' ? counts.hits : 0,
+        warned: action === 'WARN' ? counts.hits : 0,
+        runs: runs.size,
+        hitRuns,
+        tools: listed.slice(0, TOOLS_LISTED),
+        moreTools: moreTools || listed.length > TOOLS_LISTED,
+        failureReasons: [...reasons].map(([message, count]) => ({ message, count })),
+        fields: census.fields(),
+        warnings: census.warnings(),
+      }
+    },
+  }
+}

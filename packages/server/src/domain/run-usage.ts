@@ -1,0 +1,75 @@
+/** What runs had used at a place of their timelines, followed forwards. */
+import type { RunStepRow } from '../storage/simulations.ts'
+import type { RunUsage } from './recorded-call.ts'
+import { toUsage, usageOf } from './usage.ts'
+
+type Place = Pick<RunStepRow, 'time' | 'seq'>
+
+/** A model call, or a tool call where both are null. */
+interface Step extends Place {
+  costNanos: number | null
+  totalTokens: number | null
+}
+
+interface Followed {
+  costNanos: number
+  totalTokens: number
+  toolCalls: number
+  /** Steps that are not behind yet, in timeline order. */
+  ahead: Step[]
+}
+
+export interface RunUsages {
+  /** Further steps of a run, in timeline order. */
+  add(run: string, steps: RunStepRow[]): void
+  forget(runs: string[]): void
+  /** What the run had used before that place. Places of a run are asked for in timeline order. */
+  before(run: string, place: Place): RunUsage
+}
+
+export function runUsages(): RunUsages {
+  const runs = new Map<string, Followed>()
+
+  function followed(run: string): Followed {
+    let found = runs.get(run)
+    if (found === undefined) {
+      found = { costNanos: 0, totalTokens: 0, toolCalls: 0, ahead: [] }
+      runs.set(run, found)
+    }
+    return found
+  }
+
+  return {
+    add(run, steps) {
+      followed(run).ahead.push(...steps.map(toStep))
+    },
+    forget(gone) {
+      for (const run of gone) runs.delete(run)
+    },
+    before(run, place) {
+      const usage = followed(run)
+      const behind = usage.ahead.findIndex((step) => !isBefore(step, place))
+      for (const step of usage.ahead.splice(0, behind === -1 ? usage.ahead.length : behind)) {
+        usage.costNanos = saturating(usage.costNanos + (step.costNanos ?? 0))
+        usage.totalTokens = saturating(usage.totalTokens + (step.totalTokens ?? 0))
+        if (step.totalTokens === null) usage.toolCalls += 1
+      }
+      const { cost } = toUsage({ promptTokens: 0, completionTokens: 0, ...usage })
+      return { cost, totalTokens: usage.totalTokens, toolCalls: usage.toolCalls }
+    },
+  }
+}
+
+function toStep({ time, seq, payload }: RunStepRow): Step {
+  if (payload === null) return { time, seq, costNanos: null, totalTokens: null }
+  const usage = usageOf('LLM_CALL', JSON.parse(payload) as Record<string, unknown>)
+  return { time, seq, costNanos: usage?.costNanos ?? 0, totalTokens: usage?.totalTokens ?? 0 }
+}
+
+function isBefore(one: Place, other: Place): boolean {
+  return one.time < other.time || (one.time === other.time && one.seq < other.seq)
+}
+
+function saturating(sum: number): number {
+  return Math.min(sum, Number.MAX_SAFE_INTEGER)
+}

@@ -1,0 +1,58 @@
+/** Reads what runs did before their tool calls, each step once. */
+import type { RunStepPage, SimulationStore, ToolCallRow } from '../storage/simulations.ts'
+
+export interface StepReader {
+  /** Hands over whatever came before these calls, and was not handed over yet. */
+  readBefore(calls: ToolCallRow[]): Promise<void>
+}
+
+interface StepTaker {
+  addSteps(run: string, steps: Awaited<ReturnType<SimulationStore['listRunSteps']>>): void
+  forgetRuns(runs: string[]): void
+}
+
+type Place = RunStepPage['before']
+
+const PAGE_STEPS = 1_000
+const PAGE_BYTES = 1_048_576
+/** Runs that are followed at a time; one that comes again after that is read from its beginning. */
+const RUNS_FOLLOWED = 10_000
+
+export function readSteps(
+  storage: Pick<SimulationStore, 'listRunSteps'>,
+  environmentId: string,
+  taker: StepTaker,
+): StepReader {
+  /** By run: the last step that was handed over. The run that was looked at last is last. */
+  const followed = new Map<string, Place | null>()
+
+  async function readUpTo(run: string, before: Place): Promise<void> {
+    let after = followed.get(run) ?? null
+    for (;;) {
+      const page = { limit: PAGE_STEPS, pageBytes: PAGE_BYTES, after, before }
+      const steps = await storage.listRunSteps(environmentId, run, page)
+      const last = steps.at(-1)
+      if (last === undefined) break
+      taker.addSteps(run, steps)
+      after = { time: last.time, seq: last.seq }
+    }
+    followed.delete(run)
+    followed.set(run, after)
+  }
+
+  function forgetOldest(): void {
+    const oldest = followed.keys().take(Math.max(0, followed.size - RUNS_FOLLOWED))
+    const gone = [...oldest]
+    for (const run of gone) followed.delete(run)
+    if (gone.length > 0) taker.forgetRuns(gone)
+  }
+
+  return {
+    async readBefore(calls) {
+      forgetOldest()
+      // Calls are in the order of time: the last one of a run stays.
+      const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))
+      for (const [run, before] of lastOf) await readUpTo(run, before)
+    },
+  }
+}

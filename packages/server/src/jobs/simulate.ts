@@ -1,0 +1,188 @@
+/**
+ * Simulation: a policy is tried on the recorded tool calls of the last days, in slices, so that neither readers nor
+ * requests wait for it.
+ *
+ *   QUEUED --first progress--> RUNNING --all slices looked at--> DONE
+ *      |                          |  +--it keeps failing--> FAILED
+ *      +--------- cancelled ------+--> CANCELLED
+ *
+ * Another node, or this one after a restart, begins anew.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { needsRunUsage, type AskedApproval } from '../domain/policy-trial.ts'
+import { isoTime } from '../domain/run.ts'
+import type { ApprovalStore } from '../storage/approvals.ts'
+import type { CallPlace, SimulationRow, SimulationStore, ToolCallRow } from '../storage/simulations.ts'
+import { readSteps, type StepReader } from './read-steps.ts'
+import { startTrial, type TrialThread } from './trial.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface SimulateOptions {
+  storage: SimulationStore & Pick<ApprovalStore, 'findApprovals'>
+  now: () => number
+  /** Calls that one simulation looks at. */
+  maxCalls?: number
+  sliceCalls?: number
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+/** Calls are counted in steps of this, the newest first, until there are enough. */
+const COUNT_MS = 4 * 60 * 60 * 1000
+const SLICE_CALLS = 500
+const SLICE_BYTES = 1_048_576
+const REPORT_MS = 500
+
+class Interrupted extends Error {}
+
+export function simulate(options: SimulateOptions): WorkHandler {
+  const { storage, now } = options
+  return {
+    kind: 'simulate',
+    // One at a time on each node.
+    batch: 1,
+    async perform(items, signal) {
+      for (const { environmentId, subjectId } of items) {
+        const simulation = await storage.findSimulation(environmentId, subjectId)
+        if (simulation) await run(simulation, options, signal)
+        else await storage.endSimulation(environmentId, subjectId, { at: now(), status: 'FAILED', error: 'It is gone' })
+      }
+    },
+    giveUp: ({ environmentId, subjectId }, error) =>
+      storage.endSimulation(environmentId, subjectId, { at: now(), status: 'FAILED', error }),
+  }
+}
+
+async function run(simulation: SimulationRow, options: SimulateOptions, signal: AbortSignal): Promise<void> {
+  const { storage, now, maxCalls = LIMITS.simulationCalls, sliceCalls = SLICE_CALLS } = options
+  const { id, environmentId, condition, severity, action } = simulation
+  const compiled = compileCondition(condition)
+  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition cannot be compiled')
+  const report = reporter(storage, simulation)
+  if (!(await report(0, null, true))) return
+  const window = await measure(storage, simulation, maxCalls)
+  const trial = startTrial({ condition, severity, action })
+  const steps = needsRunUsage(compiled.condition) ? readSteps(storage, environmentId, trial) : null
+  const decided = countDecisions(storage, environmentId)
+  try {
+    let scanned = 0
+    let after: CallPlace | null = null
+    for (;;) {
+      if (signal.aborted) throw new Interrupted('the process ends')
+      if (!(await report(scanned, window.total, false))) return
+      const limit = Math.min(sliceCalls, maxCalls - scanned)
+      const page = { from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
+      const calls: ToolCallRow[] = limit > 0 ? await storage.listToolCalls(environmentId, page) : []
+      if (calls.length === 0) break
+      await lookAt(calls, trial, steps, decided)
+      scanned += calls.length
+      after = placeOf(calls.at(-1)) ?? after
+    }
+    const result = await resultOf(trial, window, decided.counts, scanned)
+    await storage.endSimulation(environmentId, id, { at: now(), status: 'DONE', scanned, result })
+  } finally {
+    await trial.close()
+  }
+}
+
+async function lookAt(
+  calls: ToolCallRow[],
+  trial: TrialThread,
+  steps: StepReader | null,
+  decided: Decisions,
+): Promise<void> {
+  await steps?.readBefore(calls)
+  await decided.count(await trial.look(calls))
+}
+
+function placeOf(call: ToolCallRow | undefined): CallPlace | null {
+  return call ? { time: call.time, run: call.run, seq: call.seq } : null
+}
+
+// --- what is looked at
+
+interface Window {
+  from: number
+  to: number
+  total: number
+  /** Whether older calls are left out. */
+  cut: boolean
+}
+
+/** The calls of the last days, or as many of the newest as one simulation may look at. */
+async function measure(
+  storage: SimulationStore,
+  { environmentId, createdAt, days }: SimulationRow,
+  maxCalls: number,
+): Promise<Window> {
+  const start = createdAt - days * DAY_MS
+  let total = 0
+  let from = createdAt
+  while (from > start) {
+    const earlier = Math.max(start, from - COUNT_MS)
+    const count = await storage.countToolCalls(environmentId, earlier, from)
+    const cut = total + count > maxCalls
+    // A single step that is too many by itself is looked at as far as it goes.
+    if (cut && total > 0) return { from, to: createdAt, total, cut }
+    total += count
+    from = earlier
+    if (cut) return { from, to: createdAt, total: maxCalls, cut }
+  }
+  return { from, to: createdAt, total, cut: false }
+}
+
+/** Tells now and then how far it is; answers false when it is to stop. */
+function reporter(storage: SimulationStore, { id, environmentId }: SimulationRow) {
+  let toldAt = Number.NEGATIVE_INFINITY
+  return async (scanned: number, total: number | null, always: boolean): Promise<boolean> => {
+    if (!always && performance.now() - toldAt < REPORT_MS) return true
+    toldAt = performance.now()
+    return storage.reportSimulation(environmentId, id, { scanned, total })
+  }
+}
+
+// --- what people decided
+
+type ApprovalCounts = SimulationResult['approvals']
+
+interface Decisions {
+  readonly counts: ApprovalCounts
+  count(asked: AskedApproval[]): Promise<void>
+}
+
+function countDecisions(storage: Pick<ApprovalStore, 'findApprovals'>, environmentId: string): Decisions {
+  const counts: ApprovalCounts = {
+    hits: { approved: 0, rejected: 0, expired: 0 },
+    others: { approved: 0, rejected: 0, expired: 0 },
+  }
+  const names = { APPROVED: 'approved', REJECTED: 'rejected', EXPIRED: 'expired', PENDING: null } as const
+  return {
+    counts,
+    async count(asked) {
+      if (asked.length === 0) return
+      const ids = [...new Set(asked.map(({ approvalId }) => approvalId))]
+      const found = await storage.findApprovals(environmentId, ids)
+      const statuses = new Map(found.map(({ id, status }) => [id, status]))
+      for (const { approvalId, hit } of asked) {
+        const name = names[statuses.get(approvalId) ?? 'PENDING']
+        if (name !== null) counts[hit ? 'hits' : 'others'][name] += 1
+      }
+    },
+  }
+}
+
+async function resultOf(
+  trial: TrialThread,
+  { from, to, cut }: Window,
+  approvals: ApprovalCounts,
+  scanned: number,
+): Promise<SimulationResult> {
+  const findings = await trial.findings()
+  const warnings = [...findings.warnings]
+  if (cut) {
+    const message = `Only ${scanned} calls were looked at, from ${isoTime(from)} on: there are more`
+    warnings.push({ code: 'not_all_looked_at', field: null, message })
+  }
+  return { ...findings, from: isoTime(from), to: isoTime(to), approvals, warnings }
+}

@@ -1,0 +1,54 @@
+/** A trial on a thread of its own. */
+import path from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { AskedApproval, TrialFindings } from '../domain/policy-trial.ts'
+import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
+import type { TrialAnswer, TrialData, TrialTask } from './simulation-thread.ts'
+
+export interface TrialThread {
+  addSteps(run: string, steps: RunStepRow[]): void
+  forgetRuns(runs: string[]): void
+  look(calls: ToolCallRow[]): Promise<AskedApproval[]>
+  findings(): Promise<TrialFindings>
+  close(): Promise<void>
+}
+
+const HEAP_MIB = 256
+
+export function startTrial(policy: TrialData): TrialThread {
+  // The sources end in .ts, what is published in .js.
+  const url = new URL(`./simulation-thread${path.extname(import.meta.url)}`, import.meta.url)
+  const resourceLimits = { maxOldGenerationSizeMb: HEAP_MIB }
+  const worker = new Worker(url, { name: 'tacho-simulation', workerData: policy, resourceLimits })
+  const send = (task: TrialTask) => worker.postMessage(task)
+  let asked = Promise.withResolvers<TrialAnswer>()
+  const ended = Promise.withResolvers<never>()
+  ended.promise.catch(() => undefined)
+  worker.on('message', (answer: TrialAnswer) => asked.resolve(answer))
+  worker.on('error', (error) => ended.reject(error))
+  worker.on('exit', (code) => ended.reject(new Error(`the thread of the simulation ended with code ${code}`)))
+
+  /** One question at a time. Rejects when the thread ends instead of answering. */
+  function ask(task: TrialTask): Promise<TrialAnswer> {
+    asked = Promise.withResolvers<TrialAnswer>()
+    send(task)
+    return Promise.race([asked.promise, ended.promise])
+  }
+
+  return {
+    addSteps: (run, steps) => send({ task: 'steps', run, steps }),
+    forgetRuns: (runs) => send({ task: 'forget', runs }),
+    async look(calls) {
+      const answer = await ask({ task: 'look', calls })
+      return 'asked' in answer ? answer.asked : []
+    },
+    async findings() {
+      const answer = await ask({ task: 'end' })
+      if ('findings' in answer) return answer.findings
+      throw new Error('the thread has lost count of its tasks')
+    },
+    async close() {
+      await worker.terminate()
+    },
+  }
+}
