@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from './domain/credential.ts'
 import { nearestName } from './nearest-name.ts'
-import { choice, integer, networks, onOff, quantity, secret, text, type Setting } from './setting.ts'
+import { choice, integer, networks, onOff, optionalText, quantity, secret, text, type Setting } from './setting.ts'
 
 /**
  * Every setting of the server, once. The name gives the flag and the variable: `dataDir` is --data-dir and
@@ -15,6 +15,25 @@ export const SETTINGS = {
   ),
   port: integer({ placeholder: 'port', byDefault: '4680', help: 'Port to listen on; 0 for any free one' }, 0, 65_535),
   dataDir: text({ placeholder: 'directory', byDefault: './data', help: 'Where the embedded store lies' }, 4_096),
+  databaseUrl: optionalText(
+    {
+      placeholder: 'url',
+      help: 'PostgreSQL database to use instead: postgres://user:password@host/database?sslmode=verify-full',
+      fromFile: true,
+    },
+    4_096,
+  ),
+  databasePool: integer(
+    { placeholder: 'number', byDefault: '10', help: 'Connections to the database of each process' },
+    2,
+    1_000,
+  ),
+  databaseTimeout: quantity(
+    { placeholder: 'duration', byDefault: '20s', help: 'Time the database gets for a statement' },
+    'duration',
+    '1s',
+    '10m',
+  ),
   trustProxy: networks({
     placeholder: 'networks',
     byDefault: 'none',

@@ -9,11 +9,10 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
 import os from 'node:os'
-import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -25,7 +24,6 @@ import { createConfigurationCache } from './http/configuration-cache.ts'
 import { createCredentialCache } from './http/credential-cache.ts'
 import { createJudge } from './http/judge.ts'
 import { createMetrics } from './http/metrics.ts'
-import { SNAPSHOT_PREFIX } from './http/operator/backups.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { BodyMemory } from './http/read-body.ts'
 import { expireApprovals } from './jobs/expire-approvals.ts'
@@ -35,8 +33,8 @@ import { reviewIssueRecords } from './jobs/review-issue-records.ts'
 import { simulate } from './jobs/simulate.ts'
 import { createWorkRunner } from './jobs/work.ts'
 import { createLog } from './log.ts'
+import { openStorage, storagePlace } from './open-storage.ts'
 import { startErrorText } from './start-error.ts'
-import { openSqliteStorage } from './storage/sqlite/open.ts'
 import type { Storage } from './storage/storage.ts'
 
 export interface RunningServer {
@@ -61,17 +59,9 @@ const SAME_SIGNAL_MS = 1_000
 
 /** Starts a server in this process. Rejects with whatever keeps it from starting; then nothing is left open. */
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
-  const directory = path.resolve(config.dataDir)
-  // Only its owner may read what agents did.
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const storage = await openSqliteStorage({
-    directory,
-    minFreeDiskBytes: config.minFreeDisk,
-    readers: config.readers,
-    onTrouble: options.onTrouble ?? (() => undefined),
-  })
+  const { log, onTrouble = () => undefined } = options
+  const storage = await openStorage(config, { log, onTrouble })
   try {
-    removeSnapshots(directory)
     return await serve(config, storage, options)
   } catch (error) {
     await storage.close()
@@ -197,7 +187,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       onError: toldBy('flush credential uses'),
     }),
   ]
-  print(`Tacho ${version} listens on ${url}; its data is in ${path.resolve(config.dataDir)}\n`)
+  print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
   if (first) print(`\n${firstTenantText(first, url)}`)
   log?.info({ version, url, pid: process.pid }, 'ready')
 
@@ -219,12 +209,6 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
   const { address, port: actual } = server.address() as AddressInfo
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address
   return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${actual}`
-}
-
-function removeSnapshots(directory: string): void {
-  for (const name of readdirSync(directory)) {
-    if (name.startsWith(SNAPSHOT_PREFIX)) rmSync(path.join(directory, name))
-  }
 }
 
 function readVersion(): string {

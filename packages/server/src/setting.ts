@@ -39,6 +39,11 @@ export function text(about: About, maxChars: number): Setting<string> {
   }
 }
 
+/** A text that may be left out. */
+export function optionalText(about: Omit<About, 'byDefault'>, maxChars: number): Setting<string | null> {
+  return { ...text({ ...about, byDefault: '' }, maxChars), byDefault: null }
+}
+
 export function integer(about: About, minimum: number, maximum: number): Setting<number> {
   return {
     ...about,
