@@ -68,6 +68,7 @@ export const LIMITS = {
   operatorPageDefault: 100,
   operatorPageMax: 200,
   nameChars: 100,
+  auditFilterChars: 255,
   requestsPerSecondDefault: 5_000,
   requestsPerSecondMax: 1_000_000,
 } as const

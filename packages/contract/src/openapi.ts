@@ -4,26 +4,21 @@ import { Event, EventInput, EventRow, Rejection } from './event.ts'
 import { Approval, NewApproval } from './approval.ts'
 import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
 import { ApprovalAftermath, JudgedCall, RunApprovals } from './operator/aftermath.ts'
+import { AuditEntry } from './operator/audit.ts'
 import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
 import { ApprovalCard, ApprovalGroup, DecisionOutcome, OperatorApproval } from './operator/approval.ts'
 import { Deployment, DeploymentChange, PublicationResult } from './operator/deployment.ts'
 import { Check } from './operator/doctor.ts'
+import { Me } from './operator/me.ts'
 import { Environment } from './operator/environment.ts'
 import { NewPolicy, NewPolicyVersion, Policy, PolicyVersion } from './operator/policy.ts'
 import { Prompt, PromptVersion, PromptVersionRow } from './operator/prompt.ts'
 import { IssueRecord, IssueRecordDetail } from './operator/issue-record.ts'
-import {
-  AffectedAgent,
-  AffectedRun,
-  Facts,
-  Issue,
-  IssueActivity,
-  IssueGroup,
-  IssueSummary,
-} from './operator/issue.ts'
+import { AffectedAgent, AffectedRun, Facts, Issue, IssueActivity, IssueGroup, IssueSummary } from './operator/issue.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
 import { EventTrace, OperatorRun } from './operator/run.ts'
 import { NewSimulation, Simulation, SimulationResult } from './operator/simulation.ts'
+import { CreatedOperatorToken, NewOperatorToken, OperatorToken } from './operator/token.ts'
 import { UsageHour } from './operator/usage.ts'
 import { VersionDiff } from './operator/version.ts'
 import { Workspace } from './operator/workspace.ts'
@@ -41,8 +36,10 @@ const NAMED: Record<string, TSchema> = {
   ApprovalAftermath,
   ApprovalCard,
   ApprovalGroup,
+  AuditEntry,
   Check,
   CreatedApiKey,
+  CreatedOperatorToken,
   DecisionOutcome,
   Deployment,
   DeploymentChange,
@@ -61,13 +58,16 @@ const NAMED: Record<string, TSchema> = {
   IssueRecordReceipt,
   IssueSummary,
   JudgedCall,
+  Me,
   NewApiKey,
   NewApproval,
+  NewOperatorToken,
   NewPolicy,
   NewPolicyVersion,
   NewSimulation,
   OperatorApproval,
   OperatorRun,
+  OperatorToken,
   Policy,
   PolicyVersion,
   Problem,

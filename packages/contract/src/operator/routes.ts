@@ -3,6 +3,7 @@ import { Event } from '../event.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { approvalRoutes } from './approval-routes.ts'
+import { auditRoutes } from './audit-routes.ts'
 import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './api-key.ts'
 import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
@@ -18,9 +19,11 @@ import {
   OperatorRunParams,
   OperatorRunsQuery,
 } from './run.ts'
+import { meRoutes } from './me-routes.ts'
 import { policyRoutes } from './policy-routes.ts'
 import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
+import { tokenRoutes } from './token-routes.ts'
 import { UsageQuery, UsageReport } from './usage.ts'
 import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
@@ -223,6 +226,9 @@ export const OPERATOR_ROUTES = {
     reply: DoctorReport,
     errors: [],
   },
+  ...meRoutes,
+  ...tokenRoutes,
+  ...auditRoutes,
   ...approvalRoutes,
   ...issueRoutes,
   ...promptRoutes,

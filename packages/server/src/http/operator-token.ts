@@ -2,7 +2,7 @@
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { OperatorTokenRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
-import type { Actor } from './operator/access.ts'
+import { actorWith, type Actor } from './operator/access.ts'
 import { refuse, replyError } from './reply-error.ts'
 
 declare module 'fastify' {
@@ -25,7 +25,7 @@ export function operatorTokenHook(
     const token = text === undefined ? null : await tokens.find(text, now())
     if (token) {
       request.operatorToken = token
-      request.actor = actorOf(token)
+      request.actor = tokenActor(token)
       return
     }
     // RFC 6750: the error is told only where a token was sent.
@@ -38,15 +38,9 @@ export function operatorTokenHook(
   }
 }
 
-function actorOf({ id, name, workspaceId, role }: OperatorTokenRow): Actor {
-  return {
-    kind: 'token',
-    id,
-    name,
-    installation: workspaceId === null && role === 'owner',
-    roleIn: (workspace) => (workspaceId === null || workspaceId === workspace ? role : null),
-    workspaces: workspaceId === null ? null : [workspaceId],
-  }
+function tokenActor({ id, name, workspaceId, role }: OperatorTokenRow): Actor {
+  const who = { kind: 'token', id, name } as const
+  return workspaceId === null ? actorWith(who, role, new Map()) : actorWith(who, null, new Map([[workspaceId, role]]))
 }
 
 /** The token that a request carries, good or not. */

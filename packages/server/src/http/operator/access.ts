@@ -12,10 +12,12 @@ export interface Actor {
   name: string
   /** Whether they run the whole installation. */
   installation: boolean
+  /** The role that they have at least in every workspace. */
+  everywhere: Role | null
+  /** Ids of the workspaces where they have a role of their own. */
+  ownWorkspaces: readonly string[]
   /** Null: the workspace is none of theirs. */
-  roleIn(workspaceId: string): Role | null
-  /** Ids of the workspaces that are theirs; null: every one. */
-  workspaces: readonly string[] | null
+  roleIn: (workspaceId: string) => Role | null
 }
 
 /** The workspace and environment that the path names, looked up; null where it names none. */
@@ -40,6 +42,25 @@ export function accessHook(storage: Lookups): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = await admit(storage, request)
     if (refusal) return replyError(request, reply, refusal)
+  }
+}
+
+/** An actor by their roles: `everywhere`, and in the workspaces of `own`; the higher one counts. */
+export function actorWith(
+  who: Pick<Actor, 'kind' | 'id' | 'name'>,
+  everywhere: Role | null,
+  own: ReadonlyMap<string, Role>,
+): Actor {
+  return {
+    ...who,
+    installation: everywhere === 'owner',
+    everywhere,
+    ownWorkspaces: [...own.keys()],
+    roleIn(workspaceId) {
+      const role = own.get(workspaceId) ?? null
+      if (role === null || everywhere === null) return role ?? everywhere
+      return includesRole(role, everywhere) ? role : everywhere
+    },
   }
 }
 

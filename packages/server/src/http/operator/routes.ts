@@ -6,11 +6,13 @@ import { apiKeysRoutes } from './api-keys.ts'
 import { approvalDecisionsRoutes } from './approval-decisions.ts'
 import { approvalStreamRoutes } from './approval-stream.ts'
 import { approvalsRoutes } from './approvals.ts'
+import { auditLogRoutes } from './audit-log.ts'
 import { backupsRoutes } from './backups.ts'
 import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
 import { eventsRoutes } from './events.ts'
+import { meRoutes } from './me.ts'
 import { policiesRoutes } from './policies.ts'
 import { promptsRoutes } from './prompts.ts'
 import { issueChangesRoutes } from './issue-changes.ts'
@@ -18,6 +20,7 @@ import { issueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
 import { runsRoutes } from './runs.ts'
 import { simulationsRoutes } from './simulations.ts'
+import { tokensRoutes } from './tokens.ts'
 import { usageRoutes } from './usage.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
@@ -29,6 +32,9 @@ export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: Appr
   workspacesRoutes(app, deps)
   environmentsRoutes(app, deps)
   apiKeysRoutes(app, deps)
+  tokensRoutes(app, deps)
+  auditLogRoutes(app, deps)
+  meRoutes(app, deps)
   runsRoutes(app, deps)
   eventsRoutes(app, deps)
   usageRoutes(app, deps)

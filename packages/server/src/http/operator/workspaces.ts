@@ -17,8 +17,9 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listWorkspaces, deps, ({ query, request }) => {
-    const { workspaces } = actorOf(request)
-    return listById(cursors, ['workspaces'], query, (page) => storage.listWorkspaces(page, workspaces), toWorkspace)
+    const { everywhere, ownWorkspaces } = actorOf(request)
+    const within = everywhere === null ? ownWorkspaces : null
+    return listById(cursors, ['workspaces'], query, (page) => storage.listWorkspaces(page, within), toWorkspace)
   })
 
   serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name }, request }) => {

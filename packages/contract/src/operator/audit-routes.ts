@@ -1,0 +1,31 @@
+import type { OperatorRoute } from './access.ts'
+import { AuditPage, AuditQuery } from './audit.ts'
+import { WorkspaceParams } from './workspace.ts'
+
+const common = {
+  method: 'GET',
+  tag: 'Audit log',
+  scopes: [],
+  query: AuditQuery,
+  status: 200,
+  reply: AuditPage,
+} as const
+
+/** Who did what and when. Entries are only ever added. */
+export const auditRoutes = {
+  listAudit: {
+    ...common,
+    access: 'viewer',
+    path: '/workspaces/{workspaceId}/audit',
+    summary: 'What operators did in a workspace, the newest first',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  listInstallationAudit: {
+    ...common,
+    access: 'installation',
+    path: '/audit',
+    summary: 'What operators did anywhere, the newest first',
+    errors: ['invalid_cursor'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,74 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import {
+  CreatedOperatorToken,
+  NewOperatorToken,
+  OperatorToken,
+  OperatorTokenPage,
+  TokenParams,
+  WorkspaceTokenParams,
+} from './token.ts'
+import { ListQuery, WorkspaceParams } from './workspace.ts'
+
+const common = { tag: 'Operator tokens', scopes: [] } as const
+const list = { ...common, method: 'GET', query: ListQuery, status: 200, reply: OperatorTokenPage } as const
+const create = {
+  ...common,
+  method: 'POST',
+  body: NewOperatorToken,
+  bodyBytes: LIMITS.operatorBodyBytes,
+  status: 201,
+  reply: CreatedOperatorToken,
+} as const
+const revoke = { ...common, method: 'POST', status: 200, reply: OperatorToken } as const
+
+/** What scripts speak to the operator API with: tokens of one workspace, and those of the whole installation. */
+export const tokenRoutes = {
+  listTokens: {
+    ...list,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens',
+    summary: 'List the operator tokens of a workspace',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createToken: {
+    ...create,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens',
+    summary: 'Create an operator token for a workspace; the reply shows it once',
+    params: WorkspaceParams,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  revokeToken: {
+    ...revoke,
+    access: 'owner',
+    path: '/workspaces/{workspaceId}/tokens/{tokenId}/revoke',
+    summary: 'Revoke an operator token; all nodes refuse it within 5 seconds',
+    params: WorkspaceTokenParams,
+    errors: ['not_found'],
+  },
+  listInstallationTokens: {
+    ...list,
+    access: 'installation',
+    path: '/tokens',
+    summary: 'List the operator tokens that hold in every workspace',
+    errors: ['invalid_cursor'],
+  },
+  createInstallationToken: {
+    ...create,
+    access: 'installation',
+    path: '/tokens',
+    summary: 'Create an operator token that holds in every workspace; the reply shows it once',
+    errors: BODY_ERRORS,
+  },
+  revokeInstallationToken: {
+    ...revoke,
+    access: 'installation',
+    path: '/tokens/{tokenId}/revoke',
+    summary: 'Revoke an operator token that holds in every workspace',
+    params: TokenParams,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,48 @@
+import Type, { type Static } from 'typebox'
+import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+import { ROLES } from './access.ts'
+
+const role = Type.Enum([...ROLES], { description: 'What it may do; each role includes those before it' })
+
+const tokenFields = {
+  id: Type.String({ description: 'Public part of the token' }),
+  workspaceId: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    format: 'uuid',
+    description: 'Where it holds; null: in every workspace, and as owner for the whole installation',
+  }),
+  name: Type.String(),
+  role,
+  createdAt: time('When it was created'),
+  expiresAt: nullableTime('From then on it is refused; null: never'),
+  revokedAt: nullableTime('When it was revoked'),
+  lastUsedAt: nullableTime('Last use, to about a minute'),
+}
+
+export const OperatorToken = Type.Object(tokenFields, { description: 'An operator token, without its secret' })
+export type OperatorToken = Static<typeof OperatorToken>
+
+export const CreatedOperatorToken = Type.Object(
+  {
+    ...tokenFields,
+    token: Type.String({ description: 'The token itself. It is shown this once and cannot be read again' }),
+  },
+  { description: 'A new operator token' },
+)
+export type CreatedOperatorToken = Static<typeof CreatedOperatorToken>
+
+export const NewOperatorToken = Type.Object({
+  name: id(LIMITS.nameChars, 'What the token is for'),
+  role,
+  expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
+})
+export type NewOperatorToken = Static<typeof NewOperatorToken>
+
+export const OperatorTokenPage = Type.Object({ items: Type.Array(OperatorToken), nextCursor })
+export type OperatorTokenPage = Static<typeof OperatorTokenPage>
+
+const tokenId = Type.String({ description: 'Public part of the token' })
+
+export const TokenParams = Type.Object({ tokenId })
+export const WorkspaceTokenParams = Type.Object({ workspaceId: uuid('Workspace id'), tokenId })

@@ -1,0 +1,17 @@
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { serveRoute } from '../serve-route.ts'
+import { actorOf } from './access.ts'
+
+export function meRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.readMe, deps, async ({ request }) => {
+    const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actorOf(request)
+    const page = { limit: ownWorkspaces.length, after: null }
+    const rows = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : []
+    const workspaces = rows.map((row) => ({ id: row.id, name: row.name, role: roleIn(row.id) ?? 'viewer' }))
+    return { kind, id, name, installation, everywhere, workspaces }
+  })
+}

@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { includesRole } from '@tacho/contract/operator/access.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { CreatedOperatorToken, NewOperatorToken, OperatorToken } from '@tacho/contract/operator/token.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { newOperatorToken } from '../../domain/credential.ts'
+import { isoTime } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { OperatorTokenRow, PageById } from '../../storage/storage.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { actorOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { nameRefusal, refuseField, timeOf } from './field.ts'
+import { listById } from './list-by-id.ts'
+
+const NO_TOKEN = refuse('not_found', 'There is no such operator token')
+
+/** Tokens of a workspace where the path names one; otherwise those that hold in every workspace. */
+export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, operatorTokens, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listTokens, deps, ({ request, query }) => list(request, query))
+  serveRoute(app, OPERATOR_ROUTES.listInstallationTokens, deps, ({ request, query }) => list(request, query))
+  serveRoute(app, OPERATOR_ROUTES.createToken, deps, ({ request, reply, body }) => create(request, reply, body))
+  serveRoute(app, OPERATOR_ROUTES.createInstallationToken, deps, ({ request, reply, body }) =>
+    create(request, reply, body),
+  )
+  serveRoute(app, OPERATOR_ROUTES.revokeToken, deps, ({ request, params }) => revoke(request, params.tokenId))
+  serveRoute(app, OPERATOR_ROUTES.revokeInstallationToken, deps, ({ request, params }) =>
+    revoke(request, params.tokenId),
+  )
+
+  function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
+    const workspaceId = scopeOf(request)
+    const read = (page: PageById) => storage.listOperatorTokens(workspaceId, page)
+    return listById(cursors, ['tokens', workspaceId], query, read, toOperatorToken)
+  }
+
+  async function create(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: NewOperatorToken,
+  ): Promise<CreatedOperatorToken | Refusal> {
+    const createdAt = now()
+    const workspaceId = scopeOf(request)
+    const refusal = nameRefusal(body.name)
+    if (refusal) return refusal
+    const { role } = body
+    if (!includesRole(actorOf(request).roleIn(workspaceId ?? '') ?? 'viewer', role)) {
+      return refuse('forbidden', 'Nobody can give a role above their own')
+    }
+    const expiresAt = typeof body.expiresAt === 'string' ? timeOf('expiresAt', body.expiresAt) : null
+    if (isRefusal(expiresAt)) return expiresAt
+    if (expiresAt !== null && expiresAt <= createdAt) return refuseField('expiresAt', 'is not in the future')
+    const { id, hash, text } = newOperatorToken(randomBytes)
+    const times = { createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
+    const row: OperatorTokenRow = { id, name: body.name, hash, workspaceId, role, ...times }
+    const shown = toOperatorToken(row)
+    const detail = { name: row.name, role, expiresAt: shown.expiresAt }
+    await storage.createOperatorToken(row, [
+      auditOf(request, createdAt, 'operator_token.create', { kind: 'operator_token', id }, detail),
+    ])
+    void reply.header('cache-control', 'no-store')
+    return { ...shown, token: text }
+  }
+
+  async function revoke(request: FastifyRequest, id: string): Promise<OperatorToken | Refusal> {
+    if (!isStorableText(id)) return NO_TOKEN
+    const at = now()
+    const audit = auditOf(request, at, 'operator_token.revoke', { kind: 'operator_token', id })
+    const row = await storage.revokeOperatorToken(scopeOf(request), id, at, [audit])
+    if (!row) return NO_TOKEN
+    // This node need not wait until it hears of the change.
+    const askedAt = performance.now()
+    operatorTokens.heard(await storage.controlRevision(), askedAt)
+    return toOperatorToken(row)
+  }
+}
+
+/** The workspace that the path names; null where it names none. */
+export function scopeOf({ operator }: FastifyRequest): string | null {
+  return operator?.workspace?.id ?? null
+}
+
+function toOperatorToken(row: OperatorTokenRow): OperatorToken {
+  return {
+    id: row.id,
+    workspaceId: row.workspaceId,
+    name: row.name,
+    role: row.role,
+    createdAt: isoTime(row.createdAt),
+    expiresAt: row.expiresAt === null ? null : isoTime(row.expiresAt),
+    revokedAt: row.revokedAt === null ? null : isoTime(row.revokedAt),
+    lastUsedAt: row.lastUsedAt === null ? null : isoTime(row.lastUsedAt),
+  }
+}
