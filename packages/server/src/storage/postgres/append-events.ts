@@ -1,21 +1,23 @@
 /**
- * The hot path: stores the events of parts of batches, and what they change, in one transaction and three round trips:
+ * The hot path: stores the events of parts of batches, and what they change, in one transaction and three round trips.
  *
- *   BEGIN, lock the runs -> insert the events -> write runs, models, hours, refusals and names, COMMIT
+ *   BEGIN, change the runs as if all events were new -> insert the events -> models, hours, refusals, names, COMMIT
+ *                                                           |--some are not new--> ROLLBACK
+ *   BEGIN, hold the runs -> insert the events -> compare with what is stored -> the same and the changes of runs, COMMIT
  *
  * Locks are taken in one order by everybody, so that overlapping retries on any number of nodes wait for each other but
- * never in a circle: runs that are there, then new runs, models, hours, refusals, agents; within each by key. Events need
- * no order: who writes to a run holds it, or has just made it up.
+ * never in a circle: runs, models, hours, refusals, agents' names; within each by key. Events need no order: who writes
+ * to a run holds it. That is also why no smaller seq of a run is ever committed after a larger one.
  */
 import type { PoolClient } from 'pg'
 import { countDifferingRetry, countStored, newTally, type Tally } from '../sql/tally.ts'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
-import { inTransaction } from './connections.ts'
-import { noteName, type AgentOf, type knownAgents, type Rename } from './known-agents.ts'
+import { changeRuns, closeEmpty, wantRun, type HeldRun, type WantedRun } from './change-runs.ts'
+import { inTransaction, UNDONE } from './connections.ts'
+import { noteName, renameAgent, type AgentOf, type knownAgents } from './known-agents.ts'
 import type { Buckets, knownModels } from './known-models.ts'
-import { changedRuns, lockRuns, openRun, type LockedRun } from './locked-runs.ts'
-import { compare, eventRow, write, type Compared, type Row } from './row-writes.ts'
+import { compare, eventRow, write, type Row, type Table } from './row-writes.ts'
 
 /** What of one batch goes into one transaction. */
 export interface Part {
@@ -39,123 +41,164 @@ export interface KnownRows {
 /** An event on its way in. */
 interface Candidate {
   event: NewEvent
-  /** Null: there is none, and the event may not open one. */
-  run: LockedRun | null
-  row: Row
-  /** The first of its id, and may be inserted. */
-  isNew: boolean
+  receivedAt: number
+  /** Which of the new seqs of its run, from 1; 0: it may not be inserted. */
+  number: number
   verdict: EventVerdict
 }
 
-const SEQ = 2
+interface Work {
+  client: PoolClient
+  group: Group
+  known: KnownRows
+  agentOf: AgentOf
+  /** By external id. */
+  runs: Map<string, WantedRun>
+  candidates: Candidate[]
+}
+
+/** What to take note of once it is committed. */
+interface Written {
+  buckets: Buckets
+  /** Of agents; false where another node knows a newer name. */
+  renamed: Promise<boolean>[]
+}
 
 /** Stores a group and answers for each part, in order; or throws, and nothing of it is stored. */
 export async function appendGroup(client: PoolClient, group: Group, known: KnownRows): Promise<EventVerdict[][]> {
   const { environmentId, parts } = group
-  const inserted = parts.flatMap(({ events }) => events.filter(({ onlyIfStored }) => !onlyIfStored))
-  const agentOf = await known.agents.meet(client, environmentId, inserted)
-  let renames: Rename[] = []
-  let renamed: Promise<number> | undefined
-  let buckets: Buckets | undefined
+  const named = parts.flatMap(({ events }) => events.filter(({ onlyIfStored }) => !onlyIfStored))
+  const agentOf = await known.agents.meet(client, environmentId, named)
+  const work = { client, group, known, agentOf, ...number(group, agentOf) }
   try {
-    const verdicts = await inTransaction(client, 'write', async (_, atCommit) => {
-      const send = (table: Parameters<typeof write>[1], rows: Row[]) => {
-        const written = rows.length === 0 ? Promise.resolve(0) : write(client, table, environmentId, rows)
-        atCommit.push(written)
-        return written
-      }
-      const tally = newTally()
-      const { runs, candidates } = await storeEvents(client, group, agentOf, tally)
-      buckets = await known.models.bucketsOf(client, environmentId, modelsOf(tally))
-      const changed = changedRuns(runs, tally)
-      send('newRuns', changed.newRuns)
-      send('runs', changed.runs)
-      send('models', buckets.isNew)
-      send('hours', hourRows(tally, buckets, group.slot))
-      send('rejections', rejectionRows(parts.flatMap(({ rejections }) => rejections)))
-      renames = renamesOf(agentOf, candidates)
-      renamed = send(
-        'agents',
-        renames.map(({ id, name, time }) => [id, name, time]),
-      )
-      return candidates.map(({ verdict }) => verdict)
-    })
-    if (buckets) known.models.note(environmentId, buckets)
-    // Another node knows a newer name.
-    if ((await renamed) !== renames.length) known.agents.forget(environmentId, inserted)
-    return parts.map(({ events }) => verdicts.splice(0, events.length))
+    const mayBeNew = work.candidates.every((candidate) => candidate.number > 0)
+    const stored = mayBeNew ? await appendNew(work) : UNDONE
+    const { buckets, renamed } = stored === UNDONE ? await appendKnown(work) : stored
+    known.models.note(environmentId, buckets)
+    if ((await Promise.all(renamed)).includes(false)) known.agents.forget(environmentId, named)
   } catch (error) {
-    known.agents.forget(environmentId, inserted)
+    known.agents.forget(environmentId, named)
     throw error
   }
+  const verdicts = work.candidates.map(({ verdict }) => verdict)
+  return parts.map(({ events }) => verdicts.splice(0, events.length))
 }
 
-/** Inserts what is new, gives every event its verdict, and counts what they change. */
-async function storeEvents(client: PoolClient, group: Group, agentOf: AgentOf, tally: Tally) {
-  const { environmentId } = group
-  const runIds = new Set(group.parts.flatMap(({ events }) => events.map(({ runId }) => runId)))
-  const runs = runIds.size > 0 ? await lockRuns(client, environmentId, runIds) : new Map<string, LockedRun>()
-  const candidates = candidatesOf(group, agentOf, runs)
-  const rows = candidates.filter(({ isNew }) => isNew).map(({ row }) => row)
-  const stored = rows.length > 0 ? await write(client, 'events', environmentId, rows) : 0
-  const isAllNew = stored === rows.length
-  const unsure = candidates.filter(({ run, isNew }) => run !== null && !(isNew && isAllNew))
-  const found = unsure.length > 0 ? await findStored(client, environmentId, unsure) : new Map<Candidate, Compared>()
-  for (const candidate of candidates) {
-    const { event, run, row, isNew } = candidate
-    if (run === null) continue
-    const compared = found.get(candidate)
-    if (isNew && (isAllNew || compared?.isMine)) {
-      candidate.verdict = 'stored'
-      countStored(tally, { run: run.id, agentId: run.agentId, seq: Number(row[SEQ]), event })
-    } else if (compared) {
-      candidate.verdict = 'duplicate'
-      if (!compared.isSame) countDifferingRetry(tally, run.id)
-    }
-  }
+/** Gives the events of each run their numbers: all but repeats, and those that may only be looked up. */
+function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'candidates'> {
+  const runs = new Map<string, WantedRun>()
+  const sent = new Map<string, Set<string>>()
+  const candidates = parts.flatMap(({ receivedAt, events }) =>
+    events.map((event): Candidate => {
+      const { runId, eventId, onlyIfStored } = event
+      let run = runs.get(runId)
+      if (run === undefined || (run.seqs === 0 && !onlyIfStored)) {
+        run = wantRun(runId, onlyIfStored ? null : agentOf(event).id, receivedAt)
+        runs.set(runId, run)
+      }
+      if (onlyIfStored) return { event, receivedAt, number: 0, verdict: 'absent' }
+      let ids = sent.get(runId)
+      if (ids === undefined) sent.set(runId, (ids = new Set()))
+      if (ids.has(eventId)) return { event, receivedAt, number: 0, verdict: 'unstorable' }
+      ids.add(eventId)
+      return { event, receivedAt, number: ++run.seqs, verdict: 'unstorable' }
+    }),
+  )
   return { runs, candidates }
 }
 
-/** Every event with its run, opened where it is new; `runs` gets those. */
-function candidatesOf({ parts }: Group, agentOf: AgentOf, runs: Map<string, LockedRun>): Candidate[] {
-  const sent = new Set<string>()
-  return parts.flatMap(({ receivedAt, events }) =>
-    events.map((event): Candidate => {
-      const { runId, eventId, onlyIfStored } = event
-      let run = runs.get(runId) ?? null
-      if (run === null && !onlyIfStored) {
-        run = openRun(runId, agentOf(event).id, receivedAt)
-        runs.set(runId, run)
-      }
-      const key = `${run?.id} ${eventId}`
-      const isNew = run !== null && !onlyIfStored && !sent.has(key)
-      if (isNew) sent.add(key)
-      const seq = run === null ? 0 : isNew ? ++run.lastSeq : run.lastSeq
-      const row = run === null ? [] : eventRow(run.id, seq, receivedAt, event)
-      return { event, run, row, isNew, verdict: onlyIfStored ? 'absent' : 'unstorable' }
-    }),
-  )
+/** Nothing is stored where some of the events are stored already. */
+function appendNew(work: Work): Promise<Written | typeof UNDONE> {
+  const { client, candidates } = work
+  const tally = newTally()
+  for (const candidate of candidates) count(tally, candidate)
+  return inTransaction(client, 'write', async (_, atCommit) => {
+    const held = await holdRuns(work, tally)
+    const rows = candidates.map((candidate) => rowOf(work, candidate, held, true))
+    if ((await insertEvents(work, rows)) !== rows.length) return UNDONE
+    for (const candidate of candidates) candidate.verdict = 'stored'
+    return writeRest(work, held, tally, atCommit)
+  })
 }
 
-async function findStored(client: PoolClient, environmentId: string, unsure: Candidate[]) {
-  const compared = await compare(
-    client,
-    environmentId,
-    unsure.map(({ row }) => row),
-  )
-  return new Map(
-    compared.flatMap((found) => {
-      const candidate = unsure[found.index]
-      return candidate ? [[candidate, found] as const] : []
-    }),
-  )
+/** Tells new events from stored ones by looking at what is stored. */
+function appendKnown(work: Work): Promise<Written> {
+  const { client, group, runs, candidates } = work
+  const { environmentId } = group
+  return inTransaction(client, 'write', async (_, atCommit) => {
+    const tally = newTally()
+    const held = await holdRuns(work, tally)
+    const rows = candidates.map((candidate) => rowOf(work, candidate, held, false))
+    await insertEvents(
+      work,
+      rows.filter((_row, index) => candidates[index]?.number !== 0),
+    )
+    for (const { index, isMine, isSame } of await compare(client, environmentId, rows)) {
+      const candidate = candidates[index]
+      if (candidate === undefined) continue
+      candidate.verdict = isMine && candidate.number > 0 ? 'stored' : 'duplicate'
+      if (candidate.verdict === 'duplicate' && !isSame) countDifferingRetry(tally, candidate.event.runId)
+    }
+    for (const candidate of candidates) if (candidate.verdict === 'stored') count(tally, candidate)
+    const changed = [...runs.values()].filter(({ runId }) => tally.runs.has(runId))
+    if (changed.length > 0) atCommit.push(changeRuns(client, environmentId, changed, tally))
+    const empty = [...held].filter(([runId, { isNew }]) => isNew && !tally.runs.has(runId)).map(([, { id }]) => id)
+    if (empty.length > 0) atCommit.push(closeEmpty(client, environmentId, empty))
+    return writeRest(work, held, tally, atCommit)
+  })
 }
 
-function renamesOf(agentOf: AgentOf, candidates: Candidate[]): Rename[] {
+async function holdRuns({ client, group, runs }: Work, tally: Tally): Promise<Map<string, HeldRun>> {
+  return runs.size === 0 ? new Map() : changeRuns(client, group.environmentId, runs.values(), tally)
+}
+
+async function insertEvents({ client, group }: Work, rows: Row[]): Promise<number> {
+  return rows.length === 0 ? 0 : ((await write(client, 'events', group.environmentId, rows)).rowCount ?? 0)
+}
+
+/** Counted under the external id of its run, which stands for the run's agent, too. */
+function count(tally: Tally, { event, number: seq }: Candidate): void {
+  countStored(tally, { run: event.runId, agentId: event.runId, seq, event })
+}
+
+/** `isTaken`: whether the run's last seq counts the new events already. */
+function rowOf({ runs }: Work, candidate: Candidate, held: Map<string, HeldRun>, isTaken: boolean): Row {
+  const { event, receivedAt, number: place } = candidate
+  const { id, lastSeq } = heldRun(held, event.runId)
+  const before = isTaken ? lastSeq - (runs.get(event.runId)?.seqs ?? 0) : lastSeq
+  return eventRow(id, before + place, receivedAt, event)
+}
+
+function heldRun(held: Map<string, HeldRun>, runId: string): HeldRun {
+  const run = held.get(runId)
+  if (run === undefined) throw new Error('Every run is held before it is written to')
+  return run
+}
+
+/** Everything beside runs and events; it travels with the commit. */
+async function writeRest(
+  { client, group, known, agentOf, candidates }: Work,
+  held: Map<string, HeldRun>,
+  tally: Tally,
+  atCommit: Promise<unknown>[],
+): Promise<Written> {
+  const { environmentId, slot, parts } = group
+  const send = (table: Table, rows: Row[]) => {
+    if (rows.length > 0) atCommit.push(write(client, table, environmentId, rows))
+  }
+  const buckets = await known.models.bucketsOf(client, environmentId, modelsOf(tally))
+  send('models', buckets.isNew)
+  send(
+    'hours',
+    hourRows(tally, (runId) => heldRun(held, runId).agentId, buckets, slot),
+  )
+  send('rejections', rejectionRows(parts.flatMap(({ rejections }) => rejections)))
   const stored = candidates.filter(({ verdict }) => verdict === 'stored').map(({ event }) => event)
-  return newestOfAgents(stored)
-    .flatMap((event) => noteName(agentOf(event), event) ?? [])
-    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const renames = newestOfAgents(stored).flatMap((event) => noteName(agentOf(event), event) ?? [])
+  renames.sort((a, b) => (a.id < b.id ? -1 : 1))
+  const renamed = renames.map((rename) => renameAgent(client, environmentId, rename))
+  atCommit.push(...renamed)
+  return { buckets, renamed }
 }
 
 function modelsOf({ hours }: Tally): Set<string> {

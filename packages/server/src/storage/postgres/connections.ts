@@ -35,15 +35,19 @@ export type TransactionKind = 'read' | 'write'
 export const SCHEMA = 'tacho'
 
 /**
- * `off` would acknowledge what a crash loses; whatever else an administrator chose promises at least as much as `on` does
- * on one machine. Each statement knows its index: a plan that was made while its table was new and small, and then kept,
- * must not read the table through when that has grown.
+ * Plans that this service never wants. Each statement has its index, and an environment may have millions of rows where
+ * the statistics say few: they are of all tenants together, and there are none while a table is new.
  */
-const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false),
+const UNWANTED = ['seqscan', 'hashjoin', 'mergejoin', 'material']
+
+/**
+ * synchronous_commit off would acknowledge what a crash loses; whatever else an administrator chose promises no less than
+ * the disk of one machine.
+ */
+const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_config('jit', 'off', false),
+  ${UNWANTED.map((plan) => `set_config('enable_${plan}', 'off', false)`).join(', ')},
   set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
-    ELSE current_setting('synchronous_commit') END, false),
-  set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),
-  set_config('enable_mergejoin', 'off', false), set_config('jit', 'off', false)`
+    ELSE current_setting('synchronous_commit') END, false)`
 
 const BEGIN = { read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', write: 'BEGIN' }
 const INT8 = 20
@@ -116,6 +120,9 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
   }
 }
 
+/** What the work of a transaction returns that is to be rolled back without being a failure. */
+export const UNDONE = Symbol('undone')
+
 /**
  * Works in a transaction of a connection. A failed one is rolled back where the connection still answers. Statements that
  * the work puts into `atCommit` travel together with the commit; if one of them fails, nothing is committed.
@@ -131,6 +138,10 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   begun.catch(() => undefined)
   try {
     const result = await work(client, atCommit)
+    if (result === UNDONE) {
+      await client.query('ROLLBACK')
+      return result
+    }
     const settled = await Promise.allSettled([...atCommit, commit(client)])
     const failed = settled.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason

@@ -16,19 +16,12 @@ const POOL_BUSY = 'timeout exceeded when trying to connect'
 
 /** Whether the values, not the store, made a statement fail: the same statement would always fail. */
 export function isDataError(error: unknown): boolean {
-  if (!(error instanceof DatabaseError) || isTakenRun(error)) return false
-  return DATA_CLASSES.includes(error.code?.slice(0, 2) ?? '')
+  return error instanceof DatabaseError && DATA_CLASSES.includes(error.code?.slice(0, 2) ?? '')
 }
 
 /** Whether another transaction was in the way, and trying again is likely to go well. */
 export function isRace(error: unknown): boolean {
-  if (!(error instanceof DatabaseError)) return false
-  return RACES.includes(error.code ?? '') || isTakenRun(error)
-}
-
-/** Two nodes opened one run at once. On Citus the names of shards go on after those of their tables. */
-function isTakenRun({ code, table = '' }: DatabaseError): boolean {
-  return code === '23505' && /^runs(_\d+)?$/.test(table)
+  return error instanceof DatabaseError && RACES.includes(error.code ?? '')
 }
 
 /** Whether the connection may serve others after this error, once its transaction is rolled back. */

@@ -43,6 +43,10 @@ const INSERT = statement(
     ON CONFLICT (environment_id, agent_key) DO NOTHING`,
 )
 
+const RENAME = statement(
+  'UPDATE agents SET name = $3, name_time = $4 WHERE environment_id = $1 AND id = $2 AND name_time <= $4',
+)
+
 export type AgentOf = (event: Named) => KnownAgent
 
 export function knownAgents() {
@@ -126,6 +130,16 @@ export function noteName(agent: KnownAgent, { agentName, time }: Named): Rename 
   if (!isDue) return null
   Object.assign(agent, { name, nameTime: time, seenTime: time })
   return { id: agent.id, name: agentName, time }
+}
+
+/** Whether the row has the name now, and no newer one. */
+export async function renameAgent(
+  client: ClientBase,
+  environmentId: string,
+  { id, name, time }: Rename,
+): Promise<boolean> {
+  const { rowCount } = await client.query({ ...RENAME, values: [environmentId, id, name, time] })
+  return rowCount === 1
 }
 
 function shortAgent({ agentId, agentName }: Named): string {

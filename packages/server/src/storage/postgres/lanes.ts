@@ -65,16 +65,14 @@ export function createLanes<Part extends Weighed>({ transactions, run }: LanesOp
 
   function start(): void {
     isDue = false
-    // Environments take turns: one that was served goes to the end.
-    for (const [environmentId, lanes] of [...environments]) {
+    // Environments take turns: one that is served goes to the end, and so is looked at again.
+    for (const [environmentId, lanes] of environments) {
       if (active >= transactions) return
       const taken = take(lanes, transactions - active)
       if (taken === null) continue
       environments.delete(environmentId)
       environments.set(environmentId, lanes)
       void perform(environmentId, lanes, taken)
-      if (!isDue) setImmediate(start)
-      isDue = true
     }
   }
 

@@ -29,7 +29,7 @@ export interface PostgresOptions {
 }
 
 const MIB = 1_048_576
-const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
+const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
 /** Tries of a write that lost a race. */
 const TRIES = 3
 /** How long writes are refused after the database's disk was full. */
