@@ -2,6 +2,8 @@ import { after, before } from 'node:test'
 import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
 import { testDatabases, type TestDatabases } from '../postgres-server.ts'
 import { agentsSuite } from './suite/agents.ts'
+import { approvalListsSuite } from './suite/approval-lists.ts'
+import { approvalsSuite } from './suite/approvals.ts'
 import { controlSuite } from './suite/control.ts'
 import { deploymentsSuite } from './suite/deployments.ts'
 import { eventsSuite } from './suite/events.ts'
@@ -50,6 +52,8 @@ for (const suite of [
   policiesSuite,
   deploymentsSuite,
   simulationsSuite,
+  approvalsSuite,
+  approvalListsSuite,
   propertySuite,
   workSuite,
   issueRecordsSuite,

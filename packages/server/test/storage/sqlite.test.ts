@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { agentsSuite } from './suite/agents.ts'
+import { approvalListsSuite } from './suite/approval-lists.ts'
+import { approvalsSuite } from './suite/approvals.ts'
 import { controlSuite } from './suite/control.ts'
 import { deploymentsSuite } from './suite/deployments.ts'
 import { eventsSuite } from './suite/events.ts'
@@ -48,6 +50,8 @@ for (const suite of [
   policiesSuite,
   deploymentsSuite,
   simulationsSuite,
+  approvalsSuite,
+  approvalListsSuite,
   propertySuite,
   workSuite,
   issueRecordsSuite,

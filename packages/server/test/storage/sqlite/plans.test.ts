@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
+import type { ApprovalFilter } from '../../../src/storage/approvals.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
 import type { Sql } from '../../../src/storage/sql/sql.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
@@ -101,6 +102,33 @@ test('tool calls over all runs come from their index, sorted within a moment onl
   }
 })
 
+test('a page of approvals comes in order from the index of its filter', async () => {
+  const filters: [ApprovalFilter, string][] = [
+    [{}, 'by_time'],
+    [{ status: 'PENDING' }, 'pending'],
+    [{ status: 'PENDING', agentId: 'a', runId: 'r' }, 'pending'],
+    [{ status: 'PENDING', toolName: 't', inputHash: 'h' }, 'pending_by_tool'],
+    [{ status: 'EXPIRED' }, 'by_status'],
+    [{ toolName: 't' }, 'by_tool'],
+    [{ agentId: 'a' }, 'by_agent'],
+    [{ policyId: 'p' }, 'by_policy'],
+    [{ runId: 'r' }, 'by_run'],
+  ]
+  for (const [filter, index] of filters) {
+    for (const after of [null, { time: 5, id: UUID }]) {
+      const [plan = ''] = await plansOf('listApprovals', 'env', filter, { limit: 10, after })
+      assert.match(plan, new RegExp(`^SEARCH approvals USING INDEX approvals_${index} `), plan)
+      assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    }
+  }
+  const overdue = [
+    ...(await plansOf('expireApprovals', 'env', 5, 10)),
+    ...(await plansOf('groupApprovals', 'env', 5, { requests: 10, groups: 10 })),
+    ...(await plansOf('listOverdueEnvironments', 5, 10)),
+  ]
+  for (const plan of overdue) assert.doesNotMatch(plan, /SCAN (?!pending)/, plan)
+})
+
 test('nothing is found by reading a whole table', async () => {
   const page = { limit: 10, after: null }
   const plans = [
@@ -131,6 +159,12 @@ test('nothing is found by reading a whole table', async () => {
     await plansOf('readConfiguration', 'env', null),
     await plansOf('findSimulation', 'env', 'simulation'),
     await plansOf('listSimulations', 'env', page),
+    await plansOf('findApproval', 'env', UUID),
+    await plansOf('findApprovals', 'env', [UUID]),
+    await plansOf('listApprovalsOfRun', 'env', 'run', 10),
+    await plansOf('approvalRevisions', ['env']),
+    await plansOf('listChangedApprovals', 'env', { revision: 5, id: UUID }, 10),
+    await plansOf('listToolEvents', 'env', 'run', { limit: 1, pageBytes: 1, after: place }),
   ].flat()
   for (const plan of plans) assertIndexed(plan)
 })

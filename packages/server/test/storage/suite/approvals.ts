@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { randomUUIDv7 } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { ApprovalRow } from '../../../src/storage/approvals.ts'
+import type { AuditEntry } from '../../../src/storage/audit.ts'
 import { ask, BEGINNING, decision, MINUTE, pending, request } from './approval-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
@@ -102,6 +104,30 @@ export function approvalsSuite(open: OpenStorage) {
       }
       assert.equal(await retry(one), 'EXPIRED')
       assert.equal(await retry(two), 'APPROVED')
+    })
+
+    test('whoever decides is in the audit log, in the same transaction; a decision that is refused is not', async () => {
+      const env = newId()
+      const workspaceId = newId()
+      const [one, two] = [await ask(storage(), env), await ask(storage(), env)]
+      await storage().decideApprovals(env, [two.id], decision(), [])
+      const entry = (targetId: string): AuditEntry => ({
+        id: randomUUIDv7(),
+        workspaceId,
+        environmentId: env,
+        at: NOON,
+        actorKind: 'operator',
+        actorId: 'op-1',
+        actorName: 'Ada',
+        action: 'approval.approve',
+        targetKind: 'approval',
+        targetId,
+        detail: '{}',
+        requestId: 'r',
+      })
+      const entries = [entry(one.id), entry(two.id), entry(newId())]
+      await storage().decideApprovals(env, [one.id, two.id, newId()], decision(), entries)
+      assert.deepEqual(await storage().listAudit(workspaceId, { limit: 10, after: null }), entries.slice(0, 1))
     })
 
     test('several are decided together, each with an outcome of its own, in their order', async () => {

@@ -1,0 +1,52 @@
+/** What tests do with approvals over HTTP. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Approval, Decision } from '@tacho/contract/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { Answer, Service } from './service.ts'
+
+export const HASH = 'ab'.repeat(32)
+export const CLIENT = 'client-1'
+
+export interface ApprovalCalls {
+  ask(fields?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer<Approval>>
+  read(id: string, query?: string, signal?: AbortSignal): Promise<Answer<Approval>>
+  decide(id: string, decision: Decision, reason?: string): Promise<Answer<OperatorApproval>>
+  /** Asks until that many long polls and streams wait. */
+  untilFollowers(count: number): Promise<void>
+}
+
+/** Calls of one client instance and of an operator. */
+export function approvalCalls(service: Service): ApprovalCalls {
+  const headers = { 'x-service-client-id': CLIENT }
+  return {
+    ask: (fields = {}, more = {}) =>
+      service.api('/firewall-approvals', {
+        body: { clientRequestId: randomUUID(), toolName: 'transfer', inputHash: HASH, ...fields },
+        headers: { ...headers, ...more },
+      }),
+    async read(id, query = '', signal) {
+      if (!signal) return service.api(`/firewall-approvals/${id}${query}`, { headers })
+      const reply = await fetch(`${service.url}/openapi/v1/firewall-approvals/${id}${query}`, {
+        headers: { ...headers, 'x-api-key': service.apiKey },
+        signal,
+      })
+      const text = await reply.text()
+      return { status: reply.status, headers: reply.headers, text, body: JSON.parse(text) as Approval }
+    },
+    decide: (id, decision, reason) =>
+      service.operator(`/environments/${service.environmentId}/approvals/${id}/decision`, {
+        body: { decision, reason },
+      }),
+    async untilFollowers(count) {
+      for (;;) {
+        const { text } = await service.call('/metrics')
+        const [, told] = /^tacho_approval_followers (\d+)$/m.exec(text) ?? []
+        assert.ok(told !== undefined)
+        if (Number(told) === count) return
+        await wait(10)
+      }
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { approvalCalls, type ApprovalCalls } from '../approval-service.ts'
+import { startService, type Service } from '../service.ts'
+
+let service: Service
+let approvals: ApprovalCalls
+before(async () => {
+  service = await startService()
+  approvals = approvalCalls(service)
+})
+after(() => service.close())
+
+test('a long poll is answered as soon as somebody decides', async () => {
+  const { id } = (await approvals.ask()).body
+  const waiting = approvals.read(id, '?wait=30')
+  await approvals.untilFollowers(1)
+  await approvals.decide(id, 'APPROVED', 'fine')
+  const { status, body } = await waiting
+  assert.deepEqual([status, body.status, body.decisionReason], [200, 'APPROVED', 'fine'])
+  await approvals.untilFollowers(0)
+})
+
+test('a long poll is answered as soon as the request expires', async () => {
+  const { id } = (await approvals.ask({ timeoutMs: 1_000 })).body
+  const { status, body } = await approvals.read(id, '?wait=30')
+  assert.deepEqual([status, body.status, body.decidedAt, body.decisionReason], [200, 'EXPIRED', null, null])
+  await approvals.untilFollowers(0)
+})
+
+test('a long poll is answered PENDING when its time is up', async () => {
+  const { id } = (await approvals.ask()).body
+  const { status, body } = await approvals.read(id, '?wait=1')
+  assert.deepEqual([status, body.status], [200, 'PENDING'])
+  await approvals.untilFollowers(0)
+})
+
+test('a long poll of what is settled already does not wait', async () => {
+  const { id } = (await approvals.ask()).body
+  await approvals.decide(id, 'REJECTED')
+  assert.equal((await approvals.read(id, '?wait=30')).body.status, 'REJECTED')
+})
+
+test('a client that leaves leaves nothing behind', async () => {
+  const { id } = (await approvals.ask()).body
+  const leaving = new AbortController()
+  const waiting = Array.from({ length: 20 }, () => approvals.read(id, '?wait=30', leaving.signal))
+  await approvals.untilFollowers(20)
+  leaving.abort()
+  for (const { status } of await Promise.allSettled(waiting)) assert.equal(status, 'rejected')
+  await approvals.untilFollowers(0)
+})
+
+test('many wait at once, and each is told of its own approval only', async () => {
+  const asked = await Promise.all(Array.from({ length: 10 }, () => approvals.ask()))
+  const ids = asked.map(({ body }) => body.id)
+  const waiting = ids.flatMap((id) => Array.from({ length: 40 }, () => approvals.read(id, '?wait=30')))
+  await approvals.untilFollowers(400)
+  await Promise.all(ids.map((id, n) => approvals.decide(id, n % 2 ? 'APPROVED' : 'REJECTED', `${n}`)))
+  for (const [at, { body }] of (await Promise.all(waiting)).entries()) {
+    const n = Math.floor(at / 40)
+    assert.deepEqual([body.id, body.status, body.decisionReason], [ids[n], n % 2 ? 'APPROVED' : 'REJECTED', `${n}`])
+  }
+})
+
+test('a hundred requests with one deadline expire together, for those who wait and for those who ask', async () => {
+  const asked = await Promise.all(Array.from({ length: 100 }, () => approvals.ask({ timeoutMs: 1_000 })))
+  const answers = await Promise.all(asked.map(({ body }) => approvals.read(body.id, '?wait=30')))
+  for (const { body } of answers) assert.equal(body.status, 'EXPIRED')
+})
+
+test('at drain a long poll is answered at once, and the server goes', async () => {
+  const draining = await startService()
+  const calls = approvalCalls(draining)
+  const { id } = (await calls.ask()).body
+  const waiting = Array.from({ length: 5 }, () => calls.read(id, '?wait=30'))
+  await calls.untilFollowers(5)
+  await draining.close()
+  for (const { status, body } of await Promise.all(waiting)) assert.deepEqual([status, body.status], [200, 'PENDING'])
+})
+
+test('no clock that jumps turns an answer round', async () => {
+  let jump = 0
+  const moved = await startService({}, () => Date.now() + jump)
+  const calls = approvalCalls(moved)
+  try {
+    const [one, two, three] = await Promise.all([calls.ask(), calls.ask(), calls.ask()])
+    const state = async (answer: typeof one) => (await calls.read(answer.body.id)).body.status
+    // Back, before they were asked for: they are pending, and can be decided.
+    jump = -3_600_000
+    assert.equal(await state(one), 'PENDING')
+    assert.equal((await calls.decide(one.body.id, 'APPROVED')).status, 200)
+    // Far ahead: what was decided stays, the rest is expired from now on.
+    jump = 3_600_000
+    assert.equal(await state(one), 'APPROVED')
+    assert.equal(await state(two), 'EXPIRED')
+    const late = await calls.decide(three.body.id, 'APPROVED')
+    const { code, current } = late.body as unknown as { code: string; current: { status: string } }
+    assert.deepEqual([late.status, code, current.status], [409, 'conflict', 'EXPIRED'])
+    // And back again.
+    jump = 0
+    assert.deepEqual(await Promise.all([one, two, three].map(state)), ['APPROVED', 'EXPIRED', 'EXPIRED'])
+    assert.equal((await calls.decide(two.body.id, 'APPROVED')).status, 409)
+  } finally {
+    await moved.close()
+  }
+})
+
+test('a clock that jumps over the deadline ends a long poll', async () => {
+  let jump = 0
+  const moved = await startService({}, () => Date.now() + jump)
+  const calls = approvalCalls(moved)
+  try {
+    const { id } = (await calls.ask({ clientRequestId: randomUUID() })).body
+    const waiting = calls.read(id, '?wait=30')
+    await calls.untilFollowers(1)
+    jump = 3_600_000
+    assert.equal((await waiting).body.status, 'EXPIRED')
+  } finally {
+    await moved.close()
+  }
+})
