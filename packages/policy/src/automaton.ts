@@ -23,13 +23,13 @@ const NO_WORD_BOUNDARY = 32
 /** A set of instructions that are next, and where each character was seen to lead. */
 type State = { readonly pending: readonly number[]; next?: Map<number, State | true> }
 
-// About 1 MB an automaton; then what was learned is forgotten. The library's own keeps 10,000 states of 10 kB for good
+// About 200 kB an automaton; then what was learned is forgotten. The library's own keeps 10,000 states of 10 kB for good
 // (97 MB measured for one pattern and 100 kB of text) and then falls back to an interpreter of 2 to 14 µs a character.
-const REMEMBERED = 65_536
+const REMEMBERED = 8192
 
 /**
  * Runs a program compiled by RE2 over a text, anywhere in it, as a lazily built deterministic automaton. The work for a
- * character is at most one visit of each instruction, whatever was remembered, and no input can make it forget that.
+ * character is at most one visit of each instruction, whether or not what it leads to was seen before.
  */
 export class Automaton {
   readonly #instructions: readonly Instruction[]
@@ -49,6 +49,11 @@ export class Automaton {
 
   get size(): number {
     return this.#instructions.length
+  }
+
+  /** Roughly how many numbers are kept of what was seen. */
+  get remembered(): number {
+    return this.#remembered
   }
 
   test(text: string): boolean {
@@ -97,7 +102,7 @@ export class Automaton {
     const active = this.#reach(from.pending, around)
     if (active === true) return true
     const pending = this.#start.pending.slice()
-    const round = ++this.#round
+    const round = this.#nextRound()
     this.#seen[pending[0] as number] = round
     for (const instruction of active) {
       if (this.#seen[instruction.out] === round || !instruction.matchRune(rune)) continue
@@ -111,7 +116,7 @@ export class Automaton {
   #reach(pending: readonly number[], around: number): Instruction[] | true {
     const active: Instruction[] = []
     const stack = pending.slice()
-    const round = ++this.#round
+    const round = this.#nextRound()
     for (let pc = stack.pop(); pc !== undefined; pc = stack.pop()) {
       if (this.#seen[pc] === round) continue
       this.#seen[pc] = round
@@ -126,8 +131,16 @@ export class Automaton {
     return active
   }
 
+  /** Marks in #seen from an earlier round count as none. */
+  #nextRound(): number {
+    if (this.#round === 0xffff_ffff) {
+      this.#seen.fill(0)
+      this.#round = 0
+    }
+    return ++this.#round
+  }
+
   #forget(): void {
-    for (const state of this.#states.values()) delete state.next
     delete this.#start.next
     this.#states.clear()
     this.#remembered = 0

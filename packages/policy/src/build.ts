@@ -3,7 +3,17 @@ import { FUNCTIONS, METHODS } from './functions.ts'
 import { buildLoop } from './loops.ts'
 import { negate, OPERATORS } from './operators.ts'
 import { compilePattern, matches } from './pattern.ts'
-import { dottedName, literalText, type Loop, loopOf, type MethodCall, type Names, type Node, sizeOf } from './syntax.ts'
+import {
+  type Call,
+  dottedName,
+  literalText,
+  type Loop,
+  loopOf,
+  type MethodCall,
+  type Names,
+  type Node,
+  sizeOf,
+} from './syntax.ts'
 import { Timestamp } from './time.ts'
 import { Failure, isList, isMap, noOverload, Refusal, type Scope, type Step, TypeName, type Value } from './value.ts'
 import { VARIABLE_NAMES } from './variables.ts'
@@ -56,8 +66,7 @@ function buildName(node: Node, names: Names): Step | undefined {
     if (place !== undefined) return (scope) => scope.locals[place] as Value
   }
   const name = dottedName(node)
-  const isLocal = node.op === '.' && node.args[0].op === 'id' && names.has(node.args[0].args)
-  const slot = isLocal ? -1 : VARIABLE_NAMES.findIndex((variable) => variable === name)
+  const slot = VARIABLE_NAMES.findIndex((variable) => variable === name)
   if (slot >= 0) return (scope) => scope.fact(slot)
   if (node.op === '.') return undefined
   const type = new TypeName(node.args as string)
@@ -180,8 +189,7 @@ function buildOperator(node: Node, names: Names): Step {
   }
 }
 
-function buildHas(node: Node, names: Names): Step {
-  const [[field]] = [(node as Extract<Node, { op: 'call' }>).args[1]]
+function buildHas({ args: [, [field]] }: Call, names: Names): Step {
   if (field?.op !== '.') throw new Error('has() without a field')
   if (buildName(field, names)) return () => true
   const object = build(field.args[0], names)

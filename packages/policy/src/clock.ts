@@ -5,11 +5,13 @@ export type Zone = (milliseconds: number) => number
 
 export const UTC: Zone = () => 0
 
+// A formatter is large and slow to make. Names do not depend on case, so there can be no more of them than zones.
+const zones = new Map<string, Zone>([['utc', UTC]])
+
 const OFFSET = /^([+-])(\d\d):(\d\d)$/
 
 /** An IANA name ("Europe/Berlin") or a fixed offset ("+02:00"); undefined when it is neither. */
 export function zoneOf(name: string): Zone | undefined {
-  if (name === 'UTC' || name === '') return name === '' ? undefined : UTC
   const fixed = OFFSET.exec(name)
   if (fixed) {
     const [, sign, hours, minutes] = fixed
@@ -17,6 +19,13 @@ export function zoneOf(name: string): Zone | undefined {
     const offset = (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -60_000 : 60_000)
     return () => offset
   }
+  const key = name.toLowerCase()
+  const zone = zones.get(key) ?? namedZone(name)
+  if (zone) zones.set(key, zone)
+  return zone
+}
+
+function namedZone(name: string): Zone | undefined {
   let clock: Intl.DateTimeFormat
   try {
     clock = new Intl.DateTimeFormat('en-US', {

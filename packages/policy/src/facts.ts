@@ -56,8 +56,9 @@ function input(value: unknown): Value | undefined {
   return isMap(copied) ? copied : undefined
 }
 
-function texts(value: unknown): string[] | undefined {
+function texts(value: unknown): readonly string[] | undefined {
   const given = value ?? []
   if (!Array.isArray(given) || given.length > POLICY_LIMITS.inputValues) return undefined
-  return given.every((element) => typeof element === 'string') ? [...given] : undefined
+  const copies: unknown[] = [...given] // holes become undefined
+  return copies.every((element) => typeof element === 'string') ? copies : undefined
 }

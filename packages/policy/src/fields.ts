@@ -1,4 +1,4 @@
-import { childrenOf, dottedName, literalText, loopOf, type Node } from './syntax.ts'
+import { childrenOf, dottedName, literalText, type Node } from './syntax.ts'
 import { type VariableName, VARIABLE_NAMES } from './variables.ts'
 
 /**
@@ -16,25 +16,17 @@ export function fieldsIn(root: Node): Fields {
   const variables = new Set<VariableName>()
   const inputPaths = new Map<string, Path>()
 
-  function visit(node: Node, locals: ReadonlySet<string>): void {
-    const path = pathOf(node, locals)
+  function visit(node: Node): void {
+    const path = pathOf(node)
     if (path) return addPath(path)
-    const name = variableOf(node, locals)
+    const name = variableOf(node)
     if (name) return void variables.add(name)
     if (node.op === 'in') {
-      const container = pathOf(node.args[1], locals)
+      const container = pathOf(node.args[1])
       const key = literalText(node.args[0])
       if (container && key !== undefined) return addPath([...container, key])
     }
-    if (node.op === '[]' && pathOf(node.args[0], locals)) variables.add('tool.input')
-    const loopVariable = node.op === 'rcall' && loopOf(node) ? node.args[2][0] : undefined
-    if (node.op !== 'rcall' || loopVariable?.op !== 'id') {
-      for (const child of childrenOf(node)) visit(child, locals)
-      return
-    }
-    visit(node.args[1], locals)
-    const inside = new Set([...locals, loopVariable.args])
-    for (const body of node.args[2].slice(1)) visit(body, inside)
+    for (const child of childrenOf(node)) visit(child)
   }
 
   function addPath(path: Path): void {
@@ -42,15 +34,15 @@ export function fieldsIn(root: Node): Fields {
     if (path.length > 0) inputPaths.set(JSON.stringify(path), path)
   }
 
-  visit(root, new Set())
+  visit(root)
   return { variables: [...variables], inputPaths: [...inputPaths.values()] }
 }
 
 /** The literal path below `tool.input` that a node reads, [] for all of it. */
-function pathOf(node: Node, locals: ReadonlySet<string>): Path | undefined {
-  if (variableOf(node, locals) === 'tool.input') return []
+function pathOf(node: Node): Path | undefined {
+  if (variableOf(node) === 'tool.input') return []
   if (node.op !== '.' && node.op !== '[]') return undefined
-  const above = pathOf(node.args[0], locals)
+  const above = pathOf(node.args[0])
   const key = node.op === '.' ? node.args[1] : keyOf(node.args[1])
   return above && key !== undefined ? [...above, key] : undefined
 }
@@ -61,9 +53,8 @@ function keyOf({ op, args }: Node): string | number | undefined {
   return typeof args === 'string' ? args : undefined
 }
 
-function variableOf(node: Node, locals: ReadonlySet<string>): VariableName | undefined {
-  const root = node.op === '.' ? node.args[0] : node
-  if (root.op !== 'id' || locals.has(root.args)) return undefined
+/** No loop variable can have the name of one: the rules refuse it. */
+function variableOf(node: Node): VariableName | undefined {
   const name = dottedName(node)
   return VARIABLE_NAMES.find((variable) => variable === name)
 }

@@ -4,7 +4,16 @@ import { POLICY_LIMITS } from './limits.ts'
 import { compilePattern, repeatsOf, tooManyRepeats } from './pattern.ts'
 import { type Fault, positionAt } from './position.ts'
 import { FIELDS, TYPE_NAMES } from './profile.ts'
-import { type Call, childrenOf, literalText, loopOf, type MethodCall, type Node } from './syntax.ts'
+import { type Call, childrenOf, literalText, LOOPS, loopOf, type MethodCall, type Node } from './syntax.ts'
+
+// What can be called, with how many arguments.
+const CALLS = [...FUNCTIONS.keys(), 'has/1']
+const METHOD_CALLS = [
+  ...METHODS.keys(),
+  ...LOOPS,
+  'matches/1',
+  ...Array.from(TIMESTAMP_FIELDS.keys(), (name) => `${name}/1`),
+]
 
 const INT_MAX = 2n ** 63n - 1n
 
@@ -73,20 +82,29 @@ export function checkRules(root: Node, source: string): Fault[] {
 
   function visitCall(node: Call, place: Place): void {
     const [name, values] = node.args
-    const isHas = name === 'has' && values.length === 1
-    if (!isHas && !FUNCTIONS.has(`${name}/${values.length}`))
-      refuse(node, unknownFunction(name, FUNCTIONS, values.length))
+    checkCall(node, CALLS, name, values.length)
     for (const value of values) visit(value, place)
   }
 
   function visitMethod(node: MethodCall, place: Place): void {
     const [name, receiver, values] = node.args
     visit(receiver, place)
+    checkCall(node, METHOD_CALLS, name, values.length)
     if (loopOf(node)) return visitLoop(values, place)
-    if (name === 'matches' && values.length === 1) visitPattern(values[0] as Node)
-    else if (TIMESTAMP_FIELDS.has(name) && values.length === 1) visitZone(values[0] as Node)
-    else if (!METHODS.has(`${name}/${values.length}`)) refuse(node, unknownFunction(name, METHODS, values.length))
+    const [first] = values
+    if (first && name === 'matches') visitPattern(first)
+    if (first && TIMESTAMP_FIELDS.has(name)) visitZone(first)
     for (const value of values) visit(value, place)
+  }
+
+  function checkCall(node: Node, known: readonly string[], name: string, values: number): void {
+    if (known.includes(`${name}/${values}`)) return
+    const counts = known.filter((call) => call.startsWith(`${name}/`)).map((call) => call.slice(name.length + 1))
+    if (counts.length === 0) return refuse(node, `${name} is not part of the policy language`)
+    refuse(
+      node,
+      `${name} takes ${counts.join(' or ')} ${counts.at(-1) === '1' ? 'argument' : 'arguments'}, not ${values}`,
+    )
   }
 
   function visitLoop([variable, ...bodies]: readonly Node[], place: Place): void {
@@ -132,10 +150,3 @@ export function checkRules(root: Node, source: string): Fault[] {
 }
 
 const tooDeep = `the condition is nested more than ${POLICY_LIMITS.nestingLevels} levels deep`
-
-function unknownFunction(name: string, known: ReadonlyMap<string, unknown>, values: number): string {
-  const counts = [...known.keys()].filter((key) => key.startsWith(`${name}/`)).map((key) => key.slice(name.length + 1))
-  return counts.length > 0
-    ? `${name} takes ${counts.join(' or ')} arguments, not ${values}`
-    : `${name} is not part of the policy language`
-}

@@ -45,10 +45,10 @@ export function literalText(node: Node | undefined): string | undefined {
   return node?.op === 'value' && typeof node.args === 'string' ? node.args : undefined
 }
 
-/** The variables of the profile, or their first halves, that a name outside a loop stands for. */
+/** Loop variables in sight, and their places in the scope. */
 export type Names = ReadonlyMap<string, number>
 
-/** `tool.name` when a node names that variable and `tool` is not a loop variable. */
+/** `now` of a name, `tool.name` of a field of a name. */
 export function dottedName(node: Node): string | undefined {
   if (node.op === 'id') return node.args
   return node.op === '.' && node.args[0].op === 'id' ? `${node.args[0].args}.${node.args[1]}` : undefined

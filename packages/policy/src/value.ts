@@ -116,7 +116,6 @@ export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value)
 }
 
-/** A value the condition itself made: no fact can be anything else. */
 export function isMap(value: Value): value is ReadonlyMap<string, Value> {
   return value instanceof Map
 }

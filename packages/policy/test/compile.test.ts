@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { compileCondition } from '../src/compile.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
 import { condition, faultOf } from './condition.ts'
-import { expressions } from './expressions.ts'
+import { expressions } from './generators.ts'
 
 /** What the first fault points at, and where its line and column say it is. */
 function pointedAt(source: string): { text: string; line: number; column: number } {
@@ -58,7 +58,7 @@ test('several faults are told at once, in the order of the source', () => {
       'unknown name foo; there are tool, agent, run, session, risk, now',
       'tool has no field bar; there are name, input',
       'unknown name x; there are tool, agent, run, session, risk, now',
-      'split takes 1 arguments, not 0',
+      'split takes 1 argument, not 0',
       'not an RE2 pattern: missing closing )',
     ],
   )
@@ -117,8 +117,13 @@ test('only the profile exists: no other names, functions, types or literals', ()
     ['now.getHours("Mars/Olympus") == 1', /unknown time zone Mars/],
     ['now.getHours("+25:00") == 1', /unknown time zone/],
     ['now.getHours(tool.name) == 1', /time zone must be a text literal/],
+    ['has(tool.name, 1)', /has takes 1 argument, not 2/],
+    ['tool.name.matches()', /matches takes 1 argument, not 0/],
+    ['[1].map(x)', /map takes 2 or 3 arguments, not 1/],
+    ['now.getHours("UTC", "UTC") == 1', /getHours takes 0 or 1 argument, not 2/],
+    ['now.getHours("") == 1', /unknown time zone/],
     ['tool.?name == "x"', /expected|unexpected/i],
-    ['size(tool.name, 1) == 1', /size takes 1 arguments, not 2/],
+    ['size(tool.name, 1) == 1', /size takes 1 argument, not 2/],
   ] as const) {
     assert.match(faultOf(source), fault, source)
   }

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata/tests.js'
 import { tests } from '@bufbuild/cel-spec/testdata/conformance.js'
 import { Failure, TypeName, type Value } from '../src/value.ts'
-import { run } from './expression.ts'
+import { run } from './run-expression.ts'
 
 type Expected = Record<string, unknown>
 type Case = { name?: string; expr: string; value?: Expected; evalError?: unknown; typedResult?: unknown }

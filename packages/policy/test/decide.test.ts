@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { compiled } from '../src/compiled.ts'
 import { ACTIONS, decide, type Policy, SEVERITIES } from '../src/decide.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
 
@@ -111,6 +112,16 @@ test('one more policy never makes a decision laxer', () => {
       assert.ok(after.matched.length >= before.matched.length && after.failures.length >= before.failures.length)
     }),
   )
+})
+
+test('a condition is compiled once, until more than the limit were used since', () => {
+  const source = 'tool.name == "remembered"'
+  const first = compiled(source)
+  assert.equal(compiled(source), first)
+  for (let i = 0; i < POLICY_LIMITS.cachedConditions - 1; i++) compiled(`${i} > 1`)
+  assert.equal(compiled(source), first)
+  compiled('1 > 1000000')
+  assert.notEqual(compiled(source), first)
 })
 
 test('more conditions than are remembered are decided all the same', () => {

@@ -8,7 +8,7 @@ import { engine } from '../src/profile.ts'
 import { sizeOf } from '../src/syntax.ts'
 import type { Facts } from '../src/variables.ts'
 import { condition, resultOf } from './condition.ts'
-import { expressions } from './expressions.ts'
+import { expressions } from './generators.ts'
 
 test('whatever the facts are, evaluating ends with a boolean or a message', () => {
   const anything = fc.anything({
@@ -68,6 +68,10 @@ test('a fact of another type fails the conditions that need it, and no others', 
   assert.equal(resultOf('now > timestamp(0)', {}, broken), 'the fact now is not of its declared type')
   assert.equal(resultOf('tool.name == "refund"', {}, broken), true)
   assert.equal(resultOf('tool.name == "refund" || run.cost > 1.0', {}, broken), true)
+  assert.match(
+    String(resultOf('risk.signals == []', {}, { risk: { signals: Array(1) as never } })),
+    /risk.signals is not/,
+  )
   assert.equal(resultOf('tool.input.a == 1', ['a']), 'the fact tool.input is not of its declared type')
 })
 
@@ -172,6 +176,21 @@ test('times and zones do not depend on the host', () => {
   }
 })
 
+test('parts of a second are kept in every zone and before 1970', () => {
+  const at = { now: Date.UTC(2026, 0, 1, 0, 0, 0, 999) }
+  const zones =
+    'now.getMilliseconds("Europe/Berlin") == 999 && now.getMilliseconds() == 999 && now.getSeconds("+01:00") == 0'
+  assert.equal(resultOf(zones, {}, at), true)
+  assert.equal(resultOf('timestamp("1969-12-31T23:59:59.9999999Z").getMilliseconds() == 999'), true)
+  assert.equal(resultOf('timestamp("0001-01-01T00:00:00Z").getFullYear("America/New_York") == 0'), true)
+})
+
+test('a loop in a loop leaves the outer variable alone, whatever the inner one is called', () => {
+  assert.equal(resultOf('[1, 2].all(a, [3].exists(b, b == 3) && a < 3)'), true)
+  assert.equal(resultOf('[1, 2].all(a, [3].map(a, a + 1) == [4] && a < 3)'), true)
+  assert.equal(resultOf('[1, 2].map(a, [10, 20].map(b, a + b)) == [[11, 21], [12, 22]]'), true)
+})
+
 test('texts are characters, not halves of them', () => {
   assert.equal(resultOf('size("é😀") == 2 && "😀".split("") == ["😀"] && "é" > "z" && "😀" > "\uff61"'), true)
   assert.equal(resultOf('"ÀB".lowerAscii() == "Àb" && "àb".upperAscii() == "àB"'), true)
@@ -235,13 +254,15 @@ test('what would grow without bound runs out of steps', () => {
     'tool.input.list.all(a, tool.input.list == tool.input.list)',
     'tool.input.list.all(a, !(-1 in tool.input.list))',
     'tool.input.list.all(a, !tool.input.text.matches("[ab]*a[ab]{30}c"))',
+    'tool.input.list.all(a, tool.input.keys.exists(b, b == "0"))',
     'tool.input.list.all(a, now.getHours("Europe/Berlin") >= 0)',
     'tool.input.text.contains(tool.input.needle)',
     'tool.input.text.split("a").size() > 0',
     // Nothing passes over it.
     'tool.input.list.exists(a, tool.input.list.all(b, b >= 0.0) && a < 0.0) || true',
   ]) {
-    const input = { list, text, same: text, needle: `${'a'.repeat(50_000)}b${'a'.repeat(50_000)}` }
+    const keys = Object.fromEntries(list.map((index) => [index, 0]))
+    const input = { list, keys, text, same: text, needle: `${'a'.repeat(50_000)}b${'a'.repeat(50_000)}` }
     assert.equal(resultOf(source, input), 'it takes more than 100000 steps', source)
   }
 })

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
 import type { Facts } from '../src/variables.ts'
-import { expressions, inputs } from './expressions.ts'
+import { expressions, inputs } from './generators.ts'
 
 const env = celEnv({ funcs: strings })
 

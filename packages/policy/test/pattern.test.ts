@@ -74,6 +74,7 @@ test('an automaton that forgot what it learned finds the same', () => {
   for (const end of ['', 'c', `a${'b'.repeat(12)}c`, `b${'b'.repeat(12)}c`, 'e']) {
     assert.equal(automaton.test(noise + end), library.test(noise + end))
     assert.equal(automaton.test(end), library.test(end))
+    assert.ok(automaton.remembered < 9000)
   }
 })
 
@@ -87,6 +88,23 @@ test('patterns that backtracking engines never finish are answered', () => {
   ] as const) {
     assert.equal(resultOf(`tool.input.text.matches(${JSON.stringify(pattern)})`, { text }), false)
   }
+})
+
+test('no pattern of a condition becomes a regular expression of the host', (t) => {
+  const made: string[] = []
+  t.mock.property(
+    globalThis,
+    'RegExp',
+    new Proxy(RegExp, {
+      construct(target, args: [string]) {
+        made.push(args[0])
+        return new target(...args)
+      },
+    }),
+  )
+  assert.equal(resultOf('tool.input.text.matches("^(a+)+$")', { text: 'aaaa' }), true)
+  assert.equal(resultOf('tool.name.matches("^(b+)+$")'), false)
+  assert.deepEqual(made, [])
 })
 
 test('patterns are RE2: no back references, no looking around', () => {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
 import { resultOf } from './condition.ts'
-import { run } from './expression.ts'
+import { run } from './run-expression.ts'
 
 const HOST_NAMES = [
   ...new Set(

@@ -27,7 +27,7 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
   const path = join('tool.input', oneOf(join('.', key), join('["', key, '"]')))
   return {
     bool: oneOf(
-      fc.constantFrom('true', 'false', 'x == x', 'tool.name == "refund"', '"a" in risk.signals'),
+      fc.constantFrom('true', 'false', 'x == x', 'y != x', 'tool.name == "refund"', '"a" in risk.signals'),
       join(dyn, same, dyn),
       join(text, order, text),
       join(int, order, int),
@@ -54,7 +54,17 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
         fc.constantFrom('"^a"', '"[a-f]+$"', '"(?i)REF"', '"^$"', '"\\\\bb"'),
         ')',
       ),
-      join('(', oneOf(list, dyn), ').', fc.constantFrom('all', 'exists', 'exists_one'), '(x, ', bool, ')'),
+      join(
+        '(',
+        oneOf(list, dyn),
+        ').',
+        fc.constantFrom('all', 'exists', 'exists_one'),
+        '(',
+        fc.constantFrom('x', 'y'),
+        ', ',
+        bool,
+        ')',
+      ),
       join('has(tool.input.', key, ')'),
       join('"', key, '" in tool.input'),
       join('type(', oneOf(text, dyn, int, double), ') == ', fc.constantFrom('string', 'double', 'list', 'map', 'bool')),
@@ -93,15 +103,15 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
       fc.constantFrom('risk.signals', '["a", "refund"]', '[1, 2]', '[]'),
       join('(', list, ' + ', list, ')'),
       join('[', text, ', ', text, ']'),
-      join('(', oneOf(list, dyn), ').filter(x, ', bool, ')'),
-      join('(', oneOf(list, dyn), ').map(x, ', oneOf(text, dyn, int), ')'),
+      join('(', oneOf(list, dyn), ').filter(', fc.constantFrom('x', 'y'), ', ', bool, ')'),
+      join('(', oneOf(list, dyn), ').map(', fc.constantFrom('x', 'y'), ', ', oneOf(text, dyn, int), ')'),
       join('(', text, ').split(', fc.constantFrom('" "', '"."'), ')'),
     ),
     dyn: oneOf(
       path,
       join(path, '.', key),
       join(path, '[', fc.constantFrom('0', '1', '-1', '"s"'), ']'),
-      fc.constant('x'),
+      fc.constantFrom('x', 'y'),
     ),
   }
 }).bool
