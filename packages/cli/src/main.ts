@@ -1,6 +1,7 @@
 /** `tacho`: the list of commands, and how every one of them ends. */
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
+import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addDemo } from './commands/demo.ts'
 import { addDoctor } from './commands/doctor.ts'
@@ -11,7 +12,9 @@ import { addRecover } from './commands/recover.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRuns } from './commands/runs.ts'
 import { addServe } from './commands/serve.ts'
+import { addTokens } from './commands/tokens.ts'
 import { addUsage } from './commands/usage.ts'
+import { addWhoami } from './commands/whoami.ts'
 import { addWorkspaces } from './commands/workspaces.ts'
 import { Stop } from './stop.ts'
 
@@ -42,6 +45,9 @@ function createProgram(): Command {
   addWorkspaces(program)
   addEnvironments(program)
   addKeys(program)
+  addTokens(program)
+  addWhoami(program)
+  addAudit(program)
   addRuns(program)
   addUsage(program)
   addImport(program)

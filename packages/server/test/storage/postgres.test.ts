@@ -1,6 +1,7 @@
 import { after, before } from 'node:test'
 import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
 import { testDatabases, type TestDatabases } from '../postgres-server.ts'
+import { accessSuite } from './suite/access.ts'
 import { agentsSuite } from './suite/agents.ts'
 import { approvalListsSuite } from './suite/approval-lists.ts'
 import { approvalsSuite } from './suite/approvals.ts'
@@ -42,6 +43,7 @@ const open: OpenStorage = async () => {
 
 for (const suite of [
   controlSuite,
+  accessSuite,
   eventsSuite,
   runsSuite,
   agentsSuite,

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
+import { accessSuite } from './suite/access.ts'
 import { agentsSuite } from './suite/agents.ts'
 import { approvalListsSuite } from './suite/approval-lists.ts'
 import { approvalsSuite } from './suite/approvals.ts'
@@ -40,6 +41,7 @@ const open: OpenStorage = async () => {
 
 for (const suite of [
   controlSuite,
+  accessSuite,
   eventsSuite,
   runsSuite,
   agentsSuite,

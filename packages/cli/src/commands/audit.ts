@@ -1,0 +1,87 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { AuditEntry, AuditQuery } from '@tacho/contract/operator/audit.ts'
+import type { Command } from 'commander'
+import { connect, wholeNumber } from '../options.ts'
+import { printJson, printTable } from '../output.ts'
+import { findScope, inScope, type ScopeOptions } from '../scope.ts'
+import { moment } from '../time-text.ts'
+
+interface Options extends ScopeOptions {
+  action?: string
+  actor?: string
+  target?: string
+  from?: string
+  to?: string
+  limit: number
+  all?: true
+}
+
+const LIMIT = 50
+const MOST = 1_000_000
+
+export function addAudit(program: Command): void {
+  const audit = program.command('audit').description('what operators and tokens did')
+
+  inScope(audit.command('list').description('list the audit log, the newest first'))
+    .option('--action <action>', 'only this action, such as api_key.create')
+    .option('--actor <id>', 'only what this operator or token did')
+    .option('--target <kind[/id]>', 'only what was done to it, such as policy or policy/refunds')
+    .option('--from <when>', 'at or after: a time, or a duration before now such as 7d')
+    .option('--to <when>', 'before')
+    .option('--limit <number>', `how many, at most (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
+    .option('--all', 'all there are')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho audit list --workspace acme --from 7d\n  tacho audit list --installation --action operator.sign_in --all --json',
+    )
+    .action(list)
+}
+
+async function list(options: Options): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const query = queryOf(options)
+  const entries =
+    scope === null
+      ? client.items('listInstallationAudit', { query })
+      : client.items('listAudit', { params: { workspaceId: scope.id }, query })
+  const { items, hasMore } = await taken(entries, options.all ? Number.POSITIVE_INFINITY : options.limit)
+  if (options.json) return printJson({ items, hasMore })
+  printTable(
+    ['AT', 'WHO', 'ACTION', 'TARGET', 'DETAIL'].map((title) => ({ title })),
+    items.map(({ at, actor, action, target, detail }) => [
+      at,
+      `${actor.name} (${actor.kind})`,
+      action,
+      `${target.kind}/${target.id}`,
+      Object.keys(detail).length === 0 ? '' : JSON.stringify(detail),
+    ]),
+  )
+  if (hasMore) process.stderr.write(`There are more: --limit takes a larger number, --all shows everything.\n`)
+}
+
+function queryOf({ action, actor, target, from, to, limit, all }: Options): AuditQuery {
+  const now = Date.now()
+  const slash = target?.indexOf('/') ?? -1
+  return {
+    limit: all ? LIMITS.operatorPageMax : Math.min(limit + 1, LIMITS.operatorPageMax),
+    ...(action === undefined ? {} : { action }),
+    ...(actor === undefined ? {} : { actorId: actor }),
+    ...(target === undefined ? {} : { targetKind: slash === -1 ? target : target.slice(0, slash) }),
+    ...(target === undefined || slash === -1 ? {} : { targetId: target.slice(slash + 1) }),
+    ...(from === undefined ? {} : { from: moment('--from', from, -1, now) }),
+    ...(to === undefined ? {} : { to: moment('--to', to, -1, now) }),
+  }
+}
+
+async function taken(
+  entries: AsyncIterable<AuditEntry>,
+  most: number,
+): Promise<{ items: AuditEntry[]; hasMore: boolean }> {
+  const items: AuditEntry[] = []
+  for await (const entry of entries) {
+    if (items.length === most) return { items, hasMore: true }
+    items.push(entry)
+  }
+  return { items, hasMore: false }
+}

@@ -1,0 +1,105 @@
+import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
+import type { OperatorToken } from '@tacho/contract/operator/token.ts'
+import type { Command } from 'commander'
+import { connect } from '../options.ts'
+import { printable, printJson, printLine, printTable } from '../output.ts'
+import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../scope.ts'
+import { moment } from '../time-text.ts'
+
+interface CreateOptions extends ScopeOptions {
+  name: string
+  role: Role
+  expires?: string
+}
+
+export function addTokens(program: Command): void {
+  const tokens = program.command('tokens').description('operator tokens: what scripts and this command work with')
+
+  inScope(tokens.command('list').description('list operator tokens'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho tokens list --workspace acme\n  tacho tokens list --installation --json',
+    )
+    .action(list)
+
+  inScope(tokens.command('create').description('create an operator token and print it, this once'))
+    .requiredOption('--name <text>', 'what the token is for')
+    .requiredOption('--role <role>', `${ROLES.join(', ')}; each includes those before it`, parseRole)
+    .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; never when left out')
+    .addHelpText(
+      'after',
+      `
+The token is all that goes to stdout, so that a script can take it; --json prints it with all that belongs to it.
+
+Examples:
+  tacho tokens create --workspace acme --name ci --role admin --expires 90d > ci.token
+  tacho tokens create --installation --name backup --role owner`,
+    )
+    .action(create)
+
+  inScope(tokens.command('revoke <tokenId>').description('revoke an operator token; it is refused within 5 seconds'))
+    .addHelpText(
+      'after',
+      '\nThe id is the middle part of a token, and the first column of `tacho tokens list`.\n\nExample:\n  tacho tokens revoke 0123456789abcdef --workspace acme',
+    )
+    .action(revoke)
+}
+
+async function list(options: ScopeOptions): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const items =
+    scope === null
+      ? await client.allItems('listInstallationTokens', {})
+      : await client.allItems('listTokens', { params: { workspaceId: scope.id } })
+  if (options.json) return printJson({ items })
+  const titles = ['ID', 'NAME', 'ROLE', 'STATE', 'LAST USED', 'CREATED']
+  const now = Date.now()
+  printTable(
+    titles.map((title) => ({ title })),
+    items.map((token) => [
+      token.id,
+      token.name,
+      token.role,
+      stateOf(token, now),
+      token.lastUsedAt ?? 'never',
+      token.createdAt,
+    ]),
+  )
+}
+
+function stateOf({ revokedAt, expiresAt }: OperatorToken, now: number): string {
+  if (revokedAt !== null) return 'revoked'
+  if (expiresAt === null) return 'valid'
+  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${expiresAt}`
+}
+
+async function create(options: CreateOptions): Promise<void> {
+  const { name, role, expires } = options
+  const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const body = { name, role, expiresAt }
+  const token =
+    scope === null
+      ? await client.call('createInstallationToken', { body })
+      : await client.call('createToken', { params: { workspaceId: scope.id }, body })
+  if (options.json) return printJson(token)
+  const until = token.expiresAt === null ? '' : `, until ${token.expiresAt}`
+  process.stderr.write(
+    `Operator token ${printable(token.name)} (${token.id}), ${token.role} of ${spokenScope(scope)}${until}. ` +
+      'It is shown this once:\n',
+  )
+  printLine(token.token)
+}
+
+async function revoke(tokenId: string, options: ScopeOptions): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const token =
+    scope === null
+      ? await client.call('revokeInstallationToken', { params: { tokenId } })
+      : await client.call('revokeToken', { params: { workspaceId: scope.id, tokenId } })
+  if (options.json) printJson(token)
+  else printLine(`Operator token ${printable(token.name)} (${token.id}) is revoked since ${token.revokedAt ?? 'now'}.`)
+}

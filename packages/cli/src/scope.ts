@@ -1,0 +1,44 @@
+/** Commands about one workspace, or about the whole installation. */
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import type { OperatorClient } from './operator-client.ts'
+import { asOperator, type ServerOptions } from './options.ts'
+import { printable } from './output.ts'
+import { wrongUsage } from './stop.ts'
+import { findWorkspace } from './tenants.ts'
+
+export interface ScopeOptions extends ServerOptions {
+  workspace?: string
+  installation?: true
+}
+
+export function inScope(command: Command): Command {
+  return asOperator(
+    command
+      .option('-w, --workspace <workspace>', 'name or id; may be left out where there is only one')
+      .option('--installation', 'the whole installation instead of one workspace'),
+  )
+}
+
+/** The workspace that is meant; null: the installation. */
+export async function findScope(
+  client: OperatorClient,
+  { workspace, installation }: ScopeOptions,
+): Promise<Workspace | null> {
+  if (!installation) return findWorkspace(client, workspace)
+  if (workspace !== undefined) throw wrongUsage('Give either --workspace or --installation.')
+  return null
+}
+
+/** `workspace acme` or `the installation`, for people. */
+export function spokenScope(scope: Workspace | null): string {
+  return scope === null ? 'the installation' : `workspace ${printable(scope.name)}`
+}
+
+/** For commander. */
+export function parseRole(text: string): Role {
+  const role = ROLES.find((known) => known === text)
+  if (role === undefined) throw new InvalidArgumentError(`It must be one of ${ROLES.join(', ')}.`)
+  return role
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { runTacho, startServer } from './tacho.ts'
+
+const server = await startServer()
+after(() => server.stop())
+
+async function text(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await server.tacho(args)
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+
+test('a token is made for a workspace, printed alone on stdout, works with its role, and is revoked', async () => {
+  await text('workspaces', 'create', 'acme')
+  const line = ['tokens', 'create', '-w', 'acme', '--name', 'ci', '--role', 'viewer', '--expires', '90d']
+  const made = await server.tacho(line)
+  assert.match(made.stdout, /^tacho-operator_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
+  assert.match(made.stderr, /viewer of workspace acme, until 2/)
+  const token = made.stdout.trim()
+  const asToken = (...args: string[]) => runTacho(args, { ...server.variables, TACHO_OPERATOR_TOKEN: token })
+  assert.match((await asToken('whoami')).stdout, /^Operator token ci .*\n {2}viewer of workspace acme\n$/)
+  assert.match((await asToken('workspaces', 'list')).stdout, /^acme /m)
+  const tooMuch = await asToken('environments', 'create', 'production')
+  assert.equal(tooMuch.code, 1)
+  assert.match(tooMuch.stderr, /This needs the role admin/)
+  const id = token.split('_')[1] ?? ''
+  assert.match(await text('tokens', 'list', '-w', 'acme'), new RegExp(`^${id} +ci +viewer +valid until`, 'm'))
+  assert.match(await text('tokens', 'revoke', id, '-w', 'acme'), /is revoked since/)
+  assert.equal((await asToken('whoami')).code, 1)
+})
+
+test('a token of the installation is made, listed and revoked apart from those of workspaces', async () => {
+  const token = await text('tokens', 'create', '--installation', '--name', 'watch', '--role', 'viewer')
+  const id = token.split('_')[1] ?? ''
+  const { items } = JSON.parse(await text('tokens', 'list', '--installation', '--json')) as { items: { id: string }[] }
+  assert.ok(items.some((item) => item.id === id))
+  assert.match(await text('tokens', 'revoke', id, '--installation'), /is revoked/)
+})
+
+test('the audit log tells what was done, narrowed as asked', async () => {
+  await text('environments', 'create', 'staging', '-w', 'acme')
+  const list = async (...args: string[]) =>
+    JSON.parse(await text('audit', 'list', ...args, '--json')) as { items: { action: string }[]; hasMore: boolean }
+  const newest = await list('-w', 'acme', '--limit', '1', '--from', '1h')
+  assert.deepEqual([newest.items.length, newest.hasMore], [1, true])
+  const made = await list('-w', 'acme', '--target', 'environment', '--all')
+  assert.deepEqual(
+    made.items.map(({ action }) => action),
+    ['environment.create'],
+  )
+  assert.ok((await list('--installation', '--action', 'workspace.create')).items.length > 0)
+  assert.match(await text('audit', 'list', '-w', 'acme'), /first token \(token\) +environment\.create/)
+})
+
+test('wrong usage is told before anything is asked', async () => {
+  for (const args of [
+    ['tokens', 'create', '--name', 'x', '--role', 'root'],
+    ['tokens', 'list', '-w', 'acme', '--installation'],
+    ['audit', 'list', '-w', 'acme', '--from', 'yesterday'],
+  ]) {
+    assert.equal((await server.tacho(args)).code, 2, args.join(' '))
+  }
+})
