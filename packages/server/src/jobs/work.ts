@@ -133,7 +133,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   function delayMs(attempts: number): number {
-    return Math.min(LONGEST_DELAY_MS, firstDelayMs * 2 ** (attempts - 1)) * (0.5 + random() / 2)
+    return Math.round(Math.min(LONGEST_DELAY_MS, firstDelayMs * 2 ** (attempts - 1)) * (0.5 + random() / 2))
   }
 
   return {

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test, type TestContext } from 'node:test'
+import { createWorkRunner, type WorkHandler, type WorkRunnerOptions } from '../../src/jobs/work.ts'
+import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
+import { StorageError, type Storage } from '../../src/storage/storage.ts'
+import type { WorkItem } from '../../src/storage/work.ts'
+import { issueRecord } from '../storage/suite/issue-sample.ts'
+import { newId, NOON } from '../storage/suite/sample.ts'
+
+const KIND = 'review_issue_record' as const
+const OWNER = 'this node'
+
+let storage: Storage
+let directory: string
+before(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'tacho-work-'))
+  const onTrouble = (error: Error) => {
+    throw error
+  }
+  storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble })
+})
+after(async () => {
+  await storage.close()
+  await rm(directory, { recursive: true })
+})
+
+/** Work of a kind that is due at NOON. */
+async function enqueue(count: number): Promise<string[]> {
+  const records = Array.from({ length: count }, () => issueRecord(newId(), { receivedAt: NOON }))
+  for (const record of records) await storage.receiveIssueRecord(record)
+  return records.map(({ id }) => id)
+}
+
+const done = (items: WorkItem[]) =>
+  storage.finishWork({ kind: KIND, owner: OWNER, subjectIds: items.map(({ subjectId }) => subjectId) })
+
+const left = async () => (await storage.workBacklog(NOON)).reduce((sum, { items }) => sum + items, 0)
+
+/** A runner that is stopped after the test. Its clock stands at NOON, its polls come quickly. */
+function run(t: TestContext, handler: Partial<WorkHandler>, options: Partial<WorkRunnerOptions> = {}) {
+  const errors: unknown[] = []
+  const complete: WorkHandler = { kind: KIND, batch: 10, perform: done, giveUp: (item) => done([item]), ...handler }
+  const runner = createWorkRunner({
+    storage,
+    handlers: [complete],
+    owner: OWNER,
+    now: () => NOON,
+    onError: (error) => errors.push(error),
+    pollMs: 5,
+    firstDelayMs: 0,
+    ...options,
+  })
+  runner.start()
+  t.after(() => runner.stop())
+  return { runner, errors }
+}
+
+test('all work is done, a batch at a time, once', async (t) => {
+  const ids = await enqueue(25)
+  const seen: string[][] = []
+  const all = Promise.withResolvers<void>()
+  run(t, {
+    async perform(items) {
+      await done(items)
+      seen.push(items.map(({ subjectId }) => subjectId))
+      if (seen.flat().length === ids.length) all.resolve()
+    },
+  })
+  await all.promise
+  assert.ok(seen.every((batch) => batch.length <= 10))
+  assert.deepEqual(seen.flat().toSorted(), ids.toSorted())
+  assert.equal(await left(), 0)
+})
+
+test('work that was just queued is begun when the runner is woken, long before it would poll', async (t) => {
+  const begun = Promise.withResolvers<void>()
+  const { runner } = run(
+    t,
+    {
+      async perform(items) {
+        await done(items)
+        begun.resolve()
+      },
+    },
+    { pollMs: 3_600_000 },
+  )
+  await enqueue(1)
+  runner.wake(KIND)
+  await begun.promise
+})
+
+test('what keeps failing is tried again so many times, and then given up with its reason', async (t) => {
+  const [id] = await enqueue(1)
+  const attempts: number[] = []
+  const given = Promise.withResolvers<[string, string]>()
+  const { errors } = run(
+    t,
+    {
+      perform([item]) {
+        attempts.push(item?.attempts ?? 0)
+        return Promise.reject(new Error('It does\0 not work'))
+      },
+      async giveUp(item, reason) {
+        await done([item])
+        given.resolve([item.subjectId, reason])
+      },
+    },
+    { maxAttempts: 3 },
+  )
+  assert.deepEqual(await given.promise, [id, 'It does not work'])
+  assert.deepEqual(attempts, [1, 2, 3])
+  assert.equal(errors.length, 3)
+})
+
+test('one that fails does not hold up its neighbours', async (t) => {
+  const [bad, ...good] = await enqueue(5)
+  const seen: string[] = []
+  const given: string[] = []
+  const all = Promise.withResolvers<void>()
+  const count = () => seen.length + given.length === 5 && all.resolve()
+  run(
+    t,
+    {
+      async perform(items) {
+        if (items.some(({ subjectId }) => subjectId === bad)) throw new Error('bad')
+        await done(items)
+        seen.push(...items.map(({ subjectId }) => subjectId))
+        count()
+      },
+      async giveUp(item) {
+        await done([item])
+        given.push(item.subjectId)
+        count()
+      },
+    },
+    { maxAttempts: 1 },
+  )
+  await all.promise
+  assert.deepEqual([seen.toSorted(), given], [good.toSorted(), [bad]])
+})
+
+test('the delay between attempts doubles up to five minutes, with jitter, in whole milliseconds', async (t) => {
+  await enqueue(1)
+  const delays: number[] = []
+  let now = NOON
+  const given = Promise.withResolvers<void>()
+  run(
+    t,
+    {
+      perform: () => Promise.reject(new Error('bad')),
+      async giveUp(item) {
+        await done([item])
+        given.resolve()
+      },
+    },
+    {
+      now: () => now,
+      firstDelayMs: 100_001,
+      maxAttempts: 5,
+      random: () => 0.25,
+      storage: {
+        ...storage,
+        async postponeWork(hold, postponement) {
+          await storage.postponeWork(hold, postponement)
+          delays.push(postponement.dueAt - now)
+          now = postponement.dueAt
+        },
+      },
+    },
+  )
+  await given.promise
+  assert.deepEqual(delays, [62_501, 125_001, 187_500, 187_500])
+})
+
+test('trouble of the store is no reason to give up, however long it lasts', async (t) => {
+  await enqueue(1)
+  let failures = 0
+  const worked = Promise.withResolvers<number>()
+  run(
+    t,
+    {
+      async perform(items) {
+        if (++failures < 20) throw new StorageError('storage_unavailable', 'away')
+        await done(items)
+        worked.resolve(items[0]?.attempts ?? 0)
+      },
+      giveUp: () => Promise.reject(new Error('must not be given up')),
+    },
+    { maxAttempts: 2 },
+  )
+  assert.equal(await worked.promise, 1)
+})
+
+test('work of a node that died is taken over when its lease ends, and given up if every node died of it', async (t) => {
+  const [id = ''] = await enqueue(1)
+  const claim = (now: number) => storage.claimWork({ kind: KIND, owner: 'dead', now, leaseUntil: now + 10, limit: 9 })
+  for (const lease of [0, 1, 2]) assert.equal((await claim(NOON + lease * 10)).length, 1)
+  let now = NOON + 29
+  const looked = Promise.withResolvers<void>()
+  const given = Promise.withResolvers<string>()
+  run(
+    t,
+    {
+      perform: () => Promise.reject(new Error('must not be tried again')),
+      async giveUp(item, reason) {
+        await done([item])
+        given.resolve(`${item.subjectId}: ${reason}`)
+      },
+    },
+    {
+      maxAttempts: 3,
+      now: () => now,
+      storage: {
+        ...storage,
+        claimWork: async (wanted) => {
+          const items = await storage.claimWork(wanted)
+          if (wanted.now === NOON + 29) assert.deepEqual(items, [])
+          looked.resolve()
+          return items
+        },
+      },
+    },
+  )
+  await looked.promise
+  now = NOON + 30
+  assert.equal(await given.promise, `${id}: Nobody came to an end with it in 3 attempts`)
+})
+
+test('what is worked on is held for as long as it takes', async (t) => {
+  await enqueue(1)
+  let now = NOON
+  const claim = () => storage.claimWork({ kind: KIND, owner: 'other', now, leaseUntil: now, limit: 9 })
+  const begun = Promise.withResolvers<void>()
+  const finish = Promise.withResolvers<void>()
+  let renewed = Promise.withResolvers<number>()
+  run(
+    t,
+    {
+      async perform(items) {
+        begun.resolve()
+        await finish.promise
+        await done(items)
+      },
+    },
+    {
+      now: () => now,
+      leaseMs: 30,
+      storage: {
+        ...storage,
+        extendWork: async (hold, until) => {
+          await storage.extendWork(hold, until)
+          renewed.resolve(until)
+        },
+      },
+    },
+  )
+  await begun.promise
+  for (let step = 0; step < 5; step++) {
+    now += 20
+    renewed = Promise.withResolvers()
+    assert.ok((await renewed.promise) > now)
+    assert.deepEqual(await claim(), [])
+  }
+  finish.resolve()
+})
+
+test('stopping waits for what is under way and takes nothing new', async (t) => {
+  await enqueue(2)
+  const begun = Promise.withResolvers<void>()
+  const finish = Promise.withResolvers<void>()
+  let stopped = false
+  const { runner } = run(t, {
+    batch: 1,
+    async perform(items) {
+      begun.resolve()
+      await finish.promise
+      await done(items)
+    },
+  })
+  await begun.promise
+  const stop = runner.stop().then(() => (stopped = true))
+  await storage.ping()
+  assert.equal(stopped, false)
+  finish.resolve()
+  await stop
+  assert.equal(await left(), 1)
+  const rest = await storage.claimWork({ kind: KIND, owner: OWNER, now: NOON, leaseUntil: NOON, limit: 9 })
+  await done(rest)
+})
+
+test('a long task that ends with the process is given back, due at once and not counted', async (t) => {
+  const [id] = await enqueue(1)
+  const begun = Promise.withResolvers<void>()
+  const { runner } = run(t, {
+    perform(_items, signal) {
+      begun.resolve()
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('the process ends')))
+      })
+    },
+  })
+  await begun.promise
+  await runner.stop()
+  const [item] = await storage.claimWork({ kind: KIND, owner: OWNER, now: NOON, leaseUntil: NOON, limit: 9 })
+  assert.deepEqual([item?.subjectId, item?.attempts], [id, 1])
+  if (item) await done([item])
+})
+
+test('a store that cannot be asked is asked again', async (t) => {
+  await enqueue(1)
+  let asked = 0
+  const worked = Promise.withResolvers<void>()
+  const { errors } = run(
+    t,
+    {
+      async perform(items) {
+        await done(items)
+        worked.resolve()
+      },
+    },
+    {
+      storage: {
+        ...storage,
+        claimWork: (wanted) =>
+          ++asked < 3 ? Promise.reject(new StorageError('storage_unavailable', 'away')) : storage.claimWork(wanted),
+      },
+    },
+  )
+  await worked.promise
+  assert.equal(errors.length, 2)
+})
