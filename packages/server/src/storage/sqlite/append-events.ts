@@ -1,9 +1,10 @@
 /** The hot path: stores the events of batches, and what they change, within the caller's transaction. */
 import { countDifferingRetry, countStored, newTally } from '../sql/tally.ts'
 import type { EventBatchRows, EventVerdict, NewEvent } from '../storage.ts'
+import { changedRows, type Changes } from './changed-rows.ts'
 import type { Database } from './database.ts'
+import { eventRows } from './event-rows.ts'
 import { knownRows, type KnownRun } from './known-rows.ts'
-import { rowWriter, type Changes } from './write-rows.ts'
 
 export interface Appender {
   /** Stores all batches or throws; then the transaction must be rolled back and `forget` called. */
@@ -12,7 +13,8 @@ export interface Appender {
 }
 
 export function createAppender(db: Database): Appender {
-  const write = rowWriter(db)
+  const rows = eventRows(db)
+  const writeChanges = changedRows(db)
   let known = knownRows(db)
 
   function append(batches: EventBatchRows[]): EventVerdict[][] {
@@ -26,7 +28,7 @@ export function createAppender(db: Database): Appender {
       }
       return storeBatch(batch, changes)
     })
-    for (const [environmentId, changes] of changed) write.changes(environmentId, changes, known)
+    for (const [environmentId, changes] of changed) writeChanges(environmentId, changes, known)
     return verdicts
   }
 
@@ -41,7 +43,7 @@ export function createAppender(db: Database): Appender {
     }
     const agent = known.agent(environmentId, event)
     run ??= known.addRun(environmentId, event.runId, agent.id, receivedAt)
-    const seq = write.event(environmentId, run.id, receivedAt, event)
+    const seq = rows.insert(environmentId, run.id, receivedAt, event)
     if (seq === null) return compare(environmentId, run, event, changes) ?? 'unstorable'
     changes.runs.set(run.id, run)
     countStored(changes.tally, { run: run.id, agentId: run.agentId, seq, event })
@@ -55,7 +57,7 @@ export function createAppender(db: Database): Appender {
 
   /** The first write wins; a retry that differs from it is counted. Null where there is no such event. */
   function compare(environmentId: string, run: KnownRun, event: NewEvent, changes: Changes): 'duplicate' | null {
-    const same = write.sameEvent(environmentId, run.id, event)
+    const same = rows.isSame(environmentId, run.id, event)
     if (same === null) return null
     if (!same) {
       changes.runs.set(run.id, run)

@@ -7,9 +7,12 @@ import { sentError, type Call, type Replies } from './messages.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
+/** Less than the writer's: pages that are read are seldom read again soon, and each reader has its own. */
+const CACHE_KIB = 8_192
+
 if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
 const port = parentPort
-const db = openDatabase((workerData as { file: string }).file, { readonly: true })
+const db = openDatabase((workerData as { file: string }).file, { readonly: true, cacheKib: CACHE_KIB })
 const sql = sqliteSql(db)
 
 port.on('message', (call: Call) => void answer(call))
