@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import { test } from 'node:test'
 import { decide } from '../src/decide.ts'
 import { evaluate } from '../src/evaluate.ts'
 import { inputHash } from '../src/input-hash.ts'
 import { condition } from './condition.ts'
 
-// 150 recorded runs of an airline's agent (tau-bench, MIT); not part of this repository.
-const file = process.env['TACHO_REAL_RUNS'] ?? ''
-const skip = existsSync(file) ? false : 'set TACHO_REAL_RUNS to a file of recorded runs'
+// 150 recorded runs of an airline's agent (tau-bench, MIT), which are no part of the project: TEST_TRANSCRIPTS, or a folder
+// beside the checkout.
+const file =
+  process.env['TEST_TRANSCRIPTS'] ?? path.resolve(import.meta.dirname, '../../../../shared/data/tau-airline/runs.jsonl')
+const skip = existsSync(file) ? false : 'there are no real transcripts here'
 
 type Message = { tool_calls?: { function: { name: string; arguments: string } }[] | null }
 type Input = Record<string, unknown> & {
