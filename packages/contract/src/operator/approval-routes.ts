@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { ApprovalAftermath, RunApprovals } from './aftermath.ts'
@@ -18,14 +19,6 @@ import { OperatorRunParams } from './run.ts'
 
 const common = { tag: 'Approvals', scopes: [], access: 'viewer' } as const
 const write = { bodyBytes: LIMITS.operatorBodyBytes, access: 'approver' } as const
-const BODY_ERRORS = [
-  'body_too_large',
-  'unsupported_media_type',
-  'invalid_json',
-  'invalid_utf8',
-  'invalid_encoding',
-] as const
-
 /** Firewall approvals, as operators see and decide them. */
 export const approvalRoutes = {
   listApprovals: {

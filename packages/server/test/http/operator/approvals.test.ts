@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { ASKED_LATELY } from '@tacho/server/domain/approval.ts'
+import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../approval-service.ts'
+import { startService, type Service } from '../../service.ts'
+import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
+
+const MINUTE = 60_000
+
+let service: Service
+let calls: ApprovalCalls
+let jump = 0
+before(async () => {
+  service = await startService({}, () => Date.now() + jump)
+  calls = approvalCalls(service)
+})
+after(() => service.close())
+
+const approvals = (rest = '') => `/environments/${service.environmentId}/approvals${rest}`
+
+/** A list by its query, in the shape of the contract. */
+async function list(query: Record<string, string | number> = {}): Promise<ApprovalCard[]> {
+  const text = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString()
+  return replyOf('listApprovals', await service.operator(approvals(`?${text}`))).items
+}
+
+/** Asks for an approval and returns its id. */
+async function ask(fields: Record<string, unknown> = {}): Promise<string> {
+  const { status, body } = await calls.ask(fields)
+  assert.equal(status, 201)
+  return body.id
+}
+
+const idsOf = (items: { id: string }[]) => items.map(({ id }) => id)
+
+test('a card shows what the client asked for, and nothing is decided yet', async () => {
+  const fields = { runId: 'r', sessionId: 's', agentId: 'a', policyId: 'p', reason: 'why', timeoutMs: 90_000 }
+  const id = await ask({ ...fields, clientRequestId: 'card', inputHash: HASH.toUpperCase() })
+  const card = replyOf('readApproval', await service.operator(approvals(`/${id}`)))
+  assert.deepEqual(card, {
+    ...fields,
+    id,
+    status: 'PENDING',
+    expiresAt: card.expiresAt,
+    decidedAt: null,
+    decisionReason: null,
+    clientId: CLIENT,
+    clientRequestId: 'card',
+    toolName: 'transfer',
+    inputHash: HASH,
+    createdAt: card.createdAt,
+    decidedBy: null,
+    askedLately: { requests: 1, capped: false, windowMs: 300_000, burst: false },
+  })
+  assert.equal(Date.parse(card.expiresAt) - Date.parse(card.createdAt), 90_000)
+})
+
+test('pending approvals come by deadline, the oldest first; all others the newest first', async () => {
+  const toolName = randomUUID()
+  const minutes = [3, 1, 2]
+  const ids: string[] = []
+  for (const each of minutes) ids.push(await ask({ toolName, timeoutMs: each * MINUTE }))
+  const [three, one, two] = ids
+  assert.deepEqual(idsOf(await list({ toolName, status: 'PENDING' })), [one, two, three])
+  assert.deepEqual(idsOf(await list({ toolName })), ids.toReversed())
+  await calls.decide(two ?? '', 'REJECTED')
+  assert.deepEqual(idsOf(await list({ toolName, status: 'PENDING' })), [one, three])
+  assert.deepEqual(idsOf(await list({ toolName, status: 'REJECTED' })), [two])
+})
+
+test('pages go on where the last one ended, in either order', async () => {
+  const toolName = randomUUID()
+  for (let n = 0; n < 7; n++) await ask({ toolName })
+  for (const query of [{ toolName }, { toolName, status: 'PENDING' }]) {
+    const whole = idsOf(await list({ ...query, limit: 200 }))
+    assert.equal(whole.length, 7)
+    const walked: string[] = []
+    let cursor: string | null = null
+    do {
+      const text: string = new URLSearchParams({ ...query, limit: '3', ...(cursor ? { cursor } : {}) }).toString()
+      const page = replyOf('listApprovals', await service.operator(approvals(`?${text}`)))
+      walked.push(...idsOf(page.items))
+      cursor = page.nextCursor
+    } while (cursor !== null)
+    assert.deepEqual(walked, whole)
+  }
+})
+
+test('a cursor holds for its own filter only', async () => {
+  const toolName = randomUUID()
+  for (let n = 0; n < 2; n++) await ask({ toolName })
+  const first = replyOf('listApprovals', await service.operator(approvals(`?toolName=${toolName}&limit=1`)))
+  const refused = await service.operator(approvals(`?limit=1&cursor=${first.nextCursor}`))
+  assert.deepEqual(refusalOf(refused), [400, 'invalid_cursor'])
+})
+
+test('the list can be filtered by tool, hash, agent, policy and run', async () => {
+  const [toolName, agentId, policyId, runId] = Array.from({ length: 4 }, () => randomUUID())
+  const inputHash = 'cd'.repeat(20)
+  const id = await ask({ toolName, agentId, policyId, runId, inputHash })
+  await ask()
+  for (const query of [{ toolName }, { agentId }, { policyId }, { runId }, { inputHash: inputHash.toUpperCase() }]) {
+    assert.deepEqual(idsOf(await list(query as Record<string, string>)), [id])
+  }
+  assert.deepEqual(await list({ toolName: 'nobody' }), [])
+  assert.deepEqual(await list({ toolName: 'a\0b' }), [])
+  for (const query of ['status=DONE', 'status=', 'limit=0', 'limit=201', 'toolName=', 'toolName=a&toolName=b']) {
+    assert.deepEqual(refusalOf(await service.operator(approvals(`?${query}`))), [400, 'invalid_request'], query)
+  }
+})
+
+test('nothing overdue is shown as PENDING, in no list, group or card', async () => {
+  const toolName = randomUUID()
+  const ids = [await ask({ toolName, timeoutMs: 1_000 }), await ask({ toolName, timeoutMs: 60_000 })]
+  jump += 1_000
+  assert.deepEqual(idsOf(await list({ toolName, status: 'PENDING' })), ids.slice(1))
+  assert.deepEqual(idsOf(await list({ toolName, status: 'EXPIRED' })), ids.slice(0, 1))
+  jump += 59_000
+  const groups = replyOf('listApprovalGroups', await service.operator(approvals('/groups')))
+  assert.ok(!groups.items.some((group) => group.toolName === toolName))
+  const card = replyOf('readApproval', await service.operator(approvals(`/${ids[1]}`)))
+  assert.deepEqual([card.status, card.decidedAt, card.decisionReason, card.decidedBy], ['EXPIRED', null, null, null])
+})
+
+test('the queue groups what waits for the same tool and input, oldest deadline first', async () => {
+  const [one, two] = [randomUUID(), randomUUID()]
+  await ask({ toolName: two, runId: 'r1', agentId: 'a1', policyId: 'p', timeoutMs: 3 * MINUTE })
+  await ask({ toolName: two, runId: 'r2', agentId: 'a1', policyId: 'p', timeoutMs: 2 * MINUTE })
+  await ask({ toolName: one, timeoutMs: MINUTE })
+  const { items, more } = replyOf('listApprovalGroups', await service.operator(approvals('/groups')))
+  const groups = items.filter(({ toolName }) => toolName === one || toolName === two)
+  assert.equal(more, false)
+  assert.deepEqual(
+    groups.map(({ toolName, requests, runs, agents, policies }) => [toolName, requests, runs, agents, policies]),
+    [
+      [one, 1, 0, 1, 0],
+      [two, 2, 2, 1, 1],
+    ],
+  )
+})
+
+test('a card tells how often its agent has asked lately, and calls many a burst', async () => {
+  const agentId = randomUUID()
+  const id = await ask({ agentId })
+  const asked = async () => replyOf('readApproval', await service.operator(approvals(`/${id}`))).askedLately
+  for (let n = 2; n < ASKED_LATELY.burst; n++) await ask({ agentId })
+  assert.deepEqual(await asked(), { requests: 19, capped: false, windowMs: 300_000, burst: false })
+  await ask({ agentId })
+  assert.deepEqual(await asked(), { requests: 20, capped: false, windowMs: 300_000, burst: true })
+  await ask({ agentId: null })
+  assert.equal((await asked()).requests, 20)
+  jump += ASKED_LATELY.windowMs + 1_000
+  assert.deepEqual(await asked(), { requests: 0, capped: false, windowMs: 300_000, burst: false })
+})
+
+test('approvals of another environment are not there', async () => {
+  const id = await ask()
+  const other = await service.newTenant('approvals elsewhere')
+  const path = `/environments/${other.environmentId}/approvals`
+  assert.deepEqual(replyOf('listApprovals', await service.operator(path)).items, [])
+  assert.deepEqual(replyOf('listApprovalGroups', await service.operator(`${path}/groups`)).items, [])
+  for (const unknown of [`${path}/${id}`, approvals(`/${UNKNOWN_ID}`)]) {
+    assert.deepEqual(refusalOf(await service.operator(unknown)), [404, 'not_found'])
+    assert.deepEqual(refusalOf(await service.operator(`${unknown}/aftermath`)), [404, 'not_found'])
+    const body = { decision: 'APPROVED' }
+    assert.deepEqual(refusalOf(await service.operator(`${unknown}/decision`, { body })), [404, 'not_found'])
+  }
+  assert.deepEqual(refusalOf(await service.operator(approvals('/not-an-id'))), [400, 'invalid_request'])
+  assert.equal((await calls.read(id)).body.status, 'PENDING')
+})
