@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createConfigurationCache } from '../../src/http/configuration-cache.ts'
+
+const ENV = 'environment'
+
+/** A store whose configuration can be changed, and that counts what it is asked. */
+function setUp({ maxBytes = 1_000_000 } = {}) {
+  const inForce = new Map<string, string>()
+  const asked: (string | null)[] = []
+  let hold: Promise<void> | null = null
+  let clock = 0
+  const cache = createConfigurationCache({
+    storage: {
+      async readConfiguration(environmentId, knownRevision) {
+        asked.push(knownRevision)
+        const revision = inForce.get(environmentId) ?? 'empty'
+        await hold
+        return { revision, text: revision === knownRevision ? null : `text of ${revision}` }
+      },
+    },
+    monotonicNow: () => clock,
+    maxBytes,
+  })
+  return {
+    cache,
+    asked,
+    put: (revision: string, environmentId = ENV) => inForce.set(environmentId, revision),
+    heard: (revision: number) => cache.heard(revision, clock),
+    pass: (ms: number) => (clock += ms),
+    /** Answers of the store wait for the returned function. */
+    holdAnswers() {
+      const held = Promise.withResolvers<void>()
+      hold = held.promise
+      return held.resolve
+    },
+  }
+}
+
+test('a configuration is asked for once while nothing changes', async () => {
+  const { cache, asked, heard } = setUp()
+  heard(1)
+  assert.equal(await cache.tagOf(ENV), 'W/"empty"')
+  assert.equal(cache.tagOf(ENV), 'W/"empty"', 'without waiting')
+  assert.deepEqual(await cache.read(ENV), { tag: 'W/"empty"', body: Buffer.from('text of empty') })
+  heard(1)
+  await cache.tagOf(ENV)
+  assert.deepEqual(asked, [null])
+})
+
+test('a change of the control tables asks for the revision again, and for the text only if it is another one', async () => {
+  const { cache, asked, heard, put } = setUp()
+  heard(1)
+  await cache.read(ENV)
+  heard(2)
+  assert.equal(await cache.tagOf(ENV), 'W/"empty"')
+  assert.equal((await cache.read(ENV)).body.toString(), 'text of empty')
+  put('b')
+  assert.equal(cache.tagOf(ENV), 'W/"empty"', 'not heard of yet')
+  heard(3)
+  assert.equal(await cache.tagOf(ENV), 'W/"b"')
+  assert.equal((await cache.read(ENV)).body.toString(), 'text of b')
+  assert.deepEqual(asked, [null, 'empty', 'empty'])
+})
+
+test('the node that publishes serves it at once', async () => {
+  const { cache, heard, put } = setUp()
+  heard(1)
+  await cache.tagOf(ENV)
+  put('b')
+  cache.published(ENV)
+  assert.equal(await cache.tagOf(ENV), 'W/"b"')
+})
+
+test('an answer that is older than a publication is given, but not kept', async () => {
+  const { cache, heard, put, holdAnswers } = setUp()
+  for (const change of [() => cache.published(ENV), () => heard(2)]) {
+    heard(1)
+    put('a')
+    cache.published(ENV)
+    const answer = holdAnswers()
+    const old = cache.tagOf(ENV)
+    put('b')
+    change()
+    answer()
+    assert.equal(await old, 'W/"a"')
+    assert.equal(await cache.tagOf(ENV), 'W/"b"')
+  }
+})
+
+test('a node that has not heard from the store for a second trusts nothing', async () => {
+  const { cache, heard, put, pass } = setUp()
+  assert.equal(await cache.tagOf(ENV), 'W/"empty"')
+  put('b')
+  assert.equal(await cache.tagOf(ENV), 'W/"b"', 'never heard')
+  heard(1)
+  await cache.tagOf(ENV)
+  put('c')
+  pass(999)
+  assert.equal(cache.tagOf(ENV), 'W/"b"')
+  pass(1)
+  assert.equal(await cache.tagOf(ENV), 'W/"c"')
+})
+
+test('requests at the same time share one question to the store', async () => {
+  const { cache, asked, holdAnswers } = setUp()
+  const answer = holdAnswers()
+  const all = [cache.tagOf(ENV), cache.tagOf(ENV), cache.read(ENV).then(({ tag }) => tag)]
+  answer()
+  assert.deepEqual(new Set(await Promise.all(all)), new Set(['W/"empty"']))
+  assert.equal(asked.length, 1)
+})
+
+test('texts are kept up to a bound, revisions stay: a tag still costs nothing', async () => {
+  const { cache, asked, heard, put } = setUp({ maxBytes: 20 })
+  heard(1)
+  for (const name of ['one', 'two', 'three']) {
+    put(name, name)
+    await cache.read(name)
+  }
+  assert.equal(cache.tagOf('one'), 'W/"one"')
+  assert.equal(asked.length, 3)
+  assert.equal((await cache.read('one')).body.toString(), 'text of one')
+  assert.equal(asked.length, 4)
+  assert.equal((await cache.read('one')).body.toString(), 'text of one')
+  assert.equal(asked.length, 4)
+})
+
+test('environments with the same configuration share its text', async () => {
+  const { cache, asked, heard } = setUp({ maxBytes: 13 })
+  heard(1)
+  for (const name of ['one', 'two', 'three']) assert.equal((await cache.read(name)).tag, 'W/"empty"')
+  for (const name of ['one', 'two', 'three']) assert.equal((await cache.read(name)).body.toString(), 'text of empty')
+  assert.equal(asked.length, 3)
+})
+
+test('a store that fails is asked again by the next request', async () => {
+  let fails = true
+  const cache = createConfigurationCache({
+    storage: {
+      async readConfiguration() {
+        if (fails) throw new Error('away')
+        return { revision: 'a', text: 'text' }
+      },
+    },
+  })
+  await assert.rejects(async () => cache.tagOf(ENV))
+  fails = false
+  assert.equal(await cache.tagOf(ENV), 'W/"a"')
+})

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { configurationCalls, type ConfigurationCalls } from '../../configuration-service.ts'
+import { startService, type Service } from '../../service.ts'
+import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
+
+let service: Service
+let calls: ConfigurationCalls
+before(async () => {
+  service = await startService()
+  calls = await configurationCalls(service)
+})
+after(() => service.close())
+
+let count = 0
+const create = (body: object, path = calls.prompts) =>
+  service.operator(path, { body: { name: `p${++count}`, content: 'x', ...body } })
+const versionsOf = (promptId: string) => `${calls.prompts}/${promptId}/versions`
+const push = (promptId: string, body: object) => service.operator(versionsOf(promptId), { body })
+
+test('a prompt is created with its first version, written by who is authenticated', async () => {
+  const content = ' Sei höflich.\r\n\t🙂 '
+  const prompt = replyOf('createPrompt', await create({ name: 'greeting', content, note: 'first', author: 'mallory' }))
+  assert.deepEqual([prompt.name, prompt.workspaceId, prompt.newest.version], ['greeting', calls.workspaceId, '1'])
+  assert.deepEqual([prompt.newest.author, prompt.newest.note], ['first token', 'first'])
+  assert.equal(prompt.newest.contentHash, hash('sha256', content))
+  assert.equal(prompt.newest.contentBytes, Buffer.byteLength(content))
+  const path = `${calls.prompts}/${prompt.promptId}`
+  assert.deepEqual(replyOf('readPrompt', await service.operator(path)), prompt)
+  const version = replyOf('readPromptVersion', await service.operator(`${path}/versions/1`))
+  assert.deepEqual(version, { ...prompt.newest, content })
+})
+
+test('versions are added and never changed; saying the same again adds none', async () => {
+  const { promptId } = await calls.newPrompt('one')
+  const two = replyOf('createPromptVersion', await push(promptId, { content: 'two', note: 'why' }))
+  assert.deepEqual([two.version, two.isNew, two.note], ['2', true, 'why'])
+  const again = replyOf('createPromptVersion', await push(promptId, { content: 'two', note: 'other' }))
+  assert.deepEqual(again, { ...two, isNew: false })
+  const back = replyOf('createPromptVersion', await push(promptId, { content: 'one' }))
+  assert.deepEqual([back.version, back.isNew], ['3', true])
+  const list = replyOf('listPromptVersions', await service.operator(versionsOf(promptId)))
+  assert.deepEqual(
+    list.items.map(({ version }) => version),
+    ['3', '2', '1'],
+  )
+  const first = replyOf('readPromptVersion', await service.operator(`${versionsOf(promptId)}/1`))
+  assert.equal(first.content, 'one')
+})
+
+test('nobody writes over a version they have not seen', async () => {
+  const { promptId } = await calls.newPrompt('one')
+  replyOf('createPromptVersion', await push(promptId, { content: 'two', follows: '1' }))
+  const late = await push(promptId, { content: 'three', follows: '1' })
+  assert.deepEqual(refusalOf(late), [409, 'conflict'])
+  assert.equal((late.body as { current: { version: string } }).current.version, '2')
+  // A retry of what was saved says the same as the newest: it is no conflict.
+  const retry = replyOf('createPromptVersion', await push(promptId, { content: 'two', follows: '1' }))
+  assert.deepEqual([retry.version, retry.isNew], ['2', false])
+  for (const follows of ['0', '01', 'x', 1, '', null]) {
+    assert.deepEqual(refusalOf(await push(promptId, { content: 'three', follows })), [400, 'invalid_request'])
+  }
+})
+
+test('a name is unique in its workspace', async () => {
+  replyOf('createPrompt', await create({ name: 'unique' }))
+  assert.deepEqual(refusalOf(await create({ name: 'unique' })), [409, 'conflict'])
+  replyOf('createPrompt', await create({ name: 'Unique' }))
+  const foreign = await service.newTenant('names')
+  replyOf('createPrompt', await create({ name: 'unique' }, `/workspaces/${foreign.workspaceId}/prompts`))
+})
+
+test('each limit holds at the limit and one past it', async () => {
+  const name = '🙂'.repeat(LIMITS.nameChars)
+  replyOf('createPrompt', await create({ name }))
+  assert.deepEqual(refusalOf(await create({ name: `${name}x` })), [400, 'invalid_request'])
+  assert.deepEqual(refusalOf(await create({ name: '' })), [400, 'invalid_request'])
+  const content = `${'\u0001'.repeat(LIMITS.promptContentBytes - 2)}é`
+  replyOf('createPrompt', await create({ content }))
+  assert.deepEqual(refusalOf(await create({ content: `${content}x` })), [400, 'invalid_request'])
+  assert.deepEqual(refusalOf(await create({ content: '' })), [400, 'invalid_request'])
+  const note = 'n'.repeat(LIMITS.noteChars)
+  replyOf('createPrompt', await create({ note }))
+  assert.deepEqual(refusalOf(await create({ note: `${note}n` })), [400, 'invalid_request'])
+  const body = `{"name":"${'x'.repeat(LIMITS.promptBodyBytes)}"}`
+  assert.deepEqual(refusalOf(await service.operator(calls.prompts, { body })), [413, 'body_too_large'])
+})
+
+test('texts that no store keeps are refused, and found nowhere', async () => {
+  for (const wrong of [{ name: 'a\0b' }, { content: 'a\0b' }, { note: 'a\0b' }, { content: '\ud800' }]) {
+    const body = JSON.stringify({ name: `p${++count}`, content: 'x', ...wrong })
+    assert.deepEqual(refusalOf(await service.operator(calls.prompts, { body })), [400, 'invalid_request'], body)
+  }
+  assert.deepEqual(replyOf('listPrompts', await service.operator(`${calls.prompts}?name=%00`)).items, [])
+})
+
+test('what a body lacks or has of a wrong type is told with its place', async () => {
+  for (const [body, path] of [
+    [{ name: 'x' }, ''],
+    [{ content: 'x' }, ''],
+    [{ name: 'x', content: 1 }, '/content'],
+    [{ name: 1, content: 'x' }, '/name'],
+    [[], ''],
+  ] as const) {
+    const answer = await service.operator(calls.prompts, { body })
+    assert.deepEqual(refusalOf(answer), [400, 'invalid_request'])
+    const { errors } = answer.body as { errors: { path: string }[] }
+    assert.equal(errors[0]?.path, path, JSON.stringify(body))
+  }
+})
+
+test('prompts are found by name, and walked page by page', async () => {
+  const { name, promptId } = await calls.newPrompt()
+  const found = replyOf('listPrompts', await service.operator(`${calls.prompts}?name=${encodeURIComponent(name)}`))
+  assert.deepEqual([found.items.map((item) => item.promptId), found.nextCursor], [[promptId], null])
+  const walk = async (limit: number) => {
+    const ids: string[] = []
+    let cursor: string | null = null
+    do {
+      const query: string = cursor === null ? '' : `&cursor=${cursor}`
+      const page = replyOf('listPrompts', await service.operator(`${calls.prompts}?limit=${limit}${query}`))
+      ids.push(...page.items.map((item) => item.promptId))
+      cursor = page.nextCursor
+    } while (cursor !== null)
+    return ids
+  }
+  assert.deepEqual(await walk(2), await walk(200))
+  const { nextCursor } = replyOf('listPrompts', await service.operator(`${calls.prompts}?limit=1`))
+  for (const wrong of [`?cursor=${nextCursor}x`, `?cursor=${nextCursor}&name=x`]) {
+    assert.deepEqual(refusalOf(await service.operator(calls.prompts + wrong)), [400, 'invalid_cursor'])
+  }
+  const other = `${versionsOf(promptId)}?cursor=${nextCursor}`
+  assert.deepEqual(refusalOf(await service.operator(other)), [400, 'invalid_cursor'])
+})
+
+test('two versions are compared line by line', async () => {
+  const { promptId } = await calls.newPrompt('Be kind.\nAnswer in English.\nBye.\n')
+  await calls.pushPrompt(promptId, 'Be kind.\nAnswer in German.\nBye.\n')
+  const diff = (query: string) => service.operator(`${calls.prompts}/${promptId}/diff?${query}`)
+  assert.deepEqual(replyOf('diffPromptVersions', await diff('from=1&to=2')), {
+    from: '1',
+    to: '2',
+    fields: [
+      {
+        field: 'content',
+        exact: true,
+        lines: [
+          { change: 'same', text: 'Be kind.' },
+          { change: 'removed', text: 'Answer in English.' },
+          { change: 'added', text: 'Answer in German.' },
+          { change: 'same', text: 'Bye.' },
+        ],
+      },
+    ],
+  })
+  assert.deepEqual(replyOf('diffPromptVersions', await diff('from=2&to=2')).fields, [])
+  assert.deepEqual(refusalOf(await diff('from=1&to=3')), [404, 'not_found'])
+  for (const query of ['from=1', 'from=1&to=x', 'from=0&to=1', '']) {
+    assert.deepEqual(refusalOf(await diff(query)), [400, 'invalid_request'], query)
+  }
+})
+
+test('unknown and foreign prompts are one and the same 404', async () => {
+  const { promptId } = await calls.newPrompt()
+  const foreign = await service.newTenant('foreign')
+  const theirs = `/workspaces/${foreign.workspaceId}/prompts`
+  const paths = (prompts: string, id: string) => [
+    [`${prompts}/${id}`],
+    [`${prompts}/${id}/versions`],
+    [`${prompts}/${id}/versions/1`],
+    [`${prompts}/${id}/diff?from=1&to=1`],
+    [`${prompts}/${id}/versions`, { content: 'y' }],
+  ]
+  for (const [index, [path, body]] of paths(theirs, promptId).entries()) {
+    const one = await service.operator(path as string, { body })
+    const [other] = paths(calls.prompts, UNKNOWN_ID)[index] ?? []
+    const two = await service.operator(other as string, { body })
+    assert.deepEqual([refusalOf(one), refusalOf(two)], Array(2).fill([404, 'not_found']), path as string)
+    assert.equal((one.body as { detail: string }).detail, (two.body as { detail: string }).detail)
+  }
+  assert.deepEqual(refusalOf(await service.operator(`${versionsOf(promptId)}/2`)), [404, 'not_found'])
+  assert.deepEqual(refusalOf(await service.operator(`${calls.prompts}/x`)), [400, 'invalid_request'])
+  assert.deepEqual(refusalOf(await create({}, `/workspaces/${UNKNOWN_ID}/prompts`)), [404, 'not_found'])
+  // Capital letters name the same.
+  assert.equal(
+    replyOf('readPrompt', await service.operator(`${calls.prompts}/${promptId.toUpperCase()}`)).promptId,
+    promptId,
+  )
+})

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { after, before, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { RuntimeConfig } from '@tacho/contract/runtime-config.ts'
+import canonicalize from 'canonicalize'
+import { Compile } from 'typebox/compile'
+import { configurationCalls, type ConfigurationCalls } from '../configuration-service.ts'
+import { startService, type Service } from '../service.ts'
+
+let service: Service
+let calls: ConfigurationCalls
+before(async () => {
+  service = await startService()
+  calls = await configurationCalls(service)
+})
+after(() => service.close())
+
+const schema = Compile(RuntimeConfig)
+
+async function loaded(): Promise<{ config: RuntimeConfig; etag: string }> {
+  const { status, body, headers, text } = await calls.load()
+  assert.equal(status, 200, text)
+  assert.ok(schema.Check(body), text)
+  return { config: body, etag: headers.get('etag') ?? '' }
+}
+
+test('an environment without deployments has an empty configuration, whose tag is derived from its revision', async () => {
+  const key = await service.newKey({ scopes: ['config:read', 'policies:read'], environmentId: calls.staging })
+  const { status, body, headers } = await calls.load({ 'x-api-key': key })
+  assert.equal(status, 200)
+  assert.deepEqual([body.prompts, body.policies], [[], []])
+  assert.equal(headers.get('etag'), `W/"${body.revision}"`)
+  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+  assert.equal(headers.get('cache-control'), 'private, no-cache')
+  assert.equal(headers.get('vary'), 'X-API-Key')
+})
+
+test('what is deployed is served as it was written, with hashes that hold, and changes the revision', async () => {
+  const before = await loaded()
+  const content = 'Höflich, "immer"!\r\n\tZeile\u2028 🙂 \\u0041'
+  const condition = 'tool.name  ==  "refund" // only this\n  && tool.input.amount > 100.0'
+  const prompt = await calls.newPrompt(content)
+  const policy = await calls.newPolicy({ condition, name: 'Refunds', description: 'Large ones', severity: 'CRITICAL' })
+  const published = await calls.deploy([
+    ['policy', policy.policyId, '1'],
+    ['prompt', prompt.promptId, '1'],
+  ])
+  assert.equal(published.status, 200, published.text)
+  const { config, etag } = await loaded()
+  assert.notEqual(config.revision, before.config.revision)
+  assert.equal(config.revision, published.body.revision)
+  assert.equal(etag, `W/"${config.revision}"`)
+  assert.deepEqual(
+    config.prompts.find(({ promptId }) => promptId === prompt.promptId),
+    {
+      promptId: prompt.promptId,
+      name: prompt.name,
+      versionId: prompt.newest.versionId,
+      version: '1',
+      content,
+      contentHash: hash('sha256', content),
+    },
+  )
+  assert.deepEqual(
+    config.policies.find(({ policyId }) => policyId === policy.policyId),
+    {
+      policyId: policy.policyId,
+      name: 'Refunds',
+      description: 'Large ones',
+      version: '1',
+      condition,
+      severity: 'CRITICAL',
+      action: 'BLOCK',
+    },
+  )
+  const { revision, ...rest } = config
+  assert.equal(revision, hash('sha256', canonicalize(rest) ?? ''), 'clients can compute it')
+})
+
+test('If-None-Match with the tag, in a list, strong, or * is answered with 304; with anything else with 200', async () => {
+  const { etag, config } = await loaded()
+  const strong = etag.slice(2)
+  for (const tag of [etag, strong, `"old", ${etag}`, `"a,b",W/"c",${strong}`, '*']) {
+    const { status, text } = await calls.load({ 'if-none-match': tag })
+    assert.deepEqual([status, text], [304, ''], tag)
+  }
+  for (const tag of ['"old"', 'W/"old", "older"', config.revision, `"${config.revision}`, '"*"', '']) {
+    const { status, body, headers } = await calls.load({ 'if-none-match': tag })
+    assert.deepEqual([status, body.revision, headers.get('etag')], [200, config.revision, etag], tag)
+  }
+})
+
+test('the tag of before is answered with 200 after a publication, at once on the node that published', async () => {
+  const policy = await calls.newPolicy()
+  for (const version of ['1', null, '1']) {
+    const { etag } = await loaded()
+    assert.equal((await calls.deploy([['policy', policy.policyId, version]])).status, 200)
+    const { status, headers } = await calls.load({ 'if-none-match': etag })
+    assert.equal(status, 200)
+    assert.notEqual(headers.get('etag'), etag)
+  }
+})
+
+test('a 304 has no body, and of headers those that a cache needs', async () => {
+  const { etag } = await loaded()
+  const { hostname, port } = new URL(service.url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  // Two lines of If-None-Match are one list.
+  socket.write(
+    `GET /openapi/v1/runtime-config HTTP/1.1\r\nHost: x\r\nX-API-Key: ${service.apiKey}\r\n` +
+      `If-None-Match: "old"\r\nIf-None-Match: ${etag}\r\nConnection: close\r\n\r\n`,
+  )
+  const text = Buffer.concat((await socket.toArray()) as Buffer[]).toString()
+  const [head = '', body] = text.split('\r\n\r\n')
+  const [line, ...headers] = head.split('\r\n')
+  assert.equal(line, 'HTTP/1.1 304 Not Modified')
+  assert.equal(body, '')
+  const names = headers.map((header) => header.slice(0, header.indexOf(':')).toLowerCase())
+  for (const wanted of ['etag', 'cache-control', 'vary', 'date']) assert.ok(names.includes(wanted), wanted)
+  for (const unwanted of ['content-type', 'content-length', 'transfer-encoding', 'last-modified']) {
+    assert.ok(!names.includes(unwanted), unwanted)
+  }
+  assert.ok(head.includes(`etag: ${etag}`))
+})
+
+test('a proxy that compresses and keeps weak tags gets its 304', async () => {
+  // Such proxies pass a weak tag on as it is, and may store it with a body of other bytes.
+  const { etag } = await loaded()
+  assert.match(etag, /^W\/"[0-9a-f]{64}"$/)
+  const answer = await calls.load({ 'if-none-match': etag, 'accept-encoding': 'gzip, br' })
+  assert.equal(answer.status, 304)
+})
+
+test('HEAD is answered as GET, without a body', async () => {
+  const { etag } = await loaded()
+  const head = (headers: Record<string, string>) => service.api('/runtime-config', { method: 'HEAD', headers })
+  const whole = await head({})
+  assert.deepEqual([whole.status, whole.headers.get('etag'), whole.text], [200, etag, ''])
+  assert.equal((await head({ 'if-none-match': etag })).status, 304)
+})
+
+test('the key selects the environment: another one sees nothing of it', async () => {
+  const foreign = await service.newTenant('foreign')
+  const key = await service.newKey({
+    scopes: ['config:read', 'policies:read'],
+    environmentId: foreign.environmentId,
+  })
+  const { etag } = await loaded()
+  const { status, body } = await calls.load({ 'x-api-key': key, 'if-none-match': etag })
+  assert.equal(status, 200)
+  assert.deepEqual([body.prompts, body.policies], [[], []])
+})
+
+test('both scopes are needed', async () => {
+  for (const scope of ['config:read', 'policies:read'] as const) {
+    const key = await service.newKey({ scopes: [scope] })
+    assert.equal((await calls.load({ 'x-api-key': key, 'if-none-match': '*' })).status, 403)
+  }
+  assert.equal((await service.call('/openapi/v1/runtime-config', { headers: { 'if-none-match': '*' } })).status, 401)
+})
+
+test('clients that ask all the time see each publication, in order, and never a broken one', async () => {
+  const policy = await calls.newPolicy()
+  for (let version = 2; version <= 10; version++) await calls.pushPolicy(policy.policyId, `tool.name == "${version}"`)
+  let publishing = true
+  const seen: string[] = []
+  const client = async () => {
+    let etag = ''
+    while (publishing) {
+      const { status, body, headers } = await calls.load(etag === '' ? {} : { 'if-none-match': etag })
+      if (status === 200) {
+        const { revision, ...rest } = body
+        assert.equal(revision, hash('sha256', canonicalize(rest) ?? ''))
+        etag = headers.get('etag') ?? ''
+        seen.push(body.policies.find(({ policyId }) => policyId === policy.policyId)?.version ?? '0')
+      } else assert.equal(status, 304)
+      await wait(1)
+    }
+  }
+  const clients = [client()]
+  for (let version = 1; version <= 10; version++) {
+    assert.equal((await calls.deploy([['policy', policy.policyId, String(version)]])).status, 200)
+  }
+  const { config } = await loaded()
+  assert.equal(config.policies.find(({ policyId }) => policyId === policy.policyId)?.version, '10')
+  publishing = false
+  await Promise.all(clients)
+  const numbers = seen.map(Number)
+  assert.deepEqual(
+    numbers,
+    numbers.toSorted((a, b) => a - b),
+  )
+})
