@@ -46,6 +46,8 @@ export interface Storage
   backup(file: string): Promise<BackupResult>
   /** Numbers for /metrics. Costs nothing. */
   gauges(): StorageGauges
+  /** Processes that serve this store now, this one included: what they share out is divided by it. Costs nothing. */
+  nodes(): number
   /** Waits for writes under way, then lets go of the store. */
   close(): Promise<void>
 }

@@ -102,6 +102,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
         schema: knownMigrations().length,
       }),
     backup: async () => ({ ok: false, reason: 'unsupported' }),
+    nodes: nodes.alive,
     gauges: () => ({ ...queue.counts, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
     async close() {
       await queue.idle()

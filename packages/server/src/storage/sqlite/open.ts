@@ -91,6 +91,7 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
       return inspectStore({ file, disk, minFreeDiskBytes, durability, queuedBytes: queue.bytes(), queueBytes })
     },
     backup: (target) => backupStore(file, target),
+    nodes: () => 1,
     gauges: () => ({
       queuedBytes: queue.bytes(),
       ...counts,
