@@ -57,7 +57,7 @@ const REASON_CHARS = 500
 
 export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   const { storage, handlers, owner, now, onError, random = Math.random } = options
-  const { pollMs = 1_000, leaseMs = 15_000, maxAttempts = 8, firstDelayMs = 1_000 } = options
+  const { pollMs = 1_000, leaseMs = 6_000, maxAttempts = 8, firstDelayMs = 1_000 } = options
   const stopping = new AbortController()
   const alarms = new Map(handlers.map(({ kind }) => [kind, createAlarm()]))
   let loops: Promise<void>[] = []

@@ -10,6 +10,7 @@ import { controlSuite } from './suite/control.ts'
 import { deploymentsSuite } from './suite/deployments.ts'
 import { eventsSuite } from './suite/events.ts'
 import { issueGroupingSuite } from './suite/issue-grouping.ts'
+import { issuePropertySuite } from './suite/issue-property.ts'
 import { issueRecordsSuite } from './suite/issue-records.ts'
 import { issuesSuite } from './suite/issues.ts'
 import type { OpenStorage } from './suite/open.ts'
@@ -59,6 +60,7 @@ for (const suite of [
   issueRecordsSuite,
   issuesSuite,
   issueGroupingSuite,
+  issuePropertySuite,
   reviewSuite,
 ]) {
   suite(open)

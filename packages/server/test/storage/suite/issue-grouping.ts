@@ -235,6 +235,18 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.equal((await issue('LAST')).mergedInto, null)
     })
 
+    test('what is new to a merged issue counts once, also when all its facts bring it at once', async () => {
+      const types = ['A', 'B', 'C', 'D', 'E', 'F']
+      const { record, add, merge, issue } = await world(...types)
+      for (const type of types.slice(1)) await merge(type, 'A')
+      for (let round = 0; round < 5; round++) {
+        const given = { runId: `new ${round}`, agentId: `new ${round}` }
+        await Promise.all(types.map((type) => add(record(type, given))))
+      }
+      const { occurrences, runs, agents } = await issue('A')
+      assert.deepEqual([occurrences, runs, agents], [36, 6, 6])
+    })
+
     test('merges that race end in one issue with everything in it', async () => {
       const types = ['A', 'B', 'C', 'D', 'E']
       const { environmentId, merge, add, record } = await world(...types)

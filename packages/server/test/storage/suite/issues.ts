@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { IssueFilter, IssueRow } from '../../../src/storage/issues.ts'
-import { auditEntry, change, issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
+import { auditEntry, change, issueOf, issueRecord, listAll, newRecordId, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, newId, NOON, runOf } from './sample.ts'
 
@@ -219,6 +219,31 @@ export function issuesSuite(open: OpenStorage) {
         resolvedBy: resolved.actor,
       })
       assert.equal(regression?.actor, null)
+    })
+
+    test('tells the audit log what people changed, in the same transaction, and nothing that was refused', async () => {
+      const environmentId = newId()
+      await review(issueRecord(environmentId), issueRecord(environmentId, { detectionType: 'OTHER' }))
+      const [one, two] = await listAll(storage(), environmentId)
+      assert.ok(one && two)
+      const ref = { environmentId, id: one.id }
+      const entry = (action: string) => [auditEntry(environmentId, action)]
+      await storage().changeIssueState(ref, 'RESOLVED', change(), entry('resolve'))
+      await storage().changeIssueState(ref, 'RESOLVED', change(), entry('resolve again'))
+      await storage().assignIssue(ref, 'ann', change(), entry('assign'))
+      await storage().commentIssue(ref, 'text', change(), entry('comment'))
+      await storage().commentIssue({ environmentId, id: newId() }, 'text', change(), entry('comment on nothing'))
+      await storage().mergeIssues(ref, two.id, change(), entry('merge'))
+      await storage().mergeIssues(ref, two.id, change(), entry('merge again'))
+      const fingerprints = (await issueOf(storage(), environmentId, two.id)).groups.map(
+        ({ fingerprint }) => fingerprint,
+      )
+      const split = { fingerprints: fingerprints.slice(0, 1), newIssueId: newRecordId() }
+      await storage().splitIssue({ environmentId, id: two.id }, split, change(), entry('split'))
+      await storage().splitIssue({ environmentId, id: two.id }, split, change(), entry('split again'))
+      const log = await storage().listAudit(null, { limit: 1000, after: null })
+      const actions = log.filter((row) => row.environmentId === environmentId).map(({ action }) => action)
+      assert.deepEqual(actions.toReversed(), ['resolve', 'assign', 'comment', 'merge', 'split'])
     })
 
     test('that is ignored stays so, and counts on', async () => {
