@@ -105,7 +105,8 @@ test('a node that has not heard from the store for a second trusts nothing', asy
 test('requests at the same time share one question to the store', async () => {
   const { cache, asked, holdAnswers } = setUp()
   const answer = holdAnswers()
-  const all = [cache.tagOf(ENV), cache.tagOf(ENV), cache.read(ENV).then(({ tag }) => tag)]
+  const tag = async () => cache.tagOf(ENV)
+  const all = [tag(), tag(), cache.read(ENV).then((served) => served.tag)]
   answer()
   assert.deepEqual(new Set(await Promise.all(all)), new Set(['W/"empty"']))
   assert.equal(asked.length, 1)

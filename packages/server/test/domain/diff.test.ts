@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { diffFields } from '../../src/domain/diff.ts'
+
+const lines = fc.array(fc.constantFrom('', 'a', 'b', 'c', ' '), { maxLength: 12 }).map((each) => each.join('\n'))
+
+/** What the lines of a difference say that one of the texts was. */
+function said(before: string, after: string, kept: 'removed' | 'added'): string[] {
+  const [field] = diffFields({ x: before }, { x: after })
+  return (field?.lines ?? []).filter(({ change }) => change === 'same' || change === kept).map(({ text }) => text)
+}
+
+const split = (text: string) => (text === '' ? [] : text.split('\n'))
+/** Without the end of the last line, where both have one. */
+const parts = (one: string, other: string) =>
+  one.endsWith('\n') && other.endsWith('\n') ? split(one.slice(0, -1)) : split(one)
+
+test('both texts can be read from their difference', () => {
+  const property = fc.property(lines, lines, (before, after) => {
+    if (before === after) return assert.deepEqual(diffFields({ x: before }, { x: after }), [])
+    assert.deepEqual(said(before, after, 'removed').join('\n'), parts(before, after).join('\n'))
+    assert.deepEqual(said(before, after, 'added').join('\n'), parts(after, before).join('\n'))
+  })
+  fc.assert(property)
+})
+
+test('only fields that differ are told, in their order; null is an empty text', () => {
+  const fields = diffFields({ a: 'x', b: null, c: 'y', d: null }, { a: 'x', b: 'z', c: null, d: null })
+  assert.deepEqual(fields, [
+    { field: 'b', lines: [{ change: 'added', text: 'z' }], exact: true },
+    { field: 'c', lines: [{ change: 'removed', text: 'y' }], exact: true },
+  ])
+})
+
+test('the end of the last line counts where one of the texts lacks it', () => {
+  assert.deepEqual(diffFields({ x: 'a\nb\n' }, { x: 'a\nb' })[0]?.lines, [
+    { change: 'same', text: 'a' },
+    { change: 'same', text: 'b' },
+    { change: 'removed', text: '' },
+  ])
+})
+
+test('texts that have next to nothing in common are told whole, not matched up', () => {
+  const text = (word: string) => Array.from({ length: 50_000 }, (_, index) => `${word} ${index}`).join('\n')
+  const [field] = diffFields({ x: text('one') }, { x: text('other') })
+  assert.equal(field?.exact, false)
+  assert.equal(field?.lines.length, 100_000)
+  const changed = text('one').replace('one 25000', 'two')
+  const [close] = diffFields({ x: text('one') }, { x: changed })
+  assert.equal(close?.exact, true)
+  assert.equal(close?.lines.filter(({ change }) => change !== 'same').length, 2)
+})
