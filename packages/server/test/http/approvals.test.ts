@@ -232,3 +232,17 @@ test('wait is a whole number of seconds from 1 to 30', async () => {
   for (const wait of ['0', '31', '-1', '1.5', '01', 'x', '']) assertRefused(await read(id, {}, `?wait=${wait}`), 'wait')
   assertRefused(await read(id, {}, '?wait=1&wait=2'), 'wait')
 })
+
+test('on a nearly full disk a request is refused with 503 and Retry-After, and what is stored can be read', async () => {
+  const full = await startService({ minFreeDisk: '1TiB' })
+  try {
+    const body = { clientRequestId: 'x', toolName: 't', inputHash: HASH }
+    const headers = { 'x-service-client-id': CLIENT }
+    const refused = await full.api('/firewall-approvals', { body, headers })
+    assert.deepEqual(problemOf(refused), [503, 'storage_full'])
+    assert.ok(Number(refused.headers.get('retry-after')) >= 1)
+    assert.equal((await full.api(`/firewall-approvals/${randomUUID()}`, { headers })).status, 404)
+  } finally {
+    await full.close()
+  }
+})

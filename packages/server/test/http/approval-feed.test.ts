@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createApprovalFeed, type Follower } from '../../src/http/approval-feed.ts'
+import type { ApprovalRow } from '../../src/storage/approvals.ts'
+import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
+import { StorageError, type Storage } from '../../src/storage/storage.ts'
+import { ask, decision } from '../storage/suite/approval-sample.ts'
+
+let storage: Storage
+const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-feed-'))
+before(async () => {
+  storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble: (error) => assert.fail(error) })
+})
+after(async () => {
+  await storage.close()
+  rmSync(directory, { recursive: true })
+})
+
+/** A feed that looks often, of a node of its own: nothing tells it to look at once. */
+function openFeed(given: Partial<Parameters<typeof createApprovalFeed>[0]> = {}) {
+  return createApprovalFeed({ storage, onError: (error) => assert.fail(error as Error), intervalMs: 5, ...given })
+}
+
+/** A follower that keeps what it hears. */
+function listener() {
+  const heard: ApprovalRow[] = []
+  let ends = 0
+  const follower: Follower = { heard: (rows) => heard.push(...rows), ended: () => (ends += 1) }
+  return { heard, follower, ends: () => ends }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await wait(2)
+}
+
+test('a change that another node has made is heard, once and whole', async () => {
+  const feed = openFeed()
+  const env = randomUUID()
+  await ask(storage, env)
+  const { heard, follower } = listener()
+  const unfollow = await feed.follow(env, follower)
+  const made = await ask(storage, env)
+  await until(() => heard.length === 1)
+  await storage.decideApprovals(env, [made.id], decision(), [])
+  await until(() => heard.length === 2)
+  assert.deepEqual(heard[0], made)
+  assert.deepEqual(heard[1], await storage.findApproval(env, made.id))
+  unfollow()
+  assert.equal(feed.size(), 0)
+})
+
+test('a follower of one approval hears of that one only, and nobody of another environment', async () => {
+  const feed = openFeed()
+  const [env, other] = [randomUUID(), randomUUID()]
+  const [one, two] = [await ask(storage, env), await ask(storage, env)]
+  const [single, all, elsewhere] = [listener(), listener(), listener()]
+  const unfollow = await Promise.all([
+    feed.follow(env, single.follower, one.id),
+    feed.follow(env, all.follower),
+    feed.follow(other, elsewhere.follower),
+  ])
+  await storage.decideApprovals(env, [one.id, two.id], decision(), [])
+  await until(() => all.heard.length === 2)
+  assert.deepEqual(
+    single.heard.map(({ id }) => id),
+    [one.id],
+  )
+  assert.deepEqual(elsewhere.heard, [])
+  for (const end of unfollow) end()
+})
+
+test('more changes than are read at once are all heard, in their order', async () => {
+  const feed = openFeed()
+  const env = randomUUID()
+  const { heard, follower } = listener()
+  const unfollow = await feed.follow(env, follower)
+  const asked = await Promise.all(Array.from({ length: 450 }, () => ask(storage, env)))
+  await until(() => new Set(heard.map(({ id }) => id)).size === 450)
+  assert.equal(heard.length, 450)
+  assert.ok(heard.every(({ revision }, at) => at === 0 || revision > (heard[at - 1]?.revision ?? 0)))
+  assert.deepEqual(new Set(heard.map(({ id }) => id)), new Set(asked.map(({ id }) => id)))
+  unfollow()
+})
+
+test('what changes between the promise and the first look is heard', async () => {
+  const feed = openFeed({ intervalMs: 60_000 })
+  const env = randomUUID()
+  const { heard, follower } = listener()
+  const unfollow = await feed.follow(env, follower)
+  await ask(storage, env)
+  feed.look()
+  await until(() => heard.length === 1)
+  unfollow()
+})
+
+test('a store that fails is asked again, and nothing is missed meanwhile', async () => {
+  let failing = false
+  const errors: unknown[] = []
+  const feed = openFeed({
+    onError: (error) => errors.push(error),
+    storage: {
+      listChangedApprovals: storage.listChangedApprovals,
+      approvalRevisions: (ids) =>
+        failing ? Promise.reject(new StorageError('storage_unavailable', 'away')) : storage.approvalRevisions(ids),
+    },
+  })
+  const env = randomUUID()
+  const { heard, follower } = listener()
+  const unfollow = await feed.follow(env, follower)
+  failing = true
+  await ask(storage, env)
+  await until(() => errors.length > 1)
+  await assert.rejects(feed.follow(randomUUID(), follower))
+  assert.equal(feed.size(), 1)
+  failing = false
+  await until(() => heard.length === 1)
+  unfollow()
+})
+
+test('nobody follows: the store is not asked', async () => {
+  let asked = 0
+  const feed = openFeed({
+    storage: {
+      listChangedApprovals: storage.listChangedApprovals,
+      approvalRevisions: (ids) => {
+        asked += 1
+        return storage.approvalRevisions(ids)
+      },
+    },
+  })
+  feed.look()
+  const unfollow = await feed.follow(randomUUID(), listener().follower)
+  await until(() => asked > 3)
+  unfollow()
+  unfollow()
+  assert.equal(feed.size(), 0)
+  await wait(20)
+  const before = asked
+  await wait(40)
+  assert.equal(asked, before)
+})
+
+test('when the feed closes everybody is let go, and whoever comes later at once', async () => {
+  const feed = openFeed()
+  const [one, two, late] = [listener(), listener(), listener()]
+  const env = randomUUID()
+  const unfollow = [await feed.follow(env, one.follower), await feed.follow(env, two.follower, randomUUID())]
+  feed.close()
+  assert.deepEqual([one.ends(), two.ends()], [1, 1])
+  unfollow.push(await feed.follow(env, late.follower))
+  assert.equal(late.ends(), 1)
+  for (const end of unfollow) end()
+  assert.equal(feed.size(), 0)
+})

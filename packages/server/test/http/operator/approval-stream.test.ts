@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { connect, type AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
+import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
+import type { ApprovalFeed, Follower } from '@tacho/server/http/approval-feed.ts'
+import type { Deps } from '@tacho/server/http/deps.ts'
+import { approvalStreamRoutes } from '@tacho/server/http/operator/approval-stream.ts'
+import { withoutBodyParsers } from '@tacho/server/http/serve-route.ts'
+import type { ApprovalRow } from '@tacho/server/storage/approvals.ts'
+import { fastify, type FastifyRequest } from 'fastify'
+import type { TSchema } from 'typebox'
+import { Check } from 'typebox/value'
+import { approvalCalls, type ApprovalCalls } from '../../approval-service.ts'
+import { openEventStream, type EventStream } from '../../event-stream.ts'
+import { startService, type Service } from '../../service.ts'
+import { refusalOf, UNKNOWN_ID } from './contract.ts'
+
+let service: Service
+let calls: ApprovalCalls
+before(async () => {
+  service = await startService()
+  calls = approvalCalls(service)
+})
+after(() => service.close())
+
+const path = (of = service.environmentId) => `/environments/${of}/approvals/stream`
+
+function open(of: Service = service, token = of.operatorToken, environmentId = of.environmentId): Promise<EventStream> {
+  return openEventStream(`${of.url}/operator/v1${path(environmentId)}`, { authorization: `Bearer ${token}` })
+}
+
+/** The next event, which must have that name and the shape of the contract. */
+async function expectEvent<Data>(stream: EventStream, name: string, schema: TSchema): Promise<Data> {
+  const found = await stream.next()
+  assert.equal(found?.event, name)
+  assert.ok(Check(schema, found.data), JSON.stringify(found.data))
+  return found.data as Data
+}
+
+const snapshotOf = (stream: EventStream) => expectEvent<ApprovalSnapshot>(stream, 'snapshot', ApprovalSnapshot)
+
+/** Reads hints until the approval is told in that state. */
+async function untilTold(stream: EventStream, id: string, status: string): Promise<void> {
+  for (;;) {
+    const { items } = await expectEvent<ApprovalChanges>(stream, 'changed', ApprovalChanges)
+    if (items.some((item) => item.id === id && item.status === status)) return
+  }
+}
+
+async function workspaceId(): Promise<string> {
+  const { body } = await service.operator<{ items: { id: string }[] }>('/workspaces')
+  return body.items[0]?.id ?? ''
+}
+
+test('the stream opens with what is pending, and then tells what is new, decided and expired', async () => {
+  const first = (await calls.ask({ timeoutMs: 600_000 })).body.id
+  const stream = await open()
+  assert.equal(stream.status, 200)
+  assert.equal(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  assert.equal(stream.headers.get('cache-control'), 'no-store')
+  const { items, more } = await snapshotOf(stream)
+  assert.ok(items.some(({ id }) => id === first))
+  assert.equal(more, false)
+  const second = (await calls.ask({ timeoutMs: 1_000 })).body.id
+  await untilTold(stream, second, 'PENDING')
+  await calls.decide(first, 'APPROVED')
+  await untilTold(stream, first, 'APPROVED')
+  // Nobody asks for it: the background job finds it.
+  await untilTold(stream, second, 'EXPIRED')
+  stream.close()
+  await calls.untilFollowers(0)
+})
+
+test('a snapshot holds at most a hundred approvals, those with the oldest deadlines', async () => {
+  const { environmentId } = await service.newTenant(`many ${randomUUID()}`)
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const ask = async (timeoutMs: number) => (await calls.ask({ timeoutMs }, { 'x-api-key': key })).body.id
+  const urgent = await ask(60_000)
+  for (let n = 0; n < 100; n++) await ask(600_000)
+  const stream = await open(service, service.operatorToken, environmentId)
+  const { items, more } = await snapshotOf(stream)
+  assert.deepEqual([items.length, items[0]?.id, more], [100, urgent, true])
+  stream.close()
+})
+
+test('a stream tells of its own environment only', async () => {
+  const { environmentId } = await service.newTenant(`elsewhere ${randomUUID()}`)
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const stream = await open(service, service.operatorToken, environmentId)
+  assert.deepEqual((await snapshotOf(stream)).items, [])
+  await calls.ask()
+  const { id } = (await calls.ask({}, { 'x-api-key': key })).body
+  const { items } = await expectEvent<ApprovalChanges>(stream, 'changed', ApprovalChanges)
+  assert.deepEqual(items, [{ id, status: 'PENDING' }])
+  stream.close()
+})
+
+test('a heartbeat comes while nothing happens, and the stream ends when its token is revoked', async () => {
+  const workspace = await workspaceId()
+  const made = await service.operator<CreatedOperatorToken>(`/workspaces/${workspace}/tokens`, {
+    body: { name: 'watcher', role: 'viewer' },
+  })
+  const stream = await open(service, made.body.token)
+  await snapshotOf(stream)
+  const ended = stream.next()
+  // Nobody looks at the stream meanwhile, so what is told next is the end.
+  await wait(2_500)
+  await service.operator(`/workspaces/${workspace}/tokens/${made.body.id}/revoke`, { method: 'POST' })
+  const last = await ended
+  assert.deepEqual(last, { event: 'end', data: { reason: 'access_ended' } })
+  assert.ok(Check(StreamEnd, last.data))
+  assert.ok(stream.comments() >= 1)
+  assert.equal(await stream.next(), null)
+})
+
+test('at drain the stream says so and ends, and the server goes', async () => {
+  const draining = await startService()
+  const stream = await open(draining)
+  await snapshotOf(stream)
+  const closed = draining.close()
+  assert.deepEqual(await stream.next(), { event: 'end', data: { reason: 'shutting_down' } })
+  assert.equal(await stream.next(), null)
+  await closed
+})
+
+/** A server of streams alone, with a feed that the test speaks through. */
+async function streamsAlone(readPending: () => Promise<ApprovalRow[]>) {
+  const app = fastify()
+  withoutBodyParsers(app)
+  app.decorateRequest('operator', null)
+  app.addHook('onRequest', async (request) => {
+    request.operator = { environment: { id: UNKNOWN_ID } } as FastifyRequest['operator']
+  })
+  const followers = new Set<Follower>()
+  const feed: ApprovalFeed = {
+    async follow(_environmentId, follower) {
+      followers.add(follower)
+      return () => followers.delete(follower)
+    },
+    look: () => undefined,
+    close: () => undefined,
+    size: () => followers.size,
+  }
+  const deps = { draining: () => false } as Deps
+  approvalStreamRoutes(app, deps, { feed, settled: { find: async () => null, read: readPending } })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(`GET ${path(UNKNOWN_ID)} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  while (followers.size === 0) await wait(5)
+  return { app, socket, followers }
+}
+
+test('a client that does not read is cut off', async () => {
+  const { app, socket, followers } = await streamsAlone(async () => [])
+  // What the system keeps for both ends fills up first, then what the server is willing to keep.
+  const rows = Array.from({ length: 200 }, () => ({ id: randomUUID(), status: 'PENDING' }) as ApprovalRow)
+  while (followers.size > 0) {
+    for (const follower of followers) follower.heard(rows)
+    await wait(0)
+  }
+  socket.destroy()
+  await app.close()
+})
+
+test('a client that leaves before the snapshot is read leaves nothing behind', async () => {
+  const pending = Promise.withResolvers<ApprovalRow[]>()
+  const { app, socket, followers } = await streamsAlone(() => pending.promise)
+  const connections = promisify(app.server.getConnections.bind(app.server))
+  socket.destroy()
+  while ((await connections()) > 0) await wait(5)
+  pending.resolve([])
+  while (followers.size > 0) await wait(5)
+  await app.close()
+})
+
+test('a stream needs a token, its workspace and an environment that is there', async () => {
+  assert.deepEqual(refusalOf(await service.call(`/operator/v1${path()}`)), [401, 'unauthenticated'])
+  assert.deepEqual(refusalOf(await service.operator(path(UNKNOWN_ID))), [404, 'not_found'])
+  assert.deepEqual(refusalOf(await service.operator(path('x'))), [400, 'invalid_request'])
+})

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { expireApprovals } from '../../src/jobs/expire-approvals.ts'
+import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
+import { StorageError, type Storage } from '../../src/storage/storage.ts'
+import { ask, MINUTE } from '../storage/suite/approval-sample.ts'
+import { NOON } from '../storage/suite/sample.ts'
+
+let storage: Storage
+const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-expire-'))
+before(async () => {
+  storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble: (error) => assert.fail(error) })
+})
+after(async () => {
+  await storage.close()
+  rmSync(directory, { recursive: true })
+})
+
+test('what is overdue in any environment is expired, however much it is, and nothing else', async () => {
+  let now = NOON
+  const [one, two] = [randomUUID(), randomUUID()]
+  await Promise.all(Array.from({ length: 450 }, () => ask(storage, one)))
+  const [overdue, later] = [await ask(storage, two), await ask(storage, two, { expiresAt: NOON + 10 * MINUTE })]
+  const job = expireApprovals({
+    storage,
+    now: () => now,
+    onError: (error) => assert.fail(error as Error),
+    intervalMs: 5,
+  })
+  const expired = (env: string) => storage.listApprovals(env, { status: 'EXPIRED' }, { limit: 1_000, after: null })
+  await wait(20)
+  assert.deepEqual(await expired(one), [])
+  now += 5 * MINUTE
+  while ((await expired(one)).length < 450 || (await expired(two)).length < 1) await wait(5)
+  assert.equal((await storage.findApproval(two, overdue.id))?.status, 'EXPIRED')
+  assert.equal((await storage.findApproval(two, later.id))?.status, 'PENDING')
+  await job.stop()
+})
+
+test('a store that fails is tried again', async () => {
+  const errors: unknown[] = []
+  const failing = {
+    listOverdueEnvironments: () => Promise.reject(new StorageError('storage_unavailable', 'away')),
+    expireApprovals: storage.expireApprovals,
+  }
+  const job = expireApprovals({
+    storage: failing,
+    now: () => NOON,
+    onError: (error) => errors.push(error),
+    intervalMs: 1,
+  })
+  while (errors.length < 3) await wait(1)
+  await job.stop()
+})
