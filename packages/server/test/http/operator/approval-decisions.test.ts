@@ -99,7 +99,7 @@ test('what is decided or expired cannot be decided: 409 with the present state, 
     assert.equal(await statusOf(id), status)
     const [entry] = await audited()
     assert.deepEqual([entry?.action, entry?.target.id], ['approval.approve.refused', id])
-    assert.equal((entry?.detail as { status: string }).status, status)
+    assert.equal(entry?.detail['status'], status)
   }
 })
 
@@ -156,15 +156,9 @@ test('several of one tool and input are decided together, each with an outcome a
       [UNKNOWN_ID, 'not_found', null],
     ],
   )
-  const entries = (await audited()).slice(0, 3).map(({ action, target }) => [action, target.id])
-  assert.deepEqual(
-    entries.toSorted(),
-    [
-      ['approval.reject', one],
-      ['approval.reject', three],
-      ['approval.reject.refused', two],
-    ].toSorted(),
-  )
+  const entries = (await audited()).slice(0, 3).map(({ action, target }) => `${action} ${target.id}`)
+  const expected = [`approval.reject ${one}`, `approval.reject ${three}`, `approval.reject.refused ${two}`]
+  assert.deepEqual(new Set(entries), new Set(expected))
 })
 
 test('all that is pending for a tool and input is decided at once, and nothing else', async () => {
