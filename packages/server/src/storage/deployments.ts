@@ -5,8 +5,9 @@ import type { AuditEntry } from './audit.ts'
 export interface DeploymentStore {
   /**
    * Changes what is in force: all of it or nothing. The configuration of the environment is computed and kept in the
-   * same transaction, the control revision grows, and the audit entries are completed with what changed. Publications of
-   * one environment take turns. When there is nothing to change, nothing is written.
+   * same transaction and the control revision grows. Of each audit entry one is kept for every change, with an id,
+   * action, target and detail of its own. Publications of one environment take turns. When there is nothing to change,
+   * nothing is written.
    */
   publish(publication: NewPublication, audit: AuditEntry[]): Promise<Published>
   listDeployments(environmentId: string, page: DeploymentPage): Promise<DeploymentRow[]>

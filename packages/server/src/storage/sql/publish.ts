@@ -5,6 +5,7 @@
  *
  * Everything that can be refused is refused before the first row is written.
  */
+import { randomUUIDv7 } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../deployments.ts'
@@ -219,24 +220,23 @@ async function write(
     await sql.run(record, [...change, now, by, note, source, revision])
   }
   const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))
-  const detail = auditDetail(publication, revision, source, changes)
   await insertAudit(
     sql,
-    audit.map((entry) => ({ ...entry, detail })),
+    audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, { publication, revision, note }))),
   )
   await growRevision(sql)
   return { outcome: 'published', revision, publication, changes }
 }
 
-/** So many are named in the audit log; the list of changes has them all. */
-const AUDITED_CHANGES = 50
-
-function auditDetail(publication: number, revision: string, source: string | null, changes: Change[]): string {
-  return JSON.stringify({
-    publication,
-    revision,
-    ...(source === null ? {} : { source }),
-    changes: changes.slice(0, AUDITED_CHANGES),
-    ...(changes.length > AUDITED_CHANGES ? { changesLeftOut: changes.length - AUDITED_CHANGES } : {}),
-  })
+/** An entry of its own for each prompt and policy, so that the log of one of them is whole. */
+function auditOf(
+  entry: AuditEntry,
+  { kind, id, name, from, to }: Change,
+  intent: Intent,
+  told: { publication: number; revision: string; note: string | null },
+): AuditEntry {
+  const verb = intent.action === 'DEPLOY' && to === null ? 'undeploy' : intent.action.toLowerCase()
+  const source = intent.action === 'PROMOTE' ? { source: intent.sourceEnvironmentId } : {}
+  const detail = JSON.stringify({ name, from, to, ...source, ...told })
+  return { ...entry, id: randomUUIDv7(), action: `${kind}.${verb}`, targetKind: kind, targetId: id, detail }
 }

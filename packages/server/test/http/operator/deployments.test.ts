@@ -254,7 +254,11 @@ test('every change is audited with what changed, and what changes nothing is not
   for (const version of ['1', '2', '2']) await deploy(version)
   await calls.rollBack([['policy', policy.policyId]], calls.staging)
   await calls.promote({ from: calls.staging, items: [{ kind: 'policy', id: policy.policyId }] })
-  const entries = (await audited()).slice(0, 8).toReversed()
+  const prompted = { kind: 'prompt', id: prompt.promptId } as const
+  await calls.deploy([['prompt', prompt.promptId, '2']], calls.staging)
+  await calls.promote({ from: calls.staging, items: [prompted] })
+  await calls.deploy([['prompt', prompt.promptId, null]])
+  const entries = (await audited()).slice(0, 11).toReversed()
   assert.deepEqual(
     entries.map(({ action, target, environmentId }) => [action, target.id, environmentId]),
     [
@@ -262,14 +266,17 @@ test('every change is audited with what changed, and what changes nothing is not
       ['prompt.create', prompt.promptId, null],
       ['policy.write_version', policy.policyId, null],
       ['prompt.write_version', prompt.promptId, null],
-      ['configuration.deploy', calls.staging, calls.staging],
-      ['configuration.deploy', calls.staging, calls.staging],
-      ['configuration.roll_back', calls.staging, calls.staging],
-      ['configuration.promote', service.environmentId, service.environmentId],
+      ['policy.deploy', policy.policyId, calls.staging],
+      ['policy.deploy', policy.policyId, calls.staging],
+      ['policy.roll_back', policy.policyId, calls.staging],
+      ['policy.promote', policy.policyId, service.environmentId],
+      ['prompt.deploy', prompt.promptId, calls.staging],
+      ['prompt.promote', prompt.promptId, service.environmentId],
+      ['prompt.undeploy', prompt.promptId, service.environmentId],
     ],
   )
-  const change = { kind: 'policy', id: policy.policyId, name: policy.policyId }
-  assert.deepEqual(entries[6]?.detail['changes'], [{ ...change, from: 2, to: 1 }])
-  assert.deepEqual(entries[7]?.detail['source'], calls.staging)
+  const { publication: _p, revision: _r, ...detail } = entries[6]?.detail ?? {}
+  assert.deepEqual(detail, { name: policy.policyId, from: 2, to: 1, note: null })
+  assert.equal(entries[7]?.detail['source'], calls.staging)
   assert.ok(!JSON.stringify(entries).includes('Be kind'), 'no content')
 })
