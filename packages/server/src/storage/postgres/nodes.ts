@@ -44,7 +44,12 @@ export async function joinNodes(connections: Connections): Promise<NodeRegistry>
   let databaseBytes: number | null = null
   let beats = 0
 
-  async function beat(): Promise<void> {
+  let beating: Promise<void> | null = null
+
+  /** Shared by those who ask at once, so that beats do not pile up before a database that does not answer. */
+  const beat = (): Promise<void> => (beating ??= beatOnce().finally(() => (beating = null)))
+
+  async function beatOnce(): Promise<void> {
     const found = await connections.use(async (client) => {
       if (beats++ % MEASURE_EVERY_BEATS === 0) {
         databaseBytes = (await client.query<{ bytes: number }>(MEASURE)).rows[0]?.bytes ?? null

@@ -1,16 +1,15 @@
 /** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
-import { setTimeout as wait } from 'node:timers/promises'
-import pg, { DatabaseError, type ClientConfig } from 'pg'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
-import { StorageError, StoreRefused, type EventBatchRows, type Storage, type StorageErrorCode } from '../storage.ts'
-import { parseAddress, type Address } from './address.ts'
+import { StorageError, type EventBatchRows, type Storage, type StorageErrorCode } from '../storage.ts'
+import { parseAddress } from './address.ts'
 import { createBatchQueue } from './batch-queue.ts'
 import { partCommitter } from './commit-parts.ts'
-import { clientConfig, openConnections, type Timeouts } from './connections.ts'
+import { openConnections, type Timeouts } from './connections.ts'
 import { isRace } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
-import { knownMigrations, migrate } from './migrate.ts'
+import { knownMigrations } from './migrate.ts'
 import { joinNodes } from './nodes.ts'
+import { prepareStore } from './prepare.ts'
 import { createReachability } from './reachability.ts'
 import { postgresSql } from './sql.ts'
 
@@ -34,13 +33,12 @@ const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_
 const TRIES = 3
 /** How long writes are refused after the database's disk was full. */
 const FULL_MS = 5_000
-const START_POLL_MS = 250
 
 export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
   const { url, poolSize = 10, queueBytes = 64 * MIB, waitMs = 10_000, onReachable = () => undefined } = options
   const address = parseAddress(url)
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
-  await prepare(address, timeouts, waitMs)
+  await prepareStore(address, waitMs)
   const reachability = createReachability(onReachable)
   const shared = { address: address.config, timeouts, reachability }
   const connections = openConnections({ ...shared, size: poolSize })
@@ -110,42 +108,4 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
       await Promise.all([connections.end(), own.end()])
     },
   }
-}
-
-/** Waits for the database and brings it to the newest schema, or says in one sentence why that cannot be. */
-async function prepare({ config, shown }: Address, timeouts: Timeouts, waitMs: number): Promise<void> {
-  const unhurried: ClientConfig = {
-    ...clientConfig(config, timeouts),
-    statement_timeout: 0,
-    lock_timeout: 0,
-    query_timeout: 0,
-  }
-  const deadline = performance.now() + waitMs
-  for (;;) {
-    const client = new pg.Client(unhurried)
-    client.on('error', () => undefined)
-    try {
-      await client.connect()
-    } catch (error) {
-      const isOver = performance.now() + START_POLL_MS >= deadline
-      if (isOver || isForGood(error)) throw refusal(shown, error)
-      await wait(START_POLL_MS)
-      continue
-    }
-    try {
-      return await migrate(client)
-    } finally {
-      await client.end()
-    }
-  }
-}
-
-/** What waiting does not mend: the database answered and refused, other than because it is starting or crowded. */
-function isForGood(error: unknown): boolean {
-  return error instanceof DatabaseError && !/^(57|53)/.test(error.code ?? '')
-}
-
-function refusal(shown: string, error: unknown): StoreRefused {
-  const { message } = error as Error
-  return new StoreRefused(`The database ${shown} cannot be used: ${message || (error as { code?: string }).code}.`)
 }

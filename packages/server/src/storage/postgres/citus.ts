@@ -1,0 +1,40 @@
+/**
+ * Spreads a store over the machines of a Citus cluster, by tenant. Data tables are those with an environment_id of type
+ * uuid: each row of a tenant, of whatever table, lies on one machine. All others stay on the coordinator.
+ */
+import type { Client } from 'pg'
+import { StoreRefused } from '../storage.ts'
+import { SCHEMA } from './connections.ts'
+
+const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'environment_id' AND a.atttypid = 'uuid'::regtype
+  WHERE c.relnamespace = '${SCHEMA}'::regnamespace AND c.relkind = 'r' ORDER BY c.relname`
+
+/** What holds tables of another distribution together. */
+const FIRST = 'events'
+
+/** The tables that are distributed, the one that the others lie beside first. */
+export async function dataTables(client: Pick<Client, 'query'>): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(DATA_TABLES)
+  return [FIRST, ...rows.map(({ name }) => name).filter((name) => name !== FIRST)]
+}
+
+/** The statement that distributes a table. Rows that it has already are moved. */
+export function distribution(table: string): string {
+  const beside = table === FIRST ? 'none' : `${SCHEMA}.${FIRST}`
+  return `SELECT create_distributed_table('${SCHEMA}.${table}', 'environment_id', colocate_with => '${beside}')`
+}
+
+/** Distributes what is not distributed yet, and returns its names. The schema must be there. */
+export async function distribute(client: Client): Promise<string[]> {
+  const { rows } = await client.query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
+  if (rows.length === 0) throw new StoreRefused('The database is not a Citus one; CREATE EXTENSION citus makes it so.')
+  const { rows: known } = await client.query<{ name: string }>(
+    'SELECT c.relname AS name FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid WHERE c.relnamespace = $1::regnamespace',
+    [SCHEMA],
+  )
+  const distributed = new Set(known.map(({ name }) => name))
+  const due = (await dataTables(client)).filter((table) => !distributed.has(table))
+  for (const table of due) await client.query(distribution(table))
+  return due
+}

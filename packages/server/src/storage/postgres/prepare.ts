@@ -1,0 +1,61 @@
+/** What is done to a database before it is served from: on a connection of its own, without haste. */
+import { setTimeout as wait } from 'node:timers/promises'
+import pg, { DatabaseError } from 'pg'
+import { StoreRefused } from '../storage.ts'
+import { parseAddress, type Address } from './address.ts'
+import { distribute } from './citus.ts'
+import { migrate } from './migrate.ts'
+
+const POLL_MS = 250
+const CONNECT_MS = 5_000
+
+/** Brings the store to the newest schema; makes it where there is none. Waits for a database that is still starting. */
+export function prepareStore(address: Address, waitMs: number): Promise<void> {
+  return onConnection(address, waitMs, (client) => migrate(client))
+}
+
+/** The same, then spreads it over a Citus cluster; returns the tables that were not yet. */
+export function distributeStore(url: string, waitMs = 10_000): Promise<string[]> {
+  return onConnection(parseAddress(url), waitMs, async (client) => {
+    await migrate(client)
+    return distribute(client)
+  })
+}
+
+async function onConnection<Result>(
+  address: Address,
+  waitMs: number,
+  work: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const client = await connect(address, performance.now() + waitMs)
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+async function connect({ config, shown }: Address, deadline: number): Promise<pg.Client> {
+  for (;;) {
+    const client = new pg.Client({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAlive: true })
+    client.on('error', () => undefined)
+    try {
+      return await client.connect()
+    } catch (error) {
+      const isOver = performance.now() + POLL_MS >= deadline
+      if (isOver || isForGood(error)) throw refusal(shown, error)
+      await wait(POLL_MS)
+    }
+  }
+}
+
+/** What waiting does not mend: the database answered and refused, other than because it is starting or crowded. */
+function isForGood(error: unknown): boolean {
+  return error instanceof DatabaseError && !/^(57|53)/.test(error.code ?? '')
+}
+
+/** In one sentence, without the password. */
+function refusal(shown: string, error: unknown): StoreRefused {
+  const { message, code } = error as NodeJS.ErrnoException
+  return new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)
+}
