@@ -7,6 +7,7 @@ import { addDemo } from './commands/demo.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addEnvironments } from './commands/environments.ts'
 import { addImport } from './commands/import.ts'
+import { addIssues } from './commands/issues.ts'
 import { addKeys } from './commands/keys.ts'
 import { addRecover } from './commands/recover.ts'
 import { addRestore } from './commands/restore.ts'
@@ -49,6 +50,7 @@ function createProgram(): Command {
   addWhoami(program)
   addAudit(program)
   addRuns(program)
+  addIssues(program)
   addUsage(program)
   addImport(program)
   addDemo(program)

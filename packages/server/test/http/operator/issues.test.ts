@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import type { IssuePage } from '@tacho/contract/operator/issue.ts'
 import { issueRecord, openedIssue, reviewed, submit } from '../../issue-service.ts'
 import { event, startService, type Service } from '../../service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
@@ -119,7 +120,7 @@ test('a walk by cursor meets every issue once, and its cursor goes on with its o
   const met: string[] = []
   let cursor: string | null = null
   do {
-    const page = replyOf(
+    const page: IssuePage = replyOf(
       'listIssues',
       await at(`/issues?limit=1${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`),
     )

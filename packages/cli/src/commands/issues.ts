@@ -1,0 +1,171 @@
+import { RECORD_KINDS, RECORD_STATUSES, type RecordKind, type RecordStatus } from '@tacho/contract/issue-record.ts'
+import { ISSUE_STATES, type IssueState } from '@tacho/contract/operator/issue.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { listIssues, listRecords } from '../issues/list.ts'
+import { assign, changeState, comment, merge, retry, split, type ChangeOptions } from '../issues/change.ts'
+import { connected } from '../issues/connected.ts'
+import { showIssue, SHOWN } from '../issues/show.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+
+interface LimitOptions extends EnvironmentOptions {
+  limit: number
+  all?: true
+}
+
+interface ListOptions extends LimitOptions {
+  state?: IssueState
+  type?: string
+  agent?: string
+  run?: string
+  assignee?: string
+  unassigned?: true
+}
+
+interface RecordsOptions extends LimitOptions {
+  status?: RecordStatus
+  kind?: RecordKind
+}
+
+const MOST = 1_000_000
+const LISTED = 50
+
+export function addIssues(program: Command): void {
+  const issues = program.command('issues').description('what goes wrong, grouped by what is the same about it')
+  addReading(issues)
+  addTriage(issues)
+  addGrouping(issues)
+  addRecords(issues)
+}
+
+function addReading(issues: Command): void {
+  withLimit(inEnvironment(issues.command('list').description('list issues, the latest seen first')), LISTED)
+    .option('--state <state>', ISSUE_STATES.join(', '), oneOf(ISSUE_STATES))
+    .option('--type <detectionType>', 'issues with detections of this type, in any case and spacing')
+    .option('--agent <id>', 'issues of one agent, by its external id')
+    .option('--run <id>', 'issues of one run, by its external id')
+    .option('--assignee <name>', 'issues that are assigned so')
+    .option('--unassigned', 'issues that nobody looks after')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho issues list --state OPEN\n  tacho issues list --environment acme/production --agent refunds --unassigned --json',
+    )
+    .action(list)
+
+  withLimit(
+    inEnvironment(issues.command('show <issueId>').description('show an issue and why its records are together')),
+    SHOWN,
+  )
+    .addHelpText('after', '\nExample:\n  tacho issues show 019a0c44-3700-7686-a2e1-3c01640563f0 --limit 50')
+    .action(show)
+}
+
+function addTriage(issues: Command): void {
+  const about = {
+    resolve: 'resolve an open issue; the next detection opens it again, as a regression',
+    ignore: 'ignore an open issue; its detections go on being counted',
+    reopen: 'open a resolved or ignored issue again',
+  }
+  for (const verb of ['resolve', 'ignore', 'reopen'] as const) {
+    inEnvironment(issues.command(`${verb} <issueId>`).description(about[verb]))
+      .option('--comment <text>', 'why, as a comment on the issue')
+      .addHelpText('after', `\nExample:\n  tacho issues ${verb} 019a0c44-3700-7686-a2e1-3c01640563f0`)
+      .action((issueId: string, options: ChangeOptions) => changeState(verb, issueId, options))
+  }
+
+  inEnvironment(issues.command('assign <issueId> [assignee]').description('say who looks after an issue'))
+    .option('--nobody', 'take it from whoever it is assigned to')
+    .addHelpText('after', '\nExample:\n  tacho issues assign 019a0c44-3700-7686-a2e1-3c01640563f0 ann@example.org')
+    .action(assign)
+
+  inEnvironment(issues.command('comment <issueId> <text>').description('comment on an issue'))
+    .addHelpText('after', '\nExample:\n  tacho issues comment 019a0c44-3700-7686-a2e1-3c01640563f0 "Fixed in v14"')
+    .action(comment)
+}
+
+function addGrouping(issues: Command): void {
+  inEnvironment(issues.command('merge <issueId>').description('merge an issue into another; later records follow'))
+    .requiredOption('--into <issueId>', 'the issue that takes its place')
+    .addHelpText(
+      'after',
+      '\nExample:\n  tacho issues merge 019a0c44-3700-7686-a2e1-3c01640563f0 --into 019a0c44-0000-7686-a2e1-3c01640563f0',
+    )
+    .action(merge)
+
+  inEnvironment(
+    issues
+      .command('split <issueId> <fingerprint...>')
+      .description('take sets of facts out of an issue: back to where they were before a merge, or into a new issue'),
+  )
+    .addHelpText(
+      'after',
+      '\nA fingerprint, as `tacho issues show` tells it, may be cut short.\n\nExample:\n  tacho issues split 019a0c44-3700-7686-a2e1-3c01640563f0 v1:9f86d081',
+    )
+    .action(split)
+}
+
+function addRecords(issues: Command): void {
+  withLimit(
+    inEnvironment(issues.command('records').description('list what clients reported, the latest received first')),
+    LISTED,
+  )
+    .option('--status <status>', RECORD_STATUSES.join(', '), oneOf(RECORD_STATUSES))
+    .option('--kind <kind>', RECORD_KINDS.join(', '), oneOf(RECORD_KINDS))
+    .addHelpText('after', '\nExample:\n  tacho issues records --status FAILED --all')
+    .action(records)
+
+  inEnvironment(issues.command('retry [recordId]').description('review a failed record again'))
+    .option('--failed', 'review all records that have failed')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho issues retry 019a0c44-3700-7686-a2e1-3c01640563f0\n  tacho issues retry --failed',
+    )
+    .action(retry)
+}
+
+function withLimit(command: Command, byDefault: number): Command {
+  return command
+    .option('-n, --limit <number>', 'most to show of each list', wholeNumber(MOST), byDefault)
+    .option('--all', 'show all of them, whatever --limit says')
+}
+
+/** For commander: a word of a list, in any case. */
+function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
+  return (text) => {
+    const word = words.find((known) => known === text.toUpperCase())
+    if (word !== undefined) return word
+    throw new InvalidArgumentError(`It must be one of ${words.join(', ')}.`)
+  }
+}
+
+function most({ limit, all }: LimitOptions): number {
+  return all ? Number.POSITIVE_INFINITY : limit
+}
+
+async function list(options: ListOptions): Promise<void> {
+  const { state, type, agent, run, assignee, unassigned } = options
+  const query = {
+    ...(state === undefined ? {} : { state }),
+    ...(type === undefined ? {} : { detectionType: type }),
+    ...(agent === undefined ? {} : { agentId: agent }),
+    ...(run === undefined ? {} : { runId: run }),
+    ...(assignee === undefined ? {} : { assignee }),
+    ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
+  }
+  const { client, environmentId } = await connected(options)
+  await listIssues(client, environmentId, { query, limit: most(options) }, options.json === true)
+}
+
+async function show(issueId: string, options: LimitOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  await showIssue(client, { environmentId, issueId }, { ...options, limit: most(options) })
+}
+
+async function records(options: RecordsOptions): Promise<void> {
+  const { status, kind } = options
+  const query = {
+    ...(status === undefined ? {} : { status }),
+    ...(kind === undefined ? {} : { recordKind: kind }),
+  }
+  const { client, environmentId } = await connected(options)
+  await listRecords(client, environmentId, { query, limit: most(options) }, options.json === true)
+}

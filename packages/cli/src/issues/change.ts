@@ -1,0 +1,96 @@
+/** What people do with issues, from the command line. */
+import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
+import type { Issue } from '@tacho/contract/operator/issue.ts'
+import { Refused, type OperatorClient } from '../operator-client.ts'
+import type { EnvironmentOptions } from '../options.ts'
+import { counted, printJson, printLine } from '../output.ts'
+import { wrongUsage } from '../stop.ts'
+import { connected } from './connected.ts'
+import { issueLine } from './show.ts'
+
+export interface ChangeOptions extends EnvironmentOptions {
+  comment?: string
+}
+
+export async function changeState(verb: 'resolve' | 'ignore' | 'reopen', issueId: string, options: ChangeOptions) {
+  const { client, environmentId } = await connected(options)
+  const params = { environmentId, issueId }
+  const issue = await client.call(`${verb}Issue`, { params })
+  if (options.comment !== undefined) await client.call('commentIssue', { params, body: { text: options.comment } })
+  printIssue(issue, options)
+}
+
+export async function assign(
+  issueId: string,
+  assignee: string | undefined,
+  options: EnvironmentOptions & { nobody?: true },
+): Promise<void> {
+  if ((assignee === undefined) !== (options.nobody === true)) throw wrongUsage('Give either a name or --nobody.')
+  const { client, environmentId } = await connected(options)
+  const issue = await client.call('assignIssue', {
+    params: { environmentId, issueId },
+    body: { assignee: assignee ?? null },
+  })
+  printIssue(issue, options)
+}
+
+export async function comment(issueId: string, text: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const made = await client.call('commentIssue', { params: { environmentId, issueId }, body: { text } })
+  if (options.json) printJson(made)
+  else printLine(`Commented at ${made.at}.`)
+}
+
+export async function merge(issueId: string, options: EnvironmentOptions & { into: string }): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const body = { into: options.into }
+  printIssue(await client.call('mergeIssue', { params: { environmentId, issueId }, body }), options)
+}
+
+export async function split(issueId: string, given: string[], options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const params = { environmentId, issueId }
+  const { groups } = await client.call('readIssue', { params })
+  const known = groups.map(({ fingerprint }) => fingerprint)
+  const fingerprints = [...new Set(given.map((start) => wholeFingerprint(start, known)))]
+  printIssue(await client.call('splitIssue', { params, body: { fingerprints } }), options)
+}
+
+function wholeFingerprint(start: string, known: string[]): string {
+  const found = known.filter((fingerprint) => fingerprint.startsWith(start))
+  if (found.length === 1 && found[0]) return found[0]
+  const which = found.length === 0 ? 'none' : 'several'
+  throw wrongUsage(
+    `${JSON.stringify(start)} is the beginning of ${which} of the issue's fingerprints: ${known.join(', ')}.`,
+  )
+}
+
+export async function retry(
+  recordId: string | undefined,
+  options: EnvironmentOptions & { failed?: true },
+): Promise<void> {
+  if ((recordId === undefined) !== (options.failed === true)) throw wrongUsage('Give either a record or --failed.')
+  const { client, environmentId } = await connected(options)
+  const ids = recordId === undefined ? await failedIds(client, environmentId) : [recordId]
+  const items: IssueRecord[] = []
+  for (const id of ids) {
+    try {
+      items.push(await client.call('retryIssueRecord', { params: { environmentId, recordId: id } }))
+    } catch (error) {
+      // Somebody else was quicker.
+      if (recordId !== undefined || !(error instanceof Refused) || error.status !== 409) throw error
+    }
+  }
+  if (options.json) printJson({ items })
+  else printLine(`${counted(items.length, 'record')} will be reviewed again.`)
+}
+
+async function failedIds(client: OperatorClient, environmentId: string): Promise<string[]> {
+  const query = { status: 'FAILED' as const }
+  return (await client.allItems('listIssueRecords', { params: { environmentId }, query })).map(({ id }) => id)
+}
+
+function printIssue(issue: Issue, { json }: EnvironmentOptions): void {
+  if (json) printJson(issue)
+  else printLine(issueLine(issue))
+}

@@ -1,0 +1,99 @@
+/** `tacho issues show`: what happened, how often, and why its records are together. */
+import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
+import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import { counted, printable, printJson, printLine, strong } from '../output.ts'
+import { taken } from '../taken.ts'
+import { pageSize } from './list.ts'
+
+export interface IssuePlace {
+  environmentId: string
+  issueId: string
+}
+
+/** Shown of each list unless told. */
+export const SHOWN = 10
+
+export async function showIssue(
+  client: OperatorClient,
+  place: IssuePlace,
+  options: { limit: number; json?: true },
+): Promise<void> {
+  const input = { params: place, query: { limit: pageSize(options.limit) } }
+  const issue = await client.call('readIssue', { params: place })
+  const occurrences = await taken(client.items('listOccurrences', input), options.limit)
+  const recoveries = await taken(client.items('listRecoveries', input), options.limit)
+  const runs = await taken(client.items('listAffectedRuns', input), options.limit)
+  const agents = await taken(client.items('listAffectedAgents', input), options.limit)
+  const activity = await taken(client.items('listIssueActivity', input), options.limit)
+  if (options.json) return printJson({ issue, occurrences, recoveries, runs, agents, activity })
+  for (const line of head(issue)) printLine(line)
+  for (const group of issue.groups) for (const line of groupLines(group)) printLine(line)
+  section('Detections', occurrences, occurrenceLine)
+  section('Recoveries', recoveries, occurrenceLine)
+  section('Runs', runs, ({ runId, lastSeenAt, occurrences: times }) => `${lastSeenAt}  ${runId}, ${spokenTimes(times)}`)
+  section('Agents', agents, ({ agentId, name, lastSeenAt, occurrences: times }) => {
+    return `${lastSeenAt}  ${agentId}${name === null ? '' : ` (${name})`}, ${spokenTimes(times)}`
+  })
+  section('Activity', activity, activityLine)
+}
+
+/** One line about an issue that was just changed. */
+export function issueLine({ id, state, title, mergedInto }: Issue): string {
+  return printable(`${title} (${id}) is ${mergedInto === null ? state : `merged into ${mergedInto}`}.`)
+}
+
+function head(issue: Issue): string[] {
+  const { stateChangedBy, regressions, assignee, mergedInto, mergedFrom } = issue
+  const by = stateChangedBy === null ? '' : ` by ${stateChangedBy.name}`
+  return [
+    strong(printable(`${issue.state}  ${issue.title}`)),
+    `Issue     ${issue.id}`,
+    printable(`State     ${issue.state} since ${issue.stateChangedAt}${by}`),
+    `Seen      ${issue.firstSeenAt} to ${issue.lastSeenAt}`,
+    `Numbers   ${[
+      counted(issue.occurrences, 'detection'),
+      `${issue.recoveries} recovered`,
+      counted(issue.affectedRuns, 'run'),
+      counted(issue.affectedAgents, 'agent'),
+    ].join(', ')}`,
+    ...(regressions === 0 ? [] : [`Came back ${spokenTimes(regressions)}, last at ${issue.lastRegressionAt}`]),
+    ...(assignee === null ? [] : [printable(`Assigned  ${assignee}`)]),
+    ...(mergedInto === null ? [] : [`Merged    into ${mergedInto}`]),
+    ...(mergedFrom.length === 0 ? [] : [`Merged    from ${mergedFrom.join(', ')}`]),
+  ]
+}
+
+function groupLines({ fingerprint, facts, occurrences, mergedFrom }: IssueGroup): string[] {
+  const origin = mergedFrom === null ? '' : `, from ${mergedFrom}`
+  return [
+    '',
+    `Grouped   by ${fingerprint} (${counted(occurrences, 'detection')}${origin})`,
+    ...Object.entries(facts).map(([name, value]) => printable(`  ${name.padEnd(14)} ${[value].flat().join(', ')}`)),
+  ]
+}
+
+function section<Row>(
+  title: string,
+  { items, hasMore }: { items: Row[]; hasMore: boolean },
+  line: (row: Row) => string,
+) {
+  if (items.length === 0) return
+  printLine()
+  printLine(strong(hasMore ? `${title}, the latest ${items.length}` : title))
+  for (const row of items) printLine(`  ${printable(line(row))}`)
+}
+
+function occurrenceLine({ detectedAt, agentId, runId, eventId, id }: IssueRecord): string {
+  const run = runId === null ? '' : `, run ${runId}`
+  return `${detectedAt}  ${agentId}${run}${eventId === null ? '' : `, event ${eventId}`} (${id})`
+}
+
+function activityLine({ at, kind, actor, text, detail }: IssueActivity): string {
+  const what = text ?? (Object.keys(detail).length === 0 ? '' : JSON.stringify(detail))
+  return `${at}  ${kind}${actor === null ? '' : ` by ${actor.name}`}${what === '' ? '' : `: ${what}`}`
+}
+
+function spokenTimes(count: number): string {
+  return count === 1 ? 'once' : counted(count, 'time')
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
+import type { Issue, IssueSummary } from '@tacho/contract/operator/issue.ts'
+import { API_KEY, startServer, type Ended } from './tacho.ts'
+
+const server = await startServer()
+after(() => server.stop())
+
+async function json<Value>(...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await server.tacho(['issues', ...args, '--json'])
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout) as Value
+}
+
+async function text(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await server.tacho(['issues', ...args])
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+
+async function refused(...args: string[]): Promise<Ended> {
+  const result = await server.tacho(['issues', ...args])
+  assert.equal(result.stdout, '')
+  assert.match(result.stderr, /^tacho: .*\n/)
+  return result
+}
+
+let count = 0
+async function report(detectionType: string, more: object = {}): Promise<void> {
+  const reply = await fetch(`${server.url}/openapi/v1/issue-records`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': API_KEY },
+    body: JSON.stringify({
+      sdkInstanceId: 'cli',
+      clientRecordId: `${++count}`,
+      recordKind: 'DETECTION',
+      detectionType,
+      agentId: 'refunds',
+      detectedAt: Date.now(),
+      ...more,
+    }),
+  })
+  assert.equal(reply.status, 202)
+}
+
+/** Reports once and waits for the issue. */
+async function opened(detectionType: string, more: object = {}): Promise<IssueSummary> {
+  await report(detectionType, more)
+  for (;;) {
+    const { items } = await json<{ items: IssueSummary[] }>('list', '--type', detectionType)
+    if (items[0]) return items[0]
+    await wait(20)
+  }
+}
+
+test('issues are listed and filtered, and one is shown with its facts', async () => {
+  const { id } = await opened('TOOL_BLOCKED', {
+    runId: 'run-1',
+    policyId: 'refund-limit',
+    payload: { toolName: 'refund' },
+  })
+  assert.match(
+    await text('list'),
+    new RegExp(`^LAST SEEN .*\\n.* OPEN +${id} +tool_blocked · refund · policy refund-limit`),
+  )
+  assert.match(
+    await text('list', '--agent', 'refunds', '--run', 'run-1', '--unassigned', '--state', 'open'),
+    new RegExp(id),
+  )
+  assert.match(await text('list', '--agent', 'nobody'), /There are no such issues/)
+  const shown = await text('show', id)
+  for (const line of [
+    /^OPEN {2}tool_blocked · refund · policy refund-limit$/m,
+    /^Grouped {3}by v1:[0-9a-f]{64} \(1 detection\)$/m,
+    /^ {2}toolName +refund$/m,
+    /^ {2}policyId +refund-limit$/m,
+    /run run-1/,
+  ]) {
+    assert.match(shown, line)
+  }
+  const whole = await json<{ issue: Issue; occurrences: { items: IssueRecord[] } }>('show', id)
+  assert.deepEqual([whole.issue.id, whole.occurrences.items.length], [id, 1])
+})
+
+test('an issue is resolved with a comment, comes back, is ignored, opened, assigned and commented on', async () => {
+  const { id } = await opened('LOOP')
+  assert.match(await text('resolve', id, '--comment', 'Fixed in v14'), /is RESOLVED\.$/m)
+  const again = await refused('resolve', id)
+  assert.equal(again.code, 1)
+  assert.match(again.stderr, /The issue is RESOLVED \(conflict/)
+  assert.equal((await json<Issue>('reopen', id)).state, 'OPEN')
+  assert.equal((await json<Issue>('ignore', id)).state, 'IGNORED')
+  assert.equal((await json<Issue>('assign', id, 'ann@example.org')).assignee, 'ann@example.org')
+  assert.equal((await json<Issue>('assign', id, '--nobody')).assignee, null)
+  assert.equal((await refused('assign', id)).code, 2)
+  assert.match(await text('comment', id, 'Seen\u001b[2J again'), /^Commented at/)
+  const shown = await text('show', id)
+  assert.match(shown, /COMMENTED by .*: Fixed in v14/)
+  assert.ok(!shown.includes('\u001b'))
+})
+
+test('issues are merged and split by a fingerprint cut short', async () => {
+  const [one, two] = [await opened('ONE'), await opened('TWO')]
+  const merged = await json<Issue>('merge', one.id, '--into', two.id)
+  assert.deepEqual([merged.id, merged.occurrences], [two.id, 2])
+  const group = merged.groups.find(({ mergedFrom }) => mergedFrom === one.id)
+  assert.equal((await refused('split', two.id, 'v1:')).code, 2)
+  assert.equal((await refused('split', two.id, 'v2')).code, 2)
+  assert.equal((await json<Issue>('split', two.id, group?.fingerprint.slice(0, 12) ?? '')).id, one.id)
+})
+
+test('records are listed, and only failed ones retried', async () => {
+  await opened('RECORDED')
+  const { items, hasMore } = await json<{ items: IssueRecord[]; hasMore: boolean }>('records', '--limit', '1')
+  assert.deepEqual([items.length, hasMore], [1, true])
+  assert.match(await text('records', '--status', 'decided', '--kind', 'detection'), /DECIDED .* RECORDED/)
+  assert.match(await text('records', '--status', 'FAILED'), /There are no such records/)
+  const [record] = items
+  assert.match((await refused('retry', record?.id ?? '')).stderr, /The record is DECIDED/)
+  assert.deepEqual(await json('retry', '--failed'), { items: [] })
+  assert.equal((await refused('retry')).code, 2)
+  assert.equal((await refused('list', '--state', 'closed')).code, 2)
+})
