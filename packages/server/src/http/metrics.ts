@@ -4,6 +4,7 @@ import type { BatchResult } from '@tacho/contract/event.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Storage } from '../storage/storage.ts'
+import { WORK_KINDS, type WorkBacklog } from '../storage/work.ts'
 import type { BodyMemory } from './read-body.ts'
 
 export interface Metrics {
@@ -46,6 +47,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   })
   storeMetrics(registry, sources.storage)
   processMetrics(registry, sources)
+  workMetrics(registry, sources.storage)
 
   return {
     registry,
@@ -99,6 +101,29 @@ function storeMetrics(registry: Registry, storage: Storage): void {
     'tacho_store_committed_events_total',
     'Events in them, repeated ones too',
     () => storage.gauges().committedEvents,
+  )
+}
+
+function workMetrics(registry: Registry, storage: Storage): void {
+  const gaugeByKind = (name: string, help: string, read: (backlog: WorkBacklog, now: number) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['kind'],
+      registers: [registry],
+      async collect() {
+        this.reset()
+        const now = Date.now()
+        // Without the store the other metrics are wanted all the more.
+        const backlogs = await storage.workBacklog(now).catch(() => null)
+        if (backlogs === null) return
+        for (const kind of WORK_KINDS) this.set({ kind }, 0)
+        for (const backlog of backlogs) this.set({ kind: backlog.kind }, read(backlog, now))
+      },
+    })
+  gaugeByKind('tacho_work_items', 'Background work that waits or is under way', ({ items }) => items)
+  gaugeByKind('tacho_work_late_seconds', 'For how long the oldest of it is due and not taken', ({ dueSince }, now) =>
+    dueSince === null ? 0 : Math.max(0, now - dueSince) / 1000,
   )
 }
 

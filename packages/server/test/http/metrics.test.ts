@@ -72,6 +72,8 @@ test('the process, the store and what runs are told, and no tenant', async () =>
   ]) {
     assert.ok(Number.isFinite(samples.get(name)), name)
   }
+  assert.equal(samples.get('tacho_work_items{kind="review_issue_record"}'), 0)
+  assert.equal(samples.get('tacho_work_late_seconds{kind="review_issue_record"}'), 0)
   assert.ok([...samples.keys()].some((name) => name.includes(`node="${process.versions.node}"`)))
   const text = [...samples.keys()].join('\n')
   assert.ok(

@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config.ts'
 import type { Deps } from '../deps.ts'
 import { serveRoute } from '../serve-route.ts'
+import { workCheck } from './work-check.ts'
 
 /** More than this between wall clock and running time, and somebody has set the clock since the start. */
 const CLOCK_DRIFT_MS = 60_000
@@ -22,6 +23,7 @@ export function doctorRoutes(app: FastifyInstance, { storage, config, version, m
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
       ...(await storage.inspect()),
+      workCheck(await storage.workBacklog(now()), now()),
       clockCheck(now(), performance.timeOrigin + performance.now()),
       addressCheck(config),
       rateLimitCheck(config),
