@@ -17,6 +17,8 @@ export interface KeeperOptions {
   password: string
   /** Lines of postgresql.conf. */
   settings: string[]
+  /** Put into the data folder, for its owner only: name and content. */
+  files: Record<string, string>
 }
 
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as const
@@ -42,8 +44,7 @@ leave()
 
 function initialise(): void {
   const passwordFile = path.join(folder, 'password')
-  writeFileSync(passwordFile, password)
-  if (user) chownSync(passwordFile, user.uid, user.gid)
+  writePrivate(passwordFile, password)
   // ICU, so that an order which was left to the database's collation differs from SQLite's.
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=icu', '--icu-locale=en-US']
   const account = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`]
@@ -51,7 +52,13 @@ function initialise(): void {
   const { status, stderr, error } = spawnSync(path.join(bin, 'initdb'), args, { ...user, cwd: folder })
   if (status !== 0) throw new Error(`initdb: ${error?.message ?? String(stderr)}`)
   const settings = [`port = ${port}`, "listen_addresses = '127.0.0.1'", "unix_socket_directories = ''"]
+  for (const [name, content] of Object.entries(options.files)) writePrivate(path.join(data, name), content)
   appendFileSync(path.join(data, 'postgresql.conf'), [...settings, ...options.settings, ''].join('\n'))
+}
+
+function writePrivate(file: string, content: string): void {
+  writeFileSync(file, content, { mode: 0o600 })
+  if (user) chownSync(file, user.uid, user.gid)
 }
 
 async function start(): Promise<void> {

@@ -28,19 +28,22 @@ export interface ServerOptions {
   durable?: boolean
   /** Lines of postgresql.conf. */
   settings?: string[]
+  /** Files in the data folder, such as certificates. */
+  files?: Record<string, string>
 }
 
 const KEEPER = fileURLToPath(new URL('postgres-keeper.ts', import.meta.url))
 const FAST = ['fsync = off', 'full_page_writes = off']
 const SETTINGS = ['shared_buffers = 128MB', 'max_connections = 200', 'log_min_messages = warning']
 
-export async function startPostgres({ release = 'newest', durable = false, settings = [] }: ServerOptions = {}) {
+export async function startPostgres(wanted: ServerOptions = {}): Promise<PostgresServer> {
+  const { release = 'newest', durable = false, settings = [], files = {} } = wanted
   // Whoever runs the server must reach what is below.
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-postgres-'))
   chmodSync(folder, 0o755)
   const [port, password] = [await freePort(), randomBytes(16).toString('hex')]
   const lines = [...SETTINGS, ...(durable ? [] : FAST), ...settings]
-  const options: KeeperOptions = { folder, release, port, password, settings: lines }
+  const options: KeeperOptions = { folder, release, port, password, settings: lines, files }
   const keeper = spawn(process.execPath, [KEEPER, JSON.stringify(options)], {
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit'],

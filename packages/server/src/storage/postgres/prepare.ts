@@ -43,15 +43,27 @@ async function connect({ config, shown }: Address, deadline: number): Promise<pg
       return await client.connect()
     } catch (error) {
       const isOver = performance.now() + POLL_MS >= deadline
-      if (isOver || isForGood(error)) throw refusal(shown, error)
+      if (isOver || !isPassing(error)) throw refusal(shown, error)
       await wait(POLL_MS)
     }
   }
 }
 
-/** What waiting does not mend: the database answered and refused, other than because it is starting or crowded. */
-function isForGood(error: unknown): boolean {
-  return error instanceof DatabaseError && !/^(57|53)/.test(error.code ?? '')
+const NETWORK_CODES = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]
+
+/** Whether waiting may mend it: the database is starting, stopping or crowded, or cannot be reached yet. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof DatabaseError) return /^(57|53)/.test(error.code ?? '')
+  const { code = '', message } = error as NodeJS.ErrnoException
+  return NETWORK_CODES.includes(code) || /^(timeout|Connection terminated)/.test(message)
 }
 
 /** In one sentence, without the password. */
