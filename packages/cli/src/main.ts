@@ -1,6 +1,7 @@
 /** `tacho`: the list of commands, and how every one of them ends. */
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
+import { addApprovals } from './commands/approvals.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addDemo } from './commands/demo.ts'
@@ -50,6 +51,7 @@ function createProgram(): Command {
   addWhoami(program)
   addAudit(program)
   addRuns(program)
+  addApprovals(program)
   addIssues(program)
   addUsage(program)
   addImport(program)

@@ -64,8 +64,12 @@ export class OperatorClient {
   }
 
   /** The reply before its body was read; that may take as long as it needs. */
-  async callResponse<Name extends OperatorRoute>(name: Name): Promise<Response> {
-    return this.#send(name, {}, null)
+  async callResponse<Name extends OperatorRoute>(
+    name: Name,
+    input: Input<Name> = {},
+    signal: AbortSignal | null = null,
+  ): Promise<Response> {
+    return this.#send(name, input, signal)
   }
 
   /** Every item of a list, page after page. */

@@ -1,0 +1,12 @@
+import type { OperatorClient } from '../operator-client.ts'
+import { connect, type EnvironmentOptions } from '../options.ts'
+import { findEnvironment } from '../tenants.ts'
+
+/** The server and the environment that a command is about. */
+export async function connected(
+  options: EnvironmentOptions,
+): Promise<{ client: OperatorClient; environmentId: string }> {
+  const client = connect(options)
+  const { id } = await findEnvironment(client, options.environment)
+  return { client, environmentId: id }
+}

@@ -1,0 +1,74 @@
+/** `tacho approvals approve` and `tacho approvals reject`. */
+import type { Decision } from '@tacho/contract/approval.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { DecisionOutcome } from '@tacho/contract/operator/approval.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import type { EnvironmentOptions } from '../options.ts'
+import { printJson, printLine } from '../output.ts'
+import { wrongUsage } from '../stop.ts'
+import { connected } from './connected.ts'
+import { approvalLine } from './lines.ts'
+
+export interface DecideOptions extends EnvironmentOptions {
+  reason?: string
+  tool?: string
+  input?: string
+}
+
+/** Decides those that are named, or all that wait for one tool and input; fails unless every one could be decided. */
+export async function decide(decision: Decision, ids: string[], options: DecideOptions): Promise<void> {
+  const { tool, input, reason } = options
+  const byTool = tool !== undefined && input !== undefined
+  if (byTool ? ids.length > 0 : ids.length === 0 || (tool ?? input) !== undefined) {
+    throw wrongUsage('Give either approvals, or both --tool and --input.')
+  }
+  const { client, environmentId } = await connected(options)
+  const [id] = ids
+  if (ids.length === 1 && id !== undefined) {
+    const params = { environmentId, approvalId: id }
+    const approval = await client.call('decideApproval', { params, body: bodyOf(decision, reason) })
+    if (options.json) printJson(approval)
+    else printLine(approvalLine(approval, Date.now()))
+    return
+  }
+  const items = await decideMany(client, environmentId, decision, reason, byTool ? { tool, input } : { ids })
+  if (options.json) printJson({ items })
+  else for (const item of items) printLine(outcomeLine(item))
+  if (items.some(({ outcome }) => outcome !== 'decided')) process.exitCode = 1
+}
+
+type Which = { ids: string[] } | { tool: string; input: string }
+
+async function decideMany(
+  client: OperatorClient,
+  environmentId: string,
+  decision: Decision,
+  reason: string | undefined,
+  which: Which,
+): Promise<DecisionOutcome[]> {
+  const items: DecisionOutcome[] = []
+  const call = async (chosen: object) => {
+    const body = { ...bodyOf(decision, reason), ...chosen }
+    const reply = await client.call('decideApprovals', { params: { environmentId }, body })
+    items.push(...reply.items)
+    return reply.more
+  }
+  if ('ids' in which) {
+    for (let start = 0; start < which.ids.length; start += LIMITS.decisionsMax) {
+      await call({ ids: which.ids.slice(start, start + LIMITS.decisionsMax) })
+    }
+  } else {
+    while (await call({ toolName: which.tool, inputHash: which.input }));
+  }
+  return items
+}
+
+function bodyOf(decision: Decision, reason: string | undefined) {
+  return { decision, ...(reason === undefined ? {} : { reason }) }
+}
+
+function outcomeLine({ id, outcome, approval }: DecisionOutcome): string {
+  if (approval === null) return `${id}  there is no such approval`
+  const line = approvalLine(approval, Date.now())
+  return outcome === 'refused' ? `${line}  (not by this decision)` : line
+}

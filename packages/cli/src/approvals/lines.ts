@@ -1,0 +1,49 @@
+/** Approvals as people read them. */
+import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
+import type { ApprovalCard, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { printable, strong } from '../output.ts'
+import { spokenDuration } from '../time-text.ts'
+
+/** One line about an approval, for lists without columns. */
+export function approvalLine(approval: OperatorApproval, now: number): string {
+  const { createdAt, status, id, toolName, agentId, clientId, reason } = approval
+  const who = agentId ?? clientId
+  const why = reason === null || reason === '' ? '' : `  ${printable(reason)}`
+  const about = `${printable(toolName)}  ${printable(who)}  ${stateText(approval, now)}`
+  return `${createdAt}  ${status.padEnd(8)}  ${id}  ${about}${why}`
+}
+
+/** What has become of it, or how long it waits. */
+export function stateText({ status, expiresAt, decidedAt, decidedBy, decisionReason }: OperatorApproval, now: number) {
+  if (status === 'PENDING') return `expires in ${spokenDuration(Math.max(0, Date.parse(expiresAt) - now))}`
+  if (status === 'EXPIRED') return `nobody decided until ${expiresAt}`
+  const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
+  return `by ${printable(decidedBy?.name ?? 'somebody')} at ${decidedAt}${why}`
+}
+
+/** Everything about one approval. */
+export function cardLines(card: ApprovalCard, now: number): string[] {
+  const { askedLately: asked } = card
+  const line = (name: string, value: string | null) => (value === null ? [] : [`${name.padEnd(9)}${printable(value)}`])
+  const count = `${asked.requests}${asked.capped ? ' or more' : ''}`
+  const burst = `Warning: this agent has asked ${count} times within ${spokenDuration(asked.windowMs)}; decide with care`
+  return [
+    strong(`${card.status}  ${printable(card.toolName)}`),
+    ...line('Why', card.reason),
+    ...line('Agent', card.agentId),
+    ...line('Client', card.clientId),
+    ...line('Run', card.runId),
+    ...line('Policy', card.policyId),
+    ...line('Input', card.inputHash),
+    ...line('Asked', card.createdAt),
+    ...line('State', stateText(card, now)),
+    ...line('Id', card.id),
+    ...(asked.burst ? [burst] : []),
+  ]
+}
+
+/** One recorded tool call and what it means. */
+export function callLine({ timestamp, verdict, message, toolName, outcome, eventId }: JudgedCall): string {
+  const what = `${printable(toolName ?? 'a tool')} (${outcome})`
+  return `${timestamp}  ${verdict.padEnd(16)}  ${what}  ${message}; event ${printable(eventId)}`
+}

@@ -1,0 +1,88 @@
+/** `tacho approvals list` and `tacho approvals show`. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import type { Input, OperatorClient } from '../operator-client.ts'
+import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
+import { callLine, cardLines, stateText } from './lines.ts'
+
+export interface ApprovalsWanted {
+  query: NonNullable<Input<'listApprovals'>['query']>
+  /** Infinity for all. */
+  limit: number
+}
+
+const COLUMNS: Column[] = ['ASKED', 'STATUS', 'APPROVAL', 'TOOL', 'AGENT', 'RUN', 'STATE'].map((title) => ({ title }))
+
+const GROUP_COLUMNS: Column[] = [
+  { title: 'OLDEST DEADLINE' },
+  ...['REQUESTS', 'RUNS', 'AGENTS'].map((title): Column => ({ title, align: 'right' })),
+  ...['TOOL', 'INPUT'].map((title) => ({ title })),
+]
+
+export async function listApprovals(
+  client: OperatorClient,
+  environmentId: string,
+  { query, limit }: ApprovalsWanted,
+  asJson: boolean,
+): Promise<void> {
+  const items: ApprovalCard[] = []
+  let hasMore = false
+  const paged = { ...query, limit: Math.min(limit + 1, LIMITS.operatorPageMax) }
+  for await (const card of client.items('listApprovals', { params: { environmentId }, query: paged })) {
+    if (items.length === limit) {
+      hasMore = true
+      break
+    }
+    items.push(card)
+  }
+  if (asJson) return printJson({ items, hasMore })
+  if (items.length === 0) return printLine('There are no such approvals.')
+  const now = Date.now()
+  printTable(
+    COLUMNS,
+    items.map((card) => [
+      card.createdAt,
+      card.status,
+      card.id,
+      card.toolName,
+      card.agentId ?? card.clientId,
+      card.runId ?? '',
+      `${stateText(card, now)}${card.askedLately.burst ? ' (the agent asks unusually often)' : ''}`,
+    ]),
+  )
+  // Beside the table, not in it: stdout may be counted or cut.
+  if (hasMore) process.stderr.write('There are more: --limit or --all shows them.\n')
+}
+
+export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
+  const groups = await client.call('listApprovalGroups', { params: { environmentId } })
+  if (asJson) return printJson(groups)
+  if (groups.items.length === 0) return printLine('Nothing is pending.')
+  printTable(
+    GROUP_COLUMNS,
+    groups.items.map((group) => [
+      group.oldestExpiresAt,
+      spokenNumber(group.requests),
+      spokenNumber(group.runs),
+      spokenNumber(group.agents),
+      group.toolName,
+      group.inputHash,
+    ]),
+  )
+  if (groups.more) process.stderr.write('There is more than was looked at.\n')
+}
+
+export async function showApproval(
+  client: OperatorClient,
+  place: { environmentId: string; approvalId: string },
+  asJson: boolean,
+): Promise<void> {
+  const approval = await client.call('readApproval', { params: place })
+  const { calls, run, truncated } = await client.call('readApprovalAftermath', { params: place })
+  if (asJson) return printJson({ approval, calls, run, truncated })
+  for (const line of cardLines(approval, Date.now())) printLine(line)
+  printLine()
+  if (calls.length === 0) printLine(run === null ? 'No run of it is recorded.' : 'Its run has no call of it so far.')
+  for (const call of calls) printLine(callLine(call))
+  if (truncated) process.stderr.write('The run has more tool calls than were looked at.\n')
+}

@@ -1,0 +1,87 @@
+/**
+ * Asks a person about one pending approval after the other, those with the oldest deadline first.
+ *
+ *   idle --one is pending--> asking --answered--> deciding --> idle
+ *                            asking --settled elsewhere--> idle (the question is taken back)
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Decision } from '@tacho/contract/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { Refused, type OperatorClient } from '../operator-client.ts'
+import { approvalLine, cardLines } from './lines.ts'
+
+export interface PromptOptions {
+  client: OperatorClient
+  environmentId: string
+  /** Rejects when the signal is aborted. */
+  ask: (question: string, signal: AbortSignal) => Promise<string>
+  print: (line: string) => void
+}
+
+export interface PromptingDecider {
+  heard(approval: OperatorApproval): void
+  /** Asks until the person leaves, or the signal is aborted while nothing is asked. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const LOOK_MS = 100
+const DECISIONS: Record<string, Decision> = { a: 'APPROVED', r: 'REJECTED' }
+
+export function promptingDecider({ client, environmentId, ask, print }: PromptOptions): PromptingDecider {
+  const pending = new Map<string, OperatorApproval>()
+  let asking: { id: string; settled: AbortController } | null = null
+
+  function heard(approval: OperatorApproval): void {
+    if (approval.status === 'PENDING') {
+      pending.set(approval.id, approval)
+      return
+    }
+    pending.delete(approval.id)
+    if (asking?.id !== approval.id) return
+    asking.settled.abort()
+    print(`\nSettled meanwhile: ${approvalLine(approval, Date.now())}`)
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const next = [...pending.values()].sort((a, b) => Date.parse(a.expiresAt) - Date.parse(b.expiresAt))[0]
+      if (!next) await sleep(LOOK_MS)
+      else if ((await askAbout(next)) === 'leave') return
+    }
+  }
+
+  async function askAbout({ id }: OperatorApproval): Promise<'next' | 'leave'> {
+    const settled = new AbortController()
+    asking = { id, settled }
+    try {
+      const card = await client.call('readApproval', { params: { environmentId, approvalId: id } })
+      print('')
+      for (const line of cardLines(card, Date.now())) print(line)
+      const answer = (await ask('Approve, reject, skip or quit? [a/r/s/q] ', settled.signal)).trim().toLowerCase()
+      if (answer === 'q') return 'leave'
+      const decision = DECISIONS[answer]
+      if (decision !== undefined) await decide(id, decision, settled.signal)
+      // Whatever else was typed decides nothing.
+      if (decision !== undefined || answer === 's') pending.delete(id)
+    } catch (error) {
+      if (!settled.signal.aborted && !(error instanceof Refused)) throw error
+      if (error instanceof Refused) print(error.message)
+      pending.delete(id)
+    } finally {
+      asking = null
+    }
+    return 'next'
+  }
+
+  async function decide(id: string, decision: Decision, signal: AbortSignal): Promise<void> {
+    const reason = (await ask('Reason, for the client and the record (Enter: none): ', signal)).trim()
+    asking = null
+    const decided = await client.call('decideApproval', {
+      params: { environmentId, approvalId: id },
+      body: { decision, ...(reason === '' ? {} : { reason }) },
+    })
+    print(approvalLine(decided, Date.now()))
+  }
+
+  return { heard, run }
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { after, test } from 'node:test'
+import type { Approval } from '@tacho/contract/approval.ts'
+import type {
+  ApprovalCard,
+  ApprovalGroups,
+  DecisionOutcome,
+  OperatorApproval,
+} from '@tacho/contract/operator/approval.ts'
+import { promptingDecider } from '../src/approvals/prompt.ts'
+import { OperatorClient } from '../src/operator-client.ts'
+import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
+
+const HASH = 'ab'.repeat(32)
+const server = await startServer()
+after(() => server.stop())
+
+async function json<Value>(...args: string[]): Promise<Value> {
+  const { code, stdout, stderr } = await server.tacho(['approvals', ...args, '--json'])
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout) as Value
+}
+
+const run = (...args: string[]): Promise<Ended> => server.tacho(['approvals', ...args])
+
+async function text(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(...args)
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+
+let count = 0
+
+/** Asks as a client does and returns the id. */
+async function ask(fields: Record<string, unknown> = {}): Promise<string> {
+  const reply = await fetch(`${server.url}/openapi/v1/firewall-approvals`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': API_KEY, 'x-service-client-id': 'cli' },
+    body: JSON.stringify({ clientRequestId: `${++count}`, toolName: 'refund', inputHash: HASH, ...fields }),
+  })
+  assert.equal(reply.status, 201)
+  return ((await reply.json()) as Approval).id
+}
+
+async function record(payload: object, runId: string): Promise<void> {
+  const event = { eventId: `${++count}`, clientId: 'cli', runId, agentName: 'a', eventType: 'TOOL_CALL', label: 'l' }
+  const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': API_KEY },
+    body: JSON.stringify([{ ...event, timestamp: Date.now(), payload }]),
+  })
+  assert.equal(reply.status, 200)
+}
+
+test('what is pending is listed by deadline, what is not on demand, filtered and counted', async () => {
+  const late = await ask({ toolName: 'list', agentId: 'bot', runId: 'r', reason: 'over \u001b[31m100' })
+  const soon = await ask({ toolName: 'list', timeoutMs: 60_000 })
+  const { items, hasMore } = await json<{ items: ApprovalCard[]; hasMore: boolean }>('list', '--tool', 'list')
+  assert.deepEqual([items.map(({ id }) => id), hasMore], [[soon, late], false])
+  const first = await json<{ items: ApprovalCard[]; hasMore: boolean }>('list', '--tool', 'list', '-n', '1')
+  assert.deepEqual([first.items.length, first.hasMore], [1, true])
+  assert.match(
+    await text('list', '--tool', 'list', '--agent', 'bot'),
+    new RegExp(`PENDING +${late} +list +bot +r +expires in`),
+  )
+  const groups = await json<ApprovalGroups>('list', '--groups')
+  assert.ok(groups.items.some(({ toolName, requests }) => toolName === 'list' && requests === 2))
+  assert.match(await text('list', '--groups'), /OLDEST DEADLINE +REQUESTS/)
+  await text('reject', late)
+  assert.match(await text('list', '--tool', 'list', '--status', 'rejected'), new RegExp(`REJECTED +${late}`))
+  const all = await json<{ items: ApprovalCard[] }>('list', '--tool', 'list', '--status', 'ALL')
+  assert.equal(all.items.length, 2)
+  assert.equal(await text('list', '--tool', 'nobody'), 'There are no such approvals.\n')
+})
+
+test('one is shown whole, safe for a terminal, with what happened after it', async () => {
+  const id = await ask({ toolName: 'show', runId: 'shown', reason: 'over \u001b[31m100' })
+  assert.match(await text('show', id), /Why +over \\u001b\[31m100\n[\s\S]*No run of it is recorded/)
+  await text('approve', id, '--reason', 'known')
+  await record({ toolName: 'show', inputHash: HASH, approvalId: id, error: 'broke' }, 'shown')
+  const shown = await text('show', id)
+  assert.match(shown, /^APPROVED +show\n/)
+  assert.match(shown, /as_approved +show \(error\) +The tool ran with the approved input/)
+  const { approval, calls } = await json<{ approval: ApprovalCard; calls: unknown[] }>('show', id)
+  assert.deepEqual([approval.decisionReason, calls.length], ['known', 1])
+})
+
+test('one is approved or rejected with a reason; what is settled is refused with its state', async () => {
+  const [one, two] = [await ask(), await ask()]
+  const approved = await json<OperatorApproval>('approve', one, '--reason', 'fine')
+  assert.deepEqual([approved.status, approved.decisionReason], ['APPROVED', 'fine'])
+  assert.match(await text('reject', two), new RegExp(`REJECTED +${two} +refund +cli +by first token at`))
+  const refused = await run('reject', one)
+  assert.deepEqual([refused.code, refused.stdout], [1, ''])
+  assert.match(refused.stderr, /The approval is APPROVED already/)
+})
+
+test('several are decided together, by id or by tool and input; the exit code tells whether all were', async () => {
+  const [one, two, three] = [await ask({ toolName: 'm' }), await ask({ toolName: 'm' }), await ask({ toolName: 'm' })]
+  const { items } = await json<{ items: DecisionOutcome[] }>('approve', one, two)
+  assert.deepEqual(
+    items.map(({ id, outcome }) => [id, outcome]),
+    [
+      [one, 'decided'],
+      [two, 'decided'],
+    ],
+  )
+  const again = await run('reject', two, three)
+  assert.equal(again.code, 1)
+  assert.match(again.stdout, new RegExp(`APPROVED +${two} .*\\(not by this decision\\)\n.*REJECTED +${three}`))
+  const four = await ask({ toolName: 'm' })
+  const all = await json<{ items: DecisionOutcome[] }>('reject', '--tool', 'm', '--input', HASH.toUpperCase())
+  assert.deepEqual(
+    all.items.map(({ id }) => id),
+    [four],
+  )
+})
+
+test('approvals, or tool and input, must be given', async () => {
+  for (const args of [
+    [],
+    ['--tool', 'a'],
+    ['--input', HASH],
+    ['x', '--tool', 'a'],
+    ['x', '--tool', 'a', '--input', HASH],
+  ]) {
+    assert.equal((await run('approve', ...args)).code, 2, args.join(' '))
+  }
+  assert.equal((await run('list', '--status', 'DONE')).code, 2)
+})
+
+test('watch prints a line of JSON for each approval that is new or has changed', async () => {
+  const before = await ask({ toolName: 'watch' })
+  const child = startTacho(['approvals', 'watch', '--json'], server.variables)
+  assert.ok(child.stdout)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const untilTold = async (id: string, status: string): Promise<void> => {
+    for (;;) {
+      const { value, done } = await lines.next()
+      assert.ok(!done)
+      const told = JSON.parse(value) as OperatorApproval
+      if (told.id === id && told.status === status) return
+    }
+  }
+  await untilTold(before, 'PENDING')
+  const fresh = await ask({ toolName: 'watch' })
+  await untilTold(fresh, 'PENDING')
+  await text('approve', before)
+  await untilTold(before, 'APPROVED')
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  await closed
+})
+
+test('a person is asked about one after the other, and only a or r decide', async () => {
+  const { items } = await json<{ items: { id: string }[] }>('list', '--status', 'PENDING', '--all')
+  for (const { id } of items) await text('reject', id)
+  const [one, two, three, four] = [
+    await ask({ timeoutMs: 60_000 }),
+    await ask({ timeoutMs: 70_000 }),
+    await ask({ timeoutMs: 80_000 }),
+    await ask({ timeoutMs: 90_000 }),
+  ]
+  const client = new OperatorClient(server.url, OPERATOR_TOKEN)
+  const { items: workspaces } = await client.call('listWorkspaces')
+  const { items: environments } = await client.call('listEnvironments', {
+    params: { workspaceId: workspaces[0]?.id ?? '' },
+  })
+  const environmentId = environments[0]?.id ?? ''
+  const card = (approvalId: string) => client.call('readApproval', { params: { environmentId, approvalId } })
+
+  const answers = ['yes', 'a', 'looks fine', 's', 'R ', '', 'elsewhere', 'q']
+  const asked: string[] = []
+  const printed: string[] = []
+  const decider = promptingDecider({
+    client,
+    environmentId,
+    print: (line) => printed.push(line),
+    async ask(question, signal) {
+      asked.push(question)
+      const answer = answers.shift() ?? 'q'
+      if (answer !== 'elsewhere') return answer
+      // Somebody else decides while the question stands.
+      await client.call('decideApproval', {
+        params: { environmentId, approvalId: four },
+        body: { decision: 'APPROVED' },
+      })
+      decider.heard(await card(four))
+      signal.throwIfAborted()
+      return 'r'
+    },
+  })
+  for (const id of [four, two, one, three]) decider.heard(await card(id))
+  const asking = decider.run(new AbortController().signal)
+  while (answers.length > 1) await new Promise(setImmediate)
+  const last = await ask()
+  decider.heard(await card(last))
+  await asking
+  const states = await Promise.all([one, two, three, four, last].map(card))
+  assert.deepEqual(
+    states.map(({ status, decisionReason }) => [status, decisionReason]),
+    [
+      ['APPROVED', 'looks fine'],
+      ['PENDING', null],
+      ['REJECTED', null],
+      ['APPROVED', null],
+      ['PENDING', null],
+    ],
+  )
+  assert.ok(printed.some((line) => line.includes('Settled meanwhile') && line.includes(four)))
+  assert.equal(asked.length, 8)
+})
