@@ -24,6 +24,8 @@ export async function watchAndDecide(client: OperatorClient, environmentId: stri
   const leaving = new AbortController()
   const left = new Promise<void>((resolve) => {
     terminal.once('close', resolve)
+    // What is typed while nothing is asked.
+    terminal.on('line', (line) => line.trim() === 'q' && resolve())
   })
   async function follow(): Promise<void> {
     for await (const approval of approvalChanges(client, environmentId, leaving.signal)) decider.heard(approval)

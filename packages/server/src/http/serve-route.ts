@@ -73,7 +73,8 @@ export function serveRoute<R extends Route>(
       if (isRefusal(body)) return replyError(request, reply, body)
       const checked = { params, query, headers, body, request, reply } as RouteRequest<R>
       const result = await handler(checked)
-      if (reply.sent || result === reply) return reply
+      // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.
+      if (result === undefined || reply.sent) return reply
       if (isRefusal(result)) return replyError(request, reply, result)
       const json = isRawJson(result) ? result.json : JSON.stringify(result)
       return reply.code(route.status).type('application/json; charset=utf-8').send(json)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { connect, type AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -129,7 +130,8 @@ test('at drain the stream says so and ends, and the server goes', async () => {
 
 /** A server of streams alone, with a feed that the test speaks through. */
 async function streamsAlone(readPending: () => Promise<ApprovalRow[]>) {
-  const app = fastify()
+  const logged: string[] = []
+  const app = fastify({ logger: { level: 'warn', stream: { write: (line: string) => void logged.push(line) } } })
   withoutBodyParsers(app)
   app.decorateRequest('operator', null)
   app.addHook('onRequest', async (request) => {
@@ -152,11 +154,11 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>) {
   socket.on('error', () => undefined)
   socket.write(`GET ${path(UNKNOWN_ID)} HTTP/1.1\r\nHost: x\r\n\r\n`)
   while (followers.size === 0) await wait(5)
-  return { app, socket, followers }
+  return { app, socket, followers, logged }
 }
 
 test('a client that does not read is cut off', async () => {
-  const { app, socket, followers } = await streamsAlone(async () => [])
+  const { app, socket, followers, logged } = await streamsAlone(async () => [])
   // What the system keeps for both ends fills up first, then what the server is willing to keep.
   const rows = Array.from({ length: 200 }, () => ({ id: randomUUID(), status: 'PENDING' }) as ApprovalRow)
   while (followers.size > 0) {
@@ -165,17 +167,29 @@ test('a client that does not read is cut off', async () => {
   }
   socket.destroy()
   await app.close()
+  assert.deepEqual(logged, [])
+})
+
+test('a client that leaves leaves nothing behind, and is no error', async () => {
+  const { app, socket, followers, logged } = await streamsAlone(async () => [])
+  socket.resume()
+  await once(socket, 'data')
+  socket.destroy()
+  while (followers.size > 0) await wait(5)
+  await app.close()
+  assert.deepEqual(logged, [])
 })
 
 test('a client that leaves before the snapshot is read leaves nothing behind', async () => {
   const pending = Promise.withResolvers<ApprovalRow[]>()
-  const { app, socket, followers } = await streamsAlone(() => pending.promise)
+  const { app, socket, followers, logged } = await streamsAlone(() => pending.promise)
   const connections = promisify(app.server.getConnections.bind(app.server))
   socket.destroy()
   while ((await connections()) > 0) await wait(5)
   pending.resolve([])
   while (followers.size > 0) await wait(5)
   await app.close()
+  assert.deepEqual(logged, [])
 })
 
 test('a stream needs a token, its workspace and an environment that is there', async () => {
