@@ -40,6 +40,8 @@ export interface RouteOptions {
   admit?: () => Refusal | null
   /** The handler reads `request.bodyBytes` itself; the body is not parsed nor checked here. */
   rawBody?: boolean
+  /** Told when the body does not match the contract, before that is answered. */
+  refused?: (request: FastifyRequest, refusal: Refusal) => Promise<void>
 }
 
 /**
@@ -70,7 +72,10 @@ export function serveRoute<R extends Route>(
       const headers = checkHeaders?.(request.raw.rawHeaders) ?? {}
       if (isRefusal(headers)) return replyError(request, reply, headers)
       const body = checkBody?.(request.bodyBytes)
-      if (isRefusal(body)) return replyError(request, reply, body)
+      if (isRefusal(body)) {
+        await options.refused?.(request, body)
+        return replyError(request, reply, body)
+      }
       const checked = { params, query, headers, body, request, reply } as RouteRequest<R>
       const result = await handler(checked)
       // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.

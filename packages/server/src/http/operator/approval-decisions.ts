@@ -23,8 +23,9 @@ interface Chosen {
 
 export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed }: ApprovalDesk): void {
   const { storage, now } = deps
+  const options = { ...deps, refused: auditRefused }
 
-  serveRoute(app, OPERATOR_ROUTES.decideApproval, deps, async ({ params, body, request }) => {
+  serveRoute(app, OPERATOR_ROUTES.decideApproval, options, async ({ params, body, request }) => {
     const refusal = reasonRefusal(body)
     if (refusal) return refusal
     const id = params.approvalId.toLowerCase()
@@ -37,7 +38,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     return refuse('conflict', `The approval is ${approval.status} already`, { current: { ...approval } })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.decideApprovals, deps, async ({ body, request }) => {
+  serveRoute(app, OPERATOR_ROUTES.decideApprovals, options, async ({ body, request }) => {
     const refusal = reasonRefusal(body)
     if (refusal) return refusal
     const chosen = await choose(environmentOf(request).id, body)
@@ -69,6 +70,14 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
       await storage.appendAudit(entries)
     }
     return decided
+  }
+
+  /** Whoever tries to decide in another's name, for instance, is in the audit log; what they sent is not. */
+  async function auditRefused(request: FastifyRequest, { errors = [] }: Refusal): Promise<void> {
+    const { approvalId = '' } = request.params as { approvalId?: string }
+    const target = { kind: 'approval', id: approvalId }
+    const fields = errors.map(({ path, message }) => `${path} ${message}`.slice(0, 200))
+    await storage.appendAudit([auditOf(request, now(), 'approval.decide.refused', target, { fields })])
   }
 
   async function choose(environmentId: string, body: NewDecisions): Promise<Chosen | Refusal> {

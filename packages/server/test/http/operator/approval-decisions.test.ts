@@ -135,6 +135,9 @@ test('a name in the body decides nothing: who decides is whoever is let in', asy
     await assertPending(id, await decide(id, { decision: 'APPROVED', [name]: 'somebody else' }), 400)
     await assertPending(id, await decideMany({ decision: 'APPROVED', ids: [id], [name]: 'somebody else' }), 400)
   }
+  const [entry] = await audited()
+  assert.deepEqual([entry?.action, entry?.target.kind], ['approval.decide.refused', 'approval'])
+  assert.ok(!JSON.stringify(entry).includes('somebody else'))
   for (const decision of ['PENDING', 'EXPIRED', 'approved', '', null, undefined]) {
     await assertPending(id, await decide(id, { decision }), 400)
   }
