@@ -155,13 +155,14 @@ async function listSubjects(
   { limit, after }: PageBySeen,
 ): Promise<Subject[]> {
   const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
-  // Where several fingerprints have the same subject, the one that saw it last stands for all.
+  // Where several fingerprints have the same subject, the one that saw it last stands for all. The plus keeps SQLite
+  // from looking for it by time.
   const once =
     fingerprints.length > 1
-      ? `AND NOT EXISTS (SELECT 1 FROM issue_affected o JOIN issue_fingerprints f
-          ON f.environment_id = o.environment_id AND f.fingerprint = o.fingerprint
-          WHERE o.environment_id = a.environment_id AND o.kind = a.kind AND o.subject_key = a.subject_key
-          AND f.issue_id = ? AND (o.last_seen, o.fingerprint) > (a.last_seen, a.fingerprint))`
+      ? `AND NOT EXISTS (SELECT 1 FROM issue_affected o
+          WHERE o.environment_id = ? AND o.kind = ? AND o.subject_key = a.subject_key AND o.fingerprint IN (
+            SELECT f.fingerprint FROM issue_fingerprints f WHERE f.environment_id = ? AND f.issue_id = ?)
+          AND (+o.last_seen, o.fingerprint) > (a.last_seen, a.fingerprint))`
       : ''
   const text = `SELECT a.subject_key AS key, a.subject, a.occurrences, a.first_seen AS "firstSeen",
       a.last_seen AS "lastSeen" FROM issue_affected a
@@ -169,10 +170,11 @@ async function listSubjects(
       ${after ? 'AND (a.last_seen, a.subject_key) < (?, ?)' : ''} ${once}
     ORDER BY a.last_seen DESC, a.subject_key DESC LIMIT ?`
   const place = after ? [after.at, after.key] : []
+  const others = once === '' ? [] : [environmentId, kind, environmentId, issueId]
   const found = await fromEachFingerprint<Subject>(sql, {
     fingerprints,
     branch: (fingerprint) => {
-      const params = [environmentId, fingerprint, kind, ...place, ...(once === '' ? [] : [issueId]), limit]
+      const params = [environmentId, fingerprint, kind, ...place, ...others, limit]
       return { text, params }
     },
     order: '"lastSeen" DESC, key DESC',

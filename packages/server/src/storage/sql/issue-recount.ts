@@ -44,10 +44,11 @@ export async function recountIssue(sql: Sql, environmentId: string, issueId: str
 
 /** Runs and agents may be affected by several fingerprints, and count once. */
 async function distinct(sql: Sql, environmentId: string, issueId: string): Promise<{ runs: number; agents: number }> {
+  // SQLite keeps the order of a cross join; else it would walk all that is affected in the environment.
   const text = `SELECT a.kind, COUNT(DISTINCT a.subject_key) AS count
-    FROM issue_affected a JOIN issue_fingerprints f
-      ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
-    WHERE a.environment_id = ? AND f.issue_id = ? GROUP BY a.kind`
+    FROM issue_fingerprints f CROSS JOIN issue_affected a
+    WHERE f.environment_id = ? AND f.issue_id = ? AND a.environment_id = f.environment_id
+      AND a.fingerprint = f.fingerprint GROUP BY a.kind`
   const counts = await sql.all<{ kind: 'run' | 'agent'; count: number }>(text, [environmentId, issueId])
   const of = (kind: string) => counts.find((row) => row.kind === kind)?.count ?? 0
   return { runs: of('run'), agents: of('agent') }

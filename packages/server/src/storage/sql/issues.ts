@@ -24,8 +24,8 @@ const parsed = (row: Kept): IssueRow => ({
 const WITH_AFFECTED = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
     ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
     WHERE a.environment_id = ? AND a.kind = ? AND a.subject_key = ?)`
-const WITH_TYPE = `EXISTS (SELECT 1 FROM issue_fingerprints f
-    WHERE f.environment_id = i.environment_id AND f.issue_id = i.id AND f.detection_type = ?)`
+const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
+    WHERE f.environment_id = ? AND f.detection_type = ?)`
 
 export async function listIssues(
   sql: Sql,
@@ -40,7 +40,7 @@ export async function listIssues(
     params.push(...values)
   }
   if (filter.state !== undefined) add('i.state = ?', filter.state)
-  if (filter.detectionType !== undefined) add(WITH_TYPE, filter.detectionType)
+  if (filter.detectionType !== undefined) add(WITH_TYPE, environmentId, filter.detectionType)
   if (filter.agentId !== undefined) add(WITH_AFFECTED, environmentId, 'agent', idKey(filter.agentId))
   if (filter.runId !== undefined) add(WITH_AFFECTED, environmentId, 'run', textKey(filter.runId))
   if (filter.assignee !== undefined) add('i.assignee = ?', filter.assignee)

@@ -19,12 +19,13 @@ export async function enqueueWork(sql: Sql, { kind, environmentId, subjectId, du
 
 export async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
   // PostgreSQL would run a plain subquery again for each row, and take more than the limit. The condition on due_at
-  // stands twice, for it is looked at again should a row have been taken meanwhile.
+  // stands twice, for it is looked at again should a row have been taken meanwhile; the plus keeps SQLite from walking
+  // all that is due by it.
   const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `WITH due AS MATERIALIZED (
       SELECT subject_id FROM work WHERE kind = ? AND due_at <= ? ORDER BY due_at, subject_id LIMIT ? ${skip})
     UPDATE work SET due_at = ?, lease_owner = ?, attempts = attempts + 1
-    WHERE kind = ? AND due_at <= ? AND subject_id IN (SELECT subject_id FROM due)
+    WHERE kind = ? AND +due_at <= ? AND subject_id IN (SELECT subject_id FROM due)
     RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
   return sql.all<WorkItem>(text, [kind, now, limit, leaseUntil, owner, kind, now])
 }

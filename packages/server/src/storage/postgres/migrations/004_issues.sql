@@ -86,8 +86,8 @@ CREATE TABLE issue_fingerprints (
   facts text NOT NULL, -- canonical JSON
   PRIMARY KEY (environment_id, fingerprint)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
-CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint)
-  WHERE issue_id IS NOT NULL;
+CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint);
+CREATE INDEX issue_fingerprints_by_type ON issue_fingerprints (environment_id, detection_type, issue_id);
 
 -- The runs and agents in which something was detected.
 CREATE TABLE issue_affected (

@@ -87,8 +87,8 @@ CREATE TABLE issue_fingerprints (
   agents INTEGER NOT NULL,
   PRIMARY KEY (environment_id, fingerprint)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint)
-  WHERE issue_id IS NOT NULL;
+CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint);
+CREATE INDEX issue_fingerprints_by_type ON issue_fingerprints (environment_id, detection_type, issue_id);
 
 -- The runs and agents in which something was detected.
 CREATE TABLE issue_affected (
