@@ -1,0 +1,51 @@
+/**
+ * Servers that do nothing but answer, as limits of what one can be.
+ *   hello     Fastify, 200 with a short text         not-modified        Fastify, 304
+ *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
+ *   body      Fastify, 200 with the text of the file that is named beside it
+ */
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fastify } from 'fastify'
+
+export const TAG = '"a-tag"'
+const ACCEPTED = '{"success":true,"accepted":100,"retryableEventIds":[],"rejectedEventIds":[],"rejections":[]}'
+
+const PLAIN: Record<string, RequestListener> = {
+  'plain-not-modified': (_request, reply) => void reply.writeHead(304, { etag: TAG }).end(),
+  sink: (request, reply) => {
+    request.on('data', () => undefined)
+    request.on('end', () => {
+      const head = { 'content-type': 'application/json', 'content-length': ACCEPTED.length }
+      reply.writeHead(200, head).end(ACCEPTED)
+    })
+  },
+}
+
+const [, , kind = '', file] = process.argv
+const listener = PLAIN[kind]
+console.log(`listens on http://127.0.0.1:${await (listener ? listenPlain(listener) : listenFastify())}`)
+
+async function listenPlain(answer: RequestListener): Promise<number> {
+  // Whoever waits for it asks with GET, without a body.
+  const server = createServer((request, reply) =>
+    request.url === '/ready' ? void reply.end('ready') : answer(request, reply),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
+}
+
+async function listenFastify(): Promise<number> {
+  const app = fastify()
+  app.get('/ready', () => 'ready')
+  app.get('/usage', () => ({ rss: process.memoryUsage.rss(), cpu: process.cpuUsage() }))
+  if (kind === 'hello') app.get('/', () => 'hello')
+  if (kind === 'not-modified') app.get('/', (_request, reply) => reply.code(304).header('etag', TAG).send())
+  if (kind === 'body') {
+    const body = readFileSync(file ?? '', 'utf8')
+    app.get('/', (_request, reply) => reply.type('application/json; charset=utf-8').send(body))
+  }
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return (app.server.address() as AddressInfo).port
+}

@@ -1,0 +1,28 @@
+/** All benchmarks, in the order of the page. */
+import type { Benchmark } from './benchmark.ts'
+import { acknowledgement } from './benchmarks/acknowledgement.ts'
+import { ingest, mixed } from './benchmarks/ingest.ts'
+import { largeRun } from './benchmarks/large-run.ts'
+import { policies } from './benchmarks/policies.ts'
+import { postgres, postgresMixed, postgresReads, postgresWorkers } from './benchmarks/postgres.ts'
+import { reads, readsFull } from './benchmarks/reads.ts'
+import { runtimeConfig } from './benchmarks/runtime-config.ts'
+import { start } from './benchmarks/start.ts'
+import { stored } from './benchmarks/stored.ts'
+
+export const BENCHMARKS: readonly Benchmark[] = [
+  ingest,
+  mixed,
+  acknowledgement,
+  stored,
+  reads,
+  readsFull,
+  largeRun,
+  start,
+  runtimeConfig,
+  policies,
+  postgres,
+  postgresMixed,
+  postgresReads,
+  postgresWorkers,
+]

@@ -1,0 +1,47 @@
+/** Durable ingest with the embedded engine. */
+import path from 'node:path'
+import type { BareWrites, BareWritten } from '../bare/sqlite.ts'
+import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import { newPlot, type Shape } from '../load/shapes.ts'
+import type { Result } from '../result.ts'
+import { startServer } from '../server.ts'
+import { measureRecording, MIXED_RUNS, RECORDING, WHOLE_RUNS, type Recording } from './recording.ts'
+
+const LIMIT = `The bare limit is one process that writes the same rows into the same tables and indexes through better-sqlite3, with the same \
+durability (\`synchronous=FULL\`), the same checkpoints, and as many events in a commit as the server had on average in that round. It parses \
+nothing, checks nothing and answers nobody.`
+
+export const ingest: Benchmark = {
+  name: 'ingest',
+  title: 'Recording, a run in each request',
+  about: [`${RECORDING} ${WHOLE_RUNS}`, LIMIT],
+  run: (setting) =>
+    measure(setting, 'whole-run', {
+      rate: [
+        { of: 'ratio', is: 'at least', limit: 0.6 },
+        { of: 'ours', is: 'at least', limit: 60_000 },
+      ],
+      p99: [{ of: 'ours', is: 'below', limit: 50 }],
+    }),
+}
+
+export const mixed: Benchmark = {
+  name: 'mixed',
+  title: 'Recording, events of 1,000 runs mixed',
+  about: [`${RECORDING} ${MIXED_RUNS}`, LIMIT],
+  run: (setting) => measure(setting, 'mixed', { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 }] }),
+}
+
+function measure(setting: Setting, shape: Shape, budgets: Recording['budgets']): Promise<Result> {
+  return withEnds(async (end) => {
+    const server = await startServer(path.join(setting.place, 'store'))
+    end(server.stop)
+    const child = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
+    end(child.end)
+    const plot = newPlot(shape)
+    const file = path.join(setting.place, 'bare.db')
+    const bare: Recording['bare'] = async (args) => (await child.call({ ...args, file, plot })).eventsPerSecond
+    return measureRecording(setting, { server, plot, bare, budgets })
+  })
+}

@@ -1,0 +1,49 @@
+/** How long an agent waits for its policies before a tool call. */
+import { withEnds, type Benchmark } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import type { DecisionLoad, DecisionResult } from '../load/decisions.ts'
+import { row, type Row } from '../result.ts'
+import { whole } from '../text.ts'
+
+const COUNTS = [10, 100]
+
+export const policies: Benchmark = {
+  name: 'policies',
+  title: 'Policy decisions',
+  about: [
+    'One call of `decide()` with 10 and with 100 policies, as the SDK makes before a tool runs: lists of tool names, amounts, texts with a regular \
+expression, the cost of the run so far, risk signals. The facts differ from call to call; conditions are compiled before, as they are in an agent that \
+runs. Half of the time counts decisions, half of it takes the time of each.',
+    'The bare limit is the same rules written by hand in JavaScript: without a language, without bounds on work, without an account of what matched.',
+  ],
+  run: ({ plan, say }) =>
+    withEnds(async (end) => {
+      const load = startChild<DecisionLoad, DecisionResult>(new URL('../load/decisions.ts', import.meta.url))
+      end(load.end)
+      const rows: Row[] = []
+      for (const count of COUNTS) {
+        const [ours, bares]: [DecisionResult[], DecisionResult[]] = [[], []]
+        for (let round = 0; round <= plan.rounds; round++) {
+          const seconds = plan.seconds / 4
+          const result = await load.call({ by: 'engine', policies: count, seconds })
+          const bare = await load.call({ by: 'hand', policies: count, seconds })
+          // The first round warms up.
+          if (round === 0) continue
+          ours.push(result)
+          bares.push(bare)
+          say(`${count} policies, round ${round}: ${whole(result.perSecond)}/s, p99 ${result.p99Us.toFixed(1)} µs`)
+        }
+        const figures = (name: keyof DecisionResult) => ({
+          ours: ours.map((result) => result[name]),
+          bare: bares.map((result) => result[name]),
+        })
+        const budgets = count === 10 ? [{ of: 'ours', is: 'below', limit: 25 } as const] : []
+        rows.push(
+          row({ what: `${count} policies`, unit: '/s', better: 'more', ...figures('perSecond') }),
+          row({ what: `${count} policies, p50`, unit: 'µs', better: 'less', ...figures('p50Us') }),
+          row({ what: `${count} policies, p99`, unit: 'µs', better: 'less', ...figures('p99Us'), budgets }),
+        )
+      }
+      return { rows, notes: [] }
+    }),
+}

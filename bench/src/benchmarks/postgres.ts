@@ -1,0 +1,131 @@
+/** The same on PostgreSQL, and with two processes. */
+import path from 'node:path'
+import { databasesOf, startPostgres } from '../../../packages/server/test/postgres-server.ts'
+import type { PostgresReads } from '../bare/postgres-reads.ts'
+import type { BarePostgresWrites } from '../bare/postgres.ts'
+import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import { newPlot, type Shape } from '../load/shapes.ts'
+import { row, type Result } from '../result.ts'
+import { startServer } from '../server.ts'
+import { spreadOf, type Times } from '../stats.ts'
+import { ratio, spread, whole } from '../text.ts'
+import { aboutReading, measureReading } from './reading.ts'
+import {
+  CONNECTIONS,
+  measureRecording,
+  MIXED_RUNS,
+  rateOf,
+  RECORDING,
+  startIngestLoad,
+  WHOLE_RUNS,
+  type Recording,
+} from './recording.ts'
+
+const SETTINGS = ['shared_buffers = 1GB', 'max_wal_size = 4GB']
+const BARE_CONNECTIONS = 4
+const STORED_EVENTS_MAX = 200_000
+
+const DATABASE = `PostgreSQL 18 runs on the same machine and takes its share of it: \`fsync\` and \`synchronous_commit\` on, ${SETTINGS.map(
+  (line) => `\`${line.replaceAll(' ', '')}\``,
+).join(', ')}, otherwise as it comes.`
+const LIMIT = `The bare limit is one process that writes the same rows into the same tables and indexes through \`pg\`, over ${BARE_CONNECTIONS} \
+connections, with as many events in a transaction as the server had on average in that round; each transaction is one round trip. It parses nothing, checks \
+nothing, locks nothing and answers nobody.`
+
+export const postgres: Benchmark = {
+  name: 'postgres',
+  title: 'Recording on PostgreSQL, a run in each request',
+  about: [`${RECORDING} ${WHOLE_RUNS}`, DATABASE, LIMIT],
+  run: (setting) => record(setting, 'whole-run'),
+}
+
+export const postgresMixed: Benchmark = {
+  name: 'postgres-mixed',
+  title: 'Recording on PostgreSQL, events of 1,000 runs mixed',
+  about: [`${RECORDING} ${MIXED_RUNS}`, DATABASE, LIMIT],
+  run: (setting) => record(setting, 'mixed'),
+}
+
+export const postgresReads: Benchmark = {
+  name: 'postgres-reads',
+  title: 'Reading from PostgreSQL while recording',
+  about: [
+    ...aboutReading('20,000', '200,000'),
+    DATABASE,
+    'The bare limit is the same SQL through `pg` on the same database at the same time, without a server.',
+  ],
+  run: (setting) =>
+    withDatabases(async (newDatabase, end) => {
+      const url = await newDatabase()
+      const server = await startServer(path.join(setting.place, 'server'), ['--database-url', url])
+      end(server.stop)
+      const child = startChild<PostgresReads, Times>(new URL('../bare/postgres-reads.ts', import.meta.url))
+      end(child.end)
+      const storedEvents = Math.min(setting.plan.storedEvents, STORED_EVENTS_MAX)
+      return measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, url }) })
+    }),
+}
+
+export const postgresWorkers: Benchmark = {
+  name: 'postgres-workers',
+  title: 'From one process to two',
+  about: [
+    `${RECORDING} ${WHOLE_RUNS} One server has one process, the other two (\`--workers 2\`), each on a database of its own.`,
+    `${DATABASE} With the database and the load generator on the same two cores there is little left for a second process: this shows what two \
+of them cost rather than what they gain. Here the bare limit is the server with one process.`,
+  ],
+  run: ({ plan, place, say }) =>
+    withDatabases(async (newDatabase, end) => {
+      const load = startIngestLoad()
+      end(load.end)
+      const targets = []
+      for (const workers of [2, 1]) {
+        const flags = ['--database-url', await newDatabase(), '--workers', String(workers)]
+        const { url, apiKey, stop } = await startServer(path.join(place, `server-${workers}`), flags)
+        end(stop)
+        targets.push({ url, apiKey, plot: newPlot('whole-run'), connections: CONNECTIONS })
+      }
+      const rates: number[][] = targets.map(() => [])
+      for (let round = 0; round <= plan.rounds; round++) {
+        for (const [index, target] of targets.entries()) {
+          const rate = rateOf(await load.call({ ...target, seconds: round === 0 ? plan.warmUpSeconds : plan.seconds }))
+          if (round > 0) rates[index]?.push(rate)
+        }
+        if (round > 0)
+          say(`round ${round}: two ${whole(rates[0]?.at(-1) ?? 0)} events/s, one ${whole(rates[1]?.at(-1) ?? 0)}`)
+      }
+      const [two = [], one = []] = rates
+      const growth = spreadOf(two.map((rate, round) => rate / (one[round] ?? Number.NaN)))
+      return {
+        rows: [row({ what: 'events, two processes', unit: '/s', better: 'more', ours: two, bare: one })],
+        notes: [`From one process to two the rate grows ${spread(growth, ratio)} times.`],
+      }
+    }),
+}
+
+function record(setting: Setting, shape: Shape): Promise<Result> {
+  return withDatabases(async (newDatabase, end) => {
+    const server = await startServer(path.join(setting.place, 'server'), ['--database-url', await newDatabase()])
+    end(server.stop)
+    const child = startChild<BarePostgresWrites, number>(new URL('../bare/postgres.ts', import.meta.url))
+    end(child.end)
+    const plot = newPlot(shape)
+    const target = { url: await newDatabase(), plot, connections: BARE_CONNECTIONS }
+    const bare: Recording['bare'] = (args) => child.call({ ...args, ...target })
+    const budgets = { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 } as const] }
+    return measureRecording(setting, { server, plot, bare, budgets })
+  })
+}
+
+type End = Parameters<Parameters<typeof withEnds>[0]>[0]
+
+/** A PostgreSQL whose commits reach the disk, for as long as `work` takes. */
+function withDatabases<T>(work: (newDatabase: () => Promise<string>, end: End) => Promise<T>): Promise<T> {
+  return withEnds(async (end) => {
+    const server = await startPostgres({ durable: true, settings: SETTINGS })
+    end(server.close)
+    const databases = databasesOf((name) => server.url(name), server.url())
+    return work(async () => (await databases.create()).url, end)
+  })
+}

@@ -1,0 +1,88 @@
+/** How many events a second reach the disk: what both engines are measured by. */
+import { startBareServer } from '../bare/http-server.ts'
+import { withEnds, type Setting } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import { BATCH_EVENTS } from '../load/events.ts'
+import type { IngestLoad } from '../load/ingest-load.ts'
+import type { Paced } from '../load/pace.ts'
+import { newPlot, type Plot } from '../load/shapes.ts'
+import { row, type Budget, type Result } from '../result.ts'
+import { eventsPerCommit, type Server } from '../server.ts'
+import { megabytes, whole } from '../text.ts'
+
+export const CONNECTIONS = 8
+
+export const RECORDING = `${CONNECTIONS} connections send requests of ${BATCH_EVENTS} events, each event 940 bytes of JSON, each connection its \
+next request when it has the answer to the one before. An answer comes after the events are on disk.`
+export const WHOLE_RUNS = 'All events of a request belong to one run, which begins and ends in it.'
+export const MIXED_RUNS = `Each event belongs to another of 1,000 runs that go on all the time, as from a gateway that batches the events of many \
+agents: every commit changes hundreds of runs, and index entries of each.`
+
+export interface Recording {
+  server: Server
+  plot: Plot
+  /** Events a second that the driver writes alone. */
+  bare(args: { seconds: number; eventsPerCommit: number }): Promise<number>
+  budgets: { rate: Budget[]; p99?: Budget[] }
+}
+
+/** Before there is a mean of the server's. */
+const FIRST_COMMIT_EVENTS = 500
+
+export function startIngestLoad() {
+  return startChild<IngestLoad, Paced>(new URL('../load/ingest-load.ts', import.meta.url))
+}
+
+export async function measureRecording({ plan, place, say }: Setting, recording: Recording): Promise<Result> {
+  const { server, plot, bare, budgets } = recording
+  return withEnds(async (end) => {
+    const load = startIngestLoad()
+    end(load.end)
+    const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
+    await load.call({ ...target, seconds: plan.warmUpSeconds })
+    await bare({ seconds: plan.warmUpSeconds / 2, eventsPerCommit: FIRST_COMMIT_EVENTS })
+
+    const ours: Paced[] = []
+    const bares: number[] = []
+    const commits: number[] = []
+    for (let round = 1; round <= plan.rounds; round++) {
+      const before = await server.metrics()
+      const paced = await load.call({ ...target, seconds: plan.seconds })
+      const perCommit = eventsPerCommit(before, await server.metrics())
+      const limit = await bare({ seconds: plan.seconds, eventsPerCommit: perCommit })
+      ours.push(paced)
+      commits.push(perCommit)
+      bares.push(limit)
+      say(`round ${round}: ${whole(rateOf(paced))} events/s, bare ${whole(limit)} at ${whole(perCommit)} a commit`)
+    }
+    const memory = (await server.metrics()).get('process_resident_memory_bytes') ?? Number.NaN
+    const ceiling = await ceilingOf(plan.seconds / 4)
+    const times = ours.map((paced) => paced.times)
+    const wait = { unit: 'ms', better: 'less' } as const
+    return {
+      rows: [
+        row({ what: 'events', unit: '/s', better: 'more', ours: ours.map(rateOf), bare: bares, budgets: budgets.rate }),
+        row({ what: 'acknowledgement, p50', ...wait, ours: times.map(({ p50 }) => p50) }),
+        row({ what: 'acknowledgement, p99', ...wait, ours: times.map(({ p99 }) => p99), budgets: budgets.p99 ?? [] }),
+        row({ what: 'acknowledgement, p99.9', ...wait, ours: times.map(({ p999 }) => p999) }),
+        row({ what: 'events in a commit, on average', unit: '', better: 'more', ours: commits }),
+      ],
+      notes: [
+        `After the last round the server has ${megabytes(memory)} of memory.`,
+        `The load generator is not the limit: it sends ${whole(ceiling)} events/s to a \`node:http\` server that reads the body and answers.`,
+      ],
+    }
+
+    async function ceilingOf(seconds: number): Promise<number> {
+      const sink = await startBareServer(place, 'sink')
+      const paced = await load.call({ ...target, url: sink.url, plot: newPlot(plot.shape), seconds })
+      await sink.stop()
+      return rateOf(paced)
+    }
+  })
+}
+
+/** Events a second. */
+export function rateOf({ answered, seconds }: Paced): number {
+  return (answered * BATCH_EVENTS) / seconds
+}

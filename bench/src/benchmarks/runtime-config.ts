@@ -1,0 +1,123 @@
+/** What clients ask for again and again: whether their configuration is still the present one. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { startBareServer } from '../bare/http-server.ts'
+import { withEnds, type Benchmark } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import type { HttpLoad, HttpResult } from '../load/http-load.ts'
+import { row } from '../result.ts'
+import { startServer, type Server } from '../server.ts'
+import { whole } from '../text.ts'
+import { POLICIES } from './sample-policies.ts'
+
+const CONNECTIONS = 32
+const PROMPTS = 5
+const PROMPT_TEXT =
+  'You are the support agent of a shop. Answer briefly, in the language of the customer, and never guess. '
+const PROMPT_CHARS = 2_000
+
+export const runtimeConfig: Benchmark = {
+  name: 'runtime-config',
+  title: 'Runtime configuration: not modified, and whole',
+  about: [
+    `An environment has ${PROMPTS} prompts of ${PROMPT_CHARS} characters and ${POLICIES.length} policies. ${CONNECTIONS} connections of autocannon \
+ask for \`GET /runtime-config\`: first with the tag they have, so that the answer is 304 without a body, then without one. The rate limit of the key \
+is lifted (\`--rate-limit\`), which by default is 5,000 requests a second.`,
+    'The bare limit of the 304 is Fastify with one route that answers 304 and does nothing else, under the same load; that of the whole \
+configuration is Fastify sending the same text. What `node:http` alone does is told beside it.',
+  ],
+  run: ({ plan, place, say }) =>
+    withEnds(async (end) => {
+      const server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000', '--log-level', 'warn'])
+      end(server.stop)
+      await deploy(server)
+      const url = `${server.url}/openapi/v1/runtime-config`
+      const headers = { 'x-api-key': server.apiKey }
+      const whole200 = await fetch(url, { headers })
+      const body = await whole200.text()
+      const tag = whole200.headers.get('etag') ?? ''
+      const bodyFile = path.join(place, 'body.json')
+      writeFileSync(bodyFile, body)
+      const bare = await Promise.all([
+        startBareServer(place, 'not-modified'),
+        startBareServer(place, 'plain-not-modified'),
+        startBareServer(place, 'body', bodyFile),
+      ])
+      for (const each of bare) end(each.stop)
+      const [fastify304, plain304, fastify200] = bare
+      const load = startChild<HttpLoad, HttpResult>(new URL('../load/http-load.ts', import.meta.url))
+      end(load.end)
+
+      const unchanged = { status: 304, connections: CONNECTIONS, body: '' }
+      const changed = { status: 200, connections: CONNECTIONS, body }
+      const targets: Record<string, Omit<HttpLoad, 'seconds'>> = {
+        ours304: { ...unchanged, url, headers: { ...headers, 'if-none-match': tag } },
+        fastify304: { ...unchanged, url: fastify304.url },
+        plain304: { ...unchanged, url: plain304.url },
+        ours200: { ...changed, url, headers },
+        fastify200: { ...changed, url: fastify200.url },
+      }
+      const seconds = plan.seconds / 2
+      const found: Record<string, HttpResult[]> = {}
+      for (let round = 0; round <= plan.rounds; round++) {
+        for (const [name, target] of Object.entries(targets)) {
+          const result = await load.call({ ...target, seconds })
+          // The first round warms up.
+          if (round > 0) (found[name] ??= []).push(result)
+        }
+        if (round > 0) say(`round ${round}: ${Object.entries(found).map(lastText).join(', ')}`)
+      }
+      const rates = (name: string) => found[name]?.map(({ perSecond }) => perSecond) ?? []
+      const perSecond = { unit: '/s', better: 'more' } as const
+      return {
+        rows: [
+          row({
+            what: '304',
+            ...perSecond,
+            ours: rates('ours304'),
+            bare: rates('fastify304'),
+            budgets: [{ of: 'ratio', is: 'at least', limit: 0.5 }],
+          }),
+          row({ what: '304, beside `node:http` alone', ...perSecond, ours: rates('ours304'), bare: rates('plain304') }),
+          row({ what: '200', ...perSecond, ours: rates('ours200'), bare: rates('fastify200') }),
+          row({
+            what: '304, p99',
+            unit: 'ms',
+            better: 'less',
+            ours: found['ours304']?.map(({ p99Ms }) => p99Ms) ?? [],
+            bare: found['fastify304']?.map(({ p99Ms }) => p99Ms) ?? [],
+          }),
+        ],
+        notes: [`The whole configuration has ${whole(Buffer.byteLength(body))} bytes.`],
+      }
+    }),
+}
+
+function lastText([name, results]: [string, HttpResult[]]): string {
+  return `${name} ${whole(results.at(-1)?.perSecond ?? Number.NaN)}/s`
+}
+
+interface Named {
+  id: string
+}
+
+/** Puts prompts and policies in force, as an operator does. */
+async function deploy(server: Server): Promise<void> {
+  const { items: workspaces } = await server.operator<{ items: Named[] }>('/workspaces')
+  const workspace = `/workspaces/${workspaces[0]?.id}`
+  const { items: environments } = await server.operator<{ items: Named[] }>(`${workspace}/environments`)
+  const items = []
+  for (let number = 1; number <= PROMPTS; number++) {
+    const content = `${number}. ${PROMPT_TEXT.repeat(PROMPT_CHARS / PROMPT_TEXT.length + 1)}`.slice(0, PROMPT_CHARS)
+    const { promptId } = await server.operator<{ promptId: string }>(`${workspace}/prompts`, {
+      name: `prompt-${number}`,
+      content,
+    })
+    items.push({ kind: 'prompt', id: promptId, version: '1' })
+  }
+  for (const { policyId, condition, severity, action } of POLICIES) {
+    await server.operator(`${workspace}/policies`, { policyId, condition, severity, action })
+    items.push({ kind: 'policy', id: policyId, version: '1' })
+  }
+  await server.operator(`/environments/${environments[0]?.id}/deployments`, { items })
+}

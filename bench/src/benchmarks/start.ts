@@ -1,0 +1,107 @@
+/** What a server costs that has nothing to do: its start, its memory, its processor time. */
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startBareServer } from '../bare/http-server.ts'
+import { withEnds, type Benchmark } from '../benchmark.ts'
+import { startChild } from '../child.ts'
+import type { IngestLoad } from '../load/ingest-load.ts'
+import type { Paced } from '../load/pace.ts'
+import { row } from '../result.ts'
+import { startServer, type Server } from '../server.ts'
+import { whole } from '../text.ts'
+import { fillHistory } from './history.ts'
+
+const STORED_EVENTS = 20_000
+
+interface Usage {
+  megabytes: number
+  cpuSeconds: number
+}
+
+export const start: Benchmark = {
+  name: 'start',
+  title: 'Starting, and doing nothing',
+  about: [
+    'Start: from spawning the process to the first time it says that it is ready, on a store that exists. Idle: memory and processor time of \
+the process while nobody asks anything, twenty seconds after its start and over the twenty seconds that follow.',
+    'The bare limit is the same Node running Fastify with one route that says hello.',
+  ],
+  run: ({ plan, place, say }) =>
+    withEnds(async (end) => {
+      const directory = path.join(place, 'store')
+      const first = await startServer(directory)
+      const load = startChild<IngestLoad, Paced>(new URL('../load/ingest-load.ts', import.meta.url))
+      await fillHistory(load, first, STORED_EVENTS)
+      await load.end()
+      await first.stop()
+
+      const [starts, bareStarts]: [number[], number[]] = [[], []]
+      for (let round = 1; round <= plan.rounds; round++) {
+        const server = await startServer(directory)
+        await server.stop()
+        const hello = await startBareServer(place, 'hello')
+        await hello.stop()
+        starts.push(server.startMs)
+        bareStarts.push(hello.startMs)
+        say(`round ${round}: ready after ${whole(server.startMs)} ms, bare ${whole(hello.startMs)} ms`)
+      }
+
+      const server = await startServer(directory)
+      end(server.stop)
+      const hello = await startBareServer(place, 'hello')
+      end(hello.stop)
+      // Both at once: they have nothing to do that the other could be in the way of.
+      const look = () => Promise.all([usageOf(server), bareUsage(hello.url)])
+      await sleep(plan.idleSeconds * 1000)
+      const [before, bareBefore] = await look()
+      await sleep(plan.idleSeconds * 1000)
+      const [after, bareAfter] = await look()
+      const share = (from: Usage, to: Usage) => (100 * (to.cpuSeconds - from.cpuSeconds)) / plan.idleSeconds
+      return {
+        rows: [
+          row({
+            what: 'from spawning to ready',
+            unit: 'ms',
+            ours: starts,
+            bare: bareStarts,
+            better: 'less',
+            budgets: [{ of: 'ours', is: 'below', limit: 1_000 }],
+          }),
+          row({
+            what: 'idle memory (resident)',
+            unit: 'MB',
+            ours: [before.megabytes],
+            bare: [bareBefore.megabytes],
+            better: 'less',
+            budgets: [{ of: 'ours', is: 'below', limit: 150 }],
+          }),
+          row({
+            what: 'idle processor time, of one core',
+            unit: '%',
+            ours: [share(before, after)],
+            bare: [share(bareBefore, bareAfter)],
+            better: 'less',
+            budgets: [{ of: 'ours', is: 'below', limit: 1 }],
+          }),
+        ],
+        notes: [],
+      }
+    }),
+}
+
+async function usageOf(server: Server): Promise<Usage> {
+  const metrics = await server.metrics()
+  const read = (name: string): number => metrics.get(name) ?? Number.NaN
+  return {
+    megabytes: read('process_resident_memory_bytes') / 1e6,
+    cpuSeconds: read('process_cpu_seconds_total'),
+  }
+}
+
+async function bareUsage(url: string): Promise<Usage> {
+  const { rss, cpu } = (await (await fetch(`${url}/usage`)).json()) as {
+    rss: number
+    cpu: { user: number; system: number }
+  }
+  return { megabytes: rss / 1e6, cpuSeconds: (cpu.user + cpu.system) / 1e6 }
+}

@@ -1,0 +1,43 @@
+/** Processes that answer calls: who makes the load must not share a thread with whoever else works. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+
+export interface Child<Args, Result> {
+  call(args: Args): Promise<Result>
+  end(): Promise<void>
+}
+
+type Answer<Result> = { result: Result } | { error: string }
+
+/** Starts a module that calls `answer`. Calls are answered one after the other. It ends with this process. */
+export function startChild<Args, Result>(module: URL): Child<Args, Result> {
+  const child = fork(module, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const exited = once(child, 'exit')
+  return {
+    async call(args) {
+      child.send(args as object)
+      const [answer] = (await Promise.race([once(child, 'message'), exited.then(() => [{ error: 'it ended' }])])) as [
+        Answer<Result>,
+      ]
+      if ('error' in answer) throw new Error(`${module.pathname}: ${answer.error}`)
+      return answer.result
+    },
+    async end() {
+      if (child.connected) child.disconnect()
+      await exited
+    },
+  }
+}
+
+/** The other side: what the process does with each call. */
+export function answer<Args, Result>(work: (args: Args) => Promise<Result> | Result): void {
+  async function perform(args: Args): Promise<Answer<Result>> {
+    try {
+      return { result: await work(args) }
+    } catch (error) {
+      return { error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+    }
+  }
+  process.on('message', (args) => void perform(args as Args).then((answered) => process.send?.(answered)))
+  process.on('disconnect', () => process.exit(0))
+}

@@ -1,0 +1,72 @@
+import { BATCH_EVENTS, MARKS, type Variable } from './events.ts'
+import { agentOf, bodiesOf, bodyOf, markedBody, partOf, timeOf, variableOf, type Plot } from './shapes.ts'
+
+const NAMES = Object.keys(MARKS) as (keyof Variable)[]
+
+/**
+ * Makes the body of request `n` in a buffer that the next one writes over. Only digits are written, for the load must cost
+ * little: 20 µs a request, where making the texts anew costs 200.
+ */
+export function bodyWriter(plot: Plot): (n: number) => Buffer {
+  const bodies = Array.from({ length: bodiesOf(plot.shape) }, (_, body) => bodyTemplate(plot, body))
+  return (n) => {
+    const body = bodies[bodyOf(plot.shape, n)]
+    if (body === undefined) throw new Error(`No body for request ${n}`)
+    const { buffer, places } = body
+    for (let index = 0; index < BATCH_EVENTS; index++) {
+      const place = places[index]
+      if (place === undefined) break
+      const time = timeOf(plot, n, index)
+      const { run } = partOf(plot.shape, n, index)
+      // As in shapes.ts: the time leads the event id, the number of the request ends it.
+      writeHex(buffer, place.eventId, Math.floor(time / 0x1_0000), 8)
+      writeHex(buffer, place.eventId + 9, time % 0x1_0000, 4)
+      writeHex(buffer, place.eventId + 29, n, 7)
+      writeHex(buffer, place.runId + 13, run, 8)
+      writeHex(buffer, place.sessionId + 8, run, 8)
+      writeHex(buffer, place.agentId + 6, agentOf(run), 2)
+      writeDecimal(buffer, place.timestamp, Math.floor(time / 1e6), 7)
+      writeDecimal(buffer, place.timestamp + 7, time % 1e6, 6)
+    }
+    return buffer
+  }
+}
+
+/** The text of the first request of its kind, and where each of its texts stands, event by event. */
+function bodyTemplate(plot: Plot, body: number) {
+  const marked = markedBody(plot, body)
+  const buffer = Buffer.from(marked, 'latin1')
+  const found = Object.fromEntries(
+    NAMES.map((name) => [name, [...marked.matchAll(RegExp(MARKS[name], 'g'))].map(({ index }) => index)]),
+  )
+  const places = Array.from({ length: BATCH_EVENTS }, (_, index) => {
+    const variable = variableOf(plot, body, index)
+    const place = NAMES.map((name) => {
+      const at = found[name]?.[index] ?? -1
+      buffer.write(variable[name], at, 'latin1')
+      return [name, at]
+    })
+    return Object.fromEntries(place) as Record<keyof Variable, number>
+  })
+  return { buffer, places }
+}
+
+// Both for numbers below 2 ** 31, where arithmetic is quick.
+
+function writeHex(buffer: Buffer, start: number, value: number, width: number): void {
+  let rest = value | 0
+  for (let at = start + width - 1; at >= start; at--) {
+    const digit = rest & 15
+    buffer[at] = digit < 10 ? 0x30 + digit : 0x57 + digit
+    rest >>= 4
+  }
+}
+
+function writeDecimal(buffer: Buffer, start: number, value: number, width: number): void {
+  let rest = value | 0
+  for (let at = start + width - 1; at >= start; at--) {
+    const next = (rest / 10) | 0
+    buffer[at] = 0x30 + rest - next * 10
+    rest = next
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The events that are sent: of LOAD_EVENT_BYTES bytes of JSON each, with texts of fixed width where they differ, so that
+ * the next request is made by writing digits over the one before.
+ */
+export const BATCH_EVENTS = 100
+export const EVENT_BYTES = 940
+
+export interface Step {
+  type: string
+  label: string
+  payload: Record<string, unknown>
+}
+
+/** What differs from event to event, each text as wide as it always is. */
+export interface Variable {
+  eventId: string
+  runId: string
+  sessionId: string
+  agentId: string
+  timestamp: string
+}
+
+/** What stands for them in a text that is to be written over. */
+export const MARKS: Variable = {
+  eventId: 'E'.repeat(36),
+  runId: `run-${'R'.repeat(8)}-${'R'.repeat(8)}`,
+  sessionId: `session-${'S'.repeat(8)}`,
+  agentId: `agent-${'A'.repeat(2)}`,
+  timestamp: '1'.repeat(13),
+}
+
+const TEXT =
+  'The customer asks for a refund of an order that arrived damaged. The order was delivered within the last thirty days, ' +
+  'the photographs show the damage, and the account has no earlier claims, so the refund is within the policy. '
+
+const MODEL_CALL: Step = {
+  type: 'LLM_CALL',
+  label: 'Decide what to do next',
+  payload: {
+    model: 'gpt-5-mini',
+    latency: 812,
+    cost: 0.00231,
+    usage: { promptTokens: 1204, completionTokens: 96, totalTokens: 1300 },
+  },
+}
+const STEPS: readonly Step[] = [
+  MODEL_CALL,
+  { type: 'POLICY_DECISION', label: 'refund_order may run', payload: { action: 'ALLOW', toolName: 'refund_order' } },
+  { type: 'TOOL_CALL', label: 'refund_order', payload: { toolName: 'refund_order', latency: 91, error: null } },
+  { type: 'AGENT_STEP', label: 'Read the result', payload: { step: 'observe' } },
+]
+const INPUT: Step = { type: 'USER_INPUT', label: 'Question', payload: { channel: 'chat' } }
+
+/** Of each event of a request: its kind of step, or how it ends its run. */
+export function stepAt(index: number, isFirst: boolean, outcome: string | null): Step {
+  if (isFirst) return INPUT
+  if (outcome !== null) return { type: 'SESSION_OUTCOME', label: 'The run ended', payload: { status: outcome } }
+  return STEPS[index % STEPS.length] ?? MODEL_CALL
+}
+
+/** Tokens that a step adds to its run, as its payload says. */
+export const MODEL_CALL_USAGE = { promptTokens: 1204, completionTokens: 96, totalTokens: 1300, costNanos: 2_310_000 }
+
+/** The JSON text of an event, and of its payload, made as long as all others by a text in it. */
+export function eventText(step: Step, variable: Variable): { text: string; payload: string } {
+  const missing = EVENT_BYTES - build(step, variable, '').text.length
+  return build(step, variable, TEXT.repeat(Math.ceil(missing / TEXT.length)).slice(0, missing))
+}
+
+function build({ type, label, payload }: Step, variable: Variable, filler: string) {
+  const payloadText = JSON.stringify({ ...payload, spanId: '5b0f9e6c1d2a4e33', text: filler })
+  const { timestamp, ...texts } = variable
+  const fields = JSON.stringify({
+    ...texts,
+    clientId: 'bench-client',
+    agentName: 'Support agent',
+    eventType: type,
+    label,
+    schemaVersion: '1',
+  })
+  const text = `${fields.slice(0, -1)},"timestamp":${timestamp},"payload":${payloadText}}`
+  return { text, payload: payloadText }
+}

@@ -1,0 +1,120 @@
+/** Which events a request has: of which runs, and of which time. */
+import { randomBytes } from 'node:crypto'
+import { BATCH_EVENTS, eventText, MARKS, stepAt, type Variable } from './events.ts'
+
+export const SHAPES = ['whole-run', 'mixed', 'long-run', 'history'] as const
+export type Shape = (typeof SHAPES)[number]
+
+/** One load of one shape. Two loads with the same salt would send the same events. */
+export interface Plot {
+  shape: Shape
+  /** Eight hex digits. */
+  salt: string
+  /** Time of the events of request n, milliseconds; it ends now where none is given. */
+  history?: { from: number; perRequestMs: number }
+}
+
+export function newPlot(shape: Shape): Plot {
+  return { shape, salt: randomBytes(4).toString('hex') }
+}
+
+export const LIVE_RUNS = 1_000
+const AGENTS = 20
+
+/** Of ten requests, one is a run of 100 events and nine have eleven shorter ones. */
+const HISTORY_REQUESTS = 10
+const SHORT_RUNS = 11
+const SHORT_RUN_EVENTS = 9
+export const HISTORY_RUNS_PER_EVENT = (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS) / (HISTORY_REQUESTS * BATCH_EVENTS)
+
+/** The event `index` of request `n`: number of its run, whether it is the run's first, and how it ends it. */
+export interface Part {
+  run: number
+  isFirst: boolean
+  outcome: string | null
+}
+
+export function partOf(shape: Shape, n: number, index: number): Part {
+  const isLast = index === BATCH_EVENTS - 1
+  switch (shape) {
+    case 'whole-run':
+      return { run: n, isFirst: index === 0, outcome: isLast ? 'COMPLETED' : null }
+    case 'mixed':
+      return { run: scattered(n * BATCH_EVENTS + index) % LIVE_RUNS, isFirst: false, outcome: null }
+    case 'long-run':
+      return { run: 0, isFirst: false, outcome: null }
+    case 'history':
+      return historyPart(n, index)
+  }
+}
+
+/** Number of run of those 100-event runs that a history of so many requests has. */
+export function longRunsOf(requests: number): number[] {
+  const count = Math.floor(requests / HISTORY_REQUESTS)
+  return Array.from({ length: count }, (_, index) => index * (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS))
+}
+
+function historyPart(n: number, index: number): Part {
+  const [group, place] = [Math.floor(n / HISTORY_REQUESTS), n % HISTORY_REQUESTS]
+  const first = group * (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS)
+  if (place === 0) return { run: first, isFirst: index === 0, outcome: index === BATCH_EVENTS - 1 ? 'COMPLETED' : null }
+  // The eleventh takes the one event that is left over.
+  const short = Math.min(Math.floor(index / SHORT_RUN_EVENTS), SHORT_RUNS - 1)
+  const isLast = index === (short === SHORT_RUNS - 1 ? BATCH_EVENTS : (short + 1) * SHORT_RUN_EVENTS) - 1
+  const outcome = short === 0 ? null : short === 1 ? 'FAILED' : 'COMPLETED'
+  return {
+    run: first + 1 + (place - 1) * SHORT_RUNS + short,
+    isFirst: index === short * SHORT_RUN_EVENTS,
+    outcome: isLast ? outcome : null,
+  }
+}
+
+/** A number that follows from `n` and looks like chance. */
+function scattered(n: number): number {
+  let mixed = Math.imul(n ^ (n >>> 16), 0x45d9f3b)
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x45d9f3b)
+  return (mixed ^ (mixed >>> 16)) >>> 0
+}
+
+/** Requests of a shape repeat their kinds of steps after so many. */
+export const bodiesOf = (shape: Shape): number => (shape === 'history' ? 2 : 1)
+export const bodyOf = (shape: Shape, n: number): number => (shape === 'history' && n % HISTORY_REQUESTS > 0 ? 1 : 0)
+
+export function timeOf({ history }: Plot, n: number, index: number): number {
+  if (history === undefined) return Date.now() - BATCH_EVENTS + index
+  return Math.floor(history.from + n * history.perRequestMs) + index
+}
+
+const hex = (value: number, width: number): string => value.toString(16).padStart(width, '0')
+
+/** Of time order, as the ids are that the SDK makes: UUIDv7. */
+export function eventIdOf({ salt }: Plot, n: number, index: number, time: number): string {
+  const at = hex(time, 12)
+  return `${at.slice(0, 8)}-${at.slice(8)}-7${hex(index, 3)}-8${salt.slice(0, 3)}-${salt.slice(3)}${hex(n, 7)}`
+}
+
+export const runIdOf = ({ salt }: Plot, run: number): string => `run-${salt}-${hex(run, 8)}`
+export const sessionIdOf = (run: number): string => `session-${hex(run, 8)}`
+export const agentOf = (run: number): number => run % AGENTS
+export const agentIdOf = (run: number): string => `agent-${hex(agentOf(run), 2)}`
+
+/** The body of a request with marks where its events differ. */
+export function markedBody(plot: Plot, body: number): string {
+  const texts = Array.from({ length: BATCH_EVENTS }, (_, index) => {
+    const { isFirst, outcome } = partOf(plot.shape, body, index)
+    return eventText(stepAt(index, isFirst, outcome), MARKS).text
+  })
+  return `[${texts.join(',')}]`
+}
+
+export function variableOf(plot: Plot, n: number, index: number): Variable {
+  const { run } = partOf(plot.shape, n, index)
+  const time = timeOf(plot, n, index)
+  return {
+    eventId: eventIdOf(plot, n, index, time),
+    runId: runIdOf(plot, run),
+    sessionId: sessionIdOf(run),
+    agentId: agentIdOf(run),
+    timestamp: String(time),
+  }
+}

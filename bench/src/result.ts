@@ -1,0 +1,56 @@
+/** What a benchmark found. */
+import { spreadOf, type Spread } from './stats.ts'
+
+export interface Row {
+  what: string
+  unit: string
+  ours: Spread
+  /** The same done with nothing but the driver or the framework. */
+  bare: Spread | null
+  /** Of a round's two figures, so that 1 is as good as the bare limit and 0.5 half as good. */
+  ratio: Spread | null
+  budgets: Budget[]
+}
+
+export interface Budget {
+  of: 'ours' | 'ratio'
+  is: 'at least' | 'below'
+  limit: number
+}
+
+export interface Result {
+  rows: Row[]
+  /** Sentences for the page. */
+  notes: string[]
+}
+
+export interface Figures {
+  what: string
+  unit: string
+  ours: readonly number[]
+  bare?: readonly number[]
+  /** Whether more is better, as of a rate, or less, as of a time. */
+  better: 'more' | 'less'
+  budgets?: Budget[]
+}
+
+/** One row of figures, a figure for each round. */
+export function row({ what, unit, ours, bare, better, budgets = [] }: Figures): Row {
+  const ratios = bare?.map((limit, round) => {
+    const figure = ours[round] ?? Number.NaN
+    return better === 'more' ? figure / limit : limit / figure
+  })
+  return {
+    what,
+    unit,
+    ours: spreadOf(ours),
+    bare: bare ? spreadOf(bare) : null,
+    ratio: ratios ? spreadOf(ratios) : null,
+    budgets,
+  }
+}
+
+export function isMet({ ours, ratio }: Row, { of, is, limit }: Budget): boolean {
+  const { median } = (of === 'ours' ? ours : ratio) ?? { median: Number.NaN }
+  return is === 'at least' ? median >= limit : median < limit
+}

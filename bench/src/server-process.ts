@@ -1,0 +1,69 @@
+/** A server as a process of its own, started as users start one. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { ROOT } from './place.ts'
+
+export interface ServerProcess {
+  url: string
+  /** From spawning the process to the first time it said that it was ready. */
+  startMs: number
+  stop(): Promise<void>
+}
+
+export interface ServerProgram {
+  /** Program and arguments for Node. */
+  args: readonly string[]
+  /** Takes its errors and its log. */
+  logFile: string
+  variables?: Record<string, string>
+  /** Answers 200 when the server is ready. */
+  readyPath: string
+}
+
+const STOP_MS = 20_000
+
+/** The program prints where it listens, as `listens on http://…`. */
+export async function startProcess({ args, logFile, variables, readyPath }: ServerProgram): Promise<ServerProcess> {
+  const log = openSync(logFile, 'a')
+  const startedAt = performance.now()
+  const child = spawn(path.join(ROOT, 'scripts/node'), args, {
+    stdio: ['ignore', 'pipe', log],
+    env: { ...usersEnvironment(), ...variables },
+  })
+  closeSync(log)
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  const exited = once(child, 'exit').then(() => process.off('exit', kill))
+  const url = await Promise.race([addressOf(child), exited.then(() => null)])
+  if (url === null) throw new Error(`The server ended: ${readFileSync(logFile, 'utf8').slice(-2_000)}`)
+  while (!(await fetch(`${url}${readyPath}`)).ok) await new Promise(setImmediate)
+  return {
+    url,
+    startMs: performance.now() - startedAt,
+    async stop() {
+      child.kill('SIGTERM')
+      const late = setTimeout(kill, STOP_MS)
+      await exited
+      clearTimeout(late)
+    },
+  }
+}
+
+/** Without what the user's shell sets for a server of its own. */
+function usersEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_')))
+}
+
+async function addressOf({ stdout }: ChildProcess): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let printed = ''
+  // It goes on being read: a full pipe would hold the server up.
+  stdout?.setEncoding('utf8').on('data', (text: string) => {
+    printed += text
+    const url = /listens on (http:\/\/[\w.:[\]]+)/.exec(printed)?.[1]
+    if (url !== undefined) resolve(url)
+  })
+  return promise
+}

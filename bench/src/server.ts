@@ -1,0 +1,56 @@
+/** The server under test. */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
+import { ROOT } from './place.ts'
+import { startProcess, type ServerProcess } from './server-process.ts'
+
+export interface Server extends ServerProcess {
+  apiKey: string
+  directory: string
+  /** What /metrics tells just now, by name; labels are left out. */
+  metrics(): Promise<Map<string, number>>
+  /** A request to the operator API; throws when it is refused. */
+  operator<Body>(path: string, body?: unknown): Promise<Body>
+}
+
+/** The credentials that every store here is made with, so that a server can be started again on it. */
+const API_KEY = newApiKey(randomBytes).text
+const OPERATOR_TOKEN = newOperatorToken(randomBytes).text
+
+export async function startServer(directory: string, flags: readonly string[] = []): Promise<Server> {
+  mkdirSync(directory, { recursive: true })
+  const started = await startProcess({
+    args: [path.join(ROOT, 'packages/cli/src/main.ts'), 'serve', '--port', '0', '--data-dir', directory, ...flags],
+    logFile: path.join(directory, 'log.jsonl'),
+    variables: { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN },
+    readyPath: '/readyz',
+  })
+  const { url } = started
+  return {
+    ...started,
+    apiKey: API_KEY,
+    directory,
+    async metrics() {
+      const text = await (await fetch(`${url}/metrics`)).text()
+      const lines = text.matchAll(/^(\w+)(?:\{[^}]*\})? (\S+)$/gm)
+      return new Map([...lines].map(([, name = '', value]) => [name, Number(value)]))
+    },
+    async operator<Body>(target: string, body?: unknown) {
+      const reply = await fetch(`${url}/operator/v1${target}`, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      if (!reply.ok) throw new Error(`${target}: ${reply.status} ${await reply.text()}`)
+      return (await reply.json()) as Body
+    },
+  }
+}
+
+/** Mean events of a commit between two looks at /metrics. */
+export function eventsPerCommit(before: Map<string, number>, after: Map<string, number>): number {
+  const grown = (name: string): number => (after.get(name) ?? Number.NaN) - (before.get(name) ?? Number.NaN)
+  return grown('tacho_store_committed_events_total') / grown('tacho_store_commits_total')
+}

@@ -1,0 +1,31 @@
+/** Several measurements of the same thing. */
+export interface Spread {
+  median: number
+  min: number
+  max: number
+}
+
+/** Times of many requests, in milliseconds. */
+export interface Times {
+  count: number
+  p50: number
+  p99: number
+  p999: number
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b)
+  return { median: middleOf(sorted), min: sorted[0] ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN }
+}
+
+export function timesOf(milliseconds: readonly number[]): Times {
+  const sorted = Float64Array.from(milliseconds).sort()
+  const at = (share: number): number => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+  return { count: sorted.length, p50: at(0.5), p99: at(0.99), p999: at(0.999) }
+}
+
+function middleOf(sorted: readonly number[]): number {
+  const half = sorted.length / 2
+  const [low, high] = [sorted[Math.ceil(half) - 1], sorted[Math.floor(half)]]
+  return ((low ?? Number.NaN) + (high ?? Number.NaN)) / 2
+}
