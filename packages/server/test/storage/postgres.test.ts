@@ -1,29 +1,14 @@
-import { after, before } from 'node:test'
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { dataTables } from '../../src/storage/postgres/citus.ts'
 import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
 import { testDatabases, type TestDatabases } from '../postgres-server.ts'
-import { accessSuite } from './suite/access.ts'
-import { agentsSuite } from './suite/agents.ts'
-import { approvalListsSuite } from './suite/approval-lists.ts'
-import { approvalsSuite } from './suite/approvals.ts'
-import { controlSuite } from './suite/control.ts'
-import { deploymentsSuite } from './suite/deployments.ts'
-import { eventsSuite } from './suite/events.ts'
-import { issueGroupingSuite } from './suite/issue-grouping.ts'
-import { issuePropertySuite } from './suite/issue-property.ts'
-import { issueRecordsSuite } from './suite/issue-records.ts'
-import { issuesSuite } from './suite/issues.ts'
+import { faultOf, insertsFromTable, recordTransactions, tenantsOf } from './postgres-rules.ts'
+import { conformanceSuite } from './suite/all.ts'
 import type { OpenStorage } from './suite/open.ts'
-import { policiesSuite } from './suite/policies.ts'
-import { promptsSuite } from './suite/prompts.ts'
-import { propertySuite } from './suite/property.ts'
-import { rejectionsSuite } from './suite/rejections.ts'
-import { reviewSuite } from './suite/review.ts'
-import { runsSuite } from './suite/runs.ts'
-import { simulationsSuite } from './suite/simulations.ts'
-import { timelineSuite } from './suite/timeline.ts'
-import { usageSuite } from './suite/usage.ts'
-import { workSuite } from './suite/work.ts'
 
+const sent = recordTransactions()
 let databases: TestDatabases
 before(async () => {
   databases = await testDatabases()
@@ -42,28 +27,41 @@ const open: OpenStorage = async () => {
   }
 }
 
-for (const suite of [
-  controlSuite,
-  accessSuite,
-  eventsSuite,
-  runsSuite,
-  agentsSuite,
-  timelineSuite,
-  usageSuite,
-  rejectionsSuite,
-  promptsSuite,
-  policiesSuite,
-  deploymentsSuite,
-  simulationsSuite,
-  approvalsSuite,
-  approvalListsSuite,
-  propertySuite,
-  workSuite,
-  issueRecordsSuite,
-  issuesSuite,
-  issueGroupingSuite,
-  issuePropertySuite,
-  reviewSuite,
-]) {
-  suite(open)
-}
+conformanceSuite(open)
+
+/** What the suites above made the engine send. */
+describe('every statement', () => {
+  let tables: string[]
+  before(async () => {
+    const { url, drop } = await databases.create()
+    await (await openPostgresStorage({ url })).close()
+    const client = new pg.Client(url)
+    await client.connect()
+    tables = await dataTables(client)
+    await client.end()
+    await drop()
+  })
+
+  test('of a data table names the environment of each row it touches', () => {
+    const faults = sent.flat().flatMap((one) => {
+      const fault = faultOf(one, tables)
+      return fault === null ? [] : [`${fault}: ${one.text}`]
+    })
+    assert.deepEqual([...new Set(faults)], [])
+    assert.ok(sent.length > 1_000)
+  })
+
+  test('that stores events takes its rows from its parameter, not from a table', () => {
+    const hot = sent
+      .flat()
+      .filter(({ text }) => /^INSERT INTO (events|runs|models|usage_hours|rejections)\b/.test(text))
+    assert.ok(hot.length > 1_000)
+    assert.deepEqual(new Set(hot.filter((one) => insertsFromTable(one, tables)).map(({ text }) => text)), new Set())
+  })
+
+  test('of a transaction is about the data of one tenant', () => {
+    const mixed = sent.filter((transaction) => tenantsOf(transaction, tables).size > 1)
+    assert.deepEqual(mixed, [])
+    assert.ok(sent.some((transaction) => tenantsOf(transaction, tables).size === 1))
+  })
+})

@@ -1,0 +1,81 @@
+/** The rules that let Citus route every statement to one machine, checked on statements as the engine sends them. */
+import pg from 'pg'
+
+interface Sent {
+  text: string
+  values: readonly unknown[]
+}
+
+/** Statements of one transaction. */
+type Transaction = Sent[]
+
+/** Records what clients of this process send from now on. */
+export function recordTransactions(): Transaction[] {
+  const transactions: Transaction[] = []
+  const open = new WeakMap<object, Transaction>()
+  const send = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown
+  const recorded = function (this: pg.Client, ...args: unknown[]): unknown {
+    const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown[]?]
+    const text = typeof first === 'string' ? first : first.text
+    const values = (typeof first === 'string' ? second : first.values) ?? []
+    if (text.startsWith('BEGIN')) {
+      const begun: Transaction = []
+      open.set(this, begun)
+      transactions.push(begun)
+    } else if (/^(COMMIT|ROLLBACK)/.test(text)) open.delete(this)
+    else {
+      const running = open.get(this)
+      if (running) running.push({ text, values })
+      else transactions.push([{ text, values }])
+    }
+    return send.apply(this, args)
+  }
+  pg.Client.prototype.query = recorded as typeof pg.Client.prototype.query
+  return transactions
+}
+
+/** The tables whose rows a statement names: as what is written to, and as what is read, changed or deleted. */
+function tablesOf(text: string, tables: readonly string[]) {
+  const named = (before: string) =>
+    [...text.matchAll(new RegExp(`\\b(?:${before})\\s+(?:tacho\\.)?(\\w+)`, 'gi'))]
+      .map(([, name]) => name ?? '')
+      .filter((name) => tables.includes(name))
+  return { into: named('INTO'), from: named('FROM|JOIN|UPDATE') }
+}
+
+/** What is wrong with a statement, null when nothing is. `tables` are the data tables. */
+export function faultOf({ text }: Sent, tables: readonly string[]): string | null {
+  const { into, from } = tablesOf(text, tables)
+  if (into.length > 0 && insertedTenant(text) === null) return `inserts into ${into.join(', ')} without an environment`
+  const bound = [...text.matchAll(/\benvironment_id\s*=\s*(?:\$\d+|\w+\.environment_id\b)/g)].length
+  if (bound < from.length) return `names ${from.join(', ')} without the environment of each`
+  return null
+}
+
+/** Whether a hot statement reads what it inserts from another table. */
+export function insertsFromTable({ text }: Sent, tables: readonly string[]): boolean {
+  const { into, from } = tablesOf(text, tables)
+  return into.length > 0 && from.length > 0
+}
+
+/** The environments whose data a transaction touches. */
+export function tenantsOf(transaction: Transaction, tables: readonly string[]): Set<unknown> {
+  const tenants = new Set<unknown>()
+  for (const { text, values } of transaction) {
+    const { into, from } = tablesOf(text, tables)
+    if (into.length + from.length === 0) continue
+    const places = [...text.matchAll(/\benvironment_id\s*=\s*\$(\d+)/g)].map(([, place]) => Number(place))
+    const inserted = into.length > 0 ? insertedTenant(text) : null
+    if (inserted !== null) places.push(inserted)
+    for (const place of places) tenants.add(values[place - 1])
+  }
+  return tenants
+}
+
+/** Which parameter an INSERT takes the environment of its rows from; null where it is not one parameter for all. */
+function insertedTenant(text: string): number | null {
+  const [, columns = '', values = ''] = /\(([\w\s,]+)\)\s*(?:VALUES\s*\(|SELECT\s)([^]*)/i.exec(text) ?? []
+  const place = columns.split(',').findIndex((column) => column.trim() === 'environment_id')
+  const [, parameter] = /^\s*\$(\d+)\b/.exec(place < 0 ? '' : (values.split(',')[place] ?? '')) ?? []
+  return parameter === undefined ? null : Number(parameter)
+}

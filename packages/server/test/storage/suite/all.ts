@@ -1,0 +1,54 @@
+/** What every engine is held to. */
+import { accessSuite } from './access.ts'
+import { agentsSuite } from './agents.ts'
+import { approvalListsSuite } from './approval-lists.ts'
+import { approvalsSuite } from './approvals.ts'
+import { controlSuite } from './control.ts'
+import { deploymentsSuite } from './deployments.ts'
+import { eventsSuite } from './events.ts'
+import { issueGroupingSuite } from './issue-grouping.ts'
+import { issuePropertySuite } from './issue-property.ts'
+import { issueRecordsSuite } from './issue-records.ts'
+import { issuesSuite } from './issues.ts'
+import { policiesSuite } from './policies.ts'
+import { promptsSuite } from './prompts.ts'
+import { propertySuite } from './property.ts'
+import { rejectionsSuite } from './rejections.ts'
+import { reviewSuite } from './review.ts'
+import { runsSuite } from './runs.ts'
+import { simulationsSuite } from './simulations.ts'
+import { timelineSuite } from './timeline.ts'
+import { usageSuite } from './usage.ts'
+import { webhooksSuite } from './webhooks.ts'
+import { workSuite } from './work.ts'
+import type { OpenStorage } from './open.ts'
+
+const SUITES = [
+  controlSuite,
+  accessSuite,
+  eventsSuite,
+  runsSuite,
+  agentsSuite,
+  timelineSuite,
+  usageSuite,
+  rejectionsSuite,
+  promptsSuite,
+  policiesSuite,
+  deploymentsSuite,
+  simulationsSuite,
+  approvalsSuite,
+  approvalListsSuite,
+  propertySuite,
+  workSuite,
+  issueRecordsSuite,
+  issuesSuite,
+  issueGroupingSuite,
+  issuePropertySuite,
+  reviewSuite,
+  webhooksSuite,
+]
+
+/** Every suite, on stores that `open` opens. */
+export function conformanceSuite(open: OpenStorage): void {
+  for (const suite of SUITES) suite(open)
+}
