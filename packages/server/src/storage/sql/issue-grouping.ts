@@ -132,7 +132,9 @@ async function holdFingerprints(sql: Sql, environmentId: string, issueIds: strin
   const hold = 'UPDATE issue_fingerprints SET issue_id = issue_id WHERE environment_id = ? AND fingerprint = ?'
   for (const fingerprint of before.flat().toSorted()) await sql.run(hold, [environmentId, fingerprint])
   const after = await list()
-  return JSON.stringify(before) === JSON.stringify(after) ? after.flat() : null
+  // One without any was merged after it was looked at: an issue that is not merged has a fingerprint.
+  const isMerged = after.some((fingerprints) => fingerprints.length === 0)
+  return !isMerged && JSON.stringify(before) === JSON.stringify(after) ? after.flat() : null
 }
 
 async function whole(sql: Sql, environmentId: string, id: string): Promise<IssueWhole> {
