@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { addApprovals } from './commands/approvals.ts'
+import { addApply } from './commands/apply.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
 import { addDemo } from './commands/demo.ts'
@@ -10,12 +11,15 @@ import { addEnvironments } from './commands/environments.ts'
 import { addImport } from './commands/import.ts'
 import { addIssues } from './commands/issues.ts'
 import { addKeys } from './commands/keys.ts'
+import { addPolicies } from './commands/policies.ts'
+import { addPrompts } from './commands/prompts.ts'
 import { addRecover } from './commands/recover.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRuns } from './commands/runs.ts'
 import { addServe } from './commands/serve.ts'
 import { addTokens } from './commands/tokens.ts'
 import { addUsage } from './commands/usage.ts'
+import { addWebhooks } from './commands/webhooks.ts'
 import { addWhoami } from './commands/whoami.ts'
 import { addWorkspaces } from './commands/workspaces.ts'
 import { Stop } from './stop.ts'
@@ -53,6 +57,10 @@ function createProgram(): Command {
   addRuns(program)
   addApprovals(program)
   addIssues(program)
+  addPrompts(program)
+  addPolicies(program)
+  addApply(program)
+  addWebhooks(program)
   addUsage(program)
   addImport(program)
   addDemo(program)

@@ -68,7 +68,17 @@ export const LIMITS = {
   operatorPageDefault: 100,
   operatorPageMax: 200,
   nameChars: 100,
+  webhookUrlChars: 2_000,
   auditFilterChars: 255,
+  emailChars: 254,
+  passwordCharsMin: 12,
+  passwordCharsMax: 256,
+  credentialChars: 255,
+  codeChars: 64,
+  /** An invitation is good for so long. */
+  invitationMs: 7 * 24 * 60 * 60 * 1000,
+  /** A sign-in holds for so long, however much it is used. */
+  sessionMs: 7 * 24 * 60 * 60 * 1000,
   requestsPerSecondDefault: 5_000,
   requestsPerSecondMax: 1_000_000,
 } as const

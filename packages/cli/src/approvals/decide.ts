@@ -6,7 +6,7 @@ import type { OperatorClient } from '../operator-client.ts'
 import type { EnvironmentOptions } from '../options.ts'
 import { printJson, printLine } from '../output.ts'
 import { wrongUsage } from '../stop.ts'
-import { connected } from './connected.ts'
+import { connected } from '../connected.ts'
 import { approvalLine } from './lines.ts'
 
 export interface DecideOptions extends EnvironmentOptions {

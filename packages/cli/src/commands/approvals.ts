@@ -1,6 +1,6 @@
 import { APPROVAL_STATUSES, type ApprovalStatus } from '@tacho/contract/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connected } from '../approvals/connected.ts'
+import { connected } from '../connected.ts'
 import { decide, type DecideOptions } from '../approvals/decide.ts'
 import { listApprovals, listGroups, showApproval } from '../approvals/list.ts'
 import { watch, watchAndDecide } from '../approvals/watch.ts'

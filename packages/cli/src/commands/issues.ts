@@ -3,7 +3,7 @@ import { ISSUE_STATES, type IssueState } from '@tacho/contract/operator/issue.ts
 import { InvalidArgumentError, type Command } from 'commander'
 import { listIssues, listRecords } from '../issues/list.ts'
 import { assign, changeState, comment, merge, retry, split, type ChangeOptions } from '../issues/change.ts'
-import { connected } from '../issues/connected.ts'
+import { connected } from '../connected.ts'
 import { showIssue, SHOWN } from '../issues/show.ts'
 import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
 

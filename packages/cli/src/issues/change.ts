@@ -5,7 +5,7 @@ import { Refused, type OperatorClient } from '../operator-client.ts'
 import type { EnvironmentOptions } from '../options.ts'
 import { counted, printJson, printLine } from '../output.ts'
 import { wrongUsage } from '../stop.ts'
-import { connected } from './connected.ts'
+import { connected } from '../connected.ts'
 import { issueLine } from './show.ts'
 
 export interface ChangeOptions extends EnvironmentOptions {

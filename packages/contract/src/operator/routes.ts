@@ -20,11 +20,14 @@ import {
   OperatorRunsQuery,
 } from './run.ts'
 import { meRoutes } from './me-routes.ts'
+import { operatorRoutes } from './operator-routes.ts'
 import { policyRoutes } from './policy-routes.ts'
 import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
+import { signInRoutes } from './sign-in-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { UsageQuery, UsageReport } from './usage.ts'
+import { webhookRoutes } from './webhook-routes.ts'
 import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
 export const OPERATOR_PREFIX = '/operator/v1'
@@ -38,7 +41,7 @@ const BODY_ERRORS = [
   'invalid_encoding',
 ] as const
 
-/** Every endpoint of the operator API. Authentication: `Authorization: Bearer <operator token>`. */
+/** Every endpoint of the operator API. Authentication: `Authorization: Bearer <operator token>`, or a session's cookie. */
 export const OPERATOR_ROUTES = {
   listWorkspaces: {
     method: 'GET',
@@ -227,6 +230,8 @@ export const OPERATOR_ROUTES = {
     errors: [],
   },
   ...meRoutes,
+  ...signInRoutes,
+  ...operatorRoutes,
   ...tokenRoutes,
   ...auditRoutes,
   ...approvalRoutes,
@@ -235,4 +240,5 @@ export const OPERATOR_ROUTES = {
   ...policyRoutes,
   ...deploymentRoutes,
   ...simulationRoutes,
+  ...webhookRoutes,
 } as const satisfies Record<string, OperatorRoute>

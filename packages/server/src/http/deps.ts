@@ -1,6 +1,7 @@
 /** Everything the routes need; main.ts makes it once. Files that are named here take single parts of it, never `Deps`. */
 import type { Config } from '../config.ts'
 import type { Cursors } from '../domain/cursor.ts'
+import type { SessionRow } from '../storage/operators.ts'
 import type { OperatorTokenRow, Storage } from '../storage/storage.ts'
 import type { WorkKind } from '../storage/work.ts'
 import type { FoundApiKey } from './api-key.ts'
@@ -9,6 +10,7 @@ import type { CredentialCache } from './credential-cache.ts'
 import type { Judge } from './judge.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
+import type { SignInLibrary } from './sign-in/library.ts'
 import type { BodyMemory } from './read-body.ts'
 
 export interface Deps {
@@ -17,6 +19,11 @@ export interface Deps {
   storage: Storage
   keys: CredentialCache<FoundApiKey>
   operatorTokens: CredentialCache<OperatorTokenRow>
+  /** People who have signed in. */
+  sessions: CredentialCache<SessionRow>
+  signIn: SignInLibrary
+  /** Where people reach the server, as far as it knows. */
+  publicUrl: () => string
   configurations: ConfigurationCache
   cursors: Cursors
   rateLimit: RateLimit
@@ -25,6 +32,8 @@ export interface Deps {
   metrics: Metrics
   /** Whoever does background work: told when some was queued here. */
   work: { wake(kind: WorkKind): void }
+  /** Why a webhook must not be sent to this address, in words that follow its name; or null. */
+  checkWebhookUrl: (url: string) => Promise<string | null>
   /** Milliseconds since 1970. */
   now: () => number
   /** Whether the process has begun to drain. */

@@ -12,11 +12,14 @@ import type { ApprovalStore } from './approvals.ts'
 import type { AuditEntry, AuditStore } from './audit.ts'
 import type { DeploymentStore } from './deployments.ts'
 import type { PageById } from './page.ts'
+import type { InvitationRow, OperatorStore } from './operators.ts'
 import type { PolicyStore } from './policies.ts'
 import type { PromptStore } from './prompts.ts'
+import type { SignInStore } from './sign-in.ts'
 import type { SimulationStore } from './simulations.ts'
 import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
+import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
 
 export type { PageById }
@@ -28,13 +31,16 @@ export interface Storage
     RunStore,
     ApprovalStore,
     AuditStore,
+    OperatorStore,
+    SignInStore,
     PromptStore,
     PolicyStore,
     DeploymentStore,
     SimulationStore,
     WorkStore,
     IssueRecordStore,
-    IssueStore {
+    IssueStore,
+    WebhookStore {
   readonly engine: 'sqlite' | 'postgres'
   /** Why writes are refused just now, null when they are taken. Costs nothing: asked before a body is read. */
   writesRefused(): StorageErrorCode | null
@@ -165,7 +171,8 @@ export interface OperatorTokenRow {
 }
 
 export interface CredentialUse {
-  kind: 'api_key' | 'operator_token'
+  /** A session is named by the hash of its token. */
+  kind: 'api_key' | 'operator_token' | 'session'
   id: string
   at: number
 }
@@ -175,6 +182,8 @@ export interface FirstTenant {
   environment: EnvironmentRow
   apiKey: ApiKeyRow
   operatorToken: OperatorTokenRow
+  /** Of the first person, where one is named. */
+  invitation?: InvitationRow
 }
 
 // --- events

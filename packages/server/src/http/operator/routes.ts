@@ -12,7 +12,9 @@ import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
 import { eventsRoutes } from './events.ts'
+import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
+import { operatorsRoutes } from './operators.ts'
 import { policiesRoutes } from './policies.ts'
 import { promptsRoutes } from './prompts.ts'
 import { issueChangesRoutes } from './issue-changes.ts'
@@ -20,13 +22,19 @@ import { issueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
 import { runsRoutes } from './runs.ts'
 import { simulationsRoutes } from './simulations.ts'
+import { createAttempts } from '../sign-in/attempts.ts'
+import { secondFactorRoutes } from './second-factor.ts'
+import { sessionsRoutes } from './sessions.ts'
+import { signInRoutes } from './sign-in.ts'
 import { tokensRoutes } from './tokens.ts'
 import { usageRoutes } from './usage.ts'
+import { webhooksRoutes } from './webhooks.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
 /** The whole operator API, behind the hook that checks the token. */
 export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: ApprovalDesk): void {
   app.decorateRequest('operatorToken', null)
+  app.decorateRequest('session', null)
   app.decorateRequest('actor', null)
   app.decorateRequest('operator', null)
   workspacesRoutes(app, deps)
@@ -35,6 +43,12 @@ export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: Appr
   tokensRoutes(app, deps)
   auditLogRoutes(app, deps)
   meRoutes(app, deps)
+  operatorsRoutes(app, deps)
+  const attempts = createAttempts()
+  invitationsRoutes(app, deps, attempts)
+  signInRoutes(app, deps, attempts)
+  sessionsRoutes(app, deps, attempts)
+  secondFactorRoutes(app, deps, attempts)
   runsRoutes(app, deps)
   eventsRoutes(app, deps)
   usageRoutes(app, deps)
@@ -49,6 +63,7 @@ export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: Appr
   issuesRoutes(app, deps)
   issueChangesRoutes(app, deps)
   issueRecordsRoutes(app, deps)
+  webhooksRoutes(app, deps)
   backupsRoutes(app, deps)
   doctorRoutes(app, deps)
 }

@@ -2,12 +2,15 @@
 import type { ApprovalStore } from '../approvals.ts'
 import type { AuditStore } from '../audit.ts'
 import type { DeploymentStore } from '../deployments.ts'
+import type { OperatorStore } from '../operators.ts'
 import type { PolicyStore } from '../policies.ts'
 import type { PromptStore } from '../prompts.ts'
+import type { SignInStore } from '../sign-in.ts'
 import type { SimulationStore } from '../simulations.ts'
 import type { IssueRecordStore } from '../issue-records.ts'
 import type { IssueStore } from '../issues.ts'
 import type { ControlStore, EventStore, RunStore } from '../storage.ts'
+import type { WebhookStore } from '../webhooks.ts'
 import type { WorkStore } from '../work.ts'
 import * as apiKeys from './api-keys.ts'
 import * as approvalLists from './approval-lists.ts'
@@ -19,6 +22,7 @@ import * as control from './control.ts'
 import * as deployments from './deployments.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
+import * as invitations from './invitations.ts'
 import * as issueActivity from './issue-activity.ts'
 import * as issueAffected from './issue-affected.ts'
 import * as issueChanges from './issue-changes.ts'
@@ -26,6 +30,7 @@ import * as issueGrouping from './issue-grouping.ts'
 import * as issueRecords from './issue-records.ts'
 import * as issues from './issues.ts'
 import * as operatorTokens from './operator-tokens.ts'
+import * as operators from './operators.ts'
 import * as policies from './policies.ts'
 import * as prompts from './prompts.ts'
 import { publish } from './publish.ts'
@@ -33,10 +38,13 @@ import * as rejections from './rejections.ts'
 import { decideIssueRecords } from './review.ts'
 import { controlRevision } from './revision.ts'
 import * as runs from './runs.ts'
+import * as sessions from './sessions.ts'
+import * as signIn from './sign-in.ts'
 import * as simulations from './simulations.ts'
 import type { Sql } from './sql.ts'
 import { listToolEvents } from './tool-events.ts'
 import * as usage from './usage.ts'
+import * as webhooks from './webhooks.ts'
 import * as work from './work.ts'
 import * as workspaces from './workspaces.ts'
 
@@ -45,13 +53,16 @@ type Nouns = ControlStore &
   RunStore &
   ApprovalStore &
   AuditStore &
+  OperatorStore &
+  SignInStore &
   PromptStore &
   PolicyStore &
   DeploymentStore &
   SimulationStore &
   WorkStore &
   IssueRecordStore &
-  IssueStore
+  IssueStore &
+  WebhookStore
 export type ActName = Exclude<keyof Nouns, 'appendEvents'>
 /** The methods of Storage that are portable acts. */
 export type ActMethods = Pick<Nouns, ActName>
@@ -87,6 +98,30 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   revokeOperatorToken: write<'revokeOperatorToken'>(operatorTokens.revokeOperatorToken),
   revokeOtherOperatorTokens: write<'revokeOtherOperatorTokens'>(operatorTokens.revokeOtherOperatorTokens),
   findOperatorToken: read<'findOperatorToken'>(operatorTokens.findOperatorToken),
+  listOperators: read<'listOperators'>(operators.listOperators),
+  findOperator: read<'findOperator'>(operators.findOperator),
+  findOperatorByEmail: read<'findOperatorByEmail'>(operators.findOperatorByEmail),
+  changeOperatorRole: write<'changeOperatorRole'>(operators.changeOperatorRole),
+  deleteOperator: write<'deleteOperator'>(operators.deleteOperator),
+  createOperator: write<'createOperator'>(operators.createOperator),
+  verifyOperatorEmail: write<'verifyOperatorEmail'>(operators.verifyOperatorEmail),
+  createInvitation: write<'createInvitation'>(invitations.createInvitation),
+  listInvitations: read<'listInvitations'>(invitations.listInvitations),
+  revokeInvitation: write<'revokeInvitation'>(invitations.revokeInvitation),
+  findInvitation: read<'findInvitation'>(invitations.findInvitation),
+  findInvitationsFor: read<'findInvitationsFor'>(invitations.findInvitationsFor),
+  acceptInvitation: write<'acceptInvitation'>(invitations.acceptInvitation),
+  findSession: read<'findSession'>(sessions.findSession),
+  listSessions: read<'listSessions'>(sessions.listSessions),
+  endSessions: write<'endSessions'>(sessions.endSessions),
+  readPassword: read<'readPassword'>(sessions.readPassword),
+  setPassword: write<'setPassword'>(sessions.setPassword),
+  removeSecondFactor: write<'removeSecondFactor'>(sessions.removeSecondFactor),
+  deleteExpiredSignIns: write<'deleteExpiredSignIns'>(sessions.deleteExpiredSignIns),
+  findSignIn: read<'findSignIn'>(signIn.findSignIn),
+  createSignIn: write<'createSignIn'>(signIn.createSignIn),
+  updateSignIn: write<'updateSignIn'>(signIn.updateSignIn),
+  deleteSignIn: write<'deleteSignIn'>(signIn.deleteSignIn),
   appendAudit: write<'appendAudit'>(audit.appendAudit),
   listAudit: read<'listAudit'>(audit.listAudit),
   findRun: read<'findRun'>(runs.findRun),
@@ -157,6 +192,16 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   countToolCalls: read<'countToolCalls'>(simulations.countToolCalls),
   listToolCalls: read<'listToolCalls'>(simulations.listToolCalls),
   listRunSteps: read<'listRunSteps'>(simulations.listRunSteps),
+  createWebhook: write<'createWebhook'>(webhooks.createWebhook),
+  listWebhooks: read<'listWebhooks'>(webhooks.listWebhooks),
+  findWebhook: read<'findWebhook'>(webhooks.findWebhook),
+  changeWebhook: write<'changeWebhook'>(webhooks.changeWebhook),
+  removeWebhook: write<'removeWebhook'>(webhooks.removeWebhook),
+  sendToWebhook: write<'sendToWebhook'>(webhooks.sendToWebhook),
+  listDeliveries: read<'listDeliveries'>(webhooks.listDeliveries),
+  redeliver: write<'redeliver'>(webhooks.redeliver),
+  startDelivery: read<'startDelivery'>(webhooks.startDelivery),
+  recordAttempt: write<'recordAttempt'>(webhooks.recordAttempt),
 }
 
 /** One method per act, each passing its name and arguments to `call`. */

@@ -14,6 +14,7 @@
  */
 import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../approvals.ts'
 import type { AuditEntry } from '../audit.ts'
+import { announceApprovals } from './announcements.ts'
 import { insertAudit } from './audit.ts'
 import { agentKeyOf, COLUMNS, findApproval, NAMES } from './approval-rows.ts'
 import { requestKey, textKey } from './keys.ts'
@@ -37,6 +38,7 @@ export async function createApproval(sql: Sql, request: NewApprovalRow): Promise
     revision,
   }
   await insert(sql, approval)
+  await announceApprovals(sql, request.environmentId, 'approval.requested', [approval], request.createdAt)
   return { outcome: 'created', approval }
 }
 
@@ -56,7 +58,9 @@ export async function decideApprovals(
   const revision = await takeTurn(sql, environmentId, null)
   const outcomes: Decided[] = []
   for (const id of ids) outcomes.push(await decide(sql, environmentId, id, decision, revision))
-  const decided = new Set(outcomes.filter(({ outcome }) => outcome === 'decided').map(({ id }) => id))
+  const decisions = outcomes.flatMap((each) => (each.outcome === 'decided' ? [each.approval] : []))
+  const decided = new Set(decisions.map(({ id }) => id))
+  await announceApprovals(sql, environmentId, 'approval.decided', decisions, decision.now)
   await insertAudit(
     sql,
     audit.filter(({ targetId }) => decided.has(targetId)),
@@ -88,23 +92,26 @@ async function expireIfOverdue(sql: Sql, approval: ApprovalRow, now: number): Pr
   const revision = await takeTurn(sql, environmentId, null)
   const text = `UPDATE approvals SET status = 'EXPIRED', revision = ?
     WHERE environment_id = ? AND id = ? AND status = 'PENDING' AND expires_at <= ?`
-  await sql.run(text, [revision, environmentId, id, now])
-  return (await findApproval(sql, environmentId, id)) ?? approval
+  const changed = await sql.run(text, [revision, environmentId, id, now])
+  const present = (await findApproval(sql, environmentId, id)) ?? approval
+  if (changed === 1) await announceApprovals(sql, environmentId, 'approval.expired', [present], now)
+  return present
 }
 
 export async function expireApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<number> {
   const revision = await takeTurn(sql, environmentId, null)
   const overdue = `environment_id = ? AND status = 'PENDING' AND expires_at <= ?`
   const text = `UPDATE approvals SET status = 'EXPIRED', revision = ? WHERE ${overdue} AND id IN (
-    SELECT id FROM approvals WHERE ${overdue} ORDER BY expires_at, id LIMIT ?)`
-  const expired = await sql.run(text, [revision, environmentId, now, environmentId, now, limit])
+    SELECT id FROM approvals WHERE ${overdue} ORDER BY expires_at, id LIMIT ?) RETURNING ${COLUMNS}`
+  const expired = await sql.all<ApprovalRow>(text, [revision, environmentId, now, environmentId, now, limit])
+  await announceApprovals(sql, environmentId, 'approval.expired', expired, now)
   const next = await sql.get<{ deadline: number | null }>(
     `SELECT MIN(expires_at) AS deadline FROM approvals WHERE environment_id = ? AND status = 'PENDING'`,
     [environmentId],
   )
   const keep = 'UPDATE approval_feeds SET next_deadline = ? WHERE environment_id = ?'
   await sql.run(keep, [next?.deadline ?? null, environmentId])
-  return expired
+  return expired.length
 }
 
 /** The environment's next revision. Until this transaction ends, no other changes approvals of the environment. */

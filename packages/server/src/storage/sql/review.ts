@@ -6,6 +6,7 @@
  * others wait for that, so that one set of facts has one issue.
  */
 import type { DecidedIssues, IssueDecision } from '../issue-records.ts'
+import { announceIssues } from './announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
 import {
   addGrowth,
@@ -82,6 +83,8 @@ async function countGroups(sql: Sql, environmentId: string, groups: Group[], now
   }
   // Only now, for what is new to an issue can be told while the issue is held.
   for (const { place, detections } of detected) await countAffected(sql, place, detections)
+  await announceIssues(sql, environmentId, 'issue.opened', decided.opened, now)
+  await announceIssues(sql, environmentId, 'issue.regressed', decided.regressed, now)
   return decided
 }
 

@@ -1,6 +1,6 @@
-import type { OperatorClient } from '../operator-client.ts'
-import { connect, type EnvironmentOptions } from '../options.ts'
-import { findEnvironment } from '../tenants.ts'
+import type { OperatorClient } from './operator-client.ts'
+import { connect, type EnvironmentOptions } from './options.ts'
+import { findEnvironment } from './tenants.ts'
 
 /** The server and the environment that a command is about. */
 export async function connected(

@@ -1,0 +1,180 @@
+import {
+  DELIVERY_STATUSES,
+  WEBHOOK_EVENTS,
+  WEBHOOK_FORMATS,
+  type CreatedWebhook,
+  type Delivery,
+  type DeliveryStatus,
+  type Webhook,
+  type WebhookEvent,
+  type WebhookFormat,
+} from '@tacho/contract/operator/webhook.ts'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { connected } from '../connected.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+import { printable, printJson, printLine, printTable } from '../output.ts'
+
+interface CreateOptions extends EnvironmentOptions {
+  events?: WebhookEvent[]
+  description?: string
+  format: WebhookFormat
+}
+
+interface ChangeOptions extends EnvironmentOptions {
+  to?: string
+  events?: WebhookEvent[]
+  description?: string
+  enable?: true
+  disable?: true
+}
+
+interface DeliveriesOptions extends EnvironmentOptions {
+  status?: DeliveryStatus
+  limit: number
+}
+
+export function addWebhooks(program: Command): void {
+  const webhooks = program.command('webhooks').description('tell other programs, or Slack, of approvals and issues')
+
+  inEnvironment(webhooks.command('list').description('list webhooks')).action(list)
+
+  inEnvironment(webhooks.command('create <url>').description('create a webhook and print its secret, this once'))
+    .option(
+      '--events <names>',
+      `what it is told of, separated by commas: ${WEBHOOK_EVENTS.join(', ')}; all if left out`,
+      parseEvents,
+    )
+    .option('--description <text>', 'what it is for')
+    .addOption(new Option('--format <format>', 'what is sent').choices(WEBHOOK_FORMATS).default('standard'))
+    .addHelpText(
+      'after',
+      `
+Messages are signed as Standard Webhooks says; docs/webhooks.md shows how a receiver checks them. The secret is all that
+goes to stdout. Only public addresses are sent to, unless the server's --webhook-networks allows others.
+
+Examples:
+  tacho webhooks create https://example.com/tacho --events approval.requested,issue.opened > webhook.secret
+  tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --events approval.requested`,
+    )
+    .action(create)
+
+  inEnvironment(webhooks.command('change <webhookId>').description('change, enable or disable a webhook'))
+    .option('--to <url>', 'another address')
+    .option('--events <names>', 'what it is told of, separated by commas', parseEvents)
+    .option('--description <text>', 'what it is for')
+    .addOption(new Option('--enable', 'send again').conflicts('disable'))
+    .option('--disable', 'send nothing any more')
+    .action(change)
+
+  inEnvironment(
+    webhooks.command('rotate <webhookId>').description('print a new secret; the old one signs too for a day'),
+  ).action(rotate)
+  inEnvironment(webhooks.command('test <webhookId>').description('send a test message')).action(test)
+  inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log')).action(remove)
+
+  inEnvironment(webhooks.command('deliveries <webhookId>').description('what was sent, the newest first'))
+    .addOption(new Option('--status <status>', 'only these').choices(DELIVERY_STATUSES))
+    .option('--limit <number>', 'how many at the most', wholeNumber(200), 25)
+    .action(deliveries)
+
+  inEnvironment(webhooks.command('redeliver <webhookId> <deliveryId>').description('send a message again')).action(
+    redeliver,
+  )
+}
+
+function parseEvents(text: string): WebhookEvent[] {
+  return text.split(',').map((name) => {
+    const event = WEBHOOK_EVENTS.find((known) => known === name.trim())
+    if (event === undefined) throw new InvalidArgumentError(`Known are ${WEBHOOK_EVENTS.join(', ')}.`)
+    return event
+  })
+}
+
+async function list(options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const items = await client.allItems('listWebhooks', { params: { environmentId } })
+  if (options.json) return printJson({ items })
+  printTable(
+    ['ID', 'ADDRESS', 'FORMAT', 'STATE', 'EVENTS'].map((title) => ({ title })),
+    items.map((webhook) => [webhook.id, webhook.url, webhook.format, stateOf(webhook), webhook.events.join(', ')]),
+  )
+}
+
+function stateOf({ disabledAt, disabledReason }: Webhook): string {
+  return disabledAt === null ? 'enabled' : `disabled${disabledReason === null ? '' : `: ${disabledReason}`}`
+}
+
+async function create(url: string, options: CreateOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { events, description, format } = options
+  const body = { url, format, ...(events && { events }), ...(description !== undefined && { description }) }
+  printSecret(await client.call('createWebhook', { params: { environmentId }, body }), options)
+}
+
+async function rotate(webhookId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  printSecret(await client.call('rotateWebhookSecret', { params: { environmentId, webhookId } }), options)
+}
+
+function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): void {
+  if (json) return printJson(webhook)
+  process.stderr.write(`Webhook ${webhook.id} to ${printable(webhook.url)}. Its secret is shown this once:\n`)
+  printLine(webhook.secret)
+}
+
+async function change(webhookId: string, options: ChangeOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { to, events, description } = options
+  const body = {
+    ...(to !== undefined && { url: to }),
+    ...(events && { events }),
+    ...(description !== undefined && { description }),
+    ...((options.enable || options.disable) && { enabled: options.enable === true }),
+  }
+  printWebhook(await client.call('changeWebhook', { params: { environmentId, webhookId }, body }), options)
+}
+
+async function remove(webhookId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const webhook = await client.call('removeWebhook', { params: { environmentId, webhookId } })
+  if (options.json) printJson(webhook)
+  else printLine(`Webhook ${webhook.id} to ${printable(webhook.url)} is removed.`)
+}
+
+function printWebhook(webhook: Webhook, { json }: EnvironmentOptions): void {
+  if (json) return printJson(webhook)
+  printLine(`Webhook ${webhook.id} to ${printable(webhook.url)} is ${stateOf(webhook)}: ${webhook.events.join(', ')}.`)
+}
+
+async function test(webhookId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  printQueued(await client.call('testWebhook', { params: { environmentId, webhookId } }), options)
+}
+
+async function redeliver(webhookId: string, deliveryId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  printQueued(await client.call('redeliver', { params: { environmentId, webhookId, deliveryId } }), options)
+}
+
+function printQueued(delivery: Delivery, { json }: EnvironmentOptions): void {
+  if (json) return printJson(delivery)
+  printLine(`Delivery ${delivery.id} is on its way; tacho webhooks deliveries tells what comes of it.`)
+}
+
+async function deliveries(webhookId: string, options: DeliveriesOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const query = { limit: options.limit, ...(options.status && { status: options.status }) }
+  const page = await client.call('listDeliveries', { params: { environmentId, webhookId }, query })
+  if (options.json) return printJson(page)
+  printTable(
+    ['ID', 'EVENT', 'STATUS', 'ATTEMPTS', 'CREATED', 'ANSWER'].map((title) => ({ title })),
+    page.items.map((each) => [
+      each.id,
+      each.type,
+      each.status,
+      String(each.attempts),
+      each.createdAt,
+      each.error ?? String(each.responseStatus ?? ''),
+    ]),
+  )
+}

@@ -1,0 +1,106 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import {
+  CreatedWebhook,
+  DeliveriesQuery,
+  Delivery,
+  DeliveryPage,
+  DeliveryParams,
+  NewWebhook,
+  Webhook,
+  WebhookChange,
+  WebhookPage,
+  WebhookParams,
+} from './webhook.ts'
+import { ListQuery } from './workspace.ts'
+
+const common = { tag: 'Webhooks', scopes: [] } as const
+const read = { ...common, method: 'GET', access: 'viewer', status: 200 } as const
+const change = { ...common, method: 'POST', access: 'admin' } as const
+const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const WEBHOOKS = '/environments/{environmentId}/webhooks'
+const WEBHOOK = `${WEBHOOKS}/{webhookId}` as const
+const DELIVERIES = `${WEBHOOK}/deliveries` as const
+
+/** Webhooks: signed messages about approvals and issues. */
+export const webhookRoutes = {
+  listWebhooks: {
+    ...read,
+    path: WEBHOOKS,
+    summary: 'List webhooks',
+    params: EnvironmentParams,
+    query: ListQuery,
+    reply: WebhookPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createWebhook: {
+    ...change,
+    ...body,
+    path: WEBHOOKS,
+    summary: 'Create a webhook; the reply shows its secret once',
+    params: EnvironmentParams,
+    body: NewWebhook,
+    status: 201,
+    reply: CreatedWebhook,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  changeWebhook: {
+    ...change,
+    ...body,
+    path: `${WEBHOOK}/change`,
+    summary: 'Change, enable or disable a webhook',
+    params: WebhookParams,
+    body: WebhookChange,
+    status: 200,
+    reply: Webhook,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  rotateWebhookSecret: {
+    ...change,
+    path: `${WEBHOOK}/rotate-secret`,
+    summary: 'Give it a new secret; messages carry signatures of both for a day',
+    params: WebhookParams,
+    status: 200,
+    reply: CreatedWebhook,
+    errors: ['not_found'],
+  },
+  removeWebhook: {
+    ...change,
+    path: `${WEBHOOK}/remove`,
+    summary: 'Remove a webhook and its deliveries',
+    params: WebhookParams,
+    status: 200,
+    reply: Webhook,
+    errors: ['not_found'],
+  },
+  testWebhook: {
+    ...change,
+    path: `${WEBHOOK}/test`,
+    summary: 'Send a test message; the delivery log tells what came of it',
+    params: WebhookParams,
+    status: 202,
+    reply: Delivery,
+    errors: ['not_found', 'conflict'],
+  },
+  listDeliveries: {
+    ...read,
+    path: DELIVERIES,
+    summary: 'What was sent, the newest first',
+    params: WebhookParams,
+    query: DeliveriesQuery,
+    reply: DeliveryPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  redeliver: {
+    ...change,
+    path: `${DELIVERIES}/{deliveryId}/redeliver`,
+    summary: 'Send a message again, with the same id',
+    params: DeliveryParams,
+    status: 202,
+    reply: Delivery,
+    errors: ['not_found', 'conflict'],
+  },
+} as const satisfies Record<string, OperatorRoute>

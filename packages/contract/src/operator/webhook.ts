@@ -1,0 +1,108 @@
+import Type, { type Static } from 'typebox'
+import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, text, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+
+/** What webhooks are told of. */
+export const WEBHOOK_EVENTS = [
+  'approval.requested',
+  'approval.decided',
+  'approval.expired',
+  'issue.opened',
+  'issue.regressed',
+] as const
+export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
+
+/** `standard`: signed JSON (Standard Webhooks); `slack`: a message for an incoming webhook of Slack. */
+export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
+
+const url = Type.String({ minLength: 1, maxLength: LIMITS.webhookUrlChars, description: 'https, or http' })
+const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS]), {
+  minItems: 1,
+  maxItems: WEBHOOK_EVENTS.length,
+  uniqueItems: true,
+  description: 'What it is told of',
+})
+const description = text(LIMITS.descriptionChars, 'What it is for')
+const format = Type.Enum([...WEBHOOK_FORMATS])
+
+const webhookFields = {
+  id: uuid('Webhook id'),
+  environmentId: uuid('Its environment'),
+  url,
+  description,
+  format,
+  events,
+  createdAt: time('When it was created'),
+  disabledAt: nullableTime('Since when nothing is sent; null: it is in use'),
+  disabledReason: nullableText('Why, where the service disabled it'),
+}
+
+export const Webhook = Type.Object(webhookFields, { description: 'Where an environment tells what happens in it' })
+export type Webhook = Static<typeof Webhook>
+
+export const CreatedWebhook = Type.Object(
+  {
+    ...webhookFields,
+    secret: Type.String({ description: 'Signs what is sent (Standard Webhooks). It is shown this once' }),
+  },
+  { description: 'A webhook with its new secret' },
+)
+export type CreatedWebhook = Static<typeof CreatedWebhook>
+
+export const NewWebhook = Type.Object({
+  url,
+  events: Type.Optional(events),
+  description: Type.Optional(description),
+  format: Type.Optional(format),
+})
+export type NewWebhook = Static<typeof NewWebhook>
+
+/** What is absent stays as it is. */
+export const WebhookChange = Type.Object({
+  url: Type.Optional(url),
+  events: Type.Optional(events),
+  description: Type.Optional(description),
+  enabled: Type.Optional(Type.Boolean()),
+})
+export type WebhookChange = Static<typeof WebhookChange>
+
+export const WebhookPage = Type.Object({ items: Type.Array(Webhook), nextCursor })
+export type WebhookPage = Static<typeof WebhookPage>
+
+export const WebhookParams = Type.Object({ environmentId: uuid('Environment id'), webhookId: uuid('Webhook id') })
+
+export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
+export const DeliveryStatus = Type.Enum([...DELIVERY_STATUSES])
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+export const Delivery = Type.Object(
+  {
+    id: uuid('Delivery id, and the webhook-id header'),
+    type: Type.String({ description: 'What it tells of' }),
+    status: DeliveryStatus,
+    attempts: Type.Integer({ minimum: 0 }),
+    createdAt: time('When it happened'),
+    lastAttemptAt: nullableTime('Last attempt'),
+    nextAttemptAt: nullableTime('Next attempt; null when there is none'),
+    responseStatus: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Of the last attempt' }),
+    error: nullableText('Why the last attempt failed'),
+  },
+  { description: 'One message to one webhook' },
+)
+export type Delivery = Static<typeof Delivery>
+
+export const DeliveriesQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  status: Type.Optional(DeliveryStatus),
+})
+
+export const DeliveryPage = Type.Object({ items: Type.Array(Delivery), nextCursor })
+export type DeliveryPage = Static<typeof DeliveryPage>
+
+export const DeliveryParams = Type.Object({
+  environmentId: uuid('Environment id'),
+  webhookId: uuid('Webhook id'),
+  deliveryId: id(36, 'Delivery id'),
+})

@@ -1,0 +1,127 @@
+/** What a webhook is sent: signed as Standard Webhooks says, or written for Slack. */
+import { createHmac } from 'node:crypto'
+import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
+import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
+import { isoTime } from './run.ts'
+import type { Random } from './uuid.ts'
+
+const SECRET_PREFIX = 'whsec_'
+const SECRET_BYTES = 32
+const SECOND_MS = 1_000
+/** Delays before the second and later attempts, in milliseconds: about a day in all. */
+const DELAYS_MS = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200].map((seconds) => seconds * SECOND_MS)
+
+/** `whsec_` and base64 (Standard Webhooks, "Secret"). */
+export function newWebhookSecret(random: Random): string {
+  return SECRET_PREFIX + Buffer.from(random(SECRET_BYTES)).toString('base64')
+}
+
+/** When to try again after so many attempts; null: that was the last. */
+export function nextAttemptAt(attempts: number, now: number, spread: number): number | null {
+  const delay = DELAYS_MS[attempts - 1]
+  return delay === undefined ? null : now + Math.round(delay * (0.9 + 0.2 * spread))
+}
+
+export interface WebhookMessage {
+  headers: Record<string, string>
+  body: string
+}
+
+/** The request for a delivery, signed at `now` with the secret, and the previous one for as long as it holds. */
+export function webhookMessage({ webhook, delivery }: DeliveryOrder, now: number): WebhookMessage {
+  const { type, createdAt } = delivery
+  const data = JSON.parse(delivery.data) as Record<string, unknown>
+  const body = JSON.stringify(
+    webhook.format === 'slack' ? slackMessage(type, data) : { type, timestamp: isoTime(createdAt), data },
+  )
+  const timestamp = String(Math.floor(now / SECOND_MS))
+  const previous = webhook.previousUntil !== null && now < webhook.previousUntil ? webhook.previousSecret : null
+  const signatures = [webhook.secret, previous]
+    .filter((secret) => secret !== null)
+    .map((secret) => sign(secret, `${delivery.id}.${timestamp}.${body}`))
+  return {
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'Tacho-Webhooks',
+      'webhook-id': delivery.id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': signatures.join(' '),
+    },
+    body,
+  }
+}
+
+export function toWebhook(row: WebhookRow): Webhook {
+  const { id, environmentId, url, description, format, events, disabledReason } = row
+  const times = { createdAt: isoTime(row.createdAt), disabledAt: nullableTime(row.disabledAt) }
+  return { id, environmentId, url, description, format, events, disabledReason, ...times }
+}
+
+export function toDelivery(row: DeliveryRow): Delivery {
+  const times = {
+    createdAt: isoTime(row.createdAt),
+    lastAttemptAt: nullableTime(row.lastAttemptAt),
+    nextAttemptAt: nullableTime(row.nextAttemptAt),
+  }
+  return { ...row, ...times }
+}
+
+function sign(secret: string, text: string): string {
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
+  return `v1,${createHmac('sha256', key).update(text).digest('base64')}`
+}
+
+const TITLES: Record<string, string> = {
+  'approval.requested': 'Approval wanted',
+  'approval.decided': 'Approval decided',
+  'approval.expired': 'Approval expired undecided',
+  'issue.opened': 'New issue',
+  'issue.regressed': 'An issue has come back',
+  'webhook.test': 'This is a test',
+}
+
+/** Shown on the message in this order, where the data has them. */
+const SHOWN = {
+  toolName: 'Tool',
+  status: 'Decision',
+  agentId: 'Agent',
+  runId: 'Run',
+  policyId: 'Policy',
+  deciderName: 'By',
+  decisionReason: 'Reason given',
+  expiresAt: 'Until',
+  detectionType: 'Detector',
+  occurrences: 'Occurrences',
+} as const
+
+/** Slack's limits: 150 characters in a header, 3,000 in a text, 2,000 in a field. */
+const HEADER_CHARS = 150
+const TEXT_CHARS = 2_900
+const FIELD_CHARS = 1_900
+
+function slackMessage(type: string, data: Record<string, unknown>): object {
+  const title = TITLES[type] ?? type
+  const about = data['title'] ?? data['reason']
+  const fields = Object.entries(SHOWN)
+    .filter(([name]) => data[name] !== null && data[name] !== undefined)
+    .map(([name, label]) => ({ type: 'mrkdwn', text: `*${label}*\n${slackText(data[name], FIELD_CHARS)}` }))
+  return {
+    text: `${title}${about ? `: ${slackText(about, HEADER_CHARS)}` : ''}`,
+    blocks: [
+      { type: 'header', text: { type: 'plain_text', text: title } },
+      ...(about ? [{ type: 'section', text: { type: 'mrkdwn', text: slackText(about, TEXT_CHARS) } }] : []),
+      ...(fields.length > 0 ? [{ type: 'section', fields }] : []),
+    ],
+  }
+}
+
+/** Slack reads & < > as markup, so that whoever names a tool could otherwise mention a whole channel. */
+function slackText(value: unknown, chars: number): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  const short = Array.from(text).slice(0, chars).join('')
+  return short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+function nullableTime(time: number | null): string | null {
+  return time === null ? null : isoTime(time)
+}

@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import { WEBHOOK_EVENTS, type CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { uuidv7 } from '../../domain/uuid.ts'
+import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
+import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
+import type { Deps } from '../deps.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField, textsRefusal } from './field.ts'
+import { listById } from './list-by-id.ts'
+
+const NO_WEBHOOK = refuse('not_found', 'There is no such webhook')
+const NO_DELIVERY = refuse('not_found', 'There is no such delivery')
+/** For so long the previous secret signs too, so that receivers can change over. */
+const ROTATION_MS = 24 * 60 * 60 * 1000
+
+export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now, work, checkWebhookUrl } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listWebhooks, deps, ({ query, request }) => {
+    const { id } = environmentOf(request)
+    return listById(cursors, ['webhooks', id], query, (page) => storage.listWebhooks(id, page), toWebhook)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request, reply }) => {
+    const createdAt = now()
+    const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS] } = body
+    const id = uuidv7(createdAt, randomBytes)
+    const refusal = textsRefusal({ description }) ?? (await urlRefusal(request, 'create', id, url))
+    if (refusal) return refusal
+    const environmentId = environmentOf(request).id
+    const secret = newWebhookSecret(randomBytes)
+    const unused = { previousSecret: null, previousUntil: null, disabledAt: null, disabledReason: null }
+    const row: WebhookRow = { id, environmentId, url, description, format, events, secret, createdAt, ...unused }
+    const audit = audited(request, 'create', id, { host: hostOf(url), format, events })
+    if ((await storage.createWebhook(row, audit)) === 'too_many') {
+      return refuse('conflict', 'The environment has as many webhooks as it may')
+    }
+    void reply.header('cache-control', 'no-store')
+    return withSecret(row)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
+    const { enabled, ...texts } = body
+    const id = params.webhookId.toLowerCase()
+    const refusal =
+      textsRefusal({ description: body.description }) ??
+      (body.url === undefined ? null : await urlRefusal(request, 'change', id, body.url))
+    if (refusal) return refusal
+    const { url, ...shown } = body
+    const detail = { ...shown, ...(url === undefined ? {} : { host: hostOf(url) }) }
+    return changed(request, id, { ...texts, ...switched(enabled, now()) }, audited(request, 'change', id, detail))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.rotateWebhookSecret, deps, async ({ params, request, reply }) => {
+    const webhook = await find(request, params.webhookId)
+    if (!webhook) return NO_WEBHOOK
+    const secret = newWebhookSecret(randomBytes)
+    const change = { secret, previousSecret: webhook.secret, previousUntil: now() + ROTATION_MS }
+    const audit = audited(request, 'rotate_secret', webhook.id)
+    const row = await storage.changeWebhook(webhook.environmentId, webhook.id, change, audit)
+    void reply.header('cache-control', 'no-store')
+    return row ? withSecret(row) : NO_WEBHOOK
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.removeWebhook, deps, async ({ params, request }) => {
+    const id = params.webhookId.toLowerCase()
+    const row = await storage.removeWebhook(environmentOf(request).id, id, audited(request, 'remove', id))
+    return row ? toWebhook(row) : NO_WEBHOOK
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.testWebhook, deps, async ({ params, request }) => {
+    const webhook = await find(request, params.webhookId)
+    if (!webhook) return NO_WEBHOOK
+    if (webhook.disabledAt !== null) return refuse('conflict', 'The webhook is disabled')
+    const createdAt = now()
+    const { id: webhookId, environmentId } = webhook
+    const data = JSON.stringify({ environmentId, reason: 'Sent by hand, to see whether it arrives' })
+    const delivery = {
+      id: uuidv7(createdAt, randomBytes),
+      webhookId,
+      environmentId,
+      type: 'webhook.test',
+      createdAt,
+      data,
+    }
+    const row = await storage.sendToWebhook(delivery, audited(request, 'test', webhookId))
+    work.wake('deliver_webhook')
+    return toDelivery(row)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listDeliveries, deps, async ({ params, query, request }) => {
+    const webhook = await find(request, params.webhookId)
+    if (!webhook) return NO_WEBHOOK
+    const { status } = query
+    const read = (page: Parameters<typeof storage.listDeliveries>[2]) =>
+      storage.listDeliveries(webhook.id, { status }, page)
+    return listById(cursors, ['deliveries', webhook.id, status], query, read, toDelivery)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.redeliver, deps, async ({ params, request }) => {
+    const webhook = await find(request, params.webhookId)
+    if (!webhook) return NO_WEBHOOK
+    const id = params.deliveryId.toLowerCase()
+    const audit = audited(request, 'redeliver', webhook.id, { deliveryId: id })
+    if (textsRefusal({ id })) return NO_DELIVERY
+    const row = await storage.redeliver(webhook.id, id, now(), audit)
+    if (row === null) return NO_DELIVERY
+    if (row === 'waiting') return refuse('conflict', 'It waits to be sent already')
+    work.wake('deliver_webhook')
+    return toDelivery(row)
+  })
+
+  function find(request: FastifyRequest, id: string): Promise<WebhookRow | null> {
+    return storage.findWebhook(environmentOf(request).id, id.toLowerCase())
+  }
+
+  async function changed(request: FastifyRequest, id: string, change: WebhookPatch, audit: AuditEntry[]) {
+    const row = await storage.changeWebhook(environmentOf(request).id, id, change, audit)
+    return row ? toWebhook(row) : NO_WEBHOOK
+  }
+
+  function audited(
+    request: FastifyRequest,
+    verb: string,
+    id: string,
+    detail: Record<string, unknown> = {},
+  ): AuditEntry[] {
+    return [auditOf(request, now(), `webhook.${verb}`, { kind: 'webhook', id }, detail)]
+  }
+
+  /** Whoever tries to reach the inside of our network by a webhook is written down. */
+  async function urlRefusal(request: FastifyRequest, verb: string, id: string, url: string): Promise<Refusal | null> {
+    const fault = await checkWebhookUrl(url)
+    if (fault === null) return null
+    await storage.appendAudit(audited(request, `${verb}.refused`, id, { host: hostOf(url), reason: fault }))
+    return refuseField('url', fault)
+  }
+}
+
+/** Paths and queries of webhooks often hold secrets. */
+function hostOf(url: string): string | null {
+  return URL.parse(url)?.host ?? null
+}
+
+function switched(enabled: boolean | undefined, now: number): WebhookPatch {
+  if (enabled === undefined) return {}
+  return { disabledAt: enabled ? null : now, disabledReason: null }
+}
+
+function withSecret(row: WebhookRow): CreatedWebhook {
+  return { ...toWebhook(row), secret: row.secret }
+}

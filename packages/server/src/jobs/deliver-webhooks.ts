@@ -1,0 +1,70 @@
+/** Sends what webhooks are to be told. Attempts and their delays are the delivery's own, not the work queue's. */
+import { nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
+import type { DeliveryAttempt, WebhookStore } from '../storage/webhooks.ts'
+import type { WorkItem, WorkStore } from '../storage/work.ts'
+import type { WebhookSender } from './webhook-sender.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface DeliverOptions {
+  storage: Pick<WebhookStore, 'startDelivery' | 'recordAttempt'> & Pick<WorkStore, 'finishWork'>
+  sender: WebhookSender
+  /** Of the work runner. */
+  owner: string
+  now: () => number
+  random?: () => number
+}
+
+/** Sent side by side, so that a slow receiver does not hold up the others for long. */
+const BATCH = 20
+/** What a receiver answers when it wants no more (Standard Webhooks). */
+const GONE = 410
+
+export function deliverWebhooks({ storage, sender, owner, now, random = Math.random }: DeliverOptions): WorkHandler {
+  const kind = 'deliver_webhook'
+  const finish = (id: string) => storage.finishWork({ kind, owner, subjectIds: [id] })
+
+  async function deliver({ subjectId: id }: WorkItem): Promise<void> {
+    const order = await storage.startDelivery(id)
+    if (order === null) return finish(id)
+    const { webhook, delivery } = order
+    const ended = { id, webhookId: webhook.id, owner, nextAttemptAt: null, responseStatus: null, disable: null }
+    if (webhook.disabledAt !== null) {
+      return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: 'The webhook is disabled' })
+    }
+    const sent = await sender.send(webhook.url, webhookMessage(order, now()))
+    const at = now()
+    const result = { ...ended, at, responseStatus: sent.status }
+    if (sent.ok) return storage.recordAttempt({ ...result, status: 'DELIVERED', error: null })
+    const gone = sent.status === GONE
+    const next = gone ? null : nextAttemptAt(delivery.attempts + 1, at, random())
+    const attempt: DeliveryAttempt = {
+      ...result,
+      status: next === null ? 'FAILED' : 'PENDING',
+      nextAttemptAt: next,
+      error: sent.error,
+      disable: gone ? 'The receiver answered 410: it wants no more' : null,
+    }
+    return storage.recordAttempt(attempt)
+  }
+
+  return {
+    kind,
+    batch: BATCH,
+    async perform(items) {
+      await Promise.all(items.map(deliver))
+    },
+    // Only a bug comes here; what a receiver does is no error.
+    async giveUp({ subjectId: id }, reason) {
+      const order = await storage.startDelivery(id)
+      if (order === null) return finish(id)
+      const failed = {
+        status: 'FAILED',
+        nextAttemptAt: null,
+        responseStatus: null,
+        error: reason,
+        disable: null,
+      } as const
+      await storage.recordAttempt({ id, webhookId: order.webhook.id, owner, at: now(), ...failed })
+    },
+  }
+}

@@ -1,0 +1,109 @@
+/** Sends a webhook's request to the outside, and to nothing inside: guarded against server-side request forgery. */
+import { lookup as lookupAll } from 'node:dns'
+import { lookup } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { Agent, request } from 'undici'
+import type { WebhookMessage } from '../domain/webhook.ts'
+
+const TIMEOUT_MS = 10_000
+const RESPONSE_BYTES = 64 * 1024
+
+export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string }
+
+export interface WebhookSender {
+  /** Why nothing may be sent to this address, in words that follow its name; or null. Looks the host up. */
+  check(url: string): Promise<string | null>
+  send(url: string, message: WebhookMessage): Promise<Sent>
+  close(): Promise<void>
+}
+
+/** `allowed`: networks of one's own that webhooks may reach although they are private. */
+export function createWebhookSender(allowed: readonly string[]): WebhookSender {
+  const guard = addressGuard(allowed)
+  // The address that is checked is the one that is connected to: there is no second look-up in between.
+  const checkedLookup: LookupFunction = (hostname, options, callback) => {
+    lookupAll(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error) return callback(error, [])
+      const refused = addresses.map(({ address }) => guard(address)).find((fault) => fault !== null)
+      if (refused) return callback(new Error(`The address ${refused}`), [])
+      const [first] = addresses
+      if (options.all || !first) callback(null, addresses)
+      else callback(null, first.address, first.family)
+    })
+  }
+  const agent = new Agent({
+    connect: { lookup: checkedLookup, timeout: TIMEOUT_MS },
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+    maxResponseSize: RESPONSE_BYTES,
+  })
+
+  return {
+    async check(given) {
+      const url = URL.parse(given)
+      if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'must be an http or https address'
+      if (url.username !== '' || url.password !== '') return 'must not hold a user or password'
+      return lookup(literalOf(url), { all: true }).then(
+        (addresses) => addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null,
+        () => 'names a host that cannot be found',
+      )
+    },
+    async send(url, { headers, body }) {
+      // A literal address is connected to without a look-up.
+      const literal = literalOf(new URL(url))
+      const refused = isIP(literal) === 0 ? null : guard(literal)
+      if (refused) return { ok: false, status: null, error: `The address ${refused}` }
+      try {
+        const signal = AbortSignal.timeout(TIMEOUT_MS)
+        // Redirects are not followed: they would go around the guard's reasons.
+        const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
+        const status = response.statusCode
+        await response.body.dump({ limit: RESPONSE_BYTES })
+        if (status >= 200 && status < 300) return { ok: true, status }
+        return { ok: false, status, error: `The receiver answered ${status}` }
+      } catch (error) {
+        return { ok: false, status: null, error: reasonOf(error) }
+      }
+    },
+    close: () => agent.close(),
+  }
+}
+
+/** Why an address must not be connected to, or null. */
+function addressGuard(allowed: readonly string[]): (address: string) => string | null {
+  const networks = allowed.filter((network) => !NAMED.has(network)).map(parseNetwork)
+  return (address) => {
+    const parsed = ipaddr.process(address)
+    const range = parsed.range()
+    if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
+      return null
+    if (networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits))) return null
+    return `leads to ${address}, which is not public (${range}); --webhook-networks can allow it`
+  }
+}
+
+/** Names that settings use for networks, and what the library calls their addresses. */
+const NAMED = new Map([
+  ['loopback', ['loopback']],
+  ['linklocal', ['linkLocal']],
+  ['uniquelocal', ['private', 'uniqueLocal']],
+])
+
+/** Without the brackets that a URL has around an IPv6 address. */
+function literalOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+function parseNetwork(network: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+  if (network.includes('/')) return ipaddr.parseCIDR(network)
+  const address = ipaddr.parse(network)
+  return [address, address.kind() === 'ipv4' ? 32 : 128]
+}
+
+/** A sentence without addresses of ours, stacks or bodies. */
+function reasonOf(error: unknown): string {
+  const { name, message, code } = error as NodeJS.ErrnoException
+  if (name === 'TimeoutError' || code?.includes('TIMEOUT')) return `No answer within ${TIMEOUT_MS / 1000} seconds`
+  return message || code || 'The connection failed'
+}

@@ -1,0 +1,98 @@
+/** Webhooks and what is sent to them. */
+import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
+import type { AuditEntry } from './audit.ts'
+import type { PageById } from './page.ts'
+
+export interface WebhookStore {
+  /** `too_many`: the environment has as many as it may. */
+  createWebhook(webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'>
+  listWebhooks(environmentId: string, page: PageById): Promise<WebhookRow[]>
+  findWebhook(environmentId: string, id: string): Promise<WebhookRow | null>
+  /** Null: no such webhook in that environment; so in the acts below. */
+  changeWebhook(
+    environmentId: string,
+    id: string,
+    change: WebhookPatch,
+    audit: AuditEntry[],
+  ): Promise<WebhookRow | null>
+  /** With its deliveries. */
+  removeWebhook(environmentId: string, id: string, audit: AuditEntry[]): Promise<WebhookRow | null>
+  /** Queues a message to one webhook. */
+  sendToWebhook(delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow>
+  /** Newest first. */
+  listDeliveries(
+    webhookId: string,
+    filter: { status?: DeliveryStatus | undefined },
+    page: PageById,
+  ): Promise<DeliveryRow[]>
+  /** Queues an ended delivery again; `waiting`: it has not ended. */
+  redeliver(webhookId: string, id: string, now: number, audit: AuditEntry[]): Promise<DeliveryRow | 'waiting' | null>
+  /** What the sender needs; null when the webhook is gone, and the delivery with it. */
+  startDelivery(id: string): Promise<DeliveryOrder | null>
+  /** Writes down an attempt, and takes the delivery off the queue or puts it back. */
+  recordAttempt(attempt: DeliveryAttempt): Promise<void>
+}
+
+export interface WebhookRow {
+  id: string
+  environmentId: string
+  url: string
+  description: string
+  format: WebhookFormat
+  events: WebhookEvent[]
+  /** `whsec_` and base64, as Standard Webhooks writes it. */
+  secret: string
+  previousSecret: string | null
+  previousUntil: number | null
+  createdAt: number
+  disabledAt: number | null
+  disabledReason: string | null
+}
+
+export type WebhookPatch = Partial<
+  Pick<
+    WebhookRow,
+    'url' | 'description' | 'events' | 'secret' | 'previousSecret' | 'previousUntil' | 'disabledAt' | 'disabledReason'
+  >
+>
+
+export interface NewDelivery {
+  id: string
+  webhookId: string
+  environmentId: string
+  type: string
+  createdAt: number
+  /** JSON object. */
+  data: string
+}
+
+export interface DeliveryRow {
+  id: string
+  type: string
+  status: DeliveryStatus
+  attempts: number
+  createdAt: number
+  lastAttemptAt: number | null
+  nextAttemptAt: number | null
+  responseStatus: number | null
+  error: string | null
+}
+
+export interface DeliveryOrder {
+  webhook: WebhookRow
+  delivery: DeliveryRow & { data: string }
+}
+
+export interface DeliveryAttempt {
+  id: string
+  webhookId: string
+  /** Of the work queue: only who holds the delivery may end it. */
+  owner: string
+  at: number
+  status: DeliveryStatus
+  nextAttemptAt: number | null
+  responseStatus: number | null
+  error: string | null
+  /** Set when the receiver says that it is gone for good. */
+  disable: string | null
+}

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { text } from 'node:stream/consumers'
+import type { CreatedWebhook, Delivery, DeliveryPage, Webhook } from '@tacho/contract/operator/webhook.ts'
+import { startService, type Service } from '../../service.ts'
+
+interface Received {
+  path: string
+  headers: Record<string, string>
+  body: { type: string; data: Record<string, unknown> }
+}
+
+let service: Service
+let receiver: Server
+const received: Received[] = []
+let waiting: (() => void) | null = null
+
+before(async () => {
+  service = await startService({ webhookNetworks: '127.0.0.0/8' })
+  receiver = createServer((request, response) => {
+    void text(request).then((body) => {
+      const headers = request.headers as Record<string, string>
+      received.push({ path: request.url ?? '', headers, body: JSON.parse(body) as Received['body'] })
+      response.writeHead(Number(request.url?.split('/')[1]) || 200).end()
+      waiting?.()
+    })
+  }).listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+})
+after(async () => {
+  receiver.close()
+  await service.close()
+})
+
+const home = () => `/environments/${service.environmentId}/webhooks`
+const at = (path: string) => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}${path}`
+
+async function create(given: Record<string, unknown> = {}): Promise<CreatedWebhook> {
+  const { status, body } = await service.operator<CreatedWebhook>(home(), { body: { url: at('/200'), ...given } })
+  assert.equal(status, 201)
+  return body
+}
+
+/** What arrives on a path; waits for it. */
+async function arrived(path: string, count = 1): Promise<Received[]> {
+  for (;;) {
+    const found = received.filter((each) => each.path === path)
+    if (found.length >= count) return found
+    await new Promise<void>((resolve) => (waiting = resolve))
+  }
+}
+
+async function deliveryOf(webhook: Webhook, wanted: (delivery: Delivery) => boolean): Promise<Delivery> {
+  for (;;) {
+    const { body } = await service.operator<DeliveryPage>(`${home()}/${webhook.id}/deliveries`)
+    const found = body.items.find(wanted)
+    if (found) return found
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+const ask = (clientRequestId: string) =>
+  service.api<{ id: string }>('/firewall-approvals', {
+    headers: { 'x-service-client-id': 'client' },
+    body: { clientRequestId, toolName: 'refund', inputHash: 'ab'.repeat(32), reason: 'over 100' },
+  })
+
+test('a new approval and its decision arrive, signed with the secret that was shown once', async () => {
+  const webhook = await create({ url: at('/200/signed'), events: ['approval.requested', 'approval.decided'] })
+  const { body: approval } = await ask('signed')
+  const approvals = `/environments/${service.environmentId}/approvals`
+  await service.operator(`${approvals}/${approval.id}/decide`, { body: { decision: 'APPROVED', reason: 'fine' } })
+  const messages = await arrived('/200/signed', 2)
+  assert.deepEqual(messages.map(({ body }) => [body.type, body.data['approvalId'], body.data['status']]).sort(), [
+    ['approval.decided', approval.id, 'APPROVED'],
+    ['approval.requested', approval.id, 'PENDING'],
+  ])
+  for (const { headers, body } of messages) {
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${JSON.stringify(body)}`
+    const key = Buffer.from(webhook.secret.replace('whsec_', ''), 'base64')
+    assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+  }
+  const listed = await service.operator(home())
+  assert.ok(!listed.text.includes(webhook.secret))
+})
+
+test('a failing receiver is tried again later, the log tells why, and it can be sent again by hand', async () => {
+  const webhook = await create({ url: at('/500/failing') })
+  const { status, body } = await service.operator<Delivery>(`${home()}/${webhook.id}/test`, { method: 'POST' })
+  assert.deepEqual([status, body.status, body.type], [202, 'PENDING', 'webhook.test'])
+  const failed = await deliveryOf(webhook, ({ attempts }) => attempts === 1)
+  assert.deepEqual([failed.status, failed.responseStatus, failed.error], ['PENDING', 500, 'The receiver answered 500'])
+  assert.ok(failed.nextAttemptAt !== null && failed.nextAttemptAt > (failed.lastAttemptAt ?? ''))
+  const again = `${home()}/${webhook.id}/deliveries/${failed.id}/redeliver`
+  assert.equal((await service.operator(again, { method: 'POST' })).status, 409)
+  await service.operator(`${home()}/${webhook.id}/change`, { body: { enabled: false } })
+  assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 409)
+})
+
+test('a receiver that is gone disables its webhook; a delivered message can be sent again with the same id', async () => {
+  const gone = await create({ url: at('/410/gone') })
+  await service.operator(`${home()}/${gone.id}/test`, { method: 'POST' })
+  await deliveryOf(gone, ({ status }) => status === 'FAILED')
+  const { body } = await service.operator<{ items: Webhook[] }>(home())
+  assert.match(body.items.find(({ id }) => id === gone.id)?.disabledReason ?? '', /410/)
+
+  const kept = await create({ url: at('/200/kept') })
+  await service.operator(`${home()}/${kept.id}/test`, { method: 'POST' })
+  const { id } = await deliveryOf(kept, ({ status }) => status === 'DELIVERED')
+  const again = `${home()}/${kept.id}/deliveries/${id}/redeliver`
+  assert.equal((await service.operator(again, { method: 'POST' })).status, 202)
+  const messages = await arrived('/200/kept', 2)
+  assert.deepEqual(
+    messages.map(({ headers }) => headers['webhook-id']),
+    [id, id],
+  )
+})
+
+test('after its secret is rotated both sign, and only the new one is shown', async () => {
+  const webhook = await create({ url: at('/200/rotated') })
+  const { body } = await service.operator<CreatedWebhook>(`${home()}/${webhook.id}/rotate-secret`, { method: 'POST' })
+  assert.notEqual(body.secret, webhook.secret)
+  await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })
+  const [message] = await arrived('/200/rotated')
+  assert.equal(message?.headers['webhook-signature']?.split(' ').length, 2)
+})
+
+test('an address inside our network is refused with its reason, and the attempt is audited', async () => {
+  const urls = ['http://169.254.169.254/latest', 'http://10.0.0.1/', 'http://[fd00::1]/', 'ftp://example.com', 'x']
+  for (const url of urls) {
+    const answer = await service.operator<{ errors: { path: string }[] }>(home(), { body: { url } })
+    assert.equal(answer.status, 400, url)
+    assert.equal(answer.body.errors[0]?.path, '/url')
+  }
+  const webhook = await create()
+  const change = `${home()}/${webhook.id}/change`
+  assert.equal((await service.operator(change, { body: { url: 'http://192.168.1.1/' } })).status, 400)
+  const { body } = await service.operator<{ items: { action: string; detail: object }[] }>('/audit')
+  const actions = body.items.map(({ action }) => action)
+  assert.ok(actions.includes('webhook.create.refused') && actions.includes('webhook.change.refused'))
+  assert.ok(!JSON.stringify(body).includes(webhook.secret))
+})
+
+test('bad fields get 400, unknown and foreign webhooks one and the same 404', async () => {
+  const bad = [
+    {},
+    { url: at('/200'), events: [] },
+    { url: at('/200'), events: ['approval'] },
+    { url: at('/200'), events: ['issue.opened', 'issue.opened'] },
+    { url: at('/200'), format: 'teams' },
+    { url: `${at('/')}${'x'.repeat(2_000)}` },
+    { url: at('/200'), description: 'a\0' },
+  ]
+  for (const body of bad) assert.equal((await service.operator(home(), { body })).status, 400, JSON.stringify(body))
+  const other = await service.newTenant('webhooks of others')
+  const webhook = await create()
+  const unknown = '01900000-0000-7000-8000-000000000000'
+  for (const path of ['change', 'rotate-secret', 'remove', 'test', 'deliveries', `deliveries/${unknown}/redeliver`]) {
+    const request = path === 'change' ? { body: {} } : { method: path === 'deliveries' ? 'GET' : 'POST' }
+    const answers = [
+      await service.operator(`${home()}/${unknown}/${path}`, request),
+      await service.operator(`/environments/${other.environmentId}/webhooks/${webhook.id}/${path}`, request),
+    ]
+    const bodies = answers.map(({ status, text: body }) => `${status} ${body.replace(/"requestId":"[^"]*"/, '')}`)
+    assert.equal(new Set(bodies).size, 1, path)
+    assert.equal(answers[0]?.status, 404, path)
+  }
+  assert.equal((await service.operator(`${home()}/${webhook.id}/remove`, { method: 'POST' })).status, 200)
+  assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 404)
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { createWebhookSender } from '../../src/jobs/webhook-sender.ts'
+
+const message = { headers: { 'content-type': 'application/json' }, body: '{}' }
+let receiver: Server
+let port = 0
+const requests: string[] = []
+
+before(async () => {
+  receiver = createServer((request, response) => {
+    requests.push(request.url ?? '')
+    if (request.url === '/moved') response.writeHead(302, { location: `http://127.0.0.1:${port}/ok` })
+    else if (request.url === '/large') response.write('x'.repeat(1_000_000))
+    else response.statusCode = Number(request.url?.slice(1)) || 200
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  port = (receiver.address() as AddressInfo).port
+})
+after(() => receiver.close())
+
+test('nothing inside is ever connected to, however its address is written', async () => {
+  const sender = createWebhookSender([])
+  const hosts = ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1', '017700000001', '0', '[::ffff:127.0.0.1]']
+  const others = [
+    '169.254.169.254',
+    '10.1.2.3',
+    '192.168.0.1',
+    '100.64.0.1',
+    '[fd00::1]',
+    '[fe80::1]',
+    '[64:ff9b::7f00:1]',
+  ]
+  for (const host of [...hosts, ...others]) {
+    const url = `http://${host}:${port}/secret`
+    const sent = await sender.send(url, message)
+    assert.equal(sent.ok, false, host)
+    assert.match(sent.ok ? '' : sent.error, /is not public/, host)
+    assert.match((await sender.check(url)) ?? '', /is not public/, host)
+  }
+  assert.deepEqual(requests, [])
+  await sender.close()
+})
+
+test('what is no http address, holds a password or names nobody is refused', async () => {
+  const sender = createWebhookSender([])
+  for (const url of ['', 'nonsense', 'ftp://example.com', 'file:///etc/passwd', 'javascript:1']) {
+    assert.match((await sender.check(url)) ?? '', /must be an http/, url)
+  }
+  assert.match((await sender.check('https://user:secret@example.com')) ?? '', /password/)
+  assert.match((await sender.check('https://no-such-host.invalid/')) ?? '', /cannot be found/)
+  assert.equal(await sender.check('https://203.0.114.7/hook'), null)
+  await sender.close()
+})
+
+test('networks of one’s own can be allowed, by name or by range', async () => {
+  for (const allowed of ['loopback', '127.0.0.0/8', '127.0.0.1']) {
+    const sender = createWebhookSender([allowed])
+    assert.equal(await sender.check(`http://127.0.0.1:${port}/200`), null)
+    assert.deepEqual(await sender.send(`http://127.0.0.1:${port}/200`, message), { ok: true, status: 200 })
+    assert.match((await sender.check('http://10.0.0.1/')) ?? '', /is not public/)
+    await sender.close()
+  }
+})
+
+test('redirects are not followed, other answers than 2xx are failures, a flood of an answer is cut', async () => {
+  const sender = createWebhookSender(['loopback'])
+  const send = (path: string) => sender.send(`http://127.0.0.1:${port}/${path}`, message)
+  requests.length = 0
+  assert.deepEqual(await send('moved'), { ok: false, status: 302, error: 'The receiver answered 302' })
+  assert.deepEqual(await send('500'), { ok: false, status: 500, error: 'The receiver answered 500' })
+  assert.deepEqual(requests, ['/moved', '/500'])
+  await send('large')
+  await sender.close()
+})
+
+test('a receiver that is not there is a failure in a sentence', async () => {
+  const sender = createWebhookSender(['loopback'])
+  const sent = await sender.send('http://127.0.0.1:1/', message)
+  assert.equal(sent.ok, false)
+  assert.match(sent.ok ? '' : sent.error, /./)
+  await sender.close()
+})
