@@ -10,8 +10,9 @@ export function workCheck(backlog: WorkBacklog[], now: number): Check {
   const due = backlog.reduce((sum, kind) => sum + kind.due, 0)
   const items = backlog.reduce((sum, kind) => sum + kind.items, 0)
   const detail = `${items} waiting or under way, ${due} of them due`
-  const late = backlog.find(({ dueSince }) => dueSince !== null && dueSince < now - LATE_MS)
-  if (late?.dueSince == null) return { name, ok: true, detail }
-  const since = new Date(late.dueSince).toISOString()
-  return { name, ok: false, detail: `${detail}; ${late.kind} since ${since}. The log says why it is not done` }
+  const late = backlog.flatMap(({ kind, dueSince }) =>
+    dueSince !== null && dueSince < now - LATE_MS ? [`${kind} since ${new Date(dueSince).toISOString()}`] : [],
+  )
+  if (late.length === 0) return { name, ok: true, detail }
+  return { name, ok: false, detail: `${detail}; ${late.join(', ')}. The log says why it is not done` }
 }

@@ -18,7 +18,8 @@ test('a healthy installation is ok, and each check has one name and says what wa
   assert.match(version, /^\d+\.\d+\.\d+/)
   const names = checks.map(({ name }) => name)
   assert.equal(new Set(names).size, names.length)
-  for (const name of ['version', 'clock', 'address', 'rate limit', 'disk', 'background work']) assert.ok(names.includes(name), name)
+  for (const name of ['version', 'clock', 'address', 'rate limit', 'disk', 'background work'])
+    assert.ok(names.includes(name), name)
   for (const { detail } of checks) assert.ok(detail.length > 0)
 })
 
