@@ -10,6 +10,7 @@
  * to a run holds it. That is also why no smaller seq of a run is ever committed after a larger one.
  */
 import type { PoolClient } from 'pg'
+import { refusedByStore } from '../sql/rejections.ts'
 import { countDifferingRetry, countStored, newTally, type Tally } from '../sql/tally.ts'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
@@ -192,7 +193,8 @@ async function writeRest(
     'hours',
     hourRows(tally, (runId) => heldRun(held, runId).agentId, buckets, slot),
   )
-  send('rejections', rejectionRows(parts.flatMap(({ rejections }) => rejections)))
+  const refused = candidates.flatMap(({ event, verdict, receivedAt }) => refusedByStore([event], [verdict], receivedAt))
+  send('rejections', rejectionRows([...parts.flatMap(({ rejections }) => rejections), ...refused]))
   const stored = candidates.filter(({ verdict }) => verdict === 'stored').map(({ event }) => event)
   const renames = newestOfAgents(stored).flatMap((event) => noteName(agentOf(event), event) ?? [])
   renames.sort((a, b) => (a.id < b.id ? -1 : 1))

@@ -1,10 +1,19 @@
 /** Refused events are remembered, the newest of each environment. */
-import type { RejectionRow } from '../storage.ts'
+import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
 import { rejectionKey } from './keys.ts'
 import type { Sql } from './sql.ts'
 
 /** How many are kept per environment, give or take what came since the last trim. */
 export const REJECTIONS_KEPT = 10_000
+
+/** What only the store could refuse, to be remembered beside what its batch came with. */
+export function refusedByStore(events: NewEvent[], verdicts: EventVerdict[], rejectedAt: number): RejectionRow[] {
+  return events.flatMap(({ runId, eventId }, index) => {
+    const verdict = verdicts[index]
+    if (verdict !== 'absent' && verdict !== 'unstorable') return []
+    return [{ runId, eventId, code: verdict === 'absent' ? 'timestamp_too_old' : 'unstorable', rejectedAt }]
+  })
+}
 
 export async function keepRejections(sql: Sql, environmentId: string, rejections: RejectionRow[]): Promise<void> {
   const text = `INSERT INTO rejections (environment_id, rejection_key, code, rejected_at) VALUES (?, ?, ?, ?)

@@ -5,9 +5,9 @@
  *   alone    -> stored, or trouble of the store: that batch's StorageError, or a data error: event by event
  *   event by event -> one transaction with a savepoint for each; what fails in it is 'unstorable'
  */
-import { keepRejections, trimRejections } from '../sql/rejections.ts'
+import { keepRejections, refusedByStore, trimRejections } from '../sql/rejections.ts'
 import type { Sql } from '../sql/sql.ts'
-import type { EventBatchRows, EventVerdict, RejectionRow } from '../storage.ts'
+import type { EventBatchRows, EventVerdict } from '../storage.ts'
 import { createAppender } from './append-events.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
@@ -33,7 +33,7 @@ export function batchCommitter(db: Database, sql: Sql) {
   function together(batches: EventBatchRows[]): Promise<EventVerdict[][]> {
     return whole(async () => {
       const verdicts = appender.append(batches)
-      for (const { environmentId, rejections } of batches) await remember(environmentId, rejections)
+      for (const [index, batch] of batches.entries()) await remember(batch, verdicts[index] ?? [])
       return verdicts
     })
   }
@@ -65,14 +65,12 @@ export function batchCommitter(db: Database, sql: Sql) {
         return 'unstorable'
       }
     })
-    const refused = batch.events
-      .filter((_, index) => verdicts[index] === 'unstorable')
-      .map(({ runId, eventId }) => ({ runId, eventId, code: 'unstorable' as const, rejectedAt: batch.receivedAt }))
-    await remember(batch.environmentId, [...batch.rejections, ...refused])
+    await remember(batch, verdicts)
     return verdicts
   }
 
-  async function remember(environmentId: string, rejections: RejectionRow[]) {
+  async function remember({ environmentId, events, receivedAt, ...batch }: EventBatchRows, verdicts: EventVerdict[]) {
+    const rejections = [...batch.rejections, ...refusedByStore(events, verdicts, receivedAt)]
     if (rejections.length === 0) return
     await keepRejections(sql, environmentId, rejections)
     const count = (untrimmed.get(environmentId) ?? 0) + rejections.length

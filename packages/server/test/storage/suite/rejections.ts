@@ -25,6 +25,18 @@ export function rejectionsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findRejection(env, 'run', 'second'), row({ eventId: 'second' }))
     })
 
+    test('are remembered too where only the store could tell that they are too old', async () => {
+      const env = newId()
+      const [stored, absent] = [event({ eventId: 'stored' }), event({ eventId: 'absent' })]
+      await storage().appendEvents(batch(env, [stored]))
+      const aged = [stored, absent].map((each) => ({ ...each, onlyIfStored: true }))
+      await storage().appendEvents(batch(env, [...aged, event({ runId: 'none', eventId: 'x', onlyIfStored: true })]))
+      const old = { code: 'timestamp_too_old' } as const
+      assert.equal(await storage().findRejection(env, 'run', 'stored'), null)
+      assert.deepEqual(await storage().findRejection(env, 'run', 'absent'), row({ eventId: 'absent', ...old }))
+      assert.deepEqual(await storage().findRejection(env, 'none', 'x'), row({ runId: 'none', eventId: 'x', ...old }))
+    })
+
     test('are known in their environment and under their run only', async () => {
       const env = newId()
       await keep(env, row())
