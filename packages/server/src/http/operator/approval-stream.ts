@@ -22,6 +22,7 @@ export interface StreamOptions {
   mostStreams?: number
 }
 
+const STREAM_TYPE = 'text/event-stream; charset=utf-8'
 const SNAPSHOT_ROWS = 100
 const SNAPSHOT_BYTES = 256 * 1024
 /** A client that lets more than this pile up is cut off; it connects again and gets a snapshot. */
@@ -41,6 +42,8 @@ export function approvalStreamRoutes(
     const environment = environmentOf(request)
     if (draining()) return refuse('shutting_down')
     if (open >= mostStreams) return refuse('overloaded', 'Too many streams are open')
+    // The framework would read a stream for HEAD to its end, which never comes.
+    if (request.method === 'HEAD') return reply.type(STREAM_TYPE).send()
     return stream(environment.id, request, reply)
   })
 
@@ -89,7 +92,7 @@ export function approvalStreamRoutes(
     if (early.length > 0) heard(early)
     return reply
       .headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-      .type('text/event-stream; charset=utf-8')
+      .type(STREAM_TYPE)
       .send(messages)
   }
 

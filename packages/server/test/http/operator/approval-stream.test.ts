@@ -9,7 +9,7 @@ import { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/op
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
 import type { ApprovalFeed, Follower } from '@tacho/server/http/approval-feed.ts'
 import type { Deps } from '@tacho/server/http/deps.ts'
-import { approvalStreamRoutes } from '@tacho/server/http/operator/approval-stream.ts'
+import { approvalStreamRoutes, type StreamOptions } from '@tacho/server/http/operator/approval-stream.ts'
 import { withoutBodyParsers } from '@tacho/server/http/serve-route.ts'
 import type { ApprovalRow } from '@tacho/server/storage/approvals.ts'
 import { fastify, type FastifyRequest } from 'fastify'
@@ -129,7 +129,7 @@ test('at drain the stream says so and ends, and the server goes', async () => {
 })
 
 /** A server of streams alone, with a feed that the test speaks through. */
-async function streamsAlone(readPending: () => Promise<ApprovalRow[]>) {
+async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: StreamOptions = {}) {
   const logged: string[] = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line: string) => void logged.push(line) } } })
   withoutBodyParsers(app)
@@ -148,7 +148,7 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>) {
     size: () => followers.size,
   }
   const deps = { draining: () => false } as Deps
-  approvalStreamRoutes(app, deps, { feed, settled: { find: async () => null, read: readPending } })
+  approvalStreamRoutes(app, deps, { feed, settled: { find: async () => null, read: readPending } }, options)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -190,6 +190,27 @@ test('a client that leaves before the snapshot is read leaves nothing behind', a
   while (followers.size > 0) await wait(5)
   await app.close()
   assert.deepEqual(logged, [])
+})
+
+test('more streams than a process serves are refused, until one has ended', async () => {
+  const { app, socket, followers } = await streamsAlone(async () => [], { mostStreams: 1 })
+  const address = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}${path(UNKNOWN_ID)}`
+  const refused = await fetch(address)
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
+  await refused.text()
+  socket.destroy()
+  while (followers.size > 0) await wait(5)
+  const stream = await openEventStream(address, {})
+  assert.equal((await stream.next())?.event, 'snapshot')
+  stream.close()
+  await app.close()
+})
+
+test('HEAD tells the type of the stream and ends', async () => {
+  const headers = { authorization: `Bearer ${service.operatorToken}` }
+  const reply = await fetch(`${service.url}/operator/v1${path()}`, { method: 'HEAD', headers })
+  assert.deepEqual([reply.status, reply.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
+  await calls.untilFollowers(0)
 })
 
 test('a stream needs a token, its workspace and an environment that is there', async () => {
