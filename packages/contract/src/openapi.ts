@@ -9,6 +9,7 @@ import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
 import { ApprovalCard, ApprovalGroup, DecisionOutcome, OperatorApproval } from './operator/approval.ts'
 import { Deployment, DeploymentChange, PublicationResult } from './operator/deployment.ts'
 import { Check } from './operator/doctor.ts'
+import { Invitation, Operator } from './operator/operator.ts'
 import { Me } from './operator/me.ts'
 import { Environment } from './operator/environment.ts'
 import { NewPolicy, NewPolicyVersion, Policy, PolicyVersion } from './operator/policy.ts'
@@ -58,6 +59,7 @@ const NAMED: Record<string, TSchema> = {
   IssueRecordReceipt,
   IssueSummary,
   JudgedCall,
+  Invitation,
   Me,
   NewApiKey,
   NewApproval,
@@ -65,6 +67,7 @@ const NAMED: Record<string, TSchema> = {
   NewPolicy,
   NewPolicyVersion,
   NewSimulation,
+  Operator,
   OperatorApproval,
   OperatorRun,
   OperatorToken,

@@ -20,7 +20,7 @@ export interface Route {
   readonly body?: TSchema
   /** Largest decoded body in bytes. */
   readonly bodyBytes?: number
-  readonly status: 200 | 201 | 202
+  readonly status: 200 | 201 | 202 | 303
   readonly reply: TSchema
   /** The reply has an ETag; a request that names it in If-None-Match is answered with 304. */
   readonly tagged?: true

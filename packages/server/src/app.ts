@@ -13,8 +13,9 @@ import { eventsRoutes } from './http/events.ts'
 import { healthRoutes } from './http/health.ts'
 import { issueRecordsRoutes } from './http/issue-records.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
+import { invitationPageRoutes } from './http/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
-import { operatorTokenHook } from './http/operator-token.ts'
+import { callerHook } from './http/operator/caller.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
@@ -60,6 +61,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   drainingHooks(app, deps)
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
+  invitationPageRoutes(app)
   if (config.docs) documentsRoutes(app, deps.version)
 
   // The public interface.
@@ -78,7 +80,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // The operator API.
   void app.register(
     async (api) => {
-      api.addHook('onRequest', operatorTokenHook(deps.operatorTokens, deps.now))
+      api.addHook('onRequest', callerHook(deps))
       api.addHook('onRequest', accessHook(deps.storage))
       operatorRoutes(api, deps, approvals)
     },

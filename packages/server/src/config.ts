@@ -2,7 +2,20 @@ import { readFileSync } from 'node:fs'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from './domain/credential.ts'
 import { nearestName } from './nearest-name.ts'
-import { choice, integer, networks, onOff, optionalText, quantity, secret, text, type Setting } from './setting.ts'
+import { isEmail, lowerCase } from './domain/email.ts'
+import {
+  choice,
+  integer,
+  networks,
+  onOff,
+  optional,
+  optionalText,
+  quantity,
+  secret,
+  text,
+  webAddress,
+  type Setting,
+} from './setting.ts'
 
 /**
  * Every setting of the server, once. The name gives the flag and the variable: `dataDir` is --data-dir and
@@ -82,6 +95,36 @@ export const SETTINGS = {
     '10m',
   ),
   readers: integer({ placeholder: 'number', byDefault: '2', help: 'Threads that read from the store' }, 1, 32),
+  publicUrl: optional(
+    { placeholder: 'address', help: 'Where people reach the server, for links and for an identity provider' },
+    webAddress,
+    'an http or https address without query',
+  ),
+  oidcIssuer: optional(
+    { placeholder: 'address', help: 'Identity provider that people may sign in with; it is asked where its parts are' },
+    webAddress,
+    'an http or https address without query',
+  ),
+  oidcClientId: optional({ placeholder: 'id', help: 'Our id at the identity provider' }, anyText, 'a text'),
+  oidcClientSecret: secret(
+    { placeholder: 'secret', help: 'Our secret at the identity provider', fromFile: true },
+    (given) => anyText(given) !== null,
+    'a text of up to 1024 characters',
+  ),
+  oidcName: text(
+    { placeholder: 'name', byDefault: 'Single sign-on', help: 'What people call the identity provider' },
+    LIMITS.nameChars,
+  ),
+  oidcDomain: optional(
+    { placeholder: 'domain', help: 'Whoever has an address of it at the identity provider needs no invitation' },
+    (given) => (isEmail(`x@${given}`) ? lowerCase(given) : null),
+    'a domain such as example.com',
+  ),
+  oidcDomainRole: choice({ byDefault: 'viewer', help: 'Their role, in every workspace' }, [
+    'viewer',
+    'approver',
+    'admin',
+  ]),
   metrics: onOff({ byDefault: 'on', help: 'Serve /metrics, without a key' }),
   docs: onOff({ byDefault: 'on', help: 'Serve /docs and the interface documents, without a key' }),
   initWorkspace: text(
@@ -105,6 +148,11 @@ export const SETTINGS = {
     },
     (given) => parseOperatorToken(given) !== null,
     OPERATOR_TOKEN_FORM,
+  ),
+  initOperatorEmail: optional(
+    { placeholder: 'address', help: 'E-mail address of the first person of a new store; a one-time link is printed' },
+    (given) => (isEmail(given) ? lowerCase(given) : null),
+    'an e-mail address',
   ),
 }
 
@@ -155,7 +203,25 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
     else if ('value' in parsed) values[name] = parsed.value
     else faults.push(`${given.from} must be ${parsed.mustBe}${setting.secret ? '' : `, not ${quoted(given.text)}`}.`)
   }
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, config: Object.freeze(values) as Config }
+  if (faults.length > 0) return { ok: false, faults }
+  const config = Object.freeze(values) as Config
+  const fault = identityProviderFault(config)
+  return fault === null ? { ok: true, config } : { ok: false, faults: [fault] }
+}
+
+/** The identity provider is set up as a whole or not at all. */
+function identityProviderFault(config: Config): string | null {
+  const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
+  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
+    (name) => config[name] !== null,
+  )
+  const missing = needed.filter((name) => config[name] === null).map(variableOf)
+  if (given === undefined || missing.length === 0) return null
+  return `${variableOf(given)} is for an identity provider, which needs ${missing.join(', ')} too.`
+}
+
+function anyText(given: string): string | null {
+  return given.length > 0 && given.length <= 1024 ? given : null
 }
 
 interface Given {

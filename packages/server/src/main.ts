@@ -16,7 +16,7 @@ import os from 'node:os'
 import type { FastifyBaseLogger } from 'fastify'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
-import { parseApiKey, parseOperatorToken } from './domain/credential.ts'
+import { parseApiKey, parseOperatorToken, sessionCredential } from './domain/credential.ts'
 import { cursors } from './domain/cursor.ts'
 import { createDrain } from './drain.ts'
 import { createFirstTenant, firstTenantText } from './first-tenant.ts'
@@ -25,9 +25,11 @@ import { createCredentialCache } from './http/credential-cache.ts'
 import { createJudge } from './http/judge.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createRateLimit } from './http/rate-limit.ts'
+import { createSignInLibrary } from './http/sign-in/library.ts'
 import { BodyMemory } from './http/read-body.ts'
 import { expireApprovals } from './jobs/expire-approvals.ts'
 import { flushCredentialUses } from './jobs/flush-credential-uses.ts'
+import { forgetSignIns } from './jobs/forget-sign-ins.ts'
 import { followControlRevision } from './jobs/follow-control-revision.ts'
 import { reviewIssueRecords } from './jobs/review-issue-records.ts'
 import { simulate } from './jobs/simulate.ts'
@@ -125,6 +127,8 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const { log, print = () => undefined, now = Date.now } = options
   const version = readVersion()
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
+  const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
+  let listensOn = ''
   const operatorTokens = createCredentialCache({
     parse: parseOperatorToken,
     load: (id) => storage.findOperatorToken(id),
@@ -148,6 +152,9 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       storage,
       keys,
       operatorTokens,
+      sessions,
+      signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
+      publicUrl: () => config.publicUrl ?? listensOn,
       configurations,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
       rateLimit: createRateLimit(config.rateLimit),
@@ -165,30 +172,33 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const first = await createFirstTenant(storage, config, now())
   const url = await listen(app.server, config).catch(async (error: unknown) => {
     // The store is no longer new: this is the only chance to show them.
-    if (first) print(firstTenantText(first, null))
+    if (first) print(firstTenantText(first, null, config.publicUrl))
     await app.close()
     throw error
   })
+  listensOn = url
   work.start()
   const jobs = [
     work,
     expireApprovals({ storage, now, onError: toldBy('expire approvals') }),
     followControlRevision({
       storage,
-      listeners: [keys, operatorTokens, configurations],
+      listeners: [keys, operatorTokens, sessions, configurations],
       onError: toldBy('follow control revision'),
     }),
+    forgetSignIns({ storage, now, onError: toldBy('forget sign-ins') }),
     flushCredentialUses({
       storage,
       sources: [
         { kind: 'api_key', credentials: keys },
         { kind: 'operator_token', credentials: operatorTokens },
+        { kind: 'session', credentials: sessions },
       ],
       onError: toldBy('flush credential uses'),
     }),
   ]
   print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
-  if (first) print(`\n${firstTenantText(first, url)}`)
+  if (first) print(`\n${firstTenantText(first, url, config.publicUrl ?? url)}`)
   log?.info({ version, url, pid: process.pid }, 'ready')
 
   async function stop(): Promise<void> {
@@ -200,6 +210,13 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   }
   let stopped: Promise<void> | null = null
   return { url, close: () => (stopped ??= stop()) }
+}
+
+function signInOptions(config: Config) {
+  const { publicUrl, oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret } = config
+  const isSetUp = issuer !== null && clientId !== null && clientSecret !== null
+  const { oidcDomain: domain, oidcDomainRole: domainRole } = config
+  return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, domain, domainRole } : null }
 }
 
 /** Not the framework's own: that one listens twice for `localhost`. */

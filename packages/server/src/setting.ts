@@ -117,6 +117,29 @@ export function secret(
   }
 }
 
+/** A text in a form of its own that need not be given; `mustBe` says which. */
+export function optional(
+  about: Omit<About, 'byDefault'>,
+  read: (text: string) => string | null,
+  mustBe: string,
+): Setting<string | null> {
+  return {
+    ...about,
+    byDefault: null,
+    parse(given) {
+      const value = read(given)
+      return value === null ? { mustBe } : { value }
+    },
+  }
+}
+
+/** An origin with a path where a proxy adds one, without a slash at the end; null: it is no address of that kind. */
+export function webAddress(given: string): string | null {
+  const url = URL.parse(given)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null
+  return url.search === '' && url.hash === '' ? url.origin + url.pathname.replace(/\/+$/, '') : null
+}
+
 /** NaN when the text is not a number with one of the units. */
 function inSmallestUnit(kind: keyof typeof UNITS, given: string): number {
   const [, digits, unit] = /^([0-9]{1,15})([A-Za-z]+)$/.exec(given) ?? []

@@ -9,10 +9,10 @@ export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 export type Role = (typeof ROLES)[number]
 
 /**
- * Who may call an endpoint: anyone signed in, whoever has the role in the workspace that the path's workspaceId or
+ * Who may call an endpoint: anyone at all, anyone signed in, whoever has the role in the workspace that the path's workspaceId or
  * environmentId names, or whoever runs the whole installation.
  */
-export type Access = 'signed-in' | Role | 'installation'
+export type Access = 'anyone' | 'signed-in' | Role | 'installation'
 
 /** One endpoint of the operator API. */
 export interface OperatorRoute extends Route {

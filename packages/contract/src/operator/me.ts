@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { uuid } from '../fields.ts'
+import { nullableText, uuid } from '../fields.ts'
 import { ROLES } from './access.ts'
 
 const role = Type.Enum([...ROLES])
@@ -9,6 +9,8 @@ export const Me = Type.Object(
     kind: Type.Enum(['operator', 'token'], { description: 'A person, or a token' }),
     id: Type.String(),
     name: Type.String(),
+    email: nullableText('Of a person; null for a token'),
+    twoFactor: Type.Boolean({ description: 'Whether a person signs in with a second factor' }),
     installation: Type.Boolean({ description: 'Whether they run the whole installation' }),
     everywhere: Type.Unsafe<(typeof ROLES)[number] | null>({
       enum: [...ROLES, null],

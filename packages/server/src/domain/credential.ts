@@ -14,6 +14,7 @@ export interface NewCredential extends Credential {
 
 const API_KEY_PREFIX = 'tacho'
 const OPERATOR_TOKEN_PREFIX = 'tacho-operator'
+const INVITATION_PREFIX = 'tacho-invitation'
 const ID_BYTES = 8
 const SECRET_BYTES = 32
 
@@ -21,6 +22,7 @@ const SECRET_BYTES = 32
 // an installation brings along may be made otherwise.
 const API_KEY = pattern(API_KEY_PREFIX)
 const OPERATOR_TOKEN = pattern(OPERATOR_TOKEN_PREFIX)
+const INVITATION = pattern(INVITATION_PREFIX)
 
 /** How a key or token that an installation brings along must look, for people. */
 export const API_KEY_FORM = form(API_KEY_PREFIX)
@@ -42,6 +44,22 @@ export function newOperatorToken(random: Random): NewCredential {
 /** Null: the text is not an operator token at all. */
 export function parseOperatorToken(text: string): Credential | null {
   return parse(OPERATOR_TOKEN, text)
+}
+
+/** What a link of an invitation holds. */
+export function newInvitation(random: Random): NewCredential {
+  return create(INVITATION_PREFIX, random)
+}
+
+/** Null: the text is not of an invitation at all. */
+export function parseInvitation(text: string): Credential | null {
+  return parse(INVITATION, text)
+}
+
+/** What a session is looked up by: its token has no public part. */
+export function sessionCredential(token: string): Credential {
+  const digest = hash('sha256', token)
+  return { id: digest, hash: digest }
 }
 
 /** Compares two hashes in constant time, as texts: decoding hex is lenient. */

@@ -18,6 +18,7 @@ export function requestLogHooks(app: FastifyInstance): void {
       ms: Math.round(reply.elapsedTime * 10) / 10,
       ...(request.apiKey ? { keyId: request.apiKey.id } : {}),
       ...(request.operatorToken ? { tokenId: request.operatorToken.id } : {}),
+      ...(request.session ? { operatorId: request.session.operator.id } : {}),
     }
     if (reply.statusCode >= 500) request.log.warn(line, 'request')
     else if (QUIET_ROUTES.includes(route)) request.log.debug(line, 'request')

@@ -86,7 +86,7 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   const { actor } = request
   // An address without a route has nothing to protect: it goes on to its 404.
   const access = (request.routeOptions.config.route as OperatorRoute | undefined)?.access
-  if (!actor || access === undefined) return null
+  if (!actor || access === undefined || access === 'anyone') return null
   const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
   // A malformed id names nothing: it goes on to the check of parameters, which answers 400.
   if ([workspaceId, environmentId].some((id) => id !== undefined && !isUuid(id))) return null
@@ -103,7 +103,7 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   return null
 }
 
-function mayCall(access: Access, actor: Actor, role: Role | null): boolean {
+function mayCall(access: Exclude<Access, 'anyone'>, actor: Actor, role: Role | null): boolean {
   if (access === 'signed-in') return true
   if (access === 'installation') return actor.installation
   return role !== null && includesRole(role, access)

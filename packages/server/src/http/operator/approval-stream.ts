@@ -11,10 +11,10 @@ import { toOperatorApproval } from '../../domain/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalDesk } from '../approval-desk.ts'
 import type { Deps } from '../deps.ts'
-import { bearerOf } from '../operator-token.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
+import { environmentOf, workspaceOf } from './access.ts'
+import { presentActor } from './caller.ts'
 
 export interface StreamOptions {
   /** Pause between heartbeats; at each of them it is asked whether the client may still see this. */
@@ -35,7 +35,7 @@ export function approvalStreamRoutes(
   { feed, settled }: ApprovalDesk,
   { beatMs = 2_000, mostStreams = 1_000 }: StreamOptions = {},
 ): void {
-  const { storage, draining, operatorTokens, now } = deps
+  const { storage, draining } = deps
   let open = 0
 
   serveRoute(app, OPERATOR_ROUTES.streamApprovals, deps, async ({ request, reply }) => {
@@ -90,16 +90,13 @@ export function approvalStreamRoutes(
     }
     heard = (changed) => send(message('changed', hints(changed)))
     if (early.length > 0) heard(early)
-    return reply
-      .headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-      .type(STREAM_TYPE)
-      .send(messages)
+    return reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' }).type(STREAM_TYPE).send(messages)
   }
 
   /** Whether whoever opened the stream would still be let in. */
   async function mayStay(request: FastifyRequest): Promise<boolean> {
-    const token = await operatorTokens.find(bearerOf(request) ?? '', now())
-    return token !== null
+    const actor = await presentActor(deps, request)
+    return actor !== null && actor.roleIn(workspaceOf(request).id) !== null
   }
 
   /** What is pending, as much of it as one message should hold. */

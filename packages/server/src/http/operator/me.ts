@@ -7,11 +7,22 @@ import { actorOf } from './access.ts'
 export function meRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.readMe, deps, async ({ request }) => {
+  serveRoute(app, OPERATOR_ROUTES.readMe, deps, async ({ request, reply }) => {
     const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actorOf(request)
+    const person = request.session?.operator
     const page = { limit: ownWorkspaces.length, after: null }
     const rows = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : []
     const workspaces = rows.map((row) => ({ id: row.id, name: row.name, role: roleIn(row.id) ?? 'viewer' }))
-    return { kind, id, name, installation, everywhere, workspaces }
+    void reply.header('cache-control', 'no-store')
+    return {
+      kind,
+      id,
+      name: person?.name ?? name,
+      email: person?.email ?? null,
+      twoFactor: person?.twoFactor === 1,
+      installation,
+      everywhere,
+      workspaces,
+    }
   })
 }

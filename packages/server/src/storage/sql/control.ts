@@ -2,6 +2,7 @@
 import type { CredentialUse, FirstTenant } from '../storage.ts'
 import { insertApiKey } from './api-keys.ts'
 import { insertEnvironment } from './environments.ts'
+import { insertInvitation } from './invitations.ts'
 import { insertOperatorToken } from './operator-tokens.ts'
 import { growRevision, lockControl } from './revision.ts'
 import type { Sql } from './sql.ts'
@@ -14,6 +15,7 @@ export async function initialise(sql: Sql, first: FirstTenant): Promise<'created
   await insertEnvironment(sql, first.environment)
   await insertApiKey(sql, first.apiKey)
   await insertOperatorToken(sql, first.operatorToken)
+  if (first.invitation) await insertInvitation(sql, first.invitation)
   await growRevision(sql)
   return 'created'
 }
@@ -24,13 +26,18 @@ export async function secret(sql: Sql, name: string, candidate: string): Promise
   return row?.value ?? candidate
 }
 
-const TABLES = { api_key: 'api_keys', operator_token: 'operator_tokens' } as const
+const TABLES = {
+  api_key: ['api_keys', 'id'],
+  operator_token: ['operator_tokens', 'id'],
+  session: ['operator_sessions', 'token_hash'],
+} as const
 
 export async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
   // Sorted, so that two nodes that touch the same keys cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
   for (const { kind, id, at } of sorted) {
     const newer = '(last_used_at IS NULL OR last_used_at < ?)'
-    await sql.run(`UPDATE ${TABLES[kind]} SET last_used_at = ? WHERE id = ? AND ${newer}`, [at, id, at])
+    const [table, key] = TABLES[kind]
+    await sql.run(`UPDATE ${table} SET last_used_at = ? WHERE ${key} = ? AND ${newer}`, [at, id, at])
   }
 }

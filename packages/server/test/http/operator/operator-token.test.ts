@@ -12,6 +12,7 @@ after(() => service.close())
 
 test('every row of the operator API asks for a token before anything else', async () => {
   for (const [name, route] of Object.entries(OPERATOR_ROUTES)) {
+    if (route.access === 'anyone') continue
     const path = route.path.replaceAll(/\{\w+\}/g, UNKNOWN_ID)
     const { status, headers, body } = await service.call(`${OPERATOR_PREFIX}${path}?limit=0`, { method: route.method })
     assert.deepEqual([status, (body as { code: string }).code], [401, 'unauthenticated'], name)

@@ -40,6 +40,8 @@ test('whoever asks is told who they are and what they may do', async () => {
     kind: 'token',
     id,
     name: 'who',
+    email: null,
+    twoFactor: false,
     installation: false,
     everywhere: null,
     workspaces: [{ id: workspaceId, name: 'acme', role: 'approver' }],

@@ -1,0 +1,153 @@
+import Type from 'typebox'
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import {
+  Acceptance,
+  Accepted,
+  CreatedInvitation,
+  Invitation,
+  InvitationPage,
+  InvitationParams,
+  NewInstallationRole,
+  NewInvitation,
+  NewRole,
+  Operator,
+  OperatorPage,
+  OperatorParams,
+  WorkspaceInvitationParams,
+  WorkspaceOperatorParams,
+} from './operator.ts'
+import { ListQuery, WorkspaceParams } from './workspace.ts'
+
+const common = { tag: 'Operators', scopes: [] } as const
+const inWorkspace = { ...common, access: 'owner' } as const
+const everywhere = { ...common, access: 'installation' } as const
+const write = { method: 'POST', bodyBytes: LIMITS.operatorBodyBytes } as const
+const listPeople = { method: 'GET', query: ListQuery, status: 200, reply: OperatorPage } as const
+const listInvited = { method: 'GET', query: ListQuery, status: 200, reply: InvitationPage } as const
+const invite = { ...write, body: NewInvitation, status: 201, reply: CreatedInvitation } as const
+const gone = Type.Object({ id: Type.String() })
+
+/** People: who they are, what they may do, and how they are invited. */
+export const operatorRoutes = {
+  listOperators: {
+    ...inWorkspace,
+    ...listPeople,
+    access: 'viewer',
+    path: '/workspaces/{workspaceId}/operators',
+    summary: 'List the people of a workspace',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  changeRole: {
+    ...inWorkspace,
+    ...write,
+    path: '/workspaces/{workspaceId}/operators/{operatorId}/role',
+    summary: 'Give a person another role; it holds within 5 seconds',
+    params: WorkspaceOperatorParams,
+    body: NewRole,
+    status: 200,
+    reply: Operator,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  removeOperator: {
+    ...inWorkspace,
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/operators/{operatorId}/remove',
+    summary: 'Take a person out of a workspace; it holds within 5 seconds',
+    params: WorkspaceOperatorParams,
+    status: 200,
+    reply: gone,
+    errors: ['not_found', 'conflict'],
+  },
+  listInvitations: {
+    ...inWorkspace,
+    ...listInvited,
+    path: '/workspaces/{workspaceId}/invitations',
+    summary: 'List the invitations that nobody has accepted yet',
+    params: WorkspaceParams,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  invite: {
+    ...inWorkspace,
+    ...invite,
+    path: '/workspaces/{workspaceId}/invitations',
+    summary: 'Invite a person; the reply shows the one-time link',
+    params: WorkspaceParams,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  revokeInvitation: {
+    ...inWorkspace,
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/invitations/{invitationId}/revoke',
+    summary: 'Take an invitation back',
+    params: WorkspaceInvitationParams,
+    status: 200,
+    reply: Invitation,
+    errors: ['not_found'],
+  },
+  listInstallationOperators: {
+    ...everywhere,
+    ...listPeople,
+    path: '/operators',
+    summary: 'List everybody who has an account',
+    errors: ['invalid_cursor'],
+  },
+  changeInstallationRole: {
+    ...everywhere,
+    ...write,
+    path: '/operators/{operatorId}/role',
+    summary: 'Give a person a role in every workspace, or take it away',
+    params: OperatorParams,
+    body: NewInstallationRole,
+    status: 200,
+    reply: Operator,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  deleteOperator: {
+    ...everywhere,
+    method: 'POST',
+    path: '/operators/{operatorId}/remove',
+    summary: 'End an account: its roles, ways to sign in and sessions',
+    params: OperatorParams,
+    status: 200,
+    reply: gone,
+    errors: ['not_found', 'conflict'],
+  },
+  listInstallationInvitations: {
+    ...everywhere,
+    ...listInvited,
+    path: '/invitations',
+    summary: 'List the invitations to every workspace that nobody has accepted yet',
+    errors: ['invalid_cursor'],
+  },
+  inviteEverywhere: {
+    ...everywhere,
+    ...invite,
+    path: '/invitations',
+    summary: 'Invite a person to every workspace; as owner, they run the installation',
+    errors: ['conflict', ...BODY_ERRORS],
+  },
+  revokeInstallationInvitation: {
+    ...everywhere,
+    method: 'POST',
+    path: '/invitations/{invitationId}/revoke',
+    summary: 'Take an invitation back',
+    params: InvitationParams,
+    status: 200,
+    reply: Invitation,
+    errors: ['not_found'],
+  },
+  acceptInvitation: {
+    ...common,
+    ...write,
+    access: 'anyone',
+    path: '/invitations/accept',
+    summary: 'Accept an invitation with the text of its link and a password',
+    body: Acceptance,
+    status: 200,
+    reply: Accepted,
+    errors: ['not_found', 'forbidden', 'conflict', 'rate_limited', ...BODY_ERRORS],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,82 @@
+import Type, { type Static } from 'typebox'
+import { id, nullableText, nullableTime, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+import { email, password } from './operator.ts'
+
+export const SignInMethods = Type.Object(
+  {
+    password: Type.Boolean({ description: 'E-mail and password' }),
+    oidc: Type.Unsafe<{ name: string } | null>({
+      anyOf: [Type.Object({ name: Type.String() }), { type: 'null' }],
+      description: 'An identity provider; null: none is set up',
+    }),
+  },
+  { description: 'How people can sign in here' },
+)
+export type SignInMethods = Static<typeof SignInMethods>
+
+/** The password of an attempt: any, for rules may have been others. */
+const presented = id(LIMITS.passwordCharsMax, 'Password')
+
+export const SignIn = Type.Object({ email, password: presented })
+export type SignIn = Static<typeof SignIn>
+
+export const SignInResult = Type.Object(
+  {
+    status: Type.Enum(['signed_in', 'second_factor_needed'], {
+      description: 'Whether the session has begun, or a code is needed first',
+    }),
+  },
+  { description: 'What an attempt to sign in has led to; the cookies hold the rest' },
+)
+export type SignInResult = Static<typeof SignInResult>
+
+export const Code = Type.Object({ code: id(LIMITS.codeChars, 'Of the authenticator, or a recovery code') })
+export type Code = Static<typeof Code>
+
+export const Done = Type.Object({ done: Type.Literal(true) })
+export type Done = Static<typeof Done>
+
+export const OidcStart = Type.Object({ url: Type.String({ description: 'Where the browser goes next' }) })
+export type OidcStart = Static<typeof OidcStart>
+
+export const Password = Type.Object({ password: presented })
+export type Password = Static<typeof Password>
+
+export const NewPassword = Type.Object({ password: presented, newPassword: password })
+export type NewPassword = Static<typeof NewPassword>
+
+export const SecondFactor = Type.Object(
+  {
+    uri: Type.String({ description: 'For the authenticator, as otpauth://; usually shown as a QR code' }),
+    recoveryCodes: Type.Array(Type.String(), { description: 'Each signs in once, when the authenticator is lost' }),
+  },
+  { description: 'A second factor, shown this once; it holds after a code of it was confirmed' },
+)
+export type SecondFactor = Static<typeof SecondFactor>
+
+export const Session = Type.Object(
+  {
+    id: uuid('Session id'),
+    current: Type.Boolean({ description: 'Whether it is the one that asks' }),
+    createdAt: time('When it began'),
+    expiresAt: time('When it ends by itself'),
+    lastUsedAt: nullableTime('Last use, to about a minute'),
+    address: nullableText('Where it began'),
+    userAgent: nullableText('With which program'),
+  },
+  { description: 'A sign-in that still holds' },
+)
+export type Session = Static<typeof Session>
+
+export const SessionList = Type.Object({ items: Type.Array(Session) })
+export type SessionList = Static<typeof SessionList>
+
+export const SessionParams = Type.Object({ sessionId: uuid('Session id') })
+
+export const OidcAnswer = Type.Object({
+  code: Type.Optional(Type.String()),
+  state: Type.Optional(Type.String()),
+  error: Type.Optional(Type.String()),
+  iss: Type.Optional(Type.String()),
+})

@@ -1,0 +1,101 @@
+/** Who calls the operator API: a token, or a person by the cookie of a session. */
+import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import { sessionCredential } from '../../domain/credential.ts'
+import type { SessionRow } from '../../storage/operators.ts'
+import type { OperatorTokenRow } from '../../storage/storage.ts'
+import type { CredentialCache } from '../credential-cache.ts'
+import { bearerOf, tokenActor } from '../operator-token.ts'
+import { refuse, replyError, type Refusal } from '../reply-error.ts'
+import { foreignOrigin } from '../same-origin.ts'
+import { sessionTokenOf } from '../session-cookie.ts'
+import { actorWith, type Actor } from './access.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set where a token calls. */
+    operatorToken: OperatorTokenRow | null
+    /** Set where a person calls. */
+    session: SessionRow | null
+  }
+}
+
+export interface CallerDeps {
+  operatorTokens: CredentialCache<OperatorTokenRow>
+  sessions: CredentialCache<SessionRow>
+  config: { publicUrl: string | null }
+  now: () => number
+}
+
+type Caller = { token: OperatorTokenRow } | { session: SessionRow }
+
+/** What the cache of sessions makes of a token. */
+export const parseSessionToken = sessionCredential
+
+/**
+ * Failed attempts with a token are not counted or slowed: it has 256 random bits (at the least 190, where it was brought
+ * along), so guessing does not get anywhere, and counting would let a stranger lock operators out.
+ */
+export function callerHook(deps: CallerDeps): onRequestAsyncHookHandler {
+  return async (request, reply) => {
+    const refusal = await admit(deps, request, reply)
+    if (refusal) return replyError(request, reply, refusal)
+  }
+}
+
+/** The actor of a request as things are now; null: their credential is no longer good. */
+export async function presentActor(deps: CallerDeps, request: FastifyRequest): Promise<Actor | null> {
+  const caller = await findCaller(deps, request)
+  return caller && actorOfCaller(caller)
+}
+
+async function admit(deps: CallerDeps, request: FastifyRequest, reply: FastifyReply): Promise<Refusal | null> {
+  const route = request.routeOptions.config.route as OperatorRoute | undefined
+  const reads = request.method === 'GET' || request.method === 'HEAD'
+  const { publicUrl } = deps.config
+  if (route?.access === 'anyone') return reads ? null : foreignOrigin(request, publicUrl, { byCookie: false })
+  const caller = await findCaller(deps, request)
+  if (caller === null) return unauthenticated(request, reply)
+  request.actor = actorOfCaller(caller)
+  if ('token' in caller) {
+    request.operatorToken = caller.token
+    return null
+  }
+  request.session = caller.session
+  return reads ? null : foreignOrigin(request, publicUrl, { byCookie: true })
+}
+
+/** A token counts before a cookie, and a bad one is not made good by it. */
+async function findCaller(
+  { operatorTokens, sessions, now }: CallerDeps,
+  request: FastifyRequest,
+): Promise<Caller | null> {
+  if (request.headers.authorization !== undefined) {
+    const text = bearerOf(request)
+    const token = text === undefined ? null : await operatorTokens.find(text, now())
+    return token && { token }
+  }
+  const sessionToken = sessionTokenOf(request)
+  const session = sessionToken === null ? null : await sessions.find(sessionToken, now())
+  return session && { session }
+}
+
+function actorOfCaller(caller: Caller): Actor {
+  if ('token' in caller) return tokenActor(caller.token)
+  const { operator, everywhere, roles } = caller.session
+  // The address, not the name: people choose that themselves.
+  const who = { kind: 'operator', id: operator.id, name: operator.email } as const
+  return actorWith(who, everywhere, new Map(roles.map(({ workspaceId, role }) => [workspaceId, role])))
+}
+
+function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal {
+  const { authorization } = request.headers
+  const sent = bearerOf(request) !== undefined
+  // RFC 6750: the error is told only where a token was sent.
+  void reply.header('www-authenticate', `Bearer realm="tacho"${sent ? ', error="invalid_token"' : ''}`)
+  if (sent) return refuse('unauthenticated', 'The operator token is unknown, expired or revoked')
+  if (authorization === undefined && sessionTokenOf(request) !== null) {
+    return refuse('unauthenticated', 'The session has ended')
+  }
+  return refuse('unauthenticated', 'Send the header Authorization: Bearer <operator token>, or sign in')
+}

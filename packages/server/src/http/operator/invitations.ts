@@ -1,0 +1,159 @@
+/**
+ * Invitations: a link for one person, good once and for some days. Who opens it is shown a page and nothing happens; only
+ * what that page then posts accepts it.
+ *
+ *   pending --accepted | revoked | replaced--> ended          (and good for nothing from expiresAt on)
+ */
+import { randomBytes } from 'node:crypto'
+import { includesRole } from '@tacho/contract/operator/access.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Acceptance, CreatedInvitation, Invitation, NewInvitation } from '@tacho/contract/operator/operator.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { newInvitation, parseInvitation, sameHash } from '../../domain/credential.ts'
+import { isEmail, lowerCase } from '../../domain/email.ts'
+import { hashPassword, verifyPassword } from '../../domain/password.ts'
+import { isoTime } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
+import { uuidv7 } from '../../domain/uuid.ts'
+import type { FoundInvitation, InvitationRow, NewOperator } from '../../storage/operators.ts'
+import type { PageById } from '../../storage/storage.ts'
+import type { Deps } from '../deps.ts'
+import { invitationLink } from '../invitation-page.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import type { Attempts } from '../sign-in/attempts.ts'
+import { newRecordId } from '../sign-in/records.ts'
+import { personalEntry } from '../sign-in/personal-entry.ts'
+import { actorOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { nameRefusal, refuseField } from './field.ts'
+import { hearNow } from './heard.ts'
+import { listById } from './list-by-id.ts'
+import { scopeOf } from './tokens.ts'
+
+const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, taken back or expired')
+
+export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
+  const { storage, cursors, now, publicUrl } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listInvitations, deps, ({ request, query }) => list(request, query))
+  serveRoute(app, OPERATOR_ROUTES.listInstallationInvitations, deps, ({ request, query }) => list(request, query))
+  serveRoute(app, OPERATOR_ROUTES.invite, deps, ({ request, reply, body }) => invite(request, reply, body))
+  serveRoute(app, OPERATOR_ROUTES.inviteEverywhere, deps, ({ request, reply, body }) => invite(request, reply, body))
+  serveRoute(app, OPERATOR_ROUTES.revokeInvitation, deps, ({ request, params }) => revoke(request, params.invitationId))
+  serveRoute(app, OPERATOR_ROUTES.revokeInstallationInvitation, deps, ({ request, params }) =>
+    revoke(request, params.invitationId),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.acceptInvitation, deps, async ({ request, body }) => {
+    const refusal = (await attempts.from(request.ip)) ?? nameRefusal(body.name ?? '') ?? passwordRefusal(body.password)
+    if (refusal) return refusal
+    const presented = parseInvitation(body.token)
+    const found = presented && (await storage.findInvitation(presented.id))
+    if (!found || !sameHash(found.hash, presented.hash)) return NO_INVITATION
+    if (found.endedAt !== null || found.expiresAt <= now()) return NO_INVITATION
+    const operator = found.operator ? await present(found, body, request.ip) : await future(found, body)
+    if (isRefusal(operator)) return operator
+    const at = now()
+    const detail = { invitation: found.id, role: found.role, invitedBy: found.invitedBy }
+    const person = { id: operator.id, email: found.email }
+    const entry = personalEntry(person, at, 'operator.accept_invitation', found.workspaceId, detail, request.id)
+    const outcome = await storage.acceptInvitation(found.id, operator, at, [entry])
+    if (outcome === 'gone') return NO_INVITATION
+    if (outcome === 'changed') return refuse('conflict', 'Somebody has just made an account of that address: try again')
+    if (found.operator === null) await attempts.succeeded(found.email, request.ip)
+    await hearNow(deps)
+    return { email: found.email, role: found.role, created: found.operator === null }
+  })
+
+  /** Somebody who has an account shows that it is theirs. */
+  async function present(
+    found: FoundInvitation,
+    { password }: Acceptance,
+    address: string,
+  ): Promise<{ id: string } | Refusal> {
+    const { operator, email } = found
+    if (!operator) return NO_INVITATION
+    if (operator.passwordHash === null) {
+      return refuse('conflict', `${email} signs in at the identity provider, which accepts the invitation`)
+    }
+    const refusal = await attempts.on(email)
+    if (refusal) return refusal
+    if (!(await verifyPassword(password, operator.passwordHash))) {
+      return refuse('forbidden', `${email} has an account already: give the password of it`)
+    }
+    await attempts.succeeded(email, address)
+    return { id: operator.id }
+  }
+
+  async function future({ email }: FoundInvitation, { name, password }: Acceptance): Promise<NewOperator | Refusal> {
+    if (Array.from(password).length < LIMITS.passwordCharsMin) {
+      return refuseField('password', `must have at least ${LIMITS.passwordCharsMin} characters`)
+    }
+    const createdAt = now()
+    return {
+      id: uuidv7(createdAt, randomBytes),
+      name: name ?? email,
+      email,
+      emailVerified: 0,
+      createdAt,
+      password: { accountId: newRecordId(), hash: await hashPassword(password) },
+    }
+  }
+
+  function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
+    const workspaceId = scopeOf(request)
+    const read = (page: PageById) => storage.listInvitations(workspaceId, page)
+    return listById(cursors, ['invitations', workspaceId], query, read, toInvitation)
+  }
+
+  async function invite(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: NewInvitation,
+  ): Promise<CreatedInvitation | Refusal> {
+    if (!isEmail(body.email)) return refuseField('email', 'is not an e-mail address')
+    const workspaceId = scopeOf(request)
+    const actor = actorOf(request)
+    if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', body.role)) {
+      return refuse('forbidden', 'Nobody can give a role above their own')
+    }
+    const createdAt = now()
+    const { id, hash, text } = newInvitation(randomBytes)
+    const row: InvitationRow = {
+      id,
+      hash,
+      email: lowerCase(body.email),
+      workspaceId,
+      role: body.role,
+      invitedBy: actor.name,
+      createdAt,
+      expiresAt: createdAt + LIMITS.invitationMs,
+      endedAt: null,
+    }
+    const detail = { email: row.email, role: row.role, expiresAt: isoTime(row.expiresAt) }
+    const audit = auditOf(request, createdAt, 'operator.invite', { kind: 'invitation', id }, detail)
+    if ((await storage.createInvitation(row, [audit])) === 'member') {
+      return refuse('conflict', `${row.email} has a role there already`)
+    }
+    void reply.header('cache-control', 'no-store')
+    return { ...toInvitation(row), link: invitationLink(publicUrl(), text) }
+  }
+
+  async function revoke(request: FastifyRequest, id: string): Promise<Invitation | Refusal> {
+    const at = now()
+    const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
+    const row = isStorableText(id) ? await storage.revokeInvitation(scopeOf(request), id, at, [audit]) : null
+    return row ? toInvitation(row) : refuse('not_found', 'There is no such invitation')
+  }
+}
+
+export function passwordRefusal(password: string): Refusal | null {
+  return isStorableText(password) ? null : refuseField('password', 'contains NUL or is not well-formed Unicode')
+}
+
+function toInvitation(row: InvitationRow): Invitation {
+  const { id, workspaceId, email, role, invitedBy, createdAt, expiresAt } = row
+  return { id, workspaceId, email, role, invitedBy, createdAt: isoTime(createdAt), expiresAt: isoTime(expiresAt) }
+}

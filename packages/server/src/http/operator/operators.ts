@@ -1,0 +1,84 @@
+import type { Role } from '@tacho/contract/operator/access.ts'
+import type { Operator } from '@tacho/contract/operator/operator.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import type { MemberRow } from '../../storage/operators.ts'
+import type { PageById } from '../../storage/storage.ts'
+import type { Deps } from '../deps.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { auditOf } from './audit.ts'
+import { hearNow } from './heard.ts'
+import { listById } from './list-by-id.ts'
+import { scopeOf } from './tokens.ts'
+
+const NO_OPERATOR = refuse('not_found', 'There is no such operator')
+const LAST_OWNER = refuse('conflict', 'This is the last owner; make somebody else an owner first')
+
+/** People of a workspace where the path names one; otherwise all there are. */
+export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listOperators, deps, ({ request, query }) => list(request, query))
+  serveRoute(app, OPERATOR_ROUTES.listInstallationOperators, deps, ({ request, query }) => list(request, query))
+  serveRoute(app, OPERATOR_ROUTES.changeRole, deps, ({ request, params, body }) =>
+    changeRole(request, params.operatorId.toLowerCase(), body.role),
+  )
+  serveRoute(app, OPERATOR_ROUTES.changeInstallationRole, deps, ({ request, params, body }) =>
+    changeRole(request, params.operatorId.toLowerCase(), body.role),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.removeOperator, deps, async ({ request, params }) => {
+    const id = params.operatorId.toLowerCase()
+    const row = await storage.findOperator(scopeOf(request), id)
+    if (!row) return NO_OPERATOR
+    const audit = auditOf(request, now(), 'operator.remove', { kind: 'operator', id }, { email: row.email })
+    const outcome = await storage.changeOperatorRole(scopeOf(request), id, null, now(), [audit])
+    return (await refusalOf(outcome)) ?? { id }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.deleteOperator, deps, async ({ request, params }) => {
+    const id = params.operatorId.toLowerCase()
+    const row = await storage.findOperator(null, id)
+    if (!row) return NO_OPERATOR
+    const audit = auditOf(request, now(), 'operator.delete', { kind: 'operator', id }, { email: row.email })
+    return (await refusalOf(await storage.deleteOperator(id, [audit]))) ?? { id }
+  })
+
+  function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
+    const workspaceId = scopeOf(request)
+    const read = (page: PageById) => storage.listOperators(workspaceId, page)
+    return listById(cursors, ['operators', workspaceId], query, read, toOperator)
+  }
+
+  async function changeRole(request: FastifyRequest, id: string, role: Role | null): Promise<Operator | Refusal> {
+    const workspaceId = scopeOf(request)
+    const before = await storage.findOperator(workspaceId, id)
+    if (!before) return NO_OPERATOR
+    const at = now()
+    const detail = { email: before.email, from: before.role, to: role }
+    const audit = auditOf(request, at, 'operator.change_role', { kind: 'operator', id }, detail)
+    const refusal = await refusalOf(await storage.changeOperatorRole(workspaceId, id, role, at, [audit]))
+    return refusal ?? toOperator({ ...before, role })
+  }
+
+  async function refusalOf(outcome: 'changed' | 'unknown' | 'last_owner'): Promise<Refusal | null> {
+    if (outcome === 'unknown') return NO_OPERATOR
+    if (outcome === 'last_owner') return LAST_OWNER
+    await hearNow(deps)
+    return null
+  }
+}
+
+function toOperator(row: MemberRow): Operator {
+  return {
+    id: row.id,
+    name: row.name,
+    email: row.email,
+    role: row.role,
+    twoFactor: row.twoFactor === 1,
+    createdAt: isoTime(row.createdAt),
+    lastSignInAt: row.lastSignInAt === null ? null : isoTime(row.lastSignInAt),
+  }
+}

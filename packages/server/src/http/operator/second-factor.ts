@@ -1,0 +1,81 @@
+/**
+ * The second factor of a person: an authenticator that makes a code every half minute, and recovery codes.
+ *
+ *   none --added--> unconfirmed --a code of it--> confirmed (needed to sign in) --removed--> none
+ */
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { cookieHeader, SESSION_COOKIE } from '../session-cookie.ts'
+import { codeRefusal, libraryHeaders, passCookies, readAnswer } from '../sign-in/answer.ts'
+import type { Attempts } from '../sign-in/attempts.ts'
+import { auditOf } from './audit.ts'
+import { textsRefusal } from './field.ts'
+import { hearNow } from './heard.ts'
+import { DONE, passwordRefusal, sessionOf } from './sessions.ts'
+
+export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
+  const { storage, signIn, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, reply, body: { password } }) => {
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    const refusal = textsRefusal({ password }) ?? (await passwordRefusal(deps, attempts, request, session, password))
+    if (refusal) return refusal
+    const library = await signIn.passwords()
+    const headers = libraryHeaders(request, sessionCookie(request))
+    const answer = await readAnswer(
+      await library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
+    )
+    if (answer.code === 'TOTP_ALREADY_ENABLED') return refuse('conflict', 'There is a second factor: remove it first')
+    const { totpURI, backupCodes } = answer.body
+    if (!answer.ok || typeof totpURI !== 'string' || !Array.isArray(backupCodes)) {
+      throw new Error(`The sign-in library answered ${answer.code}`)
+    }
+    void reply.header('cache-control', 'no-store')
+    return { uri: totpURI, recoveryCodes: backupCodes.map(String) }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.confirmSecondFactor, deps, async ({ request, reply, body }) => {
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    const { operator } = session
+    if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is confirmed already')
+    const refusal = (await attempts.from(request.ip)) ?? (await attempts.on(operator.email))
+    if (refusal) return refusal
+    const library = await signIn.passwords()
+    const headers = libraryHeaders(request, sessionCookie(request))
+    const code = body.code.replaceAll(' ', '')
+    const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))
+    if (!answer.ok) {
+      if (answer.code === 'TOTP_NOT_ENABLED') return refuse('conflict', 'There is no second factor to confirm')
+      if (codeRefusal(answer) === null) throw new Error(`The sign-in library answered ${answer.code}`)
+      return refuse('forbidden', 'The code is wrong')
+    }
+    await attempts.succeeded(operator.email, request.ip)
+    passCookies(request, reply, answer)
+    const target = { kind: 'operator', id: operator.id }
+    await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])
+    await hearNow(deps)
+    return DONE
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.removeSecondFactor, deps, async ({ request, body: { password } }) => {
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    const refusal = textsRefusal({ password }) ?? (await passwordRefusal(deps, attempts, request, session, password))
+    if (refusal) return refusal
+    const { id } = session.operator
+    const at = now()
+    const audit = auditOf(request, at, 'operator.remove_second_factor', { kind: 'operator', id })
+    await storage.removeSecondFactor(id, at, [audit])
+    await hearNow(deps)
+    return DONE
+  })
+}
+
+function sessionCookie(request: Parameters<typeof cookieHeader>[0]): string {
+  return cookieHeader(request, (name) => name === SESSION_COOKIE)
+}

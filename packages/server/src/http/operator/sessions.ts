@@ -1,0 +1,96 @@
+/** What people do about their own sessions and password. Tokens have neither. */
+import type { Done } from '@tacho/contract/operator/sign-in.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { hashPassword, verifyPassword } from '../../domain/password.ts'
+import { isoTime } from '../../domain/run.ts'
+import type { SessionRow } from '../../storage/operators.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { expireSessionCookie } from '../session-cookie.ts'
+import type { Attempts } from '../sign-in/attempts.ts'
+import { auditOf } from './audit.ts'
+import { textsRefusal } from './field.ts'
+import { hearNow } from './heard.ts'
+
+export const DONE: Done = { done: true }
+
+export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
+  const { storage, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.signOut, deps, async ({ request, reply }) => {
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    await end(request, session, session.sessionId, 'operator.sign_out')
+    expireSessionCookie(request, reply)
+    return DONE
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listSessions, deps, async ({ request }) => {
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    const rows = await storage.listSessions(session.operator.id, now())
+    const items = rows.map((row) => ({
+      id: row.id,
+      current: row.id === session.sessionId,
+      createdAt: isoTime(row.createdAt),
+      expiresAt: isoTime(row.expiresAt),
+      lastUsedAt: row.lastUsedAt === null ? null : isoTime(row.lastUsedAt),
+      address: row.ipAddress,
+      userAgent: row.userAgent,
+    }))
+    return { items }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.endSession, deps, async ({ request, params }) => {
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    const ended = await end(request, session, params.sessionId.toLowerCase(), 'operator.end_session')
+    return ended > 0 ? DONE : refuse('not_found', 'There is no such session')
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.changePassword, deps, async ({ request, body }) => {
+    const { password, newPassword } = body
+    const session = sessionOf(request)
+    if (isRefusal(session)) return session
+    const refusal =
+      textsRefusal({ password, newPassword }) ?? (await passwordRefusal(deps, attempts, request, session, password))
+    if (refusal) return refusal
+    const { id } = session.operator
+    const at = now()
+    const audit = auditOf(request, at, 'operator.change_password', { kind: 'operator', id })
+    await storage.setPassword(id, await hashPassword(newPassword), at, session.sessionId, [audit])
+    await hearNow(deps)
+    return DONE
+  })
+
+  async function end(request: FastifyRequest, session: SessionRow, id: string, action: string): Promise<number> {
+    const audit = auditOf(request, now(), action, { kind: 'session', id })
+    const ended = await storage.endSessions(session.operator.id, { id }, [audit])
+    await hearNow(deps)
+    return ended
+  }
+}
+
+/** The session of a person; the refusal where a token asks. */
+export function sessionOf({ session }: FastifyRequest): SessionRow | Refusal {
+  return session ?? refuse('forbidden', 'This is for people who have signed in, not for tokens')
+}
+
+/** The refusal of whoever has the session but not the password. Attempts count as those to sign in do. */
+export async function passwordRefusal(
+  { storage }: Pick<Deps, 'storage'>,
+  attempts: Attempts,
+  { ip }: FastifyRequest,
+  { operator }: SessionRow,
+  password: string,
+): Promise<Refusal | null> {
+  const refusal = (await attempts.from(ip)) ?? (await attempts.on(operator.email))
+  if (refusal) return refusal
+  const hash = await storage.readPassword(operator.id)
+  if (hash === null) return refuse('conflict', 'You sign in at the identity provider and have no password here')
+  if (!(await verifyPassword(password, hash))) return refuse('forbidden', 'The password is wrong')
+  await attempts.succeeded(operator.email, ip)
+  return null
+}

@@ -1,0 +1,159 @@
+/**
+ * Signing in.
+ *
+ *   nobody --password--> signed in
+ *   nobody --password, of somebody with a second factor--> challenge --code--> signed in
+ *   nobody --identity provider--> signed in
+ *
+ * A challenge is a cookie good for ten minutes and five codes; ten wrong codes in a row lock an account for a quarter of
+ * an hour, over all challenges and nodes.
+ */
+import type { SignInResult } from '@tacho/contract/operator/sign-in.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { sessionCredential } from '../../domain/credential.ts'
+import { lowerCase } from '../../domain/email.ts'
+import type { Deps } from '../deps.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { COOKIE_PREFIX, cookieHeader, SECOND_FACTOR_COOKIE, SESSION_COOKIE, sessionTokenIn } from '../session-cookie.ts'
+import { codeRefusal, libraryHeaders, passCookies, readAnswer, type LibraryAnswer } from '../sign-in/answer.ts'
+import type { Attempts } from '../sign-in/attempts.ts'
+import { PROVIDER_ID } from '../sign-in/identity-provider.ts'
+import { personalEntry } from '../sign-in/personal-entry.ts'
+
+const WRONG = refuse('unauthenticated', 'The e-mail address or the password is wrong')
+const NEEDS_CODE: SignInResult = { status: 'second_factor_needed' }
+const NO_PROVIDER = refuse('not_found', 'No identity provider is set up')
+
+export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
+  const { storage, signIn, config, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.readSignInMethods, deps, () => ({
+    password: true,
+    oidc: signIn.hasOidc ? { name: config.oidcName } : null,
+  }))
+
+  serveRoute(app, OPERATOR_ROUTES.signIn, deps, async ({ request, reply, body: { email, password } }) => {
+    const account = lowerCase(email)
+    const refusal = (await attempts.from(request.ip)) ?? (await attempts.on(account))
+    if (refusal) return refused(request, account, 'rate_limited', refusal)
+    const library = await signIn.passwords()
+    const response = await library.api.signInEmail({
+      body: { email: account, password },
+      headers: libraryHeaders(request, ''),
+      asResponse: true,
+    })
+    const answer = await readAnswer(response)
+    if (!answer.ok) {
+      if (!isWrongPassword(answer)) throw new Error(`The sign-in library answered ${answer.code}`)
+      return refused(request, account, 'wrong_password', WRONG)
+    }
+    passCookies(request, reply, answer)
+    // Only whoever gets through it shows that the attempts were theirs.
+    if (answer.body['twoFactorRedirect'] === true) return NEEDS_CODE
+    return signedIn(request, answer, 'password')
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.signInWithCode, deps, async ({ request, reply, body }) => {
+    const library = await signIn.passwords()
+    return answerChallenge(request, reply, 'totp', (headers) =>
+      library.api.verifyTOTP({ body: { code: body.code.replaceAll(' ', '') }, headers, asResponse: true }),
+    )
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.signInWithRecoveryCode, deps, async ({ request, reply, body }) => {
+    const library = await signIn.passwords()
+    return answerChallenge(request, reply, 'recovery_code', (headers) =>
+      library.api.verifyBackupCode({ body: { code: body.code.trim() }, headers, asResponse: true }),
+    )
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.startOidc, deps, async ({ request, reply }) => {
+    if (!signIn.hasOidc) return NO_PROVIDER
+    const refusal = await attempts.from(request.ip)
+    if (refusal) return refusal
+    const library = await signIn.oidc()
+    if (library === null) return refuse('sign_in_unavailable')
+    const response = await library.api.signInSocial({
+      body: { provider: PROVIDER_ID, callbackURL: '/', disableRedirect: true },
+      headers: libraryHeaders(request, ''),
+      asResponse: true,
+    })
+    const answer = await readAnswer(response)
+    if (!answer.ok) throw new Error(`The sign-in library answered ${answer.code}`)
+    passCookies(request, reply, answer)
+    return { url: String(answer.body['url']) }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.finishOidc, deps, async ({ request, reply, query }) => {
+    if (!signIn.hasOidc) return NO_PROVIDER
+    const refusal = await attempts.from(request.ip)
+    if (refusal) return refusal
+    const library = await signIn.oidc()
+    if (library === null) return refuse('sign_in_unavailable')
+    const response = await library.api.callbackOAuth({
+      params: { id: PROVIDER_ID },
+      query,
+      method: 'GET',
+      headers: libraryHeaders(request, challengeCookies(request)),
+      asResponse: true,
+    })
+    const answer = await readAnswer(response)
+    passCookies(request, reply, answer)
+    const begun = sessionTokenIn(answer.setCookies) !== null
+    if (begun) await signedIn(request, answer, 'oidc')
+    // Only to our own console, whatever the answer names.
+    return reply
+      .code(303)
+      .header('location', begun ? '/' : `/?sign-in=refused`)
+      .type('text/plain')
+      .send('')
+  })
+
+  async function answerChallenge(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    method: string,
+    ask: (headers: Headers) => Promise<Response>,
+  ): Promise<SignInResult | Refusal> {
+    const refusal = await attempts.from(request.ip)
+    if (refusal) return refusal
+    // Without the cookie of a session, which would make it a question of that session.
+    const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
+    const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
+    passCookies(request, reply, answer)
+    if (answer.ok) return signedIn(request, answer, method)
+    const wrong = codeRefusal(answer)
+    if (wrong === null) throw new Error(`The sign-in library answered ${answer.code}`)
+    return wrong
+  }
+
+  async function signedIn(request: FastifyRequest, answer: LibraryAnswer, method: string): Promise<SignInResult> {
+    const token = sessionTokenIn(answer.setCookies)
+    const session = token === null ? null : await storage.findSession(sessionCredential(token).hash)
+    if (session === null) throw new Error('A sign-in begins a session')
+    await attempts.succeeded(session.operator.email, request.ip)
+    const audit = personalEntry(session.operator, now(), 'operator.sign_in', null, { method }, request.id)
+    await storage.appendAudit([audit])
+    return { status: 'signed_in' }
+  }
+
+  /** Told in the log where it concerns somebody who exists; the answer does not say whether. */
+  async function refused(request: FastifyRequest, email: string, why: string, refusal: Refusal): Promise<Refusal> {
+    const operator = await storage.findOperatorByEmail(email)
+    if (!operator || why === 'rate_limited') return refusal
+    const detail = { why, address: request.ip }
+    await storage.appendAudit([personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request.id)])
+    return refusal
+  }
+}
+
+function isWrongPassword({ code }: LibraryAnswer): boolean {
+  return code === 'INVALID_EMAIL_OR_PASSWORD' || code === 'INVALID_EMAIL'
+}
+
+/** Everything of ours but the session. */
+function challengeCookies(request: FastifyRequest): string {
+  return cookieHeader(request, (name) => name.startsWith(`${COOKIE_PREFIX}.`) && name !== SESSION_COOKIE)
+}

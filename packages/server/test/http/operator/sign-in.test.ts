@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startService, type Service } from '../../service.ts'
+import { codeOf, newPerson, openBrowser, PASSWORD, signIn } from './browser.ts'
+import { refusalOf, replyOf } from './contract.ts'
+
+let service: Service
+let workspaceId: string
+before(async () => {
+  service = await startService()
+  workspaceId = (await service.newTenant('acme')).workspaceId
+})
+after(() => service.close())
+
+const SESSION = 'tacho.session_token'
+
+test('a person signs in by e-mail and password, whatever the case, and is who they are', async () => {
+  await newPerson(service, 'Ann@Example.com', 'approver', workspaceId)
+  const browser = openBrowser(service)
+  const answer = await browser.post('/sign-in', { email: 'ANN@example.com', password: PASSWORD })
+  assert.deepEqual(replyOf('signIn', answer), { status: 'signed_in' })
+  assert.equal(answer.headers.get('cache-control'), 'no-store')
+  const line = answer.headers.getSetCookie().find((cookie) => cookie.startsWith(SESSION)) ?? ''
+  assert.match(line, /HttpOnly/)
+  assert.match(line, /SameSite=Lax/)
+  assert.match(line, /Path=\//)
+  assert.doesNotMatch(line, /Secure|Domain/)
+  const me = replyOf('readMe', await browser.get('/me'))
+  assert.deepEqual([me.kind, me.email, me.twoFactor, me.installation], ['operator', 'ann@example.com', false, false])
+  assert.deepEqual(me.workspaces, [{ id: workspaceId, name: 'acme', role: 'approver' }])
+  assert.deepEqual(refusalOf(await browser.get('/tokens')), [403, 'forbidden'])
+  assert.deepEqual(refusalOf(await browser.post(`/workspaces/${workspaceId}/environments`, { name: 'x' })), [
+    403,
+    'forbidden',
+  ])
+})
+
+test('a wrong password and an unknown address are one and the same answer', async () => {
+  await newPerson(service, 'bob@example.com', 'viewer', workspaceId)
+  const browser = openBrowser(service)
+  const details = new Set<unknown>()
+  for (const [email, password] of [
+    ['bob@example.com', 'wrong'],
+    ['nobody@example.com', PASSWORD],
+    ['bob@example.com', ''],
+  ]) {
+    const answer = await browser.post('/sign-in', { email, password })
+    if (password === '') {
+      assert.deepEqual(refusalOf(answer), [400, 'invalid_request'])
+      continue
+    }
+    assert.deepEqual(refusalOf(answer), [401, 'unauthenticated'])
+    details.add((answer.body as { detail: string }).detail)
+  }
+  assert.equal(details.size, 1)
+  assert.equal(browser.cookies.size, 0)
+})
+
+test('what changes something is taken with a cookie from our own origin alone', async () => {
+  const browser = await newPerson(service, 'carl@example.com', 'owner', workspaceId)
+  const path = `/workspaces/${workspaceId}/tokens`
+  const body = { name: 't', role: 'viewer' }
+  for (const headers of [
+    {},
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: service.url, 'sec-fetch-site': 'cross-site' },
+    { origin: service.url, 'sec-fetch-site': 'same-site' },
+  ]) {
+    const refused = await browser.post(path, body, headers as Record<string, string>)
+    assert.deepEqual(refusalOf(refused), [403, 'forbidden'], JSON.stringify(headers))
+  }
+  replyOf('createToken', await browser.post(path, body))
+  replyOf('createToken', await browser.post(path, body, { 'sec-fetch-site': 'same-origin' }))
+  // Reading is safe from anywhere: other sites do not get to see the answer.
+  assert.equal((await browser.get(path)).status, 200)
+  // A sign-in that another site causes is refused too.
+  const foreign = await openBrowser(service).post(
+    '/sign-in',
+    { email: 'carl@example.com', password: PASSWORD },
+    { origin: 'https://evil.example' },
+  )
+  assert.deepEqual(refusalOf(foreign), [403, 'forbidden'])
+})
+
+test('a session ends with signing out, and no copy of its cookie is good after it', async () => {
+  const browser = await newPerson(service, 'dora@example.com', 'viewer', workspaceId)
+  const copy = openBrowser(service)
+  copy.cookies.set(SESSION, browser.cookies.get(SESSION) ?? '')
+  assert.equal((await copy.get('/me')).status, 200)
+  replyOf('signOut', await browser.post('/sign-out'))
+  assert.equal(browser.cookies.has(SESSION), false)
+  assert.deepEqual(refusalOf(await copy.get('/me')), [401, 'unauthenticated'])
+})
+
+test('own sessions are listed and ended one by one, those of others are not there', async () => {
+  const one = await newPerson(service, 'eve@example.com', 'viewer', workspaceId)
+  const two = openBrowser(service)
+  await signIn(two, 'eve@example.com')
+  const other = await newPerson(service, 'finn@example.com', 'viewer', workspaceId)
+  const { items } = replyOf('listSessions', await one.get('/me/sessions'))
+  assert.deepEqual(items.map(({ current }) => current).toSorted(), [false, true])
+  assert.ok(items.every(({ address }) => address === '127.0.0.1'))
+  const second = items.find(({ current }) => !current)
+  assert.deepEqual(refusalOf(await other.post(`/me/sessions/${second?.id}/end`)), [404, 'not_found'])
+  replyOf('endSession', await one.post(`/me/sessions/${second?.id}/end`))
+  assert.equal((await two.get('/me')).status, 401)
+  assert.equal((await one.get('/me')).status, 200)
+})
+
+test('a changed password ends all other sessions, and only the new one signs in', async () => {
+  const one = await newPerson(service, 'gina@example.com', 'viewer', workspaceId)
+  const two = openBrowser(service)
+  await signIn(two, 'gina@example.com')
+  const newPassword = 'another long password'
+  const change = (password: string, next: string) => one.post('/me/password', { password, newPassword: next })
+  assert.deepEqual(refusalOf(await change('wrong', newPassword)), [403, 'forbidden'])
+  assert.deepEqual(refusalOf(await change(PASSWORD, 'a'.repeat(11))), [400, 'invalid_request'])
+  replyOf('changePassword', await change(PASSWORD, newPassword))
+  assert.equal((await two.get('/me')).status, 401)
+  assert.equal((await one.get('/me')).status, 200)
+  const old = await two.post('/sign-in', { email: 'gina@example.com', password: PASSWORD })
+  assert.deepEqual(refusalOf(old), [401, 'unauthenticated'])
+  await signIn(two, 'gina@example.com', newPassword)
+})
+
+test('a second factor is needed once it is confirmed: a code, or a recovery code once', async () => {
+  const email = 'hal@example.com'
+  const browser = await newPerson(service, email, 'viewer', workspaceId)
+  const add = (password: string) => browser.post('/me/second-factor', { password })
+  assert.deepEqual(refusalOf(await add('wrong')), [403, 'forbidden'])
+  assert.deepEqual(refusalOf(await browser.post('/me/second-factor/confirm', { code: '123456' })), [409, 'conflict'])
+  const { uri, recoveryCodes } = replyOf('addSecondFactor', await add(PASSWORD))
+  assert.match(uri, /^otpauth:\/\/totp\/Tacho:/)
+  assert.equal(recoveryCodes.length, 10)
+
+  // Until it is confirmed, the password is enough.
+  await signIn(openBrowser(service), email)
+  assert.deepEqual(refusalOf(await browser.post('/me/second-factor/confirm', { code: '000000' })), [403, 'forbidden'])
+  replyOf('confirmSecondFactor', await browser.post('/me/second-factor/confirm', { code: codeOf(uri) }))
+  assert.equal(replyOf('readMe', await browser.get('/me')).twoFactor, true)
+  assert.deepEqual(refusalOf(await add(PASSWORD)), [409, 'conflict'])
+
+  const challenged = async () => {
+    const fresh = openBrowser(service)
+    const answer = await fresh.post('/sign-in', { email, password: PASSWORD })
+    assert.deepEqual(replyOf('signIn', answer), { status: 'second_factor_needed' })
+    assert.equal(fresh.cookies.has(SESSION), false)
+    assert.equal((await fresh.get('/me')).status, 401)
+    return fresh
+  }
+  const withCode = await challenged()
+  assert.deepEqual(refusalOf(await withCode.post('/sign-in/code', { code: '000000' })), [401, 'unauthenticated'])
+  replyOf('signInWithCode', await withCode.post('/sign-in/code', { code: codeOf(uri) }))
+  assert.equal((await withCode.get('/me')).status, 200)
+
+  const [recovery = ''] = recoveryCodes
+  const withRecovery = await challenged()
+  replyOf('signInWithRecoveryCode', await withRecovery.post('/sign-in/recovery-code', { code: recovery }))
+  assert.equal((await withRecovery.get('/me')).status, 200)
+  const again = await challenged()
+  assert.deepEqual(refusalOf(await again.post('/sign-in/recovery-code', { code: recovery })), [401, 'unauthenticated'])
+
+  // Without a challenge no code is worth anything.
+  const code = { code: codeOf(uri) }
+  assert.deepEqual(refusalOf(await openBrowser(service).post('/sign-in/code', code)), [401, 'unauthenticated'])
+
+  assert.deepEqual(refusalOf(await browser.post('/me/second-factor/remove', { password: 'wrong' })), [403, 'forbidden'])
+  replyOf('removeSecondFactor', await browser.post('/me/second-factor/remove', { password: PASSWORD }))
+  await signIn(openBrowser(service), email)
+})
+
+test('tokens have no sessions, password or second factor of their own', async () => {
+  for (const [path, body] of [
+    ['/me/sessions', undefined],
+    ['/me/password', { password: 'x', newPassword: PASSWORD }],
+    ['/me/second-factor', { password: 'x' }],
+  ] as const) {
+    const answer = await service.operator(path, body === undefined ? {} : { body })
+    assert.deepEqual(refusalOf(answer), [403, 'forbidden'], path)
+  }
+})
+
+test('a token that is bad is not made good by a session', async () => {
+  const browser = await newPerson(service, 'iris@example.com', 'viewer', workspaceId)
+  const cookie = `${SESSION}=${browser.cookies.get(SESSION)}`
+  const call = (authorization: string) => service.call('/operator/v1/me', { headers: { cookie, authorization } })
+  assert.equal((await call('Bearer x')).status, 401)
+  assert.equal((await call('Basic eDp5')).status, 401)
+})
+
+test('a cookie that is none of a session opens nothing', async () => {
+  for (const value of ['', 'x', '%', 'a.b', `${'a'.repeat(32)}.${'b'.repeat(44)}`, '%00'.repeat(32)]) {
+    const answer = await service.call('/operator/v1/me', { headers: { cookie: `${SESSION}=${value}` } })
+    assert.deepEqual(refusalOf(answer), [401, 'unauthenticated'], value)
+  }
+})
+
+test('sign-ins and refused attempts of people are in the log, without what they typed', async () => {
+  const email = 'jack@example.com'
+  await newPerson(service, email, 'viewer', workspaceId)
+  await openBrowser(service).post('/sign-in', { email, password: 'a wrong password' })
+  const { items } = replyOf('listInstallationAudit', await service.operator('/audit'))
+  const own = items.filter(({ actor }) => actor.name === email)
+  assert.deepEqual(
+    own.map(({ action }) => action),
+    ['operator.sign_in.refused', 'operator.sign_in', 'operator.accept_invitation'],
+  )
+  assert.equal(own[0]?.detail['why'], 'wrong_password')
+  for (const secret of [PASSWORD, 'a wrong password', 'tacho-invitation_']) {
+    assert.ok(!JSON.stringify(items).includes(secret), secret)
+  }
+})
+
+test('guessing is slowed: by account, whoever guesses, and by address, whichever account', async (t) => {
+  // Nobody else signs in from the address of this one.
+  const guessed = await startService()
+  t.after(() => guessed.close())
+  const browser = openBrowser(guessed)
+  const attempt = (email: string) => browser.post('/sign-in', { email, password: 'guess' })
+  const statuses: number[] = []
+  for (let tries = 0; tries < 11; tries++) statuses.push((await attempt('victim@example.com')).status)
+  assert.deepEqual(statuses, [...Array<number>(10).fill(401), 429])
+  const limited = await attempt('victim@example.com')
+  assert.deepEqual(refusalOf(limited), [429, 'rate_limited'])
+  assert.ok(Number(limited.headers.get('retry-after')) > 60)
+  assert.equal((await attempt('other@example.com')).status, 401)
+  let last = 0
+  for (let tries = 0; tries < 60 && last !== 429; tries++) last = (await attempt(`user${tries}@example.com`)).status
+  assert.equal(last, 429)
+  assert.equal((await attempt('yet.another@example.com')).status, 429)
+})
