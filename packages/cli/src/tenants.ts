@@ -41,22 +41,39 @@ export async function findWorkspace(client: OperatorClient, given: string | unde
 /** An environment by `workspace/environment` or id; the only one when none is named. */
 export async function findEnvironment(client: OperatorClient, given: string | undefined): Promise<Tenant> {
   if (given !== undefined && UUID.test(given)) return { id: given, name: given }
-  const tenants: Tenant[] = []
+  const { environment, name } = await findPlace(client, given, '--environment')
+  return { id: environment.id, name }
+}
+
+/** An environment with its workspace. */
+export interface Place {
+  workspace: Workspace
+  environment: Environment
+  /** `workspace/environment`. */
+  name: string
+}
+
+/** The same for commands that need the workspace too; `flag` is what names it. */
+export async function findPlace(client: OperatorClient, given: string | undefined, flag: string): Promise<Place> {
+  const places: Place[] = []
+  const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client)) {
     // Either name may hold a slash, so it is not known where to part the text.
-    if (given !== undefined && !given.startsWith(`${workspace.name}/`)) continue
-    for (const { id, name } of await environmentsOf(client, workspace)) {
-      tenants.push({ id, name: `${workspace.name}/${name}` })
+    if (given !== undefined && !isId && !given.startsWith(`${workspace.name}/`)) continue
+    for (const environment of await environmentsOf(client, workspace)) {
+      places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
     }
   }
-  const found = tenants.filter(({ name }) => given === undefined || name === given)
+  const found = places.filter(
+    ({ environment, name }) => given === undefined || name === given || environment.id === given.toLowerCase(),
+  )
   if (found.length === 1 && found[0]) return found[0]
   throw wrongUsage(
     choose(
       'environment',
-      '--environment',
+      flag,
       given,
-      tenants.map(({ name }) => name),
+      places.map(({ name }) => name),
     ),
   )
 }

@@ -1,0 +1,82 @@
+/**
+ * Does what a plan says: versions first, then one publication per environment. What somebody else has changed since the
+ * plan was made is refused; applying again makes a new plan, and goes on where this one ended.
+ */
+import type { OperatorClient } from '../operator-client.ts'
+import { failed } from '../stop.ts'
+import type { Manifest } from './manifest.ts'
+import type { DeploymentChange, Plan, Present, Write } from './plan.ts'
+
+export async function carryOut(
+  client: OperatorClient,
+  workspaceId: string,
+  manifest: Manifest,
+  present: Present,
+  { writes, deployments }: Plan,
+  note: string | null,
+): Promise<void> {
+  const created = new Map<string, string>()
+  for (const write of writes) {
+    if (write.kind === 'policy') await writePolicy(client, workspaceId, manifest, write, note)
+    else {
+      const known = present.prompts.get(write.name)?.promptId ?? null
+      created.set(write.name, await writePrompt(client, workspaceId, known, manifest, write, note))
+    }
+  }
+  const idOf = ({ name, id }: DeploymentChange) => id ?? created.get(name) ?? ''
+  for (const { environmentId, changes } of deployments) {
+    const items = changes.map((change) => ({ kind: change.kind, id: idOf(change), version: change.to }))
+    await client.call('deploy', { params: { environmentId }, body: { items, note } })
+  }
+}
+
+/** Answers with the id of the prompt. */
+async function writePrompt(
+  client: OperatorClient,
+  workspaceId: string,
+  known: string | null,
+  { prompts }: Manifest,
+  { name, version }: Write,
+  note: string | null,
+): Promise<string> {
+  const content = prompts.get(name)?.content ?? ''
+  if (known === null) {
+    const { promptId } = await client.call('createPrompt', { params: { workspaceId }, body: { name, content, note } })
+    return promptId
+  }
+  const params = { workspaceId, promptId: known }
+  const body = { content, note, follows: before(version) }
+  const saved = await client.call('createPromptVersion', { params, body })
+  assertVersion('prompt', name, saved.version, version)
+  return known
+}
+
+async function writePolicy(
+  client: OperatorClient,
+  workspaceId: string,
+  { policies }: Manifest,
+  { name: policyId, version, changed }: Write,
+  note: string | null,
+): Promise<void> {
+  const wanted = policies.get(policyId)
+  if (wanted === undefined) return
+  const { name, description, condition, severity, action } = wanted
+  const said = { name, description, condition, severity, action, note }
+  if (changed === null) {
+    await client.call('createPolicy', { params: { workspaceId }, body: { policyId, ...said } })
+    return
+  }
+  const params = { workspaceId, policyId }
+  const saved = await client.call('createPolicyVersion', { params, body: { ...said, follows: before(version) } })
+  assertVersion('policy', policyId, saved.version, version)
+}
+
+function before(version: string): string {
+  return String(Number(version) - 1)
+}
+
+/** The environments are to get the versions of the plan, and no others. */
+function assertVersion(kind: string, name: string, written: string, planned: string): void {
+  if (written === planned) return
+  throw failed(`${kind} ${name} was changed meanwhile (version ${written}, not ${planned}): apply again.`)
+}

@@ -1,0 +1,45 @@
+/** A plan for people. Pure but for the colours. */
+import { styleText } from 'node:util'
+import { counted, printable, strong } from '../output.ts'
+import type { DeploymentChange, Plan, Write } from './plan.ts'
+
+export function planLines(workspace: string, { writes, deployments }: Plan): string[] {
+  const lines: string[] = []
+  if (writes.length > 0) lines.push(strong(`Workspace ${printable(workspace)}`), ...writes.map(writeLine))
+  for (const { environment, changes } of deployments) {
+    lines.push(strong(`Environment ${printable(environment)}`), ...changes.map(changeLine))
+  }
+  return [...lines, '', summary({ writes, deployments })]
+}
+
+function writeLine({ kind, name, version, changed }: Write): string {
+  const item = `${kind} ${printable(name)}`
+  if (changed === null) return green(`  + ${item}: is created, version ${version}`)
+  return yellow(`  ~ ${item}: new version ${version} (${changed.join(', ')})`)
+}
+
+function changeLine({ kind, name, from, to }: DeploymentChange): string {
+  const item = `${kind} ${printable(name)}`
+  if (to === null) return red(`  - ${item}: is taken out of force (was version ${from})`)
+  if (from === null) return green(`  + ${item}: is put in force, version ${to}`)
+  return yellow(`  ~ ${item}: version ${from} -> ${to}`)
+}
+
+function summary({ writes, deployments }: Plan): string {
+  const created = writes.filter(({ changed }) => changed === null).length
+  const changes = deployments.flatMap((deployment) => deployment.changes)
+  const removed = changes.filter(({ to }) => to === null).length
+  const parts = [
+    created > 0 ? `${created} created` : '',
+    writes.length > created ? counted(writes.length - created, 'new version') : '',
+    changes.length > removed ? `${changes.length - removed} deployed` : '',
+    removed > 0 ? `${removed} undeployed` : '',
+  ]
+  return `Plan: ${parts.filter((part) => part !== '').join(', ')}.`
+}
+
+const painted = (colour: 'green' | 'yellow' | 'red') => (text: string) =>
+  styleText(colour, text, { stream: process.stdout })
+const green = painted('green')
+const yellow = painted('yellow')
+const red = painted('red')

@@ -1,0 +1,153 @@
+/** What must change so that the server is as the manifest says. Pure. */
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { Policy } from '@tacho/contract/operator/policy.ts'
+import type { Prompt } from '@tacho/contract/operator/prompt.ts'
+import { hash } from 'node:crypto'
+import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedVersion } from './manifest.ts'
+
+/** What there is on the server. */
+export interface Present {
+  /** By name. */
+  prompts: Map<string, Prompt>
+  /** By id. */
+  policies: Map<string, Policy>
+  /** By name: those that the manifest names and that there are. */
+  environments: Map<string, PresentEnvironment>
+}
+
+export interface PresentEnvironment {
+  id: string
+  inForce: { kind: DeployableKind; id: string; name: string; version: string }[]
+}
+
+export interface Plan {
+  writes: Write[]
+  deployments: Deployment[]
+}
+
+/** A version that is to be written. `changed` names what differs from the newest one; null: it is created. */
+export interface Write {
+  kind: DeployableKind
+  /** Name of the prompt, id of the policy. */
+  name: string
+  version: string
+  changed: string[] | null
+}
+
+/** What is to change in one environment, in one publication. */
+export interface Deployment {
+  environment: string
+  environmentId: string
+  changes: DeploymentChange[]
+}
+
+export interface DeploymentChange {
+  kind: DeployableKind
+  name: string
+  /** Null while the prompt is not created yet. */
+  id: string | null
+  from: string | null
+  to: string | null
+}
+
+export type Planned = { ok: true; plan: Plan } | { ok: false; faults: FileFault[] }
+
+export function planOf(manifest: Manifest, present: Present): Planned {
+  const faults: FileFault[] = []
+  const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
+  const newest = newestVersions(present, writes)
+  const deployments: Deployment[] = []
+  for (const [name, wanted] of manifest.environments) {
+    const environment = present.environments.get(name)
+    if (environment === undefined) {
+      const message = `environments.${name}: there is no such environment; \`tacho environments create\` makes one`
+      faults.push({ place: wanted.place, message })
+      continue
+    }
+    const changes = changesOf(wanted, environment, present, newest, faults)
+    if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
+  }
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { writes, deployments } }
+}
+
+export function isEmpty({ writes, deployments }: Plan): boolean {
+  return writes.length === 0 && deployments.length === 0
+}
+
+// --- versions
+
+function promptWrites({ prompts }: Manifest, present: Present): Write[] {
+  return [...prompts].flatMap(([name, { content }]): Write[] => {
+    const known = present.prompts.get(name)?.newest
+    if (known === undefined) return [{ kind: 'prompt', name, version: '1', changed: null }]
+    if (known.contentHash === hash('sha256', content)) return []
+    return [{ kind: 'prompt', name, version: after(known.version), changed: ['content'] }]
+  })
+}
+
+const POLICY_FIELDS = ['condition', 'severity', 'action', 'name', 'description'] as const
+
+function policyWrites({ policies }: Manifest, present: Present): Write[] {
+  return [...policies].flatMap(([name, wanted]): Write[] => {
+    const known = present.policies.get(name)?.newest
+    if (known === undefined) return [{ kind: 'policy', name, version: '1', changed: null }]
+    const changed = POLICY_FIELDS.filter((field) => known[field] !== (wanted satisfies WantedPolicy)[field])
+    return changed.length === 0 ? [] : [{ kind: 'policy', name, version: after(known.version), changed }]
+  })
+}
+
+function after(version: string): string {
+  return String(Number(version) + 1)
+}
+
+/** By kind and name: the newest version there will be. */
+function newestVersions(present: Present, writes: Write[]): Map<string, string> {
+  const newest = new Map<string, string>()
+  for (const [name, prompt] of present.prompts) newest.set(`prompt ${name}`, prompt.newest.version)
+  for (const [name, policy] of present.policies) newest.set(`policy ${name}`, policy.newest.version)
+  for (const { kind, name, version } of writes) newest.set(`${kind} ${name}`, version)
+  return newest
+}
+
+// --- environments
+
+function changesOf(
+  wanted: WantedEnvironment,
+  { inForce }: PresentEnvironment,
+  present: Present,
+  newest: Map<string, string>,
+  faults: FileFault[],
+): DeploymentChange[] {
+  const changes: DeploymentChange[] = []
+  for (const [kind, versions] of [
+    ['prompt', wanted.prompts],
+    ['policy', wanted.policies],
+  ] as const) {
+    if (versions === null) continue
+    const current = new Map(inForce.filter((row) => row.kind === kind).map((row) => [row.name, row]))
+    for (const [name, version] of versions) {
+      const to = versionOf(kind, name, version, newest, faults)
+      const id = kind === 'policy' ? name : (present.prompts.get(name)?.promptId ?? null)
+      const from = current.get(name)?.version ?? null
+      if (from !== to) changes.push({ kind, name, id, from, to })
+    }
+    for (const { name, id, version } of current.values()) {
+      if (!versions.has(name)) changes.push({ kind, name, id, from: version, to: null })
+    }
+  }
+  return changes
+}
+
+function versionOf(
+  kind: DeployableKind,
+  name: string,
+  { version, place }: WantedVersion,
+  newest: Map<string, string>,
+  faults: FileFault[],
+): string {
+  const latest = newest.get(`${kind} ${name}`) ?? '1'
+  if (version !== null && Number(version) > Number(latest)) {
+    faults.push({ place, message: `${kind} ${name} has no version ${version}; its newest will be ${latest}` })
+  }
+  return version ?? latest
+}

@@ -1,0 +1,188 @@
+/** tacho.yaml -> a manifest, or everything that is wrong with it. Files it names are read by `readFile`. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { POLICY_ID_PATTERN } from '@tacho/contract/operator/policy.ts'
+import { VERSION_PATTERN } from '@tacho/contract/operator/version.ts'
+import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/runtime-config.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { withoutLastLineEnd, type TextRead } from '../configuration/source-file.ts'
+import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
+import { YamlReader, type Entry } from './yaml-reader.ts'
+
+/** The text of a file that the manifest names, or half a sentence about why there is none. */
+export type ReadFile = (file: string) => TextRead
+
+export type ManifestRead = { ok: true; manifest: Manifest } | { ok: false; faults: FileFault[] }
+
+export function readManifest(text: string, readFile: ReadFile): ManifestRead {
+  const yaml = new YamlReader(text)
+  const manifest: Manifest = { workspace: null, prompts: new Map(), policies: new Map(), environments: new Map() }
+  if (yaml.faults.length === 0) fill(manifest, yaml, readFile)
+  if (yaml.faults.length === 0) return { ok: true, manifest }
+  const faults = yaml.faults.toSorted((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
+  return { ok: false, faults }
+}
+
+function fill(manifest: Manifest, yaml: YamlReader, readFile: ReadFile): void {
+  const fields = yaml.fields(yaml.root, ['workspace', 'prompts', 'policies', 'environments'])
+  if (fields === null) return
+  if (fields.workspace) manifest.workspace = yaml.text(fields.workspace)
+  const prompts = membersOf(yaml, fields.prompts)
+  const policies = membersOf(yaml, fields.policies)
+  for (const [name, entry] of prompts) {
+    const prompt = readPrompt(yaml, name, entry, readFile)
+    if (prompt) manifest.prompts.set(name, prompt)
+  }
+  for (const [id, entry] of policies) {
+    const policy = readPolicy(yaml, id, entry, readFile)
+    if (policy) manifest.policies.set(id, policy)
+  }
+  const named = { prompts: new Set(prompts.keys()), policies: new Set(policies.keys()) }
+  for (const [name, entry] of membersOf(yaml, fields.environments)) {
+    const environment = readEnvironment(yaml, entry, named)
+    if (environment) manifest.environments.set(name, environment)
+  }
+}
+
+/** A section that is left empty has no members. */
+function membersOf(yaml: YamlReader, entry: Entry | undefined): Map<string, Entry> {
+  return entry === undefined || yaml.isMissing(entry) ? new Map() : (yaml.members(entry) ?? new Map())
+}
+
+// --- prompts and policies
+
+function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: ReadFile): WantedPrompt | null {
+  if (name === '' || Array.from(name).length > LIMITS.nameChars) {
+    return yaml.fault(entry, `a name has 1 to ${LIMITS.nameChars} characters`)
+  }
+  const fields = yaml.fields(entry, ['content', 'file'])
+  if (fields === null) return null
+  const content = readSource(yaml, entry, fields.content, fields.file, 'content', readFile)
+  if (content === null) return null
+  const bytes = Buffer.byteLength(content)
+  if (bytes > LIMITS.promptContentBytes) {
+    return yaml.fault(entry, `has ${bytes} bytes; there is room for ${LIMITS.promptContentBytes}`)
+  }
+  return { content, place: entry.place }
+}
+
+const POLICY_FIELDS = ['name', 'description', 'condition', 'file', 'severity', 'action'] as const
+
+function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
+  if (!new RegExp(POLICY_ID_PATTERN).test(id)) {
+    const form = 'lower-case letters, digits, dots, dashes and underscores, and begins with a letter or digit'
+    return yaml.fault(entry, `the id of a policy has 1 to ${LIMITS.policyIdChars} ${form}`)
+  }
+  const fields = yaml.fields(entry, POLICY_FIELDS)
+  if (fields === null) return null
+  const name = fields.name ? shortText(yaml, fields.name, LIMITS.nameChars) : id
+  const description = fields.description ? shortText(yaml, fields.description, LIMITS.descriptionChars) : null
+  const severity = oneOf(yaml, entry, fields.severity, 'severity', SEVERITIES)
+  const action = oneOf(yaml, entry, fields.action, 'action', POLICY_ACTIONS)
+  const source = readSource(yaml, entry, fields.condition, fields.file, 'condition', readFile)
+  if (source === null) return null
+  const condition = withoutLastLineEnd(source)
+  if (!checkCondition(yaml, fields.condition ?? fields.file ?? entry, condition)) return null
+  if (name === null || severity === null || action === null) return null
+  return { name, description, condition, severity, action, place: entry.place }
+}
+
+function checkCondition(yaml: YamlReader, entry: Entry, condition: string): boolean {
+  const compiled = compileCondition(condition)
+  if (compiled.ok) return true
+  for (const { message, position } of compiled.faults) {
+    yaml.fault(entry, `line ${position.line}, column ${position.column} of the condition: ${message}`)
+  }
+  return false
+}
+
+/** A text that stands in the manifest, or in a file that it names. */
+function readSource(
+  yaml: YamlReader,
+  entry: Entry,
+  inline: Entry | undefined,
+  file: Entry | undefined,
+  name: string,
+  readFile: ReadFile,
+): string | null {
+  if (inline && file) return yaml.fault(entry, `has both ${name} and file`)
+  const text = inline ? yaml.text(inline) : file ? fileText(yaml, file, readFile) : null
+  if (!inline && !file) return yaml.fault(entry, `needs ${name}, or file`)
+  if (text === null) return null
+  if (text === '') return yaml.fault(inline ?? file ?? entry, 'is empty')
+  if (text.includes('\0') || !text.isWellFormed()) {
+    return yaml.fault(inline ?? file ?? entry, 'contains NUL or is not well-formed Unicode')
+  }
+  return text
+}
+
+function fileText(yaml: YamlReader, entry: Entry, readFile: ReadFile): string | null {
+  const file = yaml.text(entry)
+  if (file === null) return null
+  const read = readFile(file)
+  return read.ok ? read.text : yaml.fault(entry, `${JSON.stringify(file)} ${read.reason}`)
+}
+
+function shortText(yaml: YamlReader, entry: Entry, maxChars: number): string | null {
+  const text = yaml.text(entry)
+  if (text === null) return null
+  const chars = Array.from(text).length
+  if (chars >= 1 && chars <= maxChars && !text.includes('\0')) return text
+  return yaml.fault(entry, `must have 1 to ${maxChars} characters`)
+}
+
+function oneOf<Value extends string>(
+  yaml: YamlReader,
+  entry: Entry,
+  field: Entry | undefined,
+  name: string,
+  values: readonly Value[],
+): Value | null {
+  if (field === undefined) return yaml.fault(entry, `needs ${name}: ${values.join(', ')}`)
+  const value = values.find((known) => known === yaml.scalar(field))
+  return value ?? yaml.fault(field, `must be one of ${values.join(', ')}`)
+}
+
+// --- environments
+
+type Named = Record<'prompts' | 'policies', Set<string>>
+
+function readEnvironment(yaml: YamlReader, entry: Entry, named: Named): WantedEnvironment | null {
+  const fields = yaml.fields(entry, ['prompts', 'policies'])
+  if (fields === null) return null
+  return {
+    place: entry.place,
+    prompts: fields.prompts ? readVersions(yaml, fields.prompts, 'prompts', named) : null,
+    policies: fields.policies ? readVersions(yaml, fields.policies, 'policies', named) : null,
+  }
+}
+
+/** Either a list of names, or a mapping of names to versions. */
+function readVersions(
+  yaml: YamlReader,
+  entry: Entry,
+  section: 'prompts' | 'policies',
+  named: Named,
+): Map<string, WantedVersion> {
+  const wanted = new Map<string, WantedVersion>()
+  const take = (name: string | null, version: string | null, at: Entry) => {
+    if (name === null) return
+    if (!named[section].has(name)) yaml.fault(at, `${JSON.stringify(name)} is not under ${section}`)
+    else if (wanted.has(name)) yaml.fault(at, `${JSON.stringify(name)} is named twice`)
+    else wanted.set(name, { version, place: at.place })
+  }
+  if (yaml.isMissing(entry)) {
+    yaml.fault(entry, 'is empty: write [] where nothing is to be in force, or leave it out')
+  } else if (yaml.isList(entry)) {
+    for (const item of yaml.items(entry) ?? []) take(yaml.text(item), null, item)
+  } else {
+    for (const [name, item] of membersOf(yaml, entry)) take(name, readVersion(yaml, item), item)
+  }
+  return wanted
+}
+
+function readVersion(yaml: YamlReader, entry: Entry): string | null {
+  const value = yaml.scalar(entry)
+  if (value === 'newest') return null
+  if (new RegExp(VERSION_PATTERN).test(String(value))) return String(value)
+  return yaml.fault(entry, 'must be newest, or the number of a version')
+}

@@ -1,0 +1,110 @@
+import path from 'node:path'
+import type { Command } from 'commander'
+import { carryOut } from '../apply/carry-out.ts'
+import type { FileFault, Manifest } from '../apply/manifest.ts'
+import { isEmpty, planOf, type Plan } from '../apply/plan.ts'
+import { planLines } from '../apply/plan-lines.ts'
+import { readPresent } from '../apply/present.ts'
+import { readManifest } from '../apply/read-manifest.ts'
+import { readSource, readText } from '../configuration/source-file.ts'
+import { asOperator, connect, type ServerOptions } from '../options.ts'
+import { printable, printJson, printLine } from '../output.ts'
+import { wrongUsage } from '../stop.ts'
+import { findWorkspace } from '../tenants.ts'
+
+interface Options extends ServerOptions {
+  file: string
+  workspace?: string
+  yes?: true
+  dryRun?: true
+  note?: string
+}
+
+/** There is a difference, and nothing was changed. */
+const DIFFERENT = 3
+
+export function addApply(program: Command): void {
+  asOperator(program.command('apply').description('make prompts, policies and deployments what a file says'))
+    .requiredOption('-f, --file <file>', 'such as tacho.yaml; - reads standard input')
+    .option('-w, --workspace <workspace>', 'name or id; otherwise what the file says, or the only one')
+    .option('-y, --yes', 'change it without asking')
+    .option('--dry-run', 'show what would change, and change nothing')
+    .option('--note <text>', 'why, for the versions and the publications')
+    .addHelpText(
+      'after',
+      `
+The plan is shown first. Nothing changes without --yes or your confirmation on a terminal. Applying twice changes
+nothing the second time. An environment gets exactly what the file lists for it: what is in force besides is taken out
+of force. What the file does not mention is left alone: other environments, and prompts or policies of an environment
+that has no such list. Nothing is ever deleted.
+
+  workspace: acme                      # may be left out where there is only one
+  prompts:
+    greeting:
+      file: prompts/greeting.md        # beside this file; or content: |
+  policies:
+    refunds:
+      name: Large refunds              # may be left out, as may description
+      condition: tool.name == "refund" && tool.input.amount > 100.0   # or file: policies/refunds.cel
+      severity: HIGH                   # LOW, MEDIUM, HIGH, CRITICAL
+      action: REQUIRE_APPROVAL         # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
+  environments:
+    staging:
+      prompts: [greeting]              # the newest version, which is what this file says
+      policies: [refunds]
+    production:
+      policies: { refunds: 3 }         # this version; prompts of production are left alone
+
+Exit codes: 0 nothing differs, or it was changed; 3 something differs and nothing was changed; 1 failed; 2 the file or
+the command is wrong.
+
+Examples:
+  tacho apply -f tacho.yaml
+  tacho apply -f tacho.yaml --dry-run
+  tacho apply -f tacho.yaml --yes --note "Release 7"`,
+    )
+    .action(apply)
+}
+
+async function apply(options: Options): Promise<void> {
+  const manifest = await manifestOf(options.file)
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace ?? manifest.workspace ?? undefined)
+  const present = await readPresent(client, workspace, manifest)
+  const planned = planOf(manifest, present)
+  if (!planned.ok) throw faulty(options.file, planned.faults)
+  const { plan } = planned
+  const different = !isEmpty(plan)
+  if (!options.json) showPlan(workspace.name, plan)
+  const applied = different && (await mayChange(options))
+  if (applied) await carryOut(client, workspace.id, manifest, present, plan, options.note ?? null)
+  if (different && !applied) process.exitCode = DIFFERENT
+  if (options.json) printJson({ workspace: workspace.name, different, applied, ...plan })
+  else if (applied) printLine('Done.')
+  else if (different) process.stderr.write(`Nothing was changed${options.dryRun ? '' : ': --yes changes it'}.\n`)
+}
+
+function showPlan(workspace: string, plan: Plan): void {
+  if (isEmpty(plan)) printLine('Everything is as the file says.')
+  else for (const line of planLines(workspace, plan)) printLine(line)
+}
+
+async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {
+  if (dryRun) return false
+  if (yes) return true
+  if (json || !process.stdin.isTTY || !process.stdout.isTTY) return false
+  const { confirm } = await import('@clack/prompts')
+  return (await confirm({ message: 'Change this?', initialValue: false })) === true
+}
+
+async function manifestOf(file: string): Promise<Manifest> {
+  const directory = file === '-' ? process.cwd() : path.dirname(path.resolve(file))
+  const read = readManifest(await readSource(file), (name) => readText(path.resolve(directory, name)))
+  if (!read.ok) throw faulty(file, read.faults)
+  return read.manifest
+}
+
+function faulty(file: string, faults: FileFault[]) {
+  const lines = faults.map(({ place, message }) => `${printable(file)}:${place.line}:${place.column}: ${message}`)
+  return wrongUsage(`The file is wrong; nothing was changed.\n${lines.join('\n')}`)
+}

@@ -1,0 +1,155 @@
+import type { Command } from 'commander'
+import { addDeploying } from '../configuration/deploy.ts'
+import { diffLines, diffQuery } from '../configuration/diff-lines.ts'
+import { inForce, spokenPlaces } from '../configuration/in-force.ts'
+import { findItem } from '../configuration/noun.ts'
+import { readSource } from '../configuration/source-file.ts'
+import { asOperator, connect, type ServerOptions } from '../options.ts'
+import { printable, printJson, printLine, printTable, spokenBytes } from '../output.ts'
+import { findWorkspace } from '../tenants.ts'
+
+interface WorkspaceOptions extends ServerOptions {
+  workspace?: string
+}
+
+interface ShowOptions extends WorkspaceOptions {
+  number?: string
+  history?: true
+}
+
+interface WriteOptions extends WorkspaceOptions {
+  file: string
+  note?: string
+}
+
+export function addPrompts(program: Command): void {
+  const prompts = program.command('prompts').description('prompts in versions, and which are in force where')
+
+  inWorkspace(prompts.command('list').description('list prompts, and where they are in force'))
+    .addHelpText('after', '\nExample:\n  tacho prompts list --workspace acme')
+    .action(list)
+
+  inWorkspace(prompts.command('show <prompt>').description('print a prompt as it was written; by name or id'))
+    .option('--number <version>', 'the newest when left out')
+    .option('--history', 'list its versions instead')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho prompts show greeting --number 2 > greeting.md\n  tacho prompts show greeting --history',
+    )
+    .action(show)
+
+  inWorkspace(prompts.command('create <name>').description('create a prompt with its first version'))
+    .requiredOption('-f, --file <file>', 'file with the prompt; - reads standard input')
+    .option('--note <text>', 'what it is for')
+    .addHelpText('after', '\nExample:\n  tacho prompts create greeting --file prompts/greeting.md')
+    .action(create)
+
+  inWorkspace(prompts.command('push <prompt>').description('write a new version; it is not in force until deployed'))
+    .requiredOption('-f, --file <file>', 'file with the prompt; - reads standard input')
+    .option('--note <text>', 'what changed, and why')
+    .addHelpText(
+      'after',
+      '\nA file that says the same as the newest version changes nothing.\n\nExample:\n  tacho prompts push greeting --file prompts/greeting.md --note "Shorter"',
+    )
+    .action(push)
+
+  inWorkspace(
+    prompts.command('diff <prompt> [from] [to]').description('compare two versions; the newest two unless told'),
+  )
+    .addHelpText('after', '\nExamples:\n  tacho prompts diff greeting\n  tacho prompts diff greeting 2 5')
+    .action(diff)
+
+  addDeploying(prompts, 'prompt', 'prompt')
+}
+
+function inWorkspace(command: Command): Command {
+  return asOperator(command).option(
+    '-w, --workspace <workspace>',
+    'name or id; may be left out where there is only one',
+  )
+}
+
+async function list(options: WorkspaceOptions): Promise<void> {
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const items = await client.allItems('listPrompts', { params: { workspaceId: workspace.id } })
+  const places = await inForce(client, workspace, 'prompt')
+  if (options.json) {
+    return printJson({ items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })) })
+  }
+  printTable(
+    ['NAME', 'NEWEST', 'IN FORCE', 'SIZE', 'AUTHOR', 'WRITTEN'].map((title) => ({ title })),
+    items.map(({ promptId, name, newest }) => [
+      name,
+      newest.version,
+      spokenPlaces(places.get(promptId)),
+      spokenBytes(newest.contentBytes),
+      newest.author,
+      newest.createdAt,
+    ]),
+  )
+}
+
+async function show(name: string, options: ShowOptions): Promise<void> {
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const { id: promptId, newest } = await findItem(client, workspace.id, 'prompt', name)
+  const params = { workspaceId: workspace.id, promptId }
+  if (options.history) {
+    const items = await client.allItems('listPromptVersions', { params })
+    if (options.json) return printJson({ items })
+    return printTable(
+      ['VERSION', 'WRITTEN', 'AUTHOR', 'SIZE', 'NOTE'].map((title) => ({ title })),
+      items.map((row) => [row.version, row.createdAt, row.author, spokenBytes(row.contentBytes), row.note ?? '']),
+    )
+  }
+  const version = await client.call('readPromptVersion', {
+    params: { ...params, version: options.number ?? newest },
+  })
+  if (options.json) return printJson(version)
+  // Into a file or a program it goes as it is; a terminal is protected from it.
+  if (!process.stdout.isTTY) process.stdout.write(version.content)
+  else for (const line of version.content.split('\n')) printLine(printable(line))
+}
+
+async function create(name: string, options: WriteOptions): Promise<void> {
+  const content = await readSource(options.file)
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const prompt = await client.call('createPrompt', {
+    params: { workspaceId: workspace.id },
+    body: { name, content, note: options.note ?? null },
+  })
+  if (options.json) printJson(prompt)
+  else printLine(`Prompt ${printable(name)} created (${prompt.promptId}), version 1. It is not in force yet.`)
+}
+
+async function push(name: string, options: WriteOptions): Promise<void> {
+  const content = await readSource(options.file)
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const { id: promptId } = await findItem(client, workspace.id, 'prompt', name)
+  const saved = await client.call('createPromptVersion', {
+    params: { workspaceId: workspace.id, promptId },
+    body: { content, note: options.note ?? null },
+  })
+  if (options.json) return printJson(saved)
+  if (saved.isNew) printLine(`Version ${saved.version} of ${printable(name)} written. It is not in force yet.`)
+  else printLine(`Version ${saved.version} of ${printable(name)} says the same; nothing was written.`)
+}
+
+async function diff(
+  name: string,
+  from: string | undefined,
+  to: string | undefined,
+  options: WorkspaceOptions,
+): Promise<void> {
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const { id: promptId, newest } = await findItem(client, workspace.id, 'prompt', name)
+  const query = diffQuery(newest, from, to)
+  const found = await client.call('diffPromptVersions', { params: { workspaceId: workspace.id, promptId }, query })
+  if (options.json) return printJson(found)
+  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} say the same.`)
+  for (const line of diffLines(found)) printLine(line)
+}

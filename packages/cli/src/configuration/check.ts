@@ -1,0 +1,51 @@
+/** `tacho policies check`: conditions are compiled here, without a server. */
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { printJson, printLine } from '../output.ts'
+import { wrongUsage } from '../stop.ts'
+import { faultLines } from './fault-lines.ts'
+import { readCondition } from './source-file.ts'
+
+export interface CheckOptions {
+  condition?: string
+  json?: true
+}
+
+export async function check(files: string[], options: CheckOptions): Promise<void> {
+  const sources = await readSources(files, options.condition)
+  const checked = sources.map(({ name, source }) => {
+    const compiled = compileCondition(source)
+    return { name, source, faults: compiled.ok ? [] : [...compiled.faults] }
+  })
+  if (checked.some(({ faults }) => faults.length > 0)) process.exitCode = 1
+  if (options.json) {
+    return printJson({ items: checked.map(({ name, faults }) => ({ name, ok: faults.length === 0, faults })) })
+  }
+  for (const { name, source, faults } of checked) {
+    if (faults.length === 0) printLine(`${name}: good`)
+    for (const fault of faults) for (const line of faultLines(name, source, fault)) printLine(line)
+  }
+}
+
+async function readSources(
+  files: string[],
+  condition: string | undefined,
+): Promise<{ name: string; source: string }[]> {
+  if (condition !== undefined) {
+    if (files.length > 0) throw wrongUsage('Give either files or --condition.')
+    return [{ name: 'condition', source: condition }]
+  }
+  if (files.length === 0) throw wrongUsage('Name a file with a condition, or give one with --condition.')
+  const sources = []
+  for (const file of files) {
+    sources.push({ name: file === '-' ? 'stdin' : file, source: await readCondition(file) })
+  }
+  return sources
+}
+
+/** Refuses a condition that is wrong before anything is sent. */
+export function assertCondition(name: string, source: string): void {
+  const compiled = compileCondition(source)
+  if (compiled.ok) return
+  const lines = compiled.faults.flatMap((fault) => faultLines(name, source, fault))
+  throw wrongUsage(`The condition is wrong.\n${lines.join('\n')}`)
+}

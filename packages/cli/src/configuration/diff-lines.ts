@@ -1,0 +1,40 @@
+/** Shows people what differs between two versions. Pure but for the colours. */
+import type { VersionDiff } from '@tacho/contract/operator/version.ts'
+import { styleText } from 'node:util'
+import { printable } from '../output.ts'
+
+type Line = VersionDiff['fields'][number]['lines'][number]
+
+/** Lines that did not change and are shown around those that did. */
+const CONTEXT = 3
+const MARKS = { same: ' ', removed: '-', added: '+' } as const
+const COLOURS = { removed: 'red', added: 'green' } as const
+
+/** The newest version and the one before it, unless told. */
+export function diffQuery(newest: string, from: string | undefined, to: string | undefined) {
+  const second = to ?? newest
+  return { from: from ?? String(Math.max(1, Number(second) - 1)), to: second }
+}
+
+export function diffLines({ fields }: VersionDiff): string[] {
+  return fields.flatMap(({ field, lines, exact }) => [
+    exact ? `${field}:` : `${field} (hardly a line is the same):`,
+    ...near(lines).map((line) => (line === null ? '  …' : lineText(line))),
+  ])
+}
+
+/** Unchanged lines far from any change are left out; null stands for them. */
+function near(lines: Line[]): (Line | null)[] {
+  const shown = lines.map((_, place) =>
+    lines.slice(Math.max(0, place - CONTEXT), place + CONTEXT + 1).some(({ change }) => change !== 'same'),
+  )
+  return lines.flatMap((line, place) => {
+    if (shown[place]) return [line]
+    return place === 0 || shown[place - 1] ? [null] : []
+  })
+}
+
+function lineText({ change, text }: Line): string {
+  const line = `${MARKS[change]} ${printable(text)}`
+  return change === 'same' ? line : styleText(COLOURS[change], line, { stream: process.stdout })
+}

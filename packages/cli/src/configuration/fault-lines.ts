@@ -1,0 +1,25 @@
+/** Shows people where a condition is wrong. Pure. */
+import type { Fault } from '@tacho/policy/position.ts'
+import { printable } from '../output.ts'
+
+/**
+ * `name:2:6: what is wrong`, the line of the source, and a caret below the place. Tabs are shown as one space, so that
+ * the caret stands where it should.
+ */
+export function faultLines(name: string, source: string, { message, position }: Fault): string[] {
+  const { line, column, offset, endOffset } = position
+  const text = source.split(/\r\n|\r|\n/)[line - 1] ?? ''
+  const marked = Math.max(1, Math.min((endOffset ?? offset + 1) - offset, text.length - column + 1))
+  const before = shown(text.slice(0, column - 1))
+  const place = shown(text.slice(column - 1, column - 1 + marked))
+  const caret = `${' '.repeat(width(before))}^${'~'.repeat(Math.max(0, width(place) - 1))}`
+  return [`${printable(name)}:${line}:${column}: ${message}`, `  ${shown(text)}`, `  ${caret}`]
+}
+
+function shown(text: string): string {
+  return printable(text.replaceAll('\t', ' '))
+}
+
+function width(text: string): number {
+  return Array.from(text).length
+}

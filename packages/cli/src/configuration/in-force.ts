@@ -1,0 +1,27 @@
+/** Which versions are in force in the environments of a workspace. */
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import { environmentsOf } from '../tenants.ts'
+
+/** By id of the prompt or policy: `production 3, staging 4`. */
+export async function inForce(
+  client: OperatorClient,
+  workspace: Workspace,
+  kind: DeployableKind,
+): Promise<Map<string, { environment: string; version: string }[]>> {
+  const places = new Map<string, { environment: string; version: string }[]>()
+  for (const { id: environmentId, name } of await environmentsOf(client, workspace)) {
+    for await (const row of client.items('listDeployments', { params: { environmentId } })) {
+      if (row.kind !== kind) continue
+      const known = places.get(row.id) ?? []
+      known.push({ environment: name, version: row.version })
+      places.set(row.id, known)
+    }
+  }
+  return places
+}
+
+export function spokenPlaces(places: { environment: string; version: string }[] | undefined): string {
+  return (places ?? []).map(({ environment, version }) => `${environment} ${version}`).join(', ')
+}

@@ -1,0 +1,47 @@
+/** What prompts and policies have in common for the commands about them. */
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import { wrongUsage } from '../stop.ts'
+
+/** A prompt or policy as people name it, found in its workspace. */
+export interface Found {
+  kind: DeployableKind
+  /** Prompt id or policy id. */
+  id: string
+  /** Name of the prompt; id of the policy. */
+  name: string
+  /** The newest version. */
+  newest: string
+}
+
+/** A prompt by its name or id; a policy by its id. */
+export async function findItem(
+  client: OperatorClient,
+  workspaceId: string,
+  kind: DeployableKind,
+  given: string,
+): Promise<Found> {
+  return kind === 'prompt' ? findPrompt(client, workspaceId, given) : findPolicy(client, workspaceId, given)
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+async function findPrompt(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
+  const [named] = (await client.call('listPrompts', { params: { workspaceId }, query: { name: given } })).items
+  const prompt = named ?? (UUID.test(given) ? await byId(client, workspaceId, given) : undefined)
+  if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
+  throw wrongUsage(`There is no prompt ${JSON.stringify(given)}: \`tacho prompts list\` shows what there is.`)
+}
+
+async function byId(client: OperatorClient, workspaceId: string, promptId: string) {
+  const prompts = await client.allItems('listPrompts', { params: { workspaceId } })
+  return prompts.find((prompt) => prompt.promptId === promptId.toLowerCase())
+}
+
+async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
+  const policies = client.items('listPolicies', { params: { workspaceId } })
+  for await (const { policyId, newest } of policies) {
+    if (policyId === given) return { kind: 'policy', id: policyId, name: policyId, newest: newest.version }
+  }
+  throw wrongUsage(`There is no policy ${JSON.stringify(given)}: \`tacho policies list\` shows what there is.`)
+}

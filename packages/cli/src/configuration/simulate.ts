@@ -1,0 +1,100 @@
+/** `tacho policies simulate`: asks for a simulation, follows it, and tells what it found. */
+import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { PolicyAction } from '@tacho/contract/runtime-config.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Input, OperatorClient } from '../operator-client.ts'
+import { counted, printable, printLine, printTable, spokenNumber, strong } from '../output.ts'
+import { startProgress } from '../progress.ts'
+import { failed } from '../stop.ts'
+
+const POLL_MS = 200
+
+/** Resolves with the simulation when it is done. Ctrl-C cancels it. */
+export async function runSimulation(
+  client: OperatorClient,
+  environmentId: string,
+  body: NonNullable<Input<'createSimulation'>['body']>,
+): Promise<Simulation> {
+  let simulation = await client.call('createSimulation', { params: { environmentId }, body })
+  const params = { environmentId, simulationId: simulation.id }
+  const cancel = (): void => void client.call('cancelSimulation', { params }).catch(() => undefined)
+  process.once('SIGINT', cancel)
+  const progress = await startProgress('Simulation', null)
+  try {
+    while (simulation.endedAt === null) {
+      await sleep(POLL_MS)
+      simulation = await client.call('readSimulation', { params })
+      const of = simulation.total === null ? '' : ` of ${spokenNumber(simulation.total)}`
+      progress.update(simulation.scanned, `${spokenNumber(simulation.scanned)}${of} calls`)
+    }
+  } finally {
+    process.removeListener('SIGINT', cancel)
+    progress.end('Simulation')
+  }
+  if (simulation.status === 'DONE') return simulation
+  const reason = simulation.error === null ? '' : `: ${simulation.error}`
+  throw failed(`The simulation ended ${simulation.status}${reason}.`)
+}
+
+const DOES: Record<PolicyAction, string> = {
+  ALLOW: 'would match',
+  WARN: 'would warn of',
+  REQUIRE_APPROVAL: 'would ask a person about',
+  BLOCK: 'would block',
+}
+
+export function printResult(action: PolicyAction, severity: string, result: SimulationResult): void {
+  const { calls, hits, matched, failures, runs } = result
+  const share = calls === 0 ? '' : ` (${((hits / calls) * 100).toFixed(1)} %)`
+  const what = `${spokenNumber(hits)} of ${counted(calls, 'recorded tool call')}${share}, in ${counted(runs, 'run')}`
+  printLine(strong(`It ${DOES[action]} ${what}.`))
+  printLine(`Calls from ${result.from} to ${result.to}.`)
+  if (failures > 0) printFailures(result, matched, severity)
+  printTools(result)
+  printRuns(result)
+  printApprovals(result)
+  for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
+}
+
+function printFailures({ failures, hits, failureReasons }: SimulationResult, matched: number, severity: string): void {
+  const counts = hits > matched ? 'count as matched' : 'do not count as matched'
+  printLine(
+    `The condition could not be evaluated ${counted(failures, 'time')}; with severity ${severity} these ${counts}:`,
+  )
+  for (const { message, count } of failureReasons) printLine(`  ${spokenNumber(count)} × ${printable(message)}`)
+}
+
+function printTools({ tools, moreTools }: SimulationResult): void {
+  if (tools.length === 0) return
+  printLine()
+  printTable(
+    [{ title: 'TOOL' }, { title: 'HITS', align: 'right' }, { title: 'CALLS', align: 'right' }],
+    tools.map(({ toolName, hits, calls }) => [toolName, spokenNumber(hits), spokenNumber(calls)]),
+  )
+  if (moreTools) printLine('There are more tools.')
+}
+
+function printRuns({ hitRuns, runs }: SimulationResult): void {
+  if (hitRuns.length === 0) return
+  printLine()
+  const shown = hitRuns.slice(0, 10)
+  printTable(
+    ['FIRST HIT', 'RUN', 'TOOL', 'EVENT'].map((title) => ({ title })),
+    shown.map(({ at, runId, toolName, eventId }) => [at, runId, toolName, eventId]),
+  )
+  if (runs > shown.length) printLine(`And ${counted(runs - shown.length, 'more run')}; --json lists up to 100.`)
+}
+
+function printApprovals({ approvals: { hits, others } }: SimulationResult): void {
+  const all = [hits, others].flatMap(({ approved, rejected, expired }) => [approved, rejected, expired])
+  if (all.every((count) => count === 0)) return
+  printLine()
+  printLine('What people decided on these calls:')
+  const right = { align: 'right' as const }
+  printTable(
+    [{ title: '' }, { title: 'APPROVED', ...right }, { title: 'REJECTED', ...right }, { title: 'EXPIRED', ...right }],
+    [['hit by the policy', hits] as const, ['not hit', others] as const].map(
+      ([name, { approved, rejected, expired }]) => [name, ...[approved, rejected, expired].map(spokenNumber)],
+    ),
+  )
+}

@@ -1,0 +1,50 @@
+/** Reads prompts, conditions and manifests that people keep in files. */
+import { readFileSync } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
+import { wrongUsage } from '../stop.ts'
+
+/** A text, or half a sentence about why there is none. */
+export type TextRead = { ok: true; text: string } | { ok: false; reason: string }
+
+/** The file as it stands; `-` is standard input. */
+export async function readSource(file: string): Promise<string> {
+  const read = file === '-' ? decoded(await buffer(process.stdin)) : readText(file)
+  const name = file === '-' ? 'Standard input' : JSON.stringify(file)
+  if (!read.ok) throw wrongUsage(`${name} ${read.reason}.`)
+  if (read.text === '') throw wrongUsage(`${name} is empty.`)
+  return read.text
+}
+
+/** A condition without the end of its last line, which editors add. */
+export async function readCondition(file: string): Promise<string> {
+  return withoutLastLineEnd(await readSource(file))
+}
+
+export function withoutLastLineEnd(source: string): string {
+  return source.replace(/\r?\n$/, '')
+}
+
+const REASONS: Record<string, string> = {
+  ENOENT: 'does not exist',
+  EISDIR: 'is a directory',
+  EACCES: 'may not be read',
+}
+
+export function readText(file: string): TextRead {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(file)
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    return { ok: false, reason: REASONS[code] ?? `cannot be read (${code})` }
+  }
+  return decoded(bytes)
+}
+
+function decoded(bytes: Buffer): TextRead {
+  try {
+    return { ok: true, text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
+  } catch {
+    return { ok: false, reason: 'is not UTF-8' }
+  }
+}

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer } from './tacho.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+  for (const name of ['staging', 'production']) {
+    const { code } = await server.tacho(['environments', 'create', name])
+    assert.equal(code, 0)
+  }
+})
+after(() => server.stop())
+
+const write = (file: string, text: string) => {
+  const target = path.join(server.directory, file)
+  mkdirSync(path.dirname(target), { recursive: true })
+  writeFileSync(target, text)
+}
+const apply = (...args: string[]) => server.tacho(['apply', '-f', path.join(server.directory, 'tacho.yaml'), ...args])
+const json = async <Body>(...args: string[]): Promise<Body> => {
+  const { stdout } = await server.tacho([...args, '--json'])
+  return JSON.parse(stdout) as Body
+}
+const inForce = async (noun: 'prompts' | 'policies') => {
+  const { items } = await json<{ items: { inForce: { environment: string; version: string }[] }[] }>(noun, 'list')
+  return items.map((item) =>
+    item.inForce
+      .map(({ environment, version }) => `${environment} ${version}`)
+      .sort()
+      .join(),
+  )
+}
+
+const POLICIES = `policies:
+  refunds:
+    condition: tool.name == "refund"
+    severity: HIGH
+    action: REQUIRE_APPROVAL
+`
+
+test('a file is applied as its plan says, and applying it again changes nothing', async () => {
+  write('prompts/greeting.md', 'Be kind.\r\n\tBye. 🙂\n')
+  write(
+    'tacho.yaml',
+    `prompts: { greeting: { file: prompts/greeting.md } }\n${POLICIES}environments:
+  staging: { prompts: [greeting], policies: [refunds] }\n  production: { policies: [refunds] }\n`,
+  )
+  const dry = await apply('--dry-run')
+  assert.equal(dry.code, 3)
+  assert.match(dry.stdout, /\+ prompt greeting: is created, version 1\n/)
+  assert.match(dry.stdout, /Environment production\n {2}\+ policy refunds: is put in force, version 1\n/)
+  assert.match(dry.stdout, /Plan: 2 created, 3 deployed\.\n$/)
+  assert.deepEqual(await inForce('policies'), [], 'a dry run changes nothing')
+
+  const unasked = await apply()
+  assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed: --yes changes it.\n'])
+  assert.deepEqual(await inForce('policies'), [], 'nothing changes without --yes or a confirmation')
+
+  const applied = await apply('--yes', '--note', 'Release 7')
+  assert.deepEqual([applied.code, applied.stderr], [0, ''])
+  assert.deepEqual(await inForce('policies'), ['production 1,staging 1'])
+  assert.deepEqual(await inForce('prompts'), ['staging 1'])
+  const shown = await server.tacho(['prompts', 'show', 'greeting'])
+  assert.equal(shown.stdout, 'Be kind.\r\n\tBye. 🙂\n', 'as it was written')
+
+  for (const args of [['--yes'], ['--dry-run'], []]) {
+    const again = await apply(...args)
+    assert.deepEqual([again.code, again.stdout], [0, 'Everything is as the file says.\n'], args.join())
+  }
+})
+
+test('changes of the file become new versions and changes of what is in force', async () => {
+  write(
+    'tacho.yaml',
+    `prompts: { greeting: { content: Bye } }\n${POLICIES.replace('HIGH', 'LOW')}environments:
+  staging: { prompts: [], policies: [refunds] }\n  production: { prompts: [greeting], policies: { refunds: 1 } }\n`,
+  )
+  const plan = await json<{ writes: object[]; deployments: { environment: string; changes: object[] }[] }>(
+    'apply',
+    '-f',
+    path.join(server.directory, 'tacho.yaml'),
+    '--dry-run',
+  )
+  assert.deepEqual(plan.writes, [
+    { kind: 'prompt', name: 'greeting', version: '2', changed: ['content'] },
+    { kind: 'policy', name: 'refunds', version: '2', changed: ['severity'] },
+  ])
+  assert.deepEqual(
+    plan.deployments.map(({ environment, changes }) => [environment, changes.length]),
+    [
+      ['staging', 2],
+      ['production', 1],
+    ],
+  )
+  assert.equal((await apply('--yes')).code, 0)
+  assert.deepEqual(await inForce('policies'), ['production 1,staging 2'])
+  assert.deepEqual(await inForce('prompts'), ['production 2'])
+  assert.equal((await apply('--dry-run')).code, 0)
+})
+
+test('what the file does not mention is left alone', async () => {
+  write('tacho.yaml', `${POLICIES.replace('HIGH', 'LOW')}environments:\n  staging: { policies: [refunds] }\n`)
+  const { code, stdout } = await apply('--dry-run')
+  assert.deepEqual([code, stdout], [0, 'Everything is as the file says.\n'])
+})
+
+test('a file that is wrong changes nothing and is told with line and field', async () => {
+  write('tacho.yaml', `${POLICIES.replace('HIGH', 'FATAL')}environments:\n  staging: { policies: [] }\n`)
+  const wrong = await apply('--yes')
+  assert.equal(wrong.code, 2)
+  assert.match(wrong.stderr, /tacho\.yaml:4:5: policies\.refunds\.severity: must be one of LOW, /)
+  write(
+    'tacho.yaml',
+    `${POLICIES}environments:\n  nowhere: { policies: [] }\n  staging: { policies: { refunds: 99 } }\n`,
+  )
+  const unknown = await apply('--yes')
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.stderr, /tacho\.yaml:7:3: environments\.nowhere: there is no such environment/)
+  assert.match(unknown.stderr, /tacho\.yaml:8:26: policy refunds has no version 99/)
+  assert.deepEqual(await inForce('policies'), ['production 1,staging 2'])
+})
+
+test('an apply that was cut short is simply repeated', async () => {
+  // The version is there already, as if the publication had failed.
+  write('refunds.cel', 'tool.name == "refund" && true\n')
+  const pushed = await server.tacho([
+    'policies',
+    'push',
+    'refunds',
+    '--file',
+    path.join(server.directory, 'refunds.cel'),
+  ])
+  assert.equal(pushed.code, 0)
+  write(
+    'tacho.yaml',
+    `${POLICIES.replace('HIGH', 'LOW').replace('== "refund"', '== "refund" && true')}environments:\n  staging: { policies: [refunds] }\n`,
+  )
+  const { code, stdout } = await apply('--yes')
+  assert.equal(code, 0)
+  assert.match(stdout, /~ policy refunds: version 2 -> 3\n\nPlan: 1 deployed\.\nDone\.\n$/)
+})

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { readManifest } from '../../src/apply/read-manifest.ts'
+
+const files: Record<string, string> = { 'a.md': 'Be kind.\n', 'p.cel': 'tool.name == "a"\n' }
+const read = (text: string) =>
+  readManifest(text, (file) => {
+    const found = files[file]
+    return found === undefined ? { ok: false, reason: 'does not exist' } : { ok: true, text: found }
+  })
+
+function manifestOf(text: string) {
+  const result = read(text)
+  assert.ok(result.ok, JSON.stringify(result))
+  return result.manifest
+}
+
+/** `line:column message` of each fault. */
+function faultsOf(text: string): string[] {
+  const result = read(text)
+  assert.ok(!result.ok)
+  return result.faults.map(({ place, message }) => `${place.line}:${place.column} ${message}`)
+}
+
+const policy = 'condition: "true", severity: LOW, action: WARN'
+
+test('prompts and policies stand in the file or in files it names', () => {
+  const { workspace, prompts, policies } = manifestOf(`
+workspace: acme
+prompts:
+  a: { file: a.md }
+  b:
+    content: |
+      One
+       two
+policies:
+  p: { file: p.cel, severity: HIGH, action: BLOCK, name: P, description: Why }
+  q: { condition: 'tool.name == "q"', severity: LOW, action: WARN }
+`)
+  assert.equal(workspace, 'acme')
+  assert.deepEqual([prompts.get('a')?.content, prompts.get('b')?.content], ['Be kind.\n', 'One\n two\n'])
+  const { place: _p, ...p } = policies.get('p') ?? assert.fail()
+  assert.deepEqual(p, {
+    name: 'P',
+    description: 'Why',
+    condition: 'tool.name == "a"',
+    severity: 'HIGH',
+    action: 'BLOCK',
+  })
+  const { place: _q, ...q } = policies.get('q') ?? assert.fail()
+  assert.deepEqual([q.name, q.description], ['q', null])
+})
+
+test('an environment lists the newest versions, or names versions; what it does not mention is left alone', () => {
+  const { environments } = manifestOf(`
+prompts:
+  a: { content: x }
+policies:
+  p: { ${policy} }
+environments:
+  one: { prompts: [a], policies: { p: 3 } }
+  two: { policies: [] }
+  three: { policies: { p: newest }, prompts: { a: "2" } }
+`)
+  const versions = (name: string) => {
+    const { prompts, policies } = environments.get(name) ?? assert.fail()
+    const told = (wanted: typeof prompts) => wanted && [...wanted].map(([key, { version }]) => [key, version])
+    return [told(prompts), told(policies)]
+  }
+  assert.deepEqual(versions('one'), [[['a', null]], [['p', '3']]])
+  assert.deepEqual(versions('two'), [null, []])
+  assert.deepEqual(versions('three'), [[['a', '2']], [['p', null]]])
+})
+
+test('a file with nothing in its sections asks for nothing', () => {
+  const { prompts, policies, environments } = manifestOf('prompts:\npolicies: {}\n')
+  assert.deepEqual([prompts.size, policies.size, environments.size], [0, 0, 0])
+})
+
+test('aliases stand for what they name', () => {
+  const { policies } = manifestOf(`
+policies:
+  p: &p { ${policy} }
+  q: *p
+`)
+  assert.equal(policies.get('q')?.condition, 'true')
+})
+
+test('everything that is wrong is told at once, each with its place', () => {
+  assert.deepEqual(
+    faultsOf(`workspace: 7
+prompts:
+  a: { file: none.md }
+  b: {}
+  c: { content: x, file: a.md }
+policies:
+  P: { ${policy} }
+  p:
+    condition: |
+      true &&
+        amount
+    severity: low
+    action: BLOCK
+environments:
+  one: { prompts: [z, b, b], policies: { p: 0 } }
+  two: [p]
+extra: 1`).map((fault) => fault.replace(/ must|: .*/, '')),
+    [
+      '1:1 workspace',
+      '3:8 prompts.a.file',
+      '4:3 prompts.b',
+      '5:3 prompts.c',
+      '7:3 policies.P',
+      '9:5 policies.p.condition',
+      '12:5 policies.p.severity',
+      '15:20 environments.one.prompts[0]',
+      '15:26 environments.one.prompts[2]',
+      '15:42 environments.one.policies.p',
+      '16:3 environments.two',
+      '17:1 extra',
+    ],
+  )
+})
+
+test('a condition that is wrong is told with its place in the condition', () => {
+  const [fault] = faultsOf(`policies:\n  p: { condition: "tool.name ==", severity: LOW, action: WARN }`)
+  assert.match(fault ?? '', /^2:8 policies\.p\.condition: line 1, column 1\d of the condition: /)
+})
+
+test('a text that YAML takes for something else is to be quoted', () => {
+  for (const condition of ['true', '1', '2026-11-20', 'null', '[a]', '{}']) {
+    const faults = faultsOf(`policies:\n  p: { condition: ${condition}, severity: LOW, action: WARN }`)
+    assert.match(faults[0] ?? '', /^2:8 policies\.p\.condition: /, condition)
+  }
+})
+
+test('what is not YAML, or says one thing twice, is refused', () => {
+  for (const text of ['a: [1', 'prompts:\n  a: { content: x }\n  a: { content: y }', '\t- a', 'a: *b', '']) {
+    assert.ok(faultsOf(text).length > 0, text)
+  }
+  const bomb = ['a: &a [x]', ...Array.from('bcdefghij', (name, index) => `${name}: &${name} [*${'abcdefghi'[index]}]`)]
+  assert.ok(faultsOf(bomb.join('\n')).length > 0)
+})
+
+test('limits hold at the limit and one past it', () => {
+  const name = 'n'.repeat(LIMITS.nameChars)
+  manifestOf(`prompts:\n  ${name}: { content: x }`)
+  assert.equal(faultsOf(`prompts:\n  ${name}n: { content: x }`).length, 1)
+  const id = 'p'.repeat(LIMITS.policyIdChars)
+  manifestOf(`policies:\n  ${id}: { ${policy} }`)
+  assert.equal(faultsOf(`policies:\n  ${id}p: { ${policy} }`).length, 1)
+  const content = 'x'.repeat(LIMITS.promptContentBytes)
+  manifestOf(`prompts:\n  a: { content: "${content}" }`)
+  assert.equal(faultsOf(`prompts:\n  a: { content: "${content}x" }`).length, 1)
+  const description = 'd'.repeat(LIMITS.descriptionChars)
+  manifestOf(`policies:\n  p: { ${policy}, description: ${description} }`)
+  assert.equal(faultsOf(`policies:\n  p: { ${policy}, description: ${description}d }`).length, 1)
+})

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Simulation } from '@tacho/contract/operator/simulation.ts'
+import { readFileSync } from 'node:fs'
+import { REAL_TRANSCRIPTS, withoutRealTranscripts } from './real-transcripts.ts'
+import { runTacho, startServer, type TestServer } from './tacho.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+  assert.equal((await server.tacho(['environments', 'create', 'staging'])).code, 0)
+})
+after(() => server.stop())
+
+const fileOf = (name: string, text: string) => {
+  const file = path.join(server.directory, name)
+  writeFileSync(file, text)
+  return file
+}
+/** Succeeds, and answers with what it printed. */
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await server.tacho(args)
+  assert.equal(code, 0, stderr)
+  return stdout
+}
+const STAGING = ['--environment', 'default/staging']
+
+test('a prompt goes from a file into versions, into force and back', async () => {
+  const file = fileOf('greeting.md', 'Be kind.\nAnswer in English.\nBye.')
+  assert.match(await done('prompts', 'create', 'greeting', '--file', file), /version 1\. It is not in force yet\.\n$/)
+  fileOf('greeting.md', 'Be kind.\nAnswer in German.\nBye.')
+  assert.match(await done('prompts', 'push', 'greeting', '--file', file, '--note', 'German'), /^Version 2 of greeting/)
+  assert.match(await done('prompts', 'push', 'greeting', '--file', file), /says the same; nothing was written/)
+  assert.equal(
+    await done('prompts', 'diff', 'greeting'),
+    'content:\n  Be kind.\n- Answer in English.\n+ Answer in German.\n  Bye.\n',
+  )
+  assert.equal(await done('prompts', 'show', 'greeting', '--number', '1'), 'Be kind.\nAnswer in English.\nBye.')
+  assert.match(await done('prompts', 'show', 'greeting', '--history'), /\n2 .* German\n1 /)
+  await done('prompts', 'deploy', 'greeting', '--number', '1', ...STAGING)
+  assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /with version 2 \(before: 1\)/)
+  assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /is in force there already/)
+  assert.match(await done('prompts', 'rollback', 'greeting', ...STAGING), /with version 1 \(before: 2\)/)
+  assert.match(await done('prompts', 'list'), /^greeting +2 +staging 1 /m)
+  assert.match(await done('prompts', 'undeploy', 'greeting', ...STAGING), /not in force .* any more/)
+})
+
+test('a policy goes from a file into versions, into force and from one environment to another', async () => {
+  const file = fileOf('refunds.cel', 'tool.name == "refund"\n')
+  await done('policies', 'create', 'refunds', '--file', file, '--severity', 'high', '--action', 'BLOCK')
+  assert.match(await done('policies', 'push', 'refunds', '--action', 'WARN', '--note', 'Softer'), /^Version 2/)
+  assert.equal(await done('policies', 'diff', 'refunds'), 'action:\n- BLOCK\n+ WARN\n')
+  const shown = JSON.parse(await done('policies', 'show', 'refunds', '--json')) as Record<string, unknown>
+  assert.deepEqual(
+    [shown['condition'], shown['severity'], shown['action'], shown['note']],
+    ['tool.name == "refund"', 'HIGH', 'WARN', 'Softer'],
+  )
+  await done('policies', 'deploy', 'refunds', ...STAGING)
+  const places = ['--from', 'default/staging', '--to', 'default/development']
+  assert.match(
+    await done('policies', 'promote', 'refunds', ...places),
+    /in force in default\/development with version 2/,
+  )
+  assert.match(await done('policies', 'promote', '--all', ...places), /The same versions are in force/)
+  assert.match(await done('policies', 'list'), /^refunds +2 +development 2, staging 2 +HIGH +WARN/m)
+})
+
+test('check needs no server, shows the line with a caret, and its exit code tells', async () => {
+  const [good, bad] = [fileOf('good.cel', 'true\n'), fileOf('bad.cel', 'tool.name == "a" &&\n\ttool.nam == "b"\n')]
+  const offline = (...args: string[]) => runTacho(['policies', 'check', ...args], { TACHO_URL: 'http://127.0.0.1:9' })
+  assert.deepEqual(await offline(good), { code: 0, stdout: `${good}: good\n`, stderr: '' })
+  const both = await offline(good, bad)
+  assert.equal(both.code, 1)
+  assert.match(both.stdout, /bad\.cel:2:2: .*nam.*\n {3}tool\.nam == "b"\n {3}\^~~~~~~~\n$/)
+  const { items } = JSON.parse((await offline(bad, '--json')).stdout) as {
+    items: { ok: boolean; faults: { position: { line: number; column: number } }[] }[]
+  }
+  assert.deepEqual([items[0]?.ok, items[0]?.faults[0]?.position.line], [false, 2])
+  const stdin = await runTacho(['policies', 'check', '-'], {}, 'amount > 1')
+  assert.match(stdin.stdout, /^stdin:1:1: /)
+  assert.equal((await offline('--condition', 'true')).code, 0)
+  assert.equal((await offline()).code, 2)
+})
+
+test('wrong usage is told before anything is sent, and what does not exist is named', async () => {
+  const bad = fileOf('bad.cel', 'tool.')
+  for (const [args, message] of [
+    [['prompts', 'create', 'x', '--file', 'none.md'], /"none\.md" does not exist/],
+    [['prompts', 'show', 'never'], /There is no prompt "never"/],
+    [['policies', 'show', 'never'], /There is no policy "never"/],
+    [['policies', 'create', 'x', '--condition', 'true'], /--severity and --action/],
+    [
+      ['policies', 'create', 'x', '--file', bad, '--severity', 'LOW', '--action', 'WARN'],
+      /The condition is wrong\.\n.*bad\.cel:1:/,
+    ],
+    [
+      ['policies', 'create', 'x', '--condition', 'true', '--severity', 'X', '--action', 'WARN'],
+      /It must be one of LOW/,
+    ],
+    [['policies', 'deploy', 'refunds', ...STAGING, '--number', 'x'], /--number must be a number/],
+    [['policies', 'deploy', 'refunds'], /Which environment\?/],
+    [['policies', 'promote', '--from', 'default/staging', '--to', 'default/development'], /give --all/],
+    [['policies', 'simulate', ...STAGING], /Name a policy, or give a condition/],
+    [['policies', 'simulate', ...STAGING, '--condition', 'true'], /Give --action/],
+  ] as const) {
+    const { code, stderr } = await server.tacho(args)
+    assert.equal(code, 2, `${args.join(' ')}: ${stderr}`)
+    assert.match(stderr, message)
+  }
+  const unknown = await server.tacho(['policies', 'deploy', 'refunds', ...STAGING, '--number', '99'])
+  assert.deepEqual([unknown.code, unknown.stdout], [1, ''])
+  assert.match(unknown.stderr, /no policy refunds with a version 99/)
+})
+
+test(
+  'a simulation over the real runs counts what a plain script counts',
+  { skip: withoutRealTranscripts },
+  async () => {
+    const tools = ['cancel_reservation', 'update_reservation_flights']
+    const expected = { calls: 0, hits: 0, runs: 0, byTool: new Map<string, number>() }
+    for (const line of readFileSync(REAL_TRANSCRIPTS, 'utf8').trimEnd().split('\n')) {
+      interface Message {
+        tool_calls?: { function: { name: string } }[] | null
+      }
+      const { messages } = JSON.parse(line) as { messages: Message[] }
+      const names = messages.flatMap(({ tool_calls: calls }) => (calls ?? []).map((call) => call.function.name))
+      const hits = names.filter((name) => tools.includes(name))
+      expected.calls += names.length
+      expected.hits += hits.length
+      if (hits.length > 0) expected.runs += 1
+      for (const name of hits) expected.byTool.set(name, (expected.byTool.get(name) ?? 0) + 1)
+    }
+    await done('import', REAL_TRANSCRIPTS)
+    const condition = `tool.name in ${JSON.stringify(tools)}`
+    const line = [
+      'policies',
+      'simulate',
+      '--environment',
+      'default/development',
+      '--condition',
+      condition,
+      '--days',
+      '30',
+    ]
+    const spoken = await done(...line, '--action', 'REQUIRE_APPROVAL')
+    const share = `${((expected.hits / expected.calls) * 100).toFixed(1)} %`
+    const sentence = `It would ask a person about ${expected.hits} of ${expected.calls} recorded tool calls (${share}), in ${expected.runs} runs.`
+    assert.ok(spoken.startsWith(sentence), spoken)
+    const { result } = JSON.parse(await done(...line, '--action', 'REQUIRE_APPROVAL', '--json')) as Simulation
+    assert.deepEqual(
+      [result?.calls, result?.asked, result?.blocked, result?.runs, result?.failures],
+      [expected.calls, expected.hits, 0, expected.runs, 0],
+    )
+    const byTool = new Map(result?.tools.filter(({ hits }) => hits > 0).map(({ toolName, hits }) => [toolName, hits]))
+    assert.deepEqual(byTool, expected.byTool)
+  },
+)
