@@ -45,6 +45,8 @@ function tablesOf(text: string, tables: readonly string[]) {
 
 /** What is wrong with a statement, null when nothing is. `tables` are the data tables. */
 export function faultOf({ text }: Sent, tables: readonly string[]): string | null {
+  // What makes the tables is no statement on them.
+  if (!/^\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text)) return null
   const { into, from } = tablesOf(text, tables)
   if (into.length > 0 && insertedTenant(text) === null) return `inserts into ${into.join(', ')} without an environment`
   const bound = [...text.matchAll(/\benvironment_id\s*=\s*(?:\$\d+|\w+\.environment_id\b)/g)].length
