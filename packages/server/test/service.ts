@@ -49,13 +49,17 @@ export interface Service {
 
 export type { BatchResult, EventPage, RunDetail, RunPage }
 
-export async function startService(flags: Flags = {}, now: () => number = Date.now): Promise<Service> {
+export async function startService(
+  flags: Flags = {},
+  now: () => number = Date.now,
+  variables: Record<string, string> = {},
+): Promise<Service> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-test-'))
   const apiKey = newApiKey(randomBytes).text
   const operatorToken = newOperatorToken(randomBytes).text
   const read = readConfig(
     { port: '0', dataDir: directory, logLevel: 'silent', ...flags },
-    { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken },
+    { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken, ...variables },
   )
   assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))
   const server = await startServer(read.config, { now })

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { startIdentityProvider, type IdentityProvider } from '../../identity-provider.ts'
+import { startService, type Service } from '../../service.ts'
+import { invite, newPerson, openBrowser, PASSWORD, signIn, type Browser } from './browser.ts'
+import { refusalOf, replyOf } from './contract.ts'
+
+let provider: IdentityProvider
+let service: Service
+let workspaceId: string
+
+before(async () => {
+  provider = await startIdentityProvider()
+  service = await startWith(provider)
+  workspaceId = (await service.newTenant('acme')).workspaceId
+})
+after(async () => {
+  await service.close()
+  await provider.close()
+})
+
+async function startWith({ issuer, clientId, clientSecret }: IdentityProvider): Promise<Service> {
+  const port = await freePort()
+  const flags = { port, host: '127.0.0.1', publicUrl: `http://127.0.0.1:${port}`, oidcIssuer: issuer }
+  const oidc = { oidcClientId: clientId, oidcName: 'Acme ID', oidcDomain: 'example.org', oidcDomainRole: 'approver' }
+  return startService({ ...flags, ...oidc }, Date.now, { TACHO_OIDC_CLIENT_SECRET: clientSecret })
+}
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return String(port)
+}
+
+/** Goes to the identity provider and comes back; answers with where the browser ends up. */
+async function goThrough(browser: Browser): Promise<string> {
+  const { url } = replyOf('startOidc', await browser.post('/sign-in/oidc'))
+  const there = await browser.open(url)
+  const back = await browser.open(there.headers.get('location') ?? '')
+  assert.equal(back.status, 303)
+  return back.headers.get('location') ?? ''
+}
+
+const person = (sub: string, email: string, more: object = {}) => ({ sub, email, email_verified: true, ...more })
+
+test('the way in is told with its name', async () => {
+  const methods = replyOf('readSignInMethods', await service.call('/operator/v1/sign-in/methods'))
+  assert.deepEqual(methods, { password: true, oidc: { name: 'Acme ID' } })
+})
+
+test('whoever is invited comes in with a verified address, and gets the roles they are invited to', async () => {
+  await invite(service, 'Ann@example.com', 'approver', workspaceId)
+  provider.person = person('ann', 'ANN@example.com', { name: 'Ann Lee' })
+  const browser = openBrowser(service)
+  assert.equal(await goThrough(browser), '/')
+  const me = replyOf('readMe', await browser.get('/me'))
+  assert.deepEqual([me.name, me.email, me.everywhere], ['Ann Lee', 'ann@example.com', null])
+  assert.deepEqual(
+    me.workspaces.map(({ role }) => role),
+    ['approver'],
+  )
+  // Again, now that there is nothing to accept.
+  assert.equal(await goThrough(openBrowser(service)), '/')
+  const { items } = replyOf('listOperators', await service.operator(`/workspaces/${workspaceId}/operators`))
+  assert.equal(items.filter(({ email }) => email === 'ann@example.com').length, 1)
+})
+
+test('a stranger, an unverified address and one of another domain stay out and leave nothing', async () => {
+  await invite(service, 'invited@example.com', 'viewer', workspaceId)
+  const before = replyOf('listInstallationOperators', await service.operator('/operators')).items.length
+  for (const claims of [
+    person('s1', 'stranger@example.com'),
+    person('s2', 'invited@example.com', { email_verified: false }),
+    person('s3', 'invited@example.com', { email_verified: 'true' }),
+    person('s4', 'invited@example.com', { email_verified: undefined }),
+    person('s5', 'x@sub.example.org'),
+    person('s6', 'x@example.org', { email_verified: false }),
+    person('s7', 'x@notexample.org'),
+    { sub: 's8' },
+  ]) {
+    provider.person = claims
+    const browser = openBrowser(service)
+    assert.equal(await goThrough(browser), '/?sign-in=refused', JSON.stringify(claims))
+    assert.equal((await browser.get('/me')).status, 401)
+  }
+  assert.equal(replyOf('listInstallationOperators', await service.operator('/operators')).items.length, before)
+})
+
+test('whoever has an address of the domain comes in without an invitation, with the role of the domain', async () => {
+  provider.person = person('dan', 'dan@example.org')
+  const browser = openBrowser(service)
+  assert.equal(await goThrough(browser), '/')
+  const me = replyOf('readMe', await browser.get('/me'))
+  assert.deepEqual([me.everywhere, me.installation], ['approver', false])
+  // A role that was taken away is not given again.
+  replyOf('changeInstallationRole', await service.operator(`/operators/${me.id}/role`, { body: { role: null } }))
+  assert.equal(await goThrough(browser), '/')
+  assert.equal(replyOf('readMe', await browser.get('/me')).everywhere, null)
+})
+
+test('an id token that is forged, stale or for somebody else is no sign-in', async (t) => {
+  t.after(() => (provider.fault = 'none'))
+  provider.person = person('ann', 'ann@example.com')
+  for (const fault of ['nonce', 'audience', 'issuer', 'signature', 'expired'] as const) {
+    provider.fault = fault
+    const browser = openBrowser(service)
+    assert.equal(await goThrough(browser), '/?sign-in=refused', fault)
+    assert.equal((await browser.get('/me')).status, 401, fault)
+  }
+})
+
+test('an answer of the identity provider is good once, and only in the browser that asked', async () => {
+  provider.person = person('ann', 'ann@example.com')
+  const browser = openBrowser(service)
+  const { url } = replyOf('startOidc', await browser.post('/sign-in/oidc'))
+  const back = (await browser.open(url)).headers.get('location') ?? ''
+  const other = openBrowser(service)
+  assert.notEqual((await other.open(back)).headers.get('location'), '/')
+  assert.equal((await other.get('/me')).status, 401)
+  const again = openBrowser(service)
+  assert.equal(await goThrough(again), '/')
+  const replayed = await again.open(back)
+  assert.notEqual(replayed.headers.get('location'), '/')
+  for (const query of ['', '?code=x', '?state=x', '?code=x&state=x', '?error=access_denied&state=x']) {
+    const { headers } = await openBrowser(service).open(`${service.url}/operator/v1/sign-in/callback/oidc${query}`)
+    assert.notEqual(headers.get('location'), '/', query)
+  }
+})
+
+test('whoever opened an account in the name of an address loses it to the one who has the address', async () => {
+  const email = 'owner@example.com'
+  const squatter = await newPerson(service, email, 'viewer', workspaceId)
+  provider.person = person('real owner', email)
+  const owner = openBrowser(service)
+  assert.equal(await goThrough(owner), '/')
+  assert.equal(replyOf('readMe', await owner.get('/me')).email, email)
+  assert.equal((await squatter.get('/me')).status, 401)
+  const late = await squatter.post('/sign-in', { email, password: PASSWORD })
+  assert.deepEqual(refusalOf(late), [401, 'unauthenticated'])
+  assert.deepEqual(refusalOf(await owner.post('/me/second-factor', { password: PASSWORD })), [409, 'conflict'])
+})
+
+test('another person of the provider does not get the account of an address that is linked', async () => {
+  provider.person = person('ann', 'ann@example.com')
+  const ann = openBrowser(service)
+  await goThrough(ann)
+  const id = replyOf('readMe', await ann.get('/me')).id
+  // Her address has changed there: she is still herself, and takes nobody's invitation along.
+  await invite(service, 'eve@example.com', 'owner', workspaceId)
+  provider.person = person('ann', 'eve@example.com')
+  const moved = openBrowser(service)
+  assert.equal(await goThrough(moved), '/')
+  const me = replyOf('readMe', await moved.get('/me'))
+  assert.deepEqual([me.id, me.email, me.workspaces[0]?.role], [id, 'ann@example.com', 'approver'])
+})
+
+test('starting needs our own page, and an identity provider that is set up and there', async (t) => {
+  const foreign = await openBrowser(service).post('/sign-in/oidc', undefined, { origin: 'https://evil.example' })
+  assert.deepEqual(refusalOf(foreign), [403, 'forbidden'])
+
+  const without = await startService()
+  t.after(() => without.close())
+  assert.deepEqual(refusalOf(await openBrowser(without).post('/sign-in/oidc')), [404, 'not_found'])
+
+  const away = await startIdentityProvider()
+  await away.close()
+  const alone = await startWith(away)
+  t.after(() => alone.close())
+  assert.deepEqual(refusalOf(await openBrowser(alone).post('/sign-in/oidc')), [503, 'sign_in_unavailable'])
+  // A password needs no identity provider.
+  const browser = await newPerson(alone, 'ann@example.com', 'viewer', null)
+  await signIn(browser, 'ann@example.com')
+})
+
+test('nothing of what the identity provider gave is kept', async () => {
+  const audit = JSON.stringify(replyOf('listInstallationAudit', await service.operator('/audit')))
+  assert.ok(!audit.includes(provider.clientSecret) && !audit.includes('eyJ'))
+})
