@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { startService, type Service } from '../../service.ts'
+import { invite, newPerson, openBrowser, PASSWORD, signIn, type Browser } from './browser.ts'
+import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
+
+let service: Service
+let workspaceId: string
+let owner: Browser
+let ownerId: string
+before(async () => {
+  service = await startService()
+  workspaceId = (await service.newTenant('acme')).workspaceId
+  owner = await newPerson(service, 'owner@example.com', 'owner', workspaceId)
+  ownerId = await idOf(owner)
+})
+after(() => service.close())
+
+const idOf = async (browser: Browser) => replyOf('readMe', await browser.get('/me')).id
+const people = () => `/workspaces/${workspaceId}/operators`
+const changeRole = (id: string, role: string) => owner.post(`${people()}/${id}/role`, { role })
+const remove = (id: string) => owner.post(`${people()}/${id}/remove`)
+
+test('people are listed with their role, within their workspace only', async () => {
+  const foreign = await service.newTenant('globex')
+  await newPerson(service, 'elsewhere@example.com', 'owner', foreign.workspaceId)
+  const { items } = replyOf('listOperators', await owner.get(people()))
+  assert.deepEqual(
+    items.map(({ email, role, twoFactor }) => [email, role, twoFactor]),
+    [['owner@example.com', 'owner', false]],
+  )
+  assert.notEqual(items[0]?.lastSignInAt, null)
+  const everybody = replyOf('listInstallationOperators', await service.operator('/operators'))
+  assert.deepEqual(everybody.items.map(({ email, role }) => [email, role]).toSorted(), [
+    ['elsewhere@example.com', null],
+    ['owner@example.com', null],
+  ])
+})
+
+test('another role holds at once on this node, for what is under way too', async () => {
+  const browser = await newPerson(service, 'ann@example.com', 'admin', workspaceId)
+  const make = (name: string) => browser.post(`/workspaces/${workspaceId}/environments`, { name })
+  replyOf('createEnvironment', await make('one'))
+  const changed = replyOf('changeRole', await changeRole(await idOf(browser), 'viewer'))
+  assert.equal(changed.role, 'viewer')
+  assert.deepEqual(refusalOf(await make('two')), [403, 'forbidden'])
+  assert.equal((await browser.get(`/workspaces/${workspaceId}/environments`)).status, 200)
+})
+
+test('whoever is taken out sees nothing of the workspace any more', async () => {
+  const browser = await newPerson(service, 'bob@example.com', 'admin', workspaceId)
+  const id = await idOf(browser)
+  replyOf('removeOperator', await remove(id))
+  assert.deepEqual(refusalOf(await browser.get(`/workspaces/${workspaceId}/environments`)), [404, 'not_found'])
+  assert.deepEqual(replyOf('listWorkspaces', await browser.get('/workspaces')).items, [])
+  assert.deepEqual(refusalOf(await remove(id)), [404, 'not_found'])
+  assert.deepEqual(refusalOf(await changeRole(id, 'viewer')), [404, 'not_found'])
+})
+
+test('the last owner stays: neither demoted nor taken out, not even by themselves or with the account', async () => {
+  assert.deepEqual(refusalOf(await changeRole(ownerId, 'admin')), [409, 'conflict'])
+  assert.deepEqual(refusalOf(await remove(ownerId)), [409, 'conflict'])
+  const gone = await service.operator(`/operators/${ownerId}/remove`, { method: 'POST' })
+  assert.deepEqual(refusalOf(gone), [409, 'conflict'])
+  replyOf('changeRole', await changeRole(ownerId, 'owner'))
+  const second = await newPerson(service, 'second@example.com', 'owner', workspaceId)
+  replyOf('changeRole', await changeRole(await idOf(second), 'viewer'))
+  assert.deepEqual(refusalOf(await changeRole(ownerId, 'viewer')), [409, 'conflict'])
+})
+
+test('ids of other workspaces and of nobody are one and the same 404', async () => {
+  const foreign = await service.newTenant('initech')
+  const stranger = await newPerson(service, 'stranger@example.com', 'viewer', foreign.workspaceId)
+  for (const id of [await idOf(stranger), UNKNOWN_ID]) {
+    assert.deepEqual(refusalOf(await changeRole(id, 'viewer')), [404, 'not_found'])
+    assert.deepEqual(refusalOf(await remove(id)), [404, 'not_found'])
+  }
+  assert.deepEqual(refusalOf(await changeRole('nobody', 'viewer')), [400, 'invalid_request'])
+  assert.deepEqual(refusalOf(await changeRole(ownerId, 'root')), [400, 'invalid_request'])
+})
+
+test('a role in every workspace is given and taken; an owner of all runs the installation', async () => {
+  const browser = await newPerson(service, 'root@example.com', 'owner', null)
+  const me = replyOf('readMe', await browser.get('/me'))
+  assert.deepEqual([me.installation, me.everywhere, me.workspaces], [true, 'owner', []])
+  replyOf('createWorkspace', await browser.post('/workspaces', { name: 'made by a person' }))
+  const role = (value: string | null) => browser.post(`/operators/${me.id}/role`, { role: value })
+  assert.deepEqual(refusalOf(await role('admin')), [409, 'conflict'])
+  const other = await newPerson(service, 'other.root@example.com', 'owner', null)
+  replyOf('changeInstallationRole', await role(null))
+  assert.deepEqual(refusalOf(await browser.get('/operators')), [403, 'forbidden'])
+  // An account that is ended takes its sessions along.
+  const ended = await other.post(`/operators/${me.id}/remove`)
+  assert.deepEqual(replyOf('deleteOperator', ended), { id: me.id })
+  assert.equal((await browser.get('/me')).status, 401)
+  const late = await browser.post('/sign-in', { email: 'root@example.com', password: PASSWORD })
+  assert.deepEqual(refusalOf(late), [401, 'unauthenticated'])
+})
+
+test('opening the link does nothing: it is a page without the secret, and of our own origin alone', async () => {
+  const answer = await service.operator<{ link: string }>(`/workspaces/${workspaceId}/invitations`, {
+    body: { email: 'link@example.com', role: 'viewer' },
+  })
+  assert.equal(answer.headers.get('cache-control'), 'no-store')
+  const { link } = replyOf('invite', answer)
+  assert.match(link, new RegExp(`^${service.url}/invitation#tacho-invitation_[0-9a-f]{16}_[0-9a-f]{64}$`))
+  for (let times = 0; times < 3; times++) {
+    const page = await fetch(link)
+    assert.equal(page.status, 200)
+    const policy = page.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'/)
+    assert.match(policy, /frame-ancestors 'none'/)
+    assert.doesNotMatch(policy, /unsafe|http/)
+    assert.equal(page.headers.get('referrer-policy'), 'no-referrer')
+    const text = await page.text()
+    assert.doesNotMatch(text, /<script>|<style>| on\w+=|style=/)
+    for (const [, file = ''] of text.matchAll(/(?:src|href)="([^"]+)"/g)) {
+      assert.equal((await fetch(service.url + file)).status, 200, file)
+    }
+  }
+  const listed = replyOf('listInvitations', await owner.get(`/workspaces/${workspaceId}/invitations`))
+  assert.ok(listed.items.some(({ email }) => email === 'link@example.com'))
+  assert.ok(!JSON.stringify(listed).includes(link.slice(-64)))
+  for (const method of ['GET', 'HEAD']) {
+    const path = '/operator/v1/invitations/accept'
+    assert.notEqual((await service.call(path, { method })).status, 200)
+  }
+})
+
+test('an invitation is good once, for a password that is long enough', async () => {
+  const token = await invite(service, 'once@example.com', 'viewer', workspaceId)
+  const accept = (password: string, text = token) =>
+    openBrowser(service).post('/invitations/accept', { token: text, password, name: 'Once' })
+  assert.deepEqual(refusalOf(await accept('a'.repeat(LIMITS.passwordCharsMin - 1))), [400, 'invalid_request'])
+  assert.deepEqual(refusalOf(await accept('a'.repeat(LIMITS.passwordCharsMax + 1))), [400, 'invalid_request'])
+  const wrong = `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`
+  for (const text of [wrong, 'x', `tacho-invitation_${'0'.repeat(16)}_${'0'.repeat(64)}`]) {
+    assert.deepEqual(refusalOf(await accept(PASSWORD, text)), [404, 'not_found'], text)
+  }
+  const racing = await Promise.all(Array.from({ length: 5 }, () => accept(PASSWORD)))
+  const statuses = racing.map(({ status }) => status).toSorted()
+  assert.equal(statuses[0], 200)
+  assert.ok(statuses.slice(1).every((status) => status === 404 || status === 409))
+  assert.deepEqual(refusalOf(await accept(PASSWORD)), [404, 'not_found'])
+})
+
+test('an invitation that was taken back, replaced or is too old is good for nothing', async () => {
+  const path = `/workspaces/${workspaceId}/invitations`
+  const accept = (token: string) => openBrowser(service).post('/invitations/accept', { token, password: PASSWORD })
+  const first = await invite(service, 'late@example.com', 'viewer', workspaceId)
+  const second = await invite(service, 'late@example.com', 'approver', workspaceId)
+  assert.deepEqual(refusalOf(await accept(first)), [404, 'not_found'])
+  const id = second.split('_')[1] ?? ''
+  assert.equal(replyOf('revokeInvitation', await owner.post(`${path}/${id}/revoke`)).role, 'approver')
+  assert.deepEqual(refusalOf(await owner.post(`${path}/${id}/revoke`)), [404, 'not_found'])
+  assert.deepEqual(refusalOf(await accept(second)), [404, 'not_found'])
+})
+
+test('an invitation expires after a week', async (t) => {
+  let now = Date.now()
+  const late = await startService({}, () => now)
+  t.after(() => late.close())
+  const tokens = [
+    await invite(late, 'a@example.com', 'viewer', null),
+    await invite(late, 'b@example.com', 'viewer', null),
+  ]
+  const accept = (token = '') => openBrowser(late).post('/invitations/accept', { token, password: PASSWORD })
+  now += LIMITS.invitationMs - 1
+  replyOf('acceptInvitation', await accept(tokens[0]))
+  now += 1
+  assert.deepEqual(refusalOf(await accept(tokens[1])), [404, 'not_found'])
+})
+
+test('whoever has an account accepts with the password they have, and keeps it', async () => {
+  const email = 'both@example.com'
+  const foreign = await service.newTenant('umbrella')
+  await newPerson(service, email, 'viewer', workspaceId)
+  const token = await invite(service, email, 'admin', foreign.workspaceId)
+  const browser = openBrowser(service)
+  const accept = (password: string) => browser.post('/invitations/accept', { token, password })
+  assert.deepEqual(refusalOf(await accept('some other password')), [403, 'forbidden'])
+  assert.equal(replyOf('acceptInvitation', await accept(PASSWORD)).created, false)
+  await signIn(browser, email)
+  const { workspaces } = replyOf('readMe', await browser.get('/me'))
+  assert.deepEqual(workspaces.map(({ role }) => role).toSorted(), ['admin', 'viewer'])
+})
+
+test('who is a member already is not invited, and nobody is without an address or a role', async () => {
+  const path = `/workspaces/${workspaceId}/invitations`
+  const post = (body: object) => owner.post(path, body)
+  assert.deepEqual(refusalOf(await post({ email: 'OWNER@example.com', role: 'viewer' })), [409, 'conflict'])
+  for (const body of [
+    { email: 'x', role: 'viewer' },
+    { email: 'x@', role: 'viewer' },
+    { email: 'a b@example.com', role: 'viewer' },
+    { email: 'x@exa_mple..com', role: 'viewer' },
+    { email: `${'x'.repeat(243)}@example.com`, role: 'viewer' },
+    { email: 'x@example.com\n', role: 'viewer' },
+    { email: 'x@example.com', role: 'root' },
+    { email: 'x@example.com' },
+  ]) {
+    assert.deepEqual(refusalOf(await post(body)), [400, 'invalid_request'], JSON.stringify(body))
+  }
+})
+
+test('what is done to people is in the log of the workspace, without a secret', async () => {
+  const { items } = replyOf('listAudit', await owner.get(`/workspaces/${workspaceId}/audit?limit=200`))
+  const actions = new Set(items.map(({ action }) => action))
+  for (const action of [
+    'operator.invite',
+    'operator.accept_invitation',
+    'operator.change_role',
+    'operator.remove',
+    'operator.revoke_invitation',
+  ]) {
+    assert.ok(actions.has(action), action)
+  }
+  assert.doesNotMatch(JSON.stringify(items), /tacho-invitation_|argon2|[0-9a-f]{64}/)
+  const byOwner = items.find(({ action }) => action === 'operator.change_role')
+  assert.deepEqual([byOwner?.actor.kind, byOwner?.actor.name], ['operator', 'owner@example.com'])
+})
