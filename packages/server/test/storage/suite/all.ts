@@ -10,6 +10,7 @@ import { issueGroupingSuite } from './issue-grouping.ts'
 import { issuePropertySuite } from './issue-property.ts'
 import { issueRecordsSuite } from './issue-records.ts'
 import { issuesSuite } from './issues.ts'
+import { operatorsSuite } from './operators.ts'
 import { policiesSuite } from './policies.ts'
 import { promptsSuite } from './prompts.ts'
 import { propertySuite } from './property.ts'
@@ -26,6 +27,7 @@ import type { OpenStorage } from './open.ts'
 const SUITES = [
   controlSuite,
   accessSuite,
+  operatorsSuite,
   eventsSuite,
   runsSuite,
   agentsSuite,

@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { InvitationRow, NewOperator } from '../../../src/storage/operators.ts'
+import type { SignInCondition } from '../../../src/storage/sign-in.ts'
+import { auditEntry } from './access.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { newId, NOON } from './sample.ts'
+
+const all = { limit: 1000, after: null }
+const DAY = 86_400_000
+
+function invitation(given: Partial<InvitationRow> = {}): InvitationRow {
+  const times = { createdAt: NOON, expiresAt: NOON + DAY, endedAt: null }
+  const email = `${newId()}@example.com`
+  return { id: newId(), hash: newId(), email, workspaceId: null, role: 'viewer', invitedBy: 'boss', ...times, ...given }
+}
+
+function person(email: string, given: Partial<NewOperator> = {}): NewOperator {
+  const password = { accountId: newId(), hash: 'phc' }
+  return { id: newId(), name: 'Ann', email, emailVerified: 0, createdAt: NOON, password, ...given }
+}
+
+const is = (field: string, value: string | number): SignInCondition => ({ field, operator: 'eq', value })
+
+export function operatorsSuite(open: OpenStorage) {
+  describe('people', () => {
+    const storage = sharedStorage(open)
+
+    async function newWorkspace(): Promise<string> {
+      const id = newId()
+      await storage().createWorkspace({ id, name: newId(), createdAt: NOON }, [])
+      return id
+    }
+
+    async function member(workspaceId: string | null, role: InvitationRow['role']): Promise<NewOperator> {
+      const invited = invitation({ workspaceId, role })
+      const operator = person(invited.email)
+      assert.equal(await storage().createInvitation(invited, []), 'created')
+      assert.equal(await storage().acceptInvitation(invited.id, operator, NOON, []), 'accepted')
+      return operator
+    }
+
+    const session = (operatorId: string, given: object = {}) => ({
+      id: newId(),
+      userId: operatorId,
+      token: newId(),
+      ipAddress: '192.0.2.1',
+      userAgent: 'a browser',
+      createdAt: NOON,
+      updatedAt: NOON,
+      expiresAt: NOON + DAY,
+      ...given,
+    })
+
+    test('an invitation makes a person with its role once, whoever comes first', async () => {
+      const workspaceId = await newWorkspace()
+      const invited = invitation({ workspaceId, role: 'approver' })
+      await storage().createInvitation(invited, [])
+      assert.deepEqual(await storage().findInvitation(invited.id), { ...invited, operator: null })
+      const racers = Array.from({ length: 6 }, () => person(invited.email))
+      const outcomes = await Promise.all(
+        racers.map((racer) => storage().acceptInvitation(invited.id, racer, NOON, [auditEntry({ workspaceId })])),
+      )
+      assert.deepEqual(outcomes.toSorted(), ['accepted', 'gone', 'gone', 'gone', 'gone', 'gone'])
+      const winner = racers[outcomes.indexOf('accepted')]
+      const members = await storage().listOperators(workspaceId, all)
+      assert.deepEqual(
+        members.map(({ id, email, role, twoFactor, lastSignInAt }) => ({ id, email, role, twoFactor, lastSignInAt })),
+        [{ id: winner?.id, email: invited.email, role: 'approver', twoFactor: 0, lastSignInAt: null }],
+      )
+      assert.equal((await storage().listAudit(workspaceId, all)).length, 1)
+      assert.equal(await storage().readPassword(winner?.id ?? ''), 'phc')
+    })
+
+    test('an invitation is gone when it expired, was taken back or was replaced, and only for its own address', async () => {
+      const invited = invitation()
+      await storage().createInvitation(invited, [])
+      const wrong = person('somebody.else@example.com')
+      assert.equal(await storage().acceptInvitation(invited.id, wrong, NOON, []), 'changed')
+      assert.equal(await storage().acceptInvitation(invited.id, { id: newId() }, NOON, []), 'changed')
+      const late = person(invited.email)
+      assert.equal(await storage().acceptInvitation(invited.id, late, NOON + DAY, []), 'gone')
+      assert.equal(await storage().acceptInvitation(newId(), late, NOON, []), 'gone')
+      const again = invitation({ email: invited.email, role: 'admin' })
+      await storage().createInvitation(again, [])
+      assert.equal(await storage().acceptInvitation(invited.id, late, NOON, []), 'gone')
+      assert.deepEqual(await storage().findInvitationsFor(invited.email, NOON), [again])
+      assert.deepEqual(await storage().findInvitationsFor(invited.email, NOON + DAY), [])
+      assert.equal(await storage().revokeInvitation(await newWorkspace(), again.id, NOON, []), null)
+      assert.equal((await storage().revokeInvitation(null, again.id, NOON, []))?.endedAt, NOON)
+      assert.equal(await storage().revokeInvitation(null, again.id, NOON, []), null)
+      assert.equal(await storage().acceptInvitation(again.id, late, NOON, []), 'gone')
+      assert.equal(await storage().findOperatorByEmail(invited.email), null)
+    })
+
+    test('invitations are listed in their scope while they are pending; a member gets none', async () => {
+      const workspaceId = await newWorkspace()
+      const rows = [invitation({ workspaceId }), invitation({ workspaceId })]
+      for (const row of rows) await storage().createInvitation(row, [])
+      const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      assert.deepEqual(await storage().listInvitations(workspaceId, { limit: 1, after: null }), sorted.slice(0, 1))
+      const after = sorted[0]?.id ?? ''
+      assert.deepEqual(await storage().listInvitations(workspaceId, { limit: 9, after }), sorted.slice(1))
+      const { email } = await member(workspaceId, 'viewer')
+      assert.equal(await storage().createInvitation(invitation({ workspaceId, email }), []), 'member')
+      assert.equal(await storage().createInvitation(invitation({ email }), []), 'created')
+    })
+
+    test('the last owner of a scope keeps the role, also when two owners demote each other at once', async () => {
+      const workspaceId = await newWorkspace()
+      const [one, two] = [await member(workspaceId, 'owner'), await member(workspaceId, 'owner')]
+      const outcomes = await Promise.all(
+        [one, two].map(({ id }) => storage().changeOperatorRole(workspaceId, id, 'viewer', NOON, [])),
+      )
+      assert.deepEqual(outcomes.toSorted(), ['changed', 'last_owner'])
+      const last = outcomes[0] === 'changed' ? two : one
+      assert.equal(await storage().changeOperatorRole(workspaceId, last.id, null, NOON, []), 'last_owner')
+      assert.equal(await storage().deleteOperator(last.id, []), 'last_owner')
+      assert.equal(await storage().changeOperatorRole(workspaceId, last.id, 'owner', NOON, []), 'changed')
+      assert.equal(await storage().changeOperatorRole(workspaceId, newId(), 'owner', NOON, []), 'unknown')
+    })
+
+    test('a session tells its person and all roles, and every change to them grows the revision', async () => {
+      const [home, other] = [await newWorkspace(), await newWorkspace()]
+      const operator = await member(home, 'admin')
+      const { id, email } = operator
+      const invited = invitation({ workspaceId: other, email })
+      await storage().createInvitation(invited, [])
+      const grows = async (change: () => Promise<unknown>) => {
+        const before = await storage().controlRevision()
+        await change()
+        return (await storage().controlRevision()) > before
+      }
+      const row = session(id)
+      await storage().createSignIn('session', row)
+      const found = async () => storage().findSession(row.token)
+      assert.deepEqual((await found())?.roles, [{ workspaceId: home, role: 'admin' }])
+      assert.equal(await grows(() => storage().acceptInvitation(invited.id, { id }, NOON, [])), true)
+      assert.equal((await found())?.roles.length, 2)
+      assert.equal(await grows(() => storage().changeOperatorRole(other, id, null, NOON, [])), true)
+      const now = await found()
+      assert.deepEqual(now?.operator, { id, name: 'Ann', email, twoFactor: 0, createdAt: NOON })
+      assert.deepEqual([now?.sessionId, now?.expiresAt, now?.everywhere], [row.id, NOON + DAY, null])
+      await storage().touchCredentials([{ kind: 'session', id: row.token, at: NOON + 5 }])
+      assert.equal((await storage().listSessions(id, NOON))[0]?.lastUsedAt, NOON + 5)
+      assert.deepEqual(await storage().listSessions(id, NOON + DAY), [])
+      assert.equal(await grows(() => storage().endSessions(id, { id: row.id }, [])), true)
+      assert.equal(await found(), null)
+      assert.equal(await storage().endSessions(id, { id: row.id }, []), 0)
+    })
+
+    test('only own sessions end, and a new password ends all but the one that set it', async () => {
+      const [one, two] = [await member(null, 'viewer'), await member(null, 'viewer')]
+      const rows = [session(one.id), session(one.id), session(one.id), session(two.id)]
+      for (const row of rows) await storage().createSignIn('session', row)
+      const [kept, , , foreign] = rows
+      assert.equal(await storage().endSessions(one.id, { id: foreign?.id ?? '' }, []), 0)
+      await storage().setPassword(one.id, 'new', NOON, kept?.id ?? '', [])
+      assert.equal(await storage().readPassword(one.id), 'new')
+      assert.deepEqual(
+        (await storage().listSessions(one.id, NOON)).map(({ id }) => id),
+        [kept?.id],
+      )
+      assert.equal((await storage().listSessions(two.id, NOON)).length, 1)
+    })
+
+    test('an address that is vouched for ends what its account was opened with, once', async () => {
+      const { id, email } = await member(null, 'viewer')
+      const row = session(id)
+      await storage().createSignIn('session', row)
+      await storage().verifyOperatorEmail(id, NOON, [])
+      assert.equal((await storage().findOperatorByEmail(email))?.emailVerified, 1)
+      assert.equal(await storage().readPassword(id), null)
+      assert.equal(await storage().findSession(row.token), null)
+      await storage().createSignIn('session', row)
+      await storage().verifyOperatorEmail(id, NOON, [])
+      assert.notEqual(await storage().findSession(row.token), null)
+    })
+
+    test('an account ends with all that hangs on it, and its address is free again', async () => {
+      const { id, email } = await member(null, 'viewer')
+      await storage().createSignIn('session', session(id))
+      const factor = { id: newId(), userId: id, secret: 's', backupCodes: 'b', verified: 1 }
+      await storage().createSignIn('twoFactor', factor)
+      assert.equal(await storage().deleteOperator(id, []), 'changed')
+      assert.equal(await storage().deleteOperator(id, []), 'unknown')
+      assert.equal(await storage().findOperator(null, id), null)
+      assert.equal(await storage().createOperator(person(email), 'viewer', []), 'created')
+      assert.equal(await storage().createOperator(person(email), 'viewer', []), 'changed')
+      assert.equal((await storage().findOperatorByEmail(email))?.emailVerified, 0)
+    })
+
+    test('a second factor goes with the flag that it is needed', async () => {
+      const { id } = await member(null, 'viewer')
+      await storage().createSignIn('twoFactor', { id: newId(), userId: id, secret: 's', backupCodes: 'b', verified: 1 })
+      await storage().updateSignIn('user', [is('id', id)], { twoFactorEnabled: 1 }, {})
+      assert.equal((await storage().findOperator(null, id))?.twoFactor, 1)
+      await storage().removeSecondFactor(id, NOON, [])
+      assert.equal((await storage().findOperator(null, id))?.twoFactor, 0)
+      assert.deepEqual(await storage().findSignIn('twoFactor', { where: [is('userId', id)], limit: 9 }), [])
+    })
+  })
+
+  describe('records of the sign-in library', () => {
+    const storage = sharedStorage(open)
+
+    const challenge = (given: object = {}) => ({
+      id: newId(),
+      identifier: newId(),
+      value: 'v',
+      createdAt: NOON,
+      updatedAt: NOON,
+      expiresAt: NOON + DAY,
+      ...given,
+    })
+
+    test('a record comes back as it was made, without fields that are not kept', async () => {
+      const row = challenge()
+      assert.deepEqual(await storage().createSignIn('verification', { ...row, accessToken: 'secret' }), row)
+      assert.deepEqual(await storage().findSignIn('verification', { where: [is('id', row.id)], limit: 1 }), [row])
+    })
+
+    test('records are found by all conditions together, the newest first where asked', async () => {
+      const identifier = newId()
+      const rows = [0, 1, 2].map((at) => challenge({ identifier, createdAt: NOON + at, expiresAt: NOON + at }))
+      for (const row of rows) await storage().createSignIn('verification', row)
+      const find = async (where: SignInCondition[], newestFirst = false, limit = 9) =>
+        (
+          await storage().findSignIn('verification', {
+            where: [is('identifier', identifier), ...where],
+            limit,
+            newestFirst,
+          })
+        ).map(({ createdAt }) => Number(createdAt) - NOON)
+      assert.deepEqual(await find([], true), [2, 1, 0])
+      assert.deepEqual(await find([], true, 1), [2])
+      assert.deepEqual(await find([{ field: 'expiresAt', operator: 'lt', value: NOON + 1 }]), [0])
+      assert.deepEqual((await find([{ field: 'expiresAt', operator: 'gte', value: NOON + 1 }])).toSorted(), [1, 2])
+      assert.deepEqual(await find([{ field: 'id', operator: 'in', value: [rows[1]?.id ?? ''] }]), [1])
+      assert.deepEqual(await find([{ field: 'id', operator: 'in', value: [] }]), [])
+      assert.deepEqual(await find([{ field: 'value', operator: 'eq', value: null }]), [])
+      assert.equal((await find([{ field: 'value', operator: 'ne', value: null }])).length, 3)
+      await assert.rejects(find([is('no such field', 'x')]), /no field/)
+    })
+
+    test('a record is taken by one of many who want it', async () => {
+      const row = challenge()
+      await storage().createSignIn('verification', row)
+      const where = [is('identifier', row.identifier)]
+      const taken = await Promise.all(
+        Array.from({ length: 8 }, () => storage().deleteSignIn('verification', where, true)),
+      )
+      assert.deepEqual(taken.flat(), [row])
+    })
+
+    test('counts lose nothing however many add at once, and only where the conditions hold', async () => {
+      const operator = person(`${newId()}@example.com`)
+      await storage().createOperator(operator, 'viewer', [])
+      const factor = { id: newId(), userId: operator.id, secret: 's', backupCodes: 'b', verified: 1 }
+      await storage().createSignIn('twoFactor', factor)
+      const add = (where: SignInCondition[], set = {}) =>
+        storage().updateSignIn('twoFactor', [is('id', factor.id), ...where], set, { failedVerificationCount: 1 })
+      await Promise.all(Array.from({ length: 10 }, () => add([])))
+      const [counted] = await add([])
+      assert.equal(counted?.['failedVerificationCount'], 11)
+      assert.deepEqual(await add([{ field: 'failedVerificationCount', operator: 'gte', value: 12 }]), [])
+      const [locked] = await add([{ field: 'failedVerificationCount', operator: 'gte', value: 11 }], {
+        lockedUntil: NOON,
+      })
+      assert.equal(locked?.['lockedUntil'], NOON)
+    })
+
+    test('what has expired is taken away, and nothing else', async () => {
+      const [old, young] = [challenge({ expiresAt: 1 }), challenge()]
+      for (const row of [old, young]) await storage().createSignIn('verification', row)
+      assert.ok((await storage().deleteExpiredSignIns(1)) >= 1)
+      const find = (id: string) => storage().findSignIn('verification', { where: [is('id', id)], limit: 1 })
+      assert.deepEqual(await find(old.id), [])
+      assert.deepEqual(await find(young.id), [young])
+    })
+  })
+}
