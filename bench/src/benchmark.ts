@@ -1,4 +1,5 @@
 /** What a benchmark is, and what it is given. */
+import type { PartName } from './parts.ts'
 import type { Plan } from './plan.ts'
 import type { Result } from './result.ts'
 
@@ -7,7 +8,9 @@ export interface Benchmark {
   name: string
   /** Heading on the page. */
   title: string
-  /** What is measured and how, for a reader who knows nothing of it yet; paragraphs. */
+  /** Part of the page. */
+  part: PartName
+  /** What is measured and how, beyond what the page says of its part; paragraphs. */
   about: readonly string[]
   /** Only on demand, with --full. */
   onDemand?: boolean

@@ -1,81 +1,100 @@
 /** docs/benchmarks.md, whole, from what was measured. */
 import type { Benchmark } from './benchmark.ts'
-import type { Machine } from './machine.ts'
+import { PARTS, type PartName } from './parts.ts'
+import { budgetText, verdict, withUnit } from './report.ts'
 import type { Row } from './result.ts'
 import type { Measured } from './results.ts'
-import { budgetText, verdict, withUnit } from './report.ts'
 import { figure, percent, ratio, spread } from './text.ts'
+
+type Results = ReadonlyMap<string, Measured>
 
 const HEAD = `# Benchmarks
 
-What one small machine does with Tacho, and how near that is to what it could do at all. This page is written by
-\`npm run bench\`; run it to see your own figures.
+What one small machine does with Tacho, and how near that is to what it could do at all. \`npm run bench\` writes this page:
+run it to see the figures of your machine.
 
 ## How to read it
 
 - Tacho runs as users run it, in a process of its own, with the default settings unless a section says otherwise. Whatever
   makes the load is another process **on the same machine** and takes its share of it. Nothing leaves the machine.
-- **Every answer counts only if it is right**: its status is checked, and that all events were accepted. What was
+- **An answer counts only if it is right**: its status is checked, and that every event was accepted. What was
   acknowledged is on disk.
-- Beside each figure stands the **bare limit**: what the driver or the framework does alone, with the same data and the
-  same durability. Both are measured in turn, round by round, after a warm-up that does not count.
+- Beside a figure stands the **bare limit**: what the driver or the framework does alone, with the same data and the same
+  durability. Both are measured in turn, round by round, after a warm-up that does not count.
 - A figure is the **median** of the rounds, with the smallest and the largest in brackets. The **ratio** is made round by
-  round too: 1 is as good as the bare limit, 0.5 half as good.
+  round: 1 is as good as the bare limit, 0.5 half as good, of rates and of times alike.
 - Budgets were set before anything was measured. One that is missed says so.
 `
 
 const NOT_MEASURED = `## What is not measured
 
 - A network between client and server, and TLS.
-- More than one tenant at a time, and reads by many clients at once.
-- Disks that answer a flush before the data is safe: the figures then mean little.
-- Other systems. Their own figures are made on other machines with other promises; see whether an answer of theirs means
-  that the event is on disk.
+- Many tenants at a time, and many people who read at once.
+- Disks that report a flush before the data is safe: figures made on those mean little.
+- Other systems. Who compares should ask first whether an answer of theirs means that the event is on disk.
 `
 
-export function pageText(benchmarks: readonly Benchmark[], results: ReadonlyMap<string, Measured>): string {
+export function pageText(benchmarks: readonly Benchmark[], results: Results): string {
   const measured = benchmarks.flatMap(({ name }) => results.get(name) ?? [])
-  const newest = measured.toSorted((a, b) => (a.machine.date < b.machine.date ? 1 : -1))[0]?.machine
-  const sections = benchmarks.map((benchmark) => sectionText(benchmark, results.get(benchmark.name), newest))
-  return [HEAD, machineText(newest), budgetsText(measured), ...sections, NOT_MEASURED].join('\n')
+  const newest = measured.toSorted((a, b) => (a.machine.date < b.machine.date ? 1 : -1))[0]
+  const parts = (Object.keys(PARTS) as PartName[]).map((part) => partText(part, benchmarks, results, newest))
+  return [
+    HEAD,
+    newest ? `${circumstances(newest)}\n` : '',
+    budgetsText(benchmarks, results),
+    ...parts,
+    NOT_MEASURED,
+  ].join('\n')
 }
 
-function machineText(machine: Machine | undefined): string {
-  if (machine === undefined) return ''
-  return `Machine: ${hardwareText(machine)}.\n`
+function circumstances({ machine, rounds, seconds }: Measured): string {
+  const { cpu, memory, system, diskWriteMs, date, commit, node } = machine
+  const busy =
+    machine.busyBefore > 0.1 ? ` **Others used ${percent(machine.busyBefore)} of the machine meanwhile.**` : ''
+  return `Measured on ${date} at commit ${commit} with Node ${node}: ${rounds} rounds, up to ${seconds} s for each side of a round. \
+Machine: ${cpu}, ${memory}, ${system}; a write of 4 KiB reaches its disk in ${figure(diskWriteMs)} ms.${busy}`
 }
 
-function hardwareText({ cpu, memory, system, diskWriteMs }: Machine): string {
-  return `${cpu}, ${memory}, ${system}; a 4 KiB write reaches its disk in ${figure(diskWriteMs)} ms`
-}
-
-function budgetsText(measured: readonly Measured[]): string {
-  const lines = measured.flatMap(({ name, rows }) =>
-    rows.flatMap((row) =>
+function budgetsText(benchmarks: readonly Benchmark[], results: Results): string {
+  const lines = benchmarks.flatMap((benchmark) =>
+    (results.get(benchmark.name)?.rows ?? []).flatMap((row) =>
       row.budgets.map((budget) => {
         const found = budget.of === 'ours' ? withUnit(row, spread(row.ours)) : row.ratio && spread(row.ratio, ratio)
-        return `| [${name}](#${name}) | ${row.what} | ${budgetText(row, budget)} | ${found} | ${verdict(row, budget)} |`
+        const where = `[${benchmark.title}](#${anchorOf(benchmark)})`
+        return `| ${where} | ${row.what} | ${budgetText(row, budget)} | ${found} | ${verdict(row, budget)} |`
       }),
     ),
   )
   return ['## Budgets', '', '| | what | budget | measured | |', '|---|---|---|---|---|', ...lines, ''].join('\n')
 }
 
-function sectionText(benchmark: Benchmark, measured: Measured | undefined, newest: Machine | undefined): string {
-  const { name, title, about, onDemand = false } = benchmark
-  const command = onDemand ? 'npm run bench -- --full' : `npm run bench -- ${name}`
-  const head = [`## ${name}`, '', `**${title}.** ${about[0]}`, ...about.slice(1).flatMap((text) => ['', text]), '']
-  if (measured === undefined) return [...head, `Not measured yet: \`${command}\`.`, ''].join('\n')
-  const { rows, notes } = measured
+function partText(part: PartName, benchmarks: readonly Benchmark[], results: Results, newest?: Measured): string {
+  const { title, about } = PARTS[part]
+  const sections = benchmarks
+    .filter((benchmark) => benchmark.part === part)
+    .map((benchmark) => sectionText(benchmark, results.get(benchmark.name), newest))
+  return [`## ${title}`, '', ...about.flatMap((text) => [text, '']), ...sections].join('\n')
+}
+
+function sectionText(benchmark: Benchmark, measured?: Measured, newest?: Measured): string {
+  const head = [`### ${headingOf(benchmark)}`, '', ...benchmark.about.flatMap((text) => [text, ''])]
+  if (measured === undefined) {
+    return [
+      ...head,
+      `Not measured yet: \`npm run bench -- ${benchmark.onDemand ? '--full' : benchmark.name}\`.`,
+      '',
+    ].join('\n')
+  }
+  const notes = [...measured.notes]
+  if (newest && circumstances(newest) !== circumstances(measured)) notes.push(circumstances(measured))
   return [
     ...head,
     '| | Tacho | bare limit | ratio |',
     '|---|---|---|---|',
-    ...rows.map(rowText),
+    ...measured.rows.map(rowText),
     '',
     ...notes.map((note) => `- ${note}`),
-    `- ${circumstances(measured, newest, command)}`,
-    '',
+    ...(notes.length > 0 ? [''] : []),
   ].join('\n')
 }
 
@@ -84,8 +103,12 @@ function rowText(row: Row): string {
   return `| ${row.what} | ${withUnit(row, spread(row.ours))} | ${bare} | ${row.ratio ? spread(row.ratio, ratio) : ''} |`
 }
 
-function circumstances({ machine, rounds, seconds }: Measured, newest: Machine | undefined, command: string): string {
-  const other = newest && hardwareText(newest) !== hardwareText(machine) ? ` on ${hardwareText(machine)}` : ''
-  const busy = machine.busyBefore > 0.1 ? `, while others used ${percent(machine.busyBefore)} of the machine` : ''
-  return `\`${command}\`, ${machine.date}, commit ${machine.commit}, Node ${machine.node}${other}${busy}; ${rounds} rounds, ${seconds} s each for us and for the bare limit where nothing else is said.`
-}
+/** With the name that the command line takes. */
+const headingOf = ({ title, name }: Benchmark): string => `${title} (\`${name}\`)`
+
+/** As code forges make it of a heading. */
+const anchorOf = (benchmark: Benchmark): string =>
+  headingOf(benchmark)
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-')

@@ -49,8 +49,19 @@ export async function startServer(directory: string, flags: readonly string[] = 
   }
 }
 
+type Metrics = ReadonlyMap<string, number>
+
 /** Mean events of a commit between two looks at /metrics. */
-export function eventsPerCommit(before: Map<string, number>, after: Map<string, number>): number {
-  const grown = (name: string): number => (after.get(name) ?? Number.NaN) - (before.get(name) ?? Number.NaN)
-  return grown('tacho_store_committed_events_total') / grown('tacho_store_commits_total')
+export function eventsPerCommit(before: Metrics, after: Metrics): number {
+  return grown('tacho_store_committed_events_total', before, after) / grown('tacho_store_commits_total', before, after)
+}
+
+/** Processor time of the process, user and system, for each event between two looks. */
+export function cpuUsPerEvent(before: Metrics, after: Metrics): number {
+  const seconds = grown('process_cpu_seconds_total', before, after)
+  return (seconds * 1e6) / grown('tacho_store_committed_events_total', before, after)
+}
+
+function grown(name: string, before: Metrics, after: Metrics): number {
+  return (after.get(name) ?? Number.NaN) - (before.get(name) ?? Number.NaN)
 }

@@ -10,7 +10,7 @@ import pg from 'pg'
 import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { Plot } from '../load/shapes.ts'
-import { agentUuid, ENVIRONMENT, hoursOf, rowMaker, sumsOf, usageOf, type EventRow } from './rows.ts'
+import { agentUuid, ENVIRONMENT, hoursOf, rowMaker, sumsOf, usageOf, type EventRow, type Recorded } from './rows.ts'
 
 export interface BarePostgresWrites {
   url: string
@@ -54,19 +54,21 @@ function insert(table: string, fields: [string, string][]): string {
 
 const opened = new Map<string, Promise<Lane[]>>()
 
-answer<BarePostgresWrites, number>(async ({ url, plot, connections, seconds, eventsPerCommit }) => {
+answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit }) => {
   const known = opened.get(url) ?? openLanes(url, plot, connections)
   opened.set(url, known)
   const lanes = await known
-  let [events, busyMs] = [0, 0]
+  let [events, busyMs, cpuUs] = [0, 0, 0]
   while (busyMs < seconds * 1000) {
     const portion = lanes.map((lane) => lane.take(PORTION_EVENTS / connections, eventsPerCommit))
-    const from = performance.now()
+    const [from, cpuFrom] = [performance.now(), process.cpuUsage()]
     await Promise.all(lanes.map((lane, index) => lane.commitAll(portion[index] ?? [])))
     busyMs += performance.now() - from
+    const { user, system } = process.cpuUsage(cpuFrom)
+    cpuUs += user + system
     events += portion.flat(2).length
   }
-  return (events * 1000) / busyMs
+  return { eventsPerSecond: (events * 1000) / busyMs, cpuUsPerEvent: cpuUs / events }
 })
 
 type Lane = Awaited<ReturnType<typeof openLane>>

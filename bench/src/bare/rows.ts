@@ -6,6 +6,13 @@ import { agentOf, partOf, type Plot } from '../load/shapes.ts'
 export const ENVIRONMENT = '01980000-0000-7000-8000-000000000001'
 export const HOUR_MS = 3_600_000
 
+/** How quickly events are recorded, and what each costs the process that records it. */
+export interface Recorded {
+  eventsPerSecond: number
+  /** Processor time, user and system, in microseconds. */
+  cpuUsPerEvent: number
+}
+
 export interface EventRow {
   run: BareRun
   eventId: string

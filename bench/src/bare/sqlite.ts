@@ -11,7 +11,7 @@ import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { Plot } from '../load/shapes.ts'
 import { timesOf, type Times } from '../stats.ts'
-import { agentUuid, ENVIRONMENT, hoursOf, rowMaker, sumsOf, usageOf, type EventRow } from './rows.ts'
+import { agentUuid, ENVIRONMENT, hoursOf, rowMaker, sumsOf, usageOf, type EventRow, type Recorded } from './rows.ts'
 
 export interface BareWrites {
   file: string
@@ -22,8 +22,7 @@ export interface BareWrites {
   perSecond?: number
 }
 
-export interface BareWritten {
-  eventsPerSecond: number
+export interface BareWritten extends Recorded {
   /** Of whole commits. */
   times: Times
 }
@@ -35,21 +34,23 @@ answer<BareWrites, BareWritten>(async ({ file, plot, seconds, eventsPerCommit, p
   stores.set(file, store)
   const took: number[] = []
   const begun = performance.now()
-  let [events, busyMs] = [0, 0]
+  let [events, busyMs, cpuUs] = [0, 0, 0]
   // Making the rows is not the driver's work, so that time is not counted.
   for (let commits = 1; (perSecond === undefined ? busyMs : performance.now() - begun) < seconds * 1000; commits++) {
     const rows: EventRow[] = []
     // Whole requests, so that the mean is as asked for.
     while (events + rows.length + BATCH_EVENTS / 2 < commits * eventsPerCommit) rows.push(...store.nextRows())
     if (perSecond !== undefined) await sleep(Math.max(0, begun + (commits * 1000) / perSecond - performance.now()))
-    const from = performance.now()
+    const [from, cpuFrom] = [performance.now(), process.cpuUsage()]
     store.commit(rows)
     const ms = performance.now() - from
+    const { user, system } = process.cpuUsage(cpuFrom)
+    cpuUs += user + system
     took.push(ms)
     busyMs += ms
     events += rows.length
   }
-  return { eventsPerSecond: (events * 1000) / busyMs, times: timesOf(took) }
+  return { eventsPerSecond: (events * 1000) / busyMs, cpuUsPerEvent: cpuUs / events, times: timesOf(took) }
 })
 
 function openStore(file: string, plot: Plot) {

@@ -17,8 +17,9 @@ const SHARE = 0.1
 export const acknowledgement: Benchmark = {
   name: 'acknowledgement',
   title: 'Acknowledgement at a tenth of the maximum',
+  part: 'sqlite',
   about: [
-    `First the maximum is measured for a moment, as above. Then requests of ${BATCH_EVENTS} events come at a tenth of that rate, at fixed times \
+    `First the maximum is measured for a moment: a run in each request. Then requests of ${BATCH_EVENTS} events come at a tenth of that rate, at fixed times \
 whatever the answers do; when all connections are busy, waiting counts.`,
     `The bare limit is one transaction of the same ${BATCH_EVENTS} rows through better-sqlite3, at the same rate.`,
   ],

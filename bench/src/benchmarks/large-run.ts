@@ -16,10 +16,10 @@ import { megabytes, whole } from '../text.ts'
 export const largeRun: Benchmark = {
   name: 'large-run',
   title: 'Reading a run of 30,000 events',
+  part: 'sqlite',
   about: [
     `One run of 30,000 events is read as a client reads it: the run with its first 100 events (twenty times), then all further events in pages \
-of 200, one after the other. Nothing else goes on.`,
-    'The bare limit is the same SQL through better-sqlite3 on the same file, without a server.',
+of 200, one after the other. Nothing else goes on. The bare limit is the same SQL through better-sqlite3 on the same file, without a server.`,
   ],
   run: ({ plan, place, say }) =>
     withEnds(async (end) => {

@@ -10,6 +10,7 @@ const COUNTS = [10, 100]
 export const policies: Benchmark = {
   name: 'policies',
   title: 'Policy decisions',
+  part: 'policies',
   about: [
     'One call of `decide()` with 10 and with 100 policies, as the SDK makes before a tool runs: lists of tool names, amounts, texts with a regular \
 expression, the cost of the run so far, risk signals. The facts differ from call to call; conditions are compiled before, as they are in an agent that \

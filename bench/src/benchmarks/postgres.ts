@@ -3,6 +3,7 @@ import path from 'node:path'
 import { databasesOf, startPostgres } from '../../../packages/server/test/postgres-server.ts'
 import type { PostgresReads } from '../bare/postgres-reads.ts'
 import type { BarePostgresWrites } from '../bare/postgres.ts'
+import type { Recorded } from '../bare/rows.ts'
 import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { newPlot, type Shape } from '../load/shapes.ts'
@@ -10,13 +11,12 @@ import { row, type Result } from '../result.ts'
 import { startServer } from '../server.ts'
 import { spreadOf, type Times } from '../stats.ts'
 import { ratio, spread, whole } from '../text.ts'
-import { aboutReading, measureReading } from './reading.ts'
+import { measureReading } from './reading.ts'
 import {
   CONNECTIONS,
   measureRecording,
   MIXED_RUNS,
   rateOf,
-  RECORDING,
   startIngestLoad,
   WHOLE_RUNS,
   type Recording,
@@ -26,35 +26,27 @@ const SETTINGS = ['shared_buffers = 1GB', 'max_wal_size = 4GB']
 const BARE_CONNECTIONS = 4
 const STORED_EVENTS_MAX = 200_000
 
-const DATABASE = `PostgreSQL 18 runs on the same machine and takes its share of it: \`fsync\` and \`synchronous_commit\` on, ${SETTINGS.map(
-  (line) => `\`${line.replaceAll(' ', '')}\``,
-).join(', ')}, otherwise as it comes.`
-const LIMIT = `The bare limit is one process that writes the same rows into the same tables and indexes through \`pg\`, over ${BARE_CONNECTIONS} \
-connections, with as many events in a transaction as the server had on average in that round; each transaction is one round trip. It parses nothing, checks \
-nothing, locks nothing and answers nobody.`
-
 export const postgres: Benchmark = {
   name: 'postgres',
   title: 'Recording on PostgreSQL, a run in each request',
-  about: [`${RECORDING} ${WHOLE_RUNS}`, DATABASE, LIMIT],
+  part: 'postgres',
+  about: [WHOLE_RUNS],
   run: (setting) => record(setting, 'whole-run'),
 }
 
 export const postgresMixed: Benchmark = {
   name: 'postgres-mixed',
   title: 'Recording on PostgreSQL, events of 1,000 runs mixed',
-  about: [`${RECORDING} ${MIXED_RUNS}`, DATABASE, LIMIT],
+  part: 'postgres',
+  about: [MIXED_RUNS],
   run: (setting) => record(setting, 'mixed'),
 }
 
 export const postgresReads: Benchmark = {
   name: 'postgres-reads',
   title: 'Reading from PostgreSQL while recording',
-  about: [
-    ...aboutReading('20,000', '200,000'),
-    DATABASE,
-    'The bare limit is the same SQL through `pg` on the same database at the same time, without a server.',
-  ],
+  part: 'postgres',
+  about: ['200,000 events of 20,000 runs are stored before.'],
   run: (setting) =>
     withDatabases(async (newDatabase, end) => {
       const url = await newDatabase()
@@ -70,10 +62,10 @@ export const postgresReads: Benchmark = {
 export const postgresWorkers: Benchmark = {
   name: 'postgres-workers',
   title: 'From one process to two',
+  part: 'postgres',
   about: [
-    `${RECORDING} ${WHOLE_RUNS} One server has one process, the other two (\`--workers 2\`), each on a database of its own.`,
-    `${DATABASE} With the database and the load generator on the same two cores there is little left for a second process: this shows what two \
-of them cost rather than what they gain. Here the bare limit is the server with one process.`,
+    `${WHOLE_RUNS} One server has one process, the other two (\`--workers 2\`), each on a database of its own. Here the bare limit is the server with \
+one process. With the database and the load generator on the same machine, two cores leave little for a second process.`,
   ],
   run: ({ plan, place, say }) =>
     withDatabases(async (newDatabase, end) => {
@@ -108,7 +100,7 @@ function record(setting: Setting, shape: Shape): Promise<Result> {
   return withDatabases(async (newDatabase, end) => {
     const server = await startServer(path.join(setting.place, 'server'), ['--database-url', await newDatabase()])
     end(server.stop)
-    const child = startChild<BarePostgresWrites, number>(new URL('../bare/postgres.ts', import.meta.url))
+    const child = startChild<BarePostgresWrites, Recorded>(new URL('../bare/postgres.ts', import.meta.url))
     end(child.end)
     const plot = newPlot(shape)
     const target = { url: await newDatabase(), plot, connections: BARE_CONNECTIONS }

@@ -16,13 +16,6 @@ const READS_PER_SECOND = 200
 const READ_CONNECTIONS = 4
 const P99_MS = 20
 
-export const aboutReading = (runs: string, events: string): string[] => [
-  `${events} events of ${runs} runs are stored: one run in a hundred has 100 events, the others 9 or 10. Then ${READS_PER_SECOND} pages a second \
-are asked for at fixed times, while events are recorded at half the maximum rate.`,
-  `Lists have 25 runs: the newest, those that failed, those of one agent, and a page further back. Timelines are pages of 100 events of runs \
-scattered over the whole store.`,
-]
-
 export interface Reading {
   server: Server
   storedEvents: number

@@ -1,5 +1,6 @@
 /** How many events a second reach the disk: what both engines are measured by. */
 import { startBareServer } from '../bare/http-server.ts'
+import type { Recorded } from '../bare/rows.ts'
 import { withEnds, type Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
@@ -7,22 +8,20 @@ import type { IngestLoad } from '../load/ingest-load.ts'
 import type { Paced } from '../load/pace.ts'
 import { newPlot, type Plot } from '../load/shapes.ts'
 import { row, type Budget, type Result } from '../result.ts'
-import { eventsPerCommit, type Server } from '../server.ts'
+import { cpuUsPerEvent, eventsPerCommit, type Server } from '../server.ts'
 import { megabytes, whole } from '../text.ts'
 
 export const CONNECTIONS = 8
 
-export const RECORDING = `${CONNECTIONS} connections send requests of ${BATCH_EVENTS} events, each event 940 bytes of JSON, each connection its \
-next request when it has the answer to the one before. An answer comes after the events are on disk.`
-export const WHOLE_RUNS = 'All events of a request belong to one run, which begins and ends in it.'
-export const MIXED_RUNS = `Each event belongs to another of 1,000 runs that go on all the time, as from a gateway that batches the events of many \
-agents: every commit changes hundreds of runs, and index entries of each.`
+export const WHOLE_RUNS = 'Recording, where all events of a request belong to one run, which begins and ends in it.'
+export const MIXED_RUNS = `Recording, where each event belongs to another of 1,000 runs that go on all the time, as from a gateway that batches the \
+events of many agents: every commit changes hundreds of runs, and index entries of each.`
 
 export interface Recording {
   server: Server
   plot: Plot
-  /** Events a second that the driver writes alone. */
-  bare(args: { seconds: number; eventsPerCommit: number }): Promise<number>
+  /** The driver alone. */
+  bare(args: { seconds: number; eventsPerCommit: number }): Promise<Recorded>
   budgets: { rate: Budget[]; p99?: Budget[] }
 }
 
@@ -43,17 +42,21 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
     await bare({ seconds: plan.warmUpSeconds / 2, eventsPerCommit: FIRST_COMMIT_EVENTS })
 
     const ours: Paced[] = []
-    const bares: number[] = []
+    const bares: Recorded[] = []
     const commits: number[] = []
+    const cpus: number[] = []
     for (let round = 1; round <= plan.rounds; round++) {
       const before = await server.metrics()
       const paced = await load.call({ ...target, seconds: plan.seconds })
-      const perCommit = eventsPerCommit(before, await server.metrics())
+      const after = await server.metrics()
+      const perCommit = eventsPerCommit(before, after)
       const limit = await bare({ seconds: plan.seconds, eventsPerCommit: perCommit })
       ours.push(paced)
       commits.push(perCommit)
+      cpus.push(cpuUsPerEvent(before, after))
       bares.push(limit)
-      say(`round ${round}: ${whole(rateOf(paced))} events/s, bare ${whole(limit)} at ${whole(perCommit)} a commit`)
+      const rates = [rateOf(paced), limit.eventsPerSecond].map(whole)
+      say(`round ${round}: ${rates.join(' events/s, bare ')} at ${whole(perCommit)} a commit`)
     }
     const memory = (await server.metrics()).get('process_resident_memory_bytes') ?? Number.NaN
     const ceiling = await ceilingOf(plan.seconds / 4)
@@ -61,7 +64,21 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
     const wait = { unit: 'ms', better: 'less' } as const
     return {
       rows: [
-        row({ what: 'events', unit: '/s', better: 'more', ours: ours.map(rateOf), bare: bares, budgets: budgets.rate }),
+        row({
+          what: 'events',
+          unit: '/s',
+          better: 'more',
+          ours: ours.map(rateOf),
+          bare: bares.map(({ eventsPerSecond }) => eventsPerSecond),
+          budgets: budgets.rate,
+        }),
+        row({
+          what: 'processor time of an event',
+          unit: 'µs',
+          better: 'less',
+          ours: cpus,
+          bare: bares.map((each) => each.cpuUsPerEvent),
+        }),
         row({ what: 'acknowledgement, p50', ...wait, ours: times.map(({ p50 }) => p50) }),
         row({ what: 'acknowledgement, p99', ...wait, ours: times.map(({ p99 }) => p99), budgets: budgets.p99 ?? [] }),
         row({ what: 'acknowledgement, p99.9', ...wait, ours: times.map(({ p999 }) => p999) }),

@@ -18,7 +18,8 @@ const PROMPT_CHARS = 2_000
 
 export const runtimeConfig: Benchmark = {
   name: 'runtime-config',
-  title: 'Runtime configuration: not modified, and whole',
+  title: 'Runtime configuration, not modified and whole',
+  part: 'process',
   about: [
     `An environment has ${PROMPTS} prompts of ${PROMPT_CHARS} characters and ${POLICIES.length} policies. ${CONNECTIONS} connections of autocannon \
 ask for \`GET /runtime-config\`: first with the tag they have, so that the answer is 304 without a body, then without one. The rate limit of the key \

@@ -21,6 +21,7 @@ interface Usage {
 export const start: Benchmark = {
   name: 'start',
   title: 'Starting, and doing nothing',
+  part: 'process',
   about: [
     'Start: from spawning the process to the first time it says that it is ready, on a store that exists. Idle: memory and processor time of \
 the process while nobody asks anything, twenty seconds after its start and over the twenty seconds that follow.',

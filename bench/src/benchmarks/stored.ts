@@ -6,14 +6,15 @@ import { row } from '../result.ts'
 import { startServer } from '../server.ts'
 import { whole } from '../text.ts'
 import { fillHistory } from './history.ts'
-import { CONNECTIONS, rateOf, RECORDING, startIngestLoad, WHOLE_RUNS } from './recording.ts'
+import { CONNECTIONS, rateOf, startIngestLoad, WHOLE_RUNS } from './recording.ts'
 
 export const stored: Benchmark = {
   name: 'stored',
-  title: 'Recording with 10 million events stored',
+  title: 'Recording, 10 million events stored',
+  part: 'sqlite',
   about: [
-    `${RECORDING} ${WHOLE_RUNS} One store has 10 million events of 1 million runs before, the other is empty at the start of each round.`,
-    'Here the bare limit is not the driver but the same server on the empty store.',
+    `${WHOLE_RUNS} One store has 10 million events of 1 million runs before, the other is empty at the start of each round. Here the bare limit is \
+not the driver but the same server on the empty store.`,
   ],
   onDemand: true,
   run: ({ plan, place, say }) =>
