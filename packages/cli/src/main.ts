@@ -13,6 +13,7 @@ import { addIssues } from './commands/issues.ts'
 import { addKeys } from './commands/keys.ts'
 import { addPolicies } from './commands/policies.ts'
 import { addPrompts } from './commands/prompts.ts'
+import { addOperators } from './commands/operators.ts'
 import { addRecover } from './commands/recover.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRuns } from './commands/runs.ts'
@@ -52,6 +53,7 @@ function createProgram(): Command {
   addEnvironments(program)
   addKeys(program)
   addTokens(program)
+  addOperators(program)
   addWhoami(program)
   addAudit(program)
   addRuns(program)

@@ -53,6 +53,47 @@ test('the audit log tells what was done, narrowed as asked', async () => {
   assert.match(await text('audit', 'list', '-w', 'acme'), /first token \(token\) +environment\.create/)
 })
 
+test('people are invited, accept, get another role and are taken out', async () => {
+  const scope = ['-w', 'acme']
+  const made = await server.tacho(['operators', 'invite', 'Ann@Example.com', ...scope, '--role', 'owner'])
+  assert.equal(made.code, 0, made.stderr)
+  assert.match(made.stdout, /^http:\/\/\S+\/invitation#tacho-invitation_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
+  assert.match(made.stderr, /ann@example\.com is invited as owner of workspace acme, until 2/)
+  assert.match(await text('operators', 'list', ...scope), /^ann@example\.com +owner +invited until/m)
+  await accept(made.stdout)
+  assert.match(await text('operators', 'list', ...scope), /^ann@example\.com +Ann +owner +no +unknown +[0-9a-f-]{36}$/m)
+  const last = await server.tacho(['operators', 'role', 'ann@example.com', 'viewer', ...scope])
+  assert.equal(last.code, 1)
+  assert.match(last.stderr, /last owner.*\(conflict/)
+
+  await accept(await text('operators', 'invite', 'bob@example.com', ...scope, '--role', 'viewer'))
+  assert.match(await text('operators', 'role', 'bob@example.com', 'admin', ...scope), /is admin of workspace acme/)
+  assert.match(await text('operators', 'remove', 'BOB@example.com', ...scope), /is no longer in workspace acme/)
+  assert.match(await text('operators', 'role', 'bob@example.com', 'viewer', '--installation'), /viewer of the install/)
+  assert.match(await text('operators', 'role', 'bob@example.com', 'none', '--installation'), /without a role/)
+  assert.match(await text('operators', 'remove', 'bob@example.com', '--installation'), /account .* is ended/)
+
+  await text('operators', 'invite', 'eve@example.com', '--installation', '--role', 'owner')
+  assert.match(await text('operators', 'uninvite', 'eve@example.com', '--installation'), /taken back/)
+  for (const args of [
+    ['operators', 'role', 'nobody@example.com', 'viewer', ...scope],
+    ['operators', 'role', 'ann@example.com', 'root', ...scope],
+    ['operators', 'uninvite', 'eve@example.com', '--installation'],
+  ]) {
+    assert.equal((await server.tacho(args)).code, 2, args.join(' '))
+  }
+})
+
+async function accept(link: string): Promise<void> {
+  const token = link.trim().split('#')[1]
+  const reply = await fetch(`${server.url}/operator/v1/invitations/accept`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ token, name: 'Ann', password: 'correct horse battery staple' }),
+  })
+  assert.equal(reply.status, 200, await reply.text())
+}
+
 test('wrong usage is told before anything is asked', async () => {
   for (const args of [
     ['tokens', 'create', '--name', 'x', '--role', 'root'],

@@ -1,0 +1,172 @@
+import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
+import type { Operator } from '@tacho/contract/operator/operator.ts'
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import type { OperatorClient } from '../operator-client.ts'
+import { connect } from '../options.ts'
+import { printable, printJson, printLine, printTable } from '../output.ts'
+import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../scope.ts'
+import { wrongUsage } from '../stop.ts'
+
+interface InviteOptions extends ScopeOptions {
+  role: Role
+}
+
+type Scope = Workspace | null
+
+export function addOperators(program: Command): void {
+  const operators = program.command('operators').description('people, what they may do, and invitations')
+
+  inScope(operators.command('list').description('list people, and invitations that nobody has accepted yet'))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho operators list --workspace acme\n  tacho operators list --installation --json',
+    )
+    .action(list)
+
+  inScope(operators.command('invite <email>').description('invite a person and print the one-time link'))
+    .requiredOption('--role <role>', `${ROLES.join(', ')}; each includes those before it`, parseRole)
+    .addHelpText(
+      'after',
+      `
+The link is all that goes to stdout. Give it to that person alone: whoever opens it first chooses the password. With
+--installation the role holds in every workspace; an owner of the installation also makes workspaces and backups.
+
+Examples:
+  tacho operators invite ann@example.com --workspace acme --role approver
+  tacho operators invite boss@example.com --installation --role owner`,
+    )
+    .action(invite)
+
+  inScope(operators.command('role <operator> <role>').description('give a person another role'))
+    .addHelpText(
+      'after',
+      `
+<operator> is an e-mail address or an id. With --installation, the role may be none.
+
+Example:
+  tacho operators role ann@example.com admin --workspace acme`,
+    )
+    .action(changeRole)
+
+  inScope(operators.command('remove <operator>').description('take a person out; with --installation, end the account'))
+    .addHelpText('after', '\nExample:\n  tacho operators remove ann@example.com --workspace acme')
+    .action(remove)
+
+  inScope(operators.command('uninvite <invitation>').description('take an invitation back, by its id or address'))
+    .addHelpText('after', '\nExample:\n  tacho operators uninvite ann@example.com --workspace acme')
+    .action(uninvite)
+}
+
+async function list(options: ScopeOptions): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const [items, invitations] = [await people(client, scope), await invited(client, scope, false)]
+  if (options.json) return printJson({ items, invitations })
+  printTable(
+    ['E-MAIL', 'NAME', 'ROLE', 'SECOND FACTOR', 'LAST SIGN-IN', 'ID'].map((title) => ({ title })),
+    [
+      ...items.map((one) => [
+        one.email,
+        one.name,
+        one.role ?? 'none',
+        one.twoFactor ? 'yes' : 'no',
+        one.lastSignInAt ?? 'unknown',
+        one.id,
+      ]),
+      ...invitations.map((one) => [one.email, '', one.role, '', `invited until ${one.expiresAt}`, one.id]),
+    ],
+  )
+}
+
+async function invite(email: string, options: InviteOptions): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const body = { email, role: options.role }
+  const invitation =
+    scope === null
+      ? await client.call('inviteEverywhere', { body })
+      : await client.call('invite', { params: { workspaceId: scope.id }, body })
+  if (options.json) return printJson(invitation)
+  process.stderr.write(
+    `${printable(invitation.email)} is invited as ${invitation.role} of ${spokenScope(scope)}, ` +
+      `until ${invitation.expiresAt}. The link is shown this once:\n`,
+  )
+  printLine(invitation.link)
+}
+
+async function changeRole(given: string, roleText: string, options: ScopeOptions): Promise<void> {
+  const role = roleText === 'none' && options.installation ? null : roleArgument(roleText)
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const { id: operatorId } = await findOperator(client, scope, given)
+  const changed =
+    scope === null || role === null
+      ? await client.call('changeInstallationRole', { params: { operatorId }, body: { role } })
+      : await client.call('changeRole', { params: { workspaceId: scope.id, operatorId }, body: { role } })
+  if (options.json) printJson(changed)
+  else printLine(`${printable(changed.email)} is ${changed.role ?? 'without a role'} of ${spokenScope(scope)}.`)
+}
+
+async function remove(given: string, options: ScopeOptions): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const { id: operatorId, email } = await findOperator(client, scope, given)
+  const removed =
+    scope === null
+      ? await client.call('deleteOperator', { params: { operatorId } })
+      : await client.call('removeOperator', { params: { workspaceId: scope.id, operatorId } })
+  if (options.json) printJson(removed)
+  else if (scope === null) printLine(`The account of ${printable(email)} is ended.`)
+  else printLine(`${printable(email)} is no longer in ${spokenScope(scope)}.`)
+}
+
+async function uninvite(given: string, options: ScopeOptions): Promise<void> {
+  const client = connect(options)
+  const scope = await findScope(client, options)
+  const found = (await invited(client, scope, true)).find(({ id, email }) => id === given || email === lower(given))
+  if (!found) throw wrongUsage(`Nobody is invited as ${JSON.stringify(given)}: \`tacho operators list\` shows who is.`)
+  const invitationId = found.id
+  const revoked =
+    scope === null
+      ? await client.call('revokeInstallationInvitation', { params: { invitationId } })
+      : await client.call('revokeInvitation', { params: { workspaceId: scope.id, invitationId } })
+  if (options.json) printJson(revoked)
+  else printLine(`The invitation of ${printable(revoked.email)} is taken back.`)
+}
+
+function people(client: OperatorClient, scope: Scope): Promise<Operator[]> {
+  return scope === null
+    ? client.allItems('listInstallationOperators', {})
+    : client.allItems('listOperators', { params: { workspaceId: scope.id } })
+}
+
+/** Whoever may not see invitations sees none, unless they are what is asked for. */
+async function invited(client: OperatorClient, scope: Scope, isNeeded: boolean) {
+  if (scope === null) return client.allItems('listInstallationInvitations', {})
+  const me = isNeeded ? null : await client.call('readMe')
+  const isOwner =
+    me === null || me.installation || me.workspaces.some(({ id, role }) => id === scope.id && role === 'owner')
+  return isOwner ? client.allItems('listInvitations', { params: { workspaceId: scope.id } }) : []
+}
+
+async function findOperator(client: OperatorClient, scope: Scope, given: string): Promise<Operator> {
+  const found = (await people(client, scope)).find(({ id, email }) => id === lower(given) || email === lower(given))
+  if (found) return found
+  throw wrongUsage(
+    `There is no ${JSON.stringify(given)} in ${spokenScope(scope)}: \`tacho operators list\` shows who is.`,
+  )
+}
+
+function roleArgument(text: string): Role {
+  try {
+    return parseRole(text)
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) throw wrongUsage(`<role>: ${error.message}`)
+    throw error
+  }
+}
+
+function lower(text: string): string {
+  return text.toLowerCase()
+}
