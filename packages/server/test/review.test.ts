@@ -37,8 +37,9 @@ test('a thousand records of ten kinds from twenty clients in any order, the proc
   /** Sends until it is answered, as a client does. */
   async function send(record: object): Promise<void> {
     for (;;) {
+      const address = await url
       try {
-        const reply = await fetch(`${await url}/openapi/v1/issue-records`, {
+        const reply = await fetch(`${address}/openapi/v1/issue-records`, {
           method: 'POST',
           headers: { 'content-type': 'application/json', 'x-api-key': apiKey },
           body: JSON.stringify(record),

@@ -1,9 +1,10 @@
 /** The runs and agents in which a fingerprint was detected; those of an issue are all of its fingerprints' together. */
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../issues.ts'
+import { chunksOf, PLACES } from './chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from './keys.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import type { Sql } from './sql.ts'
 
 type Kind = 'run' | 'agent'
 
@@ -143,8 +144,10 @@ export async function listAffectedAgents(
 }
 
 async function matching<Row>(sql: Sql, text: string, environmentId: string, values: string[]): Promise<Row[]> {
-  if (values.length === 0) return []
-  return sql.all<Row>(`${text} (${values.map(() => '?').join(', ')})`, [environmentId, ...values])
+  const rows: Row[] = []
+  for (const chunk of chunksOf(values))
+    rows.push(...(await sql.all<Row>(`${text} (${PLACES})`, [environmentId, ...chunk])))
+  return rows
 }
 
 async function listSubjects(
@@ -190,16 +193,22 @@ async function withSums(
   kind: Kind,
   found: Subject[],
 ): Promise<Subject[]> {
-  if (found.length === 0) return []
   const text = `SELECT a.subject_key AS key, CAST(SUM(a.occurrences) AS BIGINT) AS occurrences,
       MIN(a.first_seen) AS "firstSeen"
     FROM issue_affected a JOIN issue_fingerprints f
       ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
     WHERE a.environment_id = ? AND f.issue_id = ? AND a.kind = ?
-      AND a.subject_key IN (${found.map(() => '?').join(', ')})
+      AND a.subject_key IN (${PLACES})
     GROUP BY a.subject_key`
-  const params: SqlValue[] = [environmentId, issueId, kind, ...found.map(({ key }) => key)]
-  const sums = await sql.all<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(text, params)
-  const byKey = new Map(sums.map((sum) => [sum.key, sum]))
+  const byKey = new Map<string, Pick<Subject, 'occurrences' | 'firstSeen'>>()
+  for (const chunk of chunksOf(found.map(({ key }) => key))) {
+    const sums = await sql.all<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(text, [
+      environmentId,
+      issueId,
+      kind,
+      ...chunk,
+    ])
+    for (const sum of sums) byKey.set(sum.key, sum)
+  }
   return found.map((row) => ({ ...row, ...byKey.get(row.key) }))
 }

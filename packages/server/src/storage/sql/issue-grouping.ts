@@ -9,6 +9,7 @@ import type { AuditEntry } from '../audit.ts'
 import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../issues.ts'
 import { StorageError } from '../storage.ts'
 import { insertAudit } from './audit.ts'
+import { chunksOf, PLACES } from './chunks.ts'
 import { insertActivity } from './issue-activity.ts'
 import { fingerprintsOf } from './issue-fingerprints.ts'
 import { recountIssue } from './issue-recount.ts'
@@ -108,11 +109,15 @@ async function split(
 
 async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprints: string[]): Promise<string | null> {
   const text = `SELECT DISTINCT home_issue_id AS home FROM issue_fingerprints
-    WHERE environment_id = ? AND fingerprint IN (${fingerprints.map(() => '?').join(', ')})`
-  const [first, ...others] = await sql.all<{ home: string }>(text, [environmentId, ...fingerprints])
+    WHERE environment_id = ? AND fingerprint IN (${PLACES})`
+  const homes = new Set<string>()
+  for (const chunk of chunksOf(fingerprints)) {
+    for (const { home } of await sql.all<{ home: string }>(text, [environmentId, ...chunk])) homes.add(home)
+  }
+  const [first, ...others] = homes
   if (first === undefined || others.length > 0) return null
   const revive = 'UPDATE issues SET merged_into = NULL WHERE environment_id = ? AND id = ? AND merged_into = ?'
-  return (await sql.run(revive, [environmentId, first.home, id])) === 1 ? first.home : null
+  return (await sql.run(revive, [environmentId, first, id])) === 1 ? first : null
 }
 
 /** Where an issue was merged into, null for one that was not. Undefined: no such issue. */

@@ -20,6 +20,7 @@ import type {
 } from '../issue-records.ts'
 import type { AuditEntry } from '../audit.ts'
 import { insertAudit } from './audit.ts'
+import { chunksOf, PLACES } from './chunks.ts'
 import { textKey } from './keys.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import { enqueueWork } from './work.ts'
@@ -107,11 +108,12 @@ export async function listIssueRecords(
 
 /** The records of these ids, in that order. */
 export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
-  if (ids.length === 0) return []
-  const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS}
-    WHERE r.environment_id = ? AND r.id IN (${ids.map(() => '?').join(', ')})`
-  const rows = await sql.all<Kept<IssueRecordRow>>(text, [environmentId, ...ids])
-  const byId = new Map(rows.map((row) => [row.id, parsed(row)]))
+  const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
+  const byId = new Map<string, IssueRecordRow>()
+  for (const chunk of chunksOf(ids)) {
+    const rows = await sql.all<Kept<IssueRecordRow>>(text, [environmentId, ...chunk])
+    for (const row of rows) byId.set(row.id, parsed(row))
+  }
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
