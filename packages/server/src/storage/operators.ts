@@ -1,7 +1,7 @@
 /** People, their roles and invitations, and their sessions. A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from './audit.ts'
-import type { PageById } from './storage.ts'
+import type { PageById } from './page.ts'
 
 export interface OperatorRow {
   id: string

@@ -32,7 +32,7 @@ export async function readAnswer(response: Response): Promise<LibraryAnswer> {
   }
   return {
     ok: response.status < 400,
-    code: response.status < 400 ? null : String(body['code'] ?? response.status),
+    code: response.status < 400 ? null : typeof body['code'] === 'string' ? body['code'] : `status ${response.status}`,
     body,
     setCookies: response.headers.getSetCookie(),
     location: response.headers.get('location'),

@@ -82,7 +82,7 @@ export async function signIn(browser: Browser, email: string, password = PASSWOR
 /** The code that an authenticator shows at `at` for an otpauth address (RFC 6238). */
 export function codeOf(uri: string, at = Date.now()): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-  const bits = [...(new URL(uri).searchParams.get('secret') ?? '')]
+  const bits = Array.from(new URL(uri).searchParams.get('secret') ?? '')
     .map((letter) => alphabet.indexOf(letter).toString(2).padStart(5, '0'))
     .join('')
   const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
