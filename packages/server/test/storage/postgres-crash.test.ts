@@ -84,6 +84,15 @@ describe('in full load', () => {
     })
   }
 
+  test('a node that starts before its database waits for it', async () => {
+    await create()
+    await server.stop('fast')
+    const opening = openPostgresStorage({ url: database.url })
+    await wait(300)
+    await server.start()
+    await (await opening).close()
+  })
+
   /** What a node of its own said was acknowledged before it was killed. */
   async function killedInLoad(writer: string, batches: number): Promise<string[]> {
     const child = spawn(process.execPath, [LOAD, database.url, writer], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -198,6 +198,27 @@ test('however many nodes start at once on an empty database, one makes the table
   await empty.drop()
 })
 
+test('a node that fell silent loses its slot to the next one, and takes another when it wakes up', async () => {
+  const own = await databases.create()
+  const open = () => openPostgresStorage({ url: own.url, poolSize: 1 })
+  const [first, second] = [await open(), await open()]
+  await run(own.url, 'UPDATE tacho.nodes SET heartbeat_at = 0 WHERE slot = 0')
+  await second.ping()
+  assert.equal(second.nodes(), 1)
+  const third = await open()
+  assert.deepEqual(await run(own.url, 'SELECT slot FROM tacho.nodes ORDER BY slot'), [{ slot: 0 }, { slot: 1 }])
+  await first.ping()
+  assert.equal(first.nodes(), 3)
+  assert.deepEqual(await run(own.url, 'SELECT slot FROM tacho.nodes ORDER BY slot'), [
+    { slot: 0 },
+    { slot: 1 },
+    { slot: 2 },
+  ])
+  await Promise.all([first, second, third].map((node) => node.close()))
+  assert.deepEqual(await run(own.url, 'SELECT slot FROM tacho.nodes'), [])
+  await own.drop()
+})
+
 test('nodes never wait for each other in a circle when their batches overlap in opposite order', async () => {
   const own = await databases.create()
   // PostgreSQL does not break circles here, so one would fail with the lock timeout.
@@ -227,9 +248,10 @@ test('nodes never wait for each other in a circle when their batches overlap in 
   await own.drop()
 })
 
-async function run(url: string, statement: string): Promise<void> {
+async function run(url: string, statement: string): Promise<unknown[]> {
   const client = new pg.Client(url)
   await client.connect()
-  await client.query(statement)
+  const { rows } = await client.query<Record<string, unknown>>(statement)
   await client.end()
+  return rows
 }

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { openPostgresStorage, type PostgresOptions } from '../../src/storage/postgres/open.ts'
 import { StorageError, StoreRefused, type Storage } from '../../src/storage/storage.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../postgres-server.ts'
-import { append, event, newId, NOON, runOf } from './suite/sample.ts'
+import { append, batch, event, llmCall, newId, NOON, runOf } from './suite/sample.ts'
 
 let databases: TestDatabases
 let database: TestDatabase
@@ -43,6 +43,18 @@ async function whileLocked(table: string, work: () => Promise<void>) {
   }
 }
 
+/** Every insert into the table fails meanwhile. */
+async function whileFailing(table: string, condition: string, work: () => Promise<void>) {
+  await outsider.query(`CREATE FUNCTION tacho.fail() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '${condition}'; END $$`)
+  await outsider.query(`CREATE TRIGGER fail BEFORE INSERT ON tacho.${table} EXECUTE FUNCTION tacho.fail()`)
+  try {
+    await work()
+  } finally {
+    await outsider.query('DROP FUNCTION tacho.fail CASCADE')
+  }
+}
+
 describe('a database in trouble', () => {
   for (const timeouts of [{ statementMs: 200 }, { lockMs: 200 }]) {
     test(`that takes longer than ${Object.keys(timeouts).join()} fails the act, not the node`, async () => {
@@ -68,9 +80,11 @@ describe('a database in trouble', () => {
       await endConnections()
       for (let tries = 0; tries < 6; tries++) await storage.findRun(env, 'run').catch(() => undefined)
       assert.equal(await storage.findRun(env, 'run'), null)
-      const writing = Array.from({ length: 200 }, (_, n) => append(storage, env, event({ runId: `run ${n % 5}` })))
+      const writing = Promise.allSettled(
+        Array.from({ length: 200 }, (_, n) => append(storage, env, event({ runId: `run ${n % 5}` }))),
+      )
       await endConnections()
-      const answers = await Promise.allSettled(writing)
+      const answers = await writing
       const failed = answers.filter(({ status }) => status === 'rejected')
       assert.ok(failed.every((answer) => answer.status === 'rejected' && answer.reason instanceof StorageError))
       assert.deepEqual(await retried(() => append(storage, env, event())), ['stored'])
@@ -79,16 +93,32 @@ describe('a database in trouble', () => {
     })
   })
 
+  for (const table of ['runs', 'events', 'models', 'usage_hours', 'rejections', 'agents']) {
+    test(`that fails while ${table} are written stores nothing of the batch, and all of it when it comes again`, async () => {
+      await withStorage({}, async (storage) => {
+        const env = newId()
+        const sent = batch(env, [llmCall({ model: newId() })], {
+          rejections: [{ runId: 'run', eventId: 'refused', code: 'empty', rejectedAt: NOON }],
+        })
+        await whileFailing(table, 'io_error', async () => {
+          await assert.rejects(storage.appendEvents(sent), refusal('storage_unavailable'))
+        })
+        assert.equal(await storage.findRun(env, 'run'), null)
+        assert.equal(await storage.findRejection(env, 'run', 'refused'), null)
+        assert.deepEqual(await storage.appendEvents(sent), ['stored'])
+        assert.equal((await storage.readUsage(env, 0, 2 * NOON))[0]?.events, 1)
+      })
+    })
+  }
+
   test('whose disk is full makes writes be refused for a moment, as a full disk', async () => {
-    await outsider.query(`CREATE FUNCTION tacho.full_disk() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$`)
-    await outsider.query('CREATE TRIGGER full_disk BEFORE INSERT ON tacho.events EXECUTE FUNCTION tacho.full_disk()')
     await withStorage({}, async (storage) => {
-      await assert.rejects(append(storage, newId(), event()), refusal('storage_full'))
+      await whileFailing('events', 'disk_full', async () => {
+        await assert.rejects(append(storage, newId(), event()), refusal('storage_full'))
+      })
       assert.equal(storage.writesRefused(), 'storage_full')
       await storage.ping()
     })
-    await outsider.query('DROP FUNCTION tacho.full_disk CASCADE')
   })
 
   test('that does not keep up fills the queue, which then refuses at once and holds what it has taken', async () => {

@@ -15,7 +15,7 @@ import { countDifferingRetry, countStored, newTally, type Tally } from '../sql/t
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
 import { changeRuns, closeEmpty, wantRun, type HeldRun, type WantedRun } from './change-runs.ts'
-import { inTransaction, UNDONE } from './connections.ts'
+import { inTransaction, UNDONE, type AtCommit } from './connections.ts'
 import { noteName, renameAgent, type AgentOf, type knownAgents } from './known-agents.ts'
 import type { Buckets, knownModels } from './known-models.ts'
 import { compare, eventRow, write, type Row, type Table } from './row-writes.ts'
@@ -142,9 +142,9 @@ function appendKnown(work: Work): Promise<Written> {
     }
     for (const candidate of candidates) if (candidate.verdict === 'stored') count(tally, candidate)
     const changed = [...runs.values()].filter(({ runId }) => tally.runs.has(runId))
-    if (changed.length > 0) atCommit.push(changeRuns(client, environmentId, changed, tally))
+    if (changed.length > 0) atCommit(changeRuns(client, environmentId, changed, tally))
     const empty = [...held].filter(([runId, { isNew }]) => isNew && !tally.runs.has(runId)).map(([, { id }]) => id)
-    if (empty.length > 0) atCommit.push(closeEmpty(client, environmentId, empty))
+    if (empty.length > 0) atCommit(closeEmpty(client, environmentId, empty))
     return writeRest(work, held, tally, atCommit)
   })
 }
@@ -181,11 +181,11 @@ async function writeRest(
   { client, group, known, agentOf, candidates }: Work,
   held: Map<string, HeldRun>,
   tally: Tally,
-  atCommit: Promise<unknown>[],
+  atCommit: AtCommit,
 ): Promise<Written> {
   const { environmentId, slot, parts } = group
   const send = (table: Table, rows: Row[]) => {
-    if (rows.length > 0) atCommit.push(write(client, table, environmentId, rows))
+    if (rows.length > 0) atCommit(write(client, table, environmentId, rows))
   }
   const buckets = await known.models.bucketsOf(client, environmentId, modelsOf(tally))
   send('models', buckets.isNew)
@@ -199,7 +199,7 @@ async function writeRest(
   const renames = newestOfAgents(stored).flatMap((event) => noteName(agentOf(event), event) ?? [])
   renames.sort((a, b) => (a.id < b.id ? -1 : 1))
   const renamed = renames.map((rename) => renameAgent(client, environmentId, rename))
-  atCommit.push(...renamed)
+  renamed.forEach(atCommit)
   return { buckets, renamed }
 }
 

@@ -61,15 +61,21 @@ export async function closeEmpty(client: ClientBase, environmentId: string, ids:
   await client.query({ ...CLOSE_EMPTY, values: [environmentId, ids] })
 }
 
-/** In the order of RUN_COLUMNS. */
-function changeRow({ runId, id, agentId, receivedAt, seqs }: WantedRun, change: RunChange | undefined): Row {
-  const identity = [runId, id, agentId, receivedAt]
-  if (change === undefined)
-    return [...identity, LATEST, -LATEST, 0, 0, 0, 0, 0, 0, 0, 'RUNNING', null, null, null, null]
+/** In the order of RUN_COLUMNS, as texts. */
+function changeRow(run: WantedRun, change: RunChange | undefined): Row {
+  const values = change ? changeOf(change, run.seqs) : NO_CHANGE
+  return [run.runId, run.id, run.agentId, run.receivedAt, ...values].map((value) =>
+    value === null ? null : String(value),
+  )
+}
+
+const NO_CHANGE: Row = [LATEST, -LATEST, 0, 0, 0, 0, 0, 0, 0, 'RUNNING', null, null, null, null]
+
+function changeOf(change: RunChange, seqs: number): Row {
   const { firstTime, lastTime, events, differingRetries, outcome, sessionId } = change
   const times = [Math.min(firstTime, LATEST), Math.max(lastTime, -LATEST)]
   const sums = [change.promptTokens, change.completionTokens, change.totalTokens, change.costNanos]
   const closing = [outcome?.status ?? 'RUNNING', outcome?.time ?? null, outcome?.seq ?? null]
   const session = sessionId === null ? [null, null] : [textKey(sessionId), sessionId]
-  return [...identity, ...times, events, differingRetries, seqs, ...sums, ...closing, ...session]
+  return [...times, events, differingRetries, seqs, ...sums, ...closing, ...session]
 }

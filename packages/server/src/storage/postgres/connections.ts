@@ -121,34 +121,40 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
   }
 }
 
+export type AtCommit = (statement: Promise<unknown>) => void
+
 /** What the work of a transaction returns that is to be rolled back without being a failure. */
 export const UNDONE = Symbol('undone')
 
 /**
  * Works in a transaction of a connection. A failed one is rolled back where the connection still answers. Statements that
- * the work puts into `atCommit` travel together with the commit; if one of them fails, nothing is committed.
+ * the work hands to `atCommit` travel together with the commit; if one of them fails, nothing is committed.
  */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
   kind: TransactionKind,
-  work: (client: Client, atCommit: Promise<unknown>[]) => Promise<Result>,
+  work: (client: Client, atCommit: AtCommit) => Promise<Result>,
 ): Promise<Result> {
+  const sent: Promise<unknown>[] = []
+  const atCommit: AtCommit = (statement) => {
+    // Whoever waits for the commit is told; until then it is no failure that nobody heard of.
+    statement.catch(() => undefined)
+    sent.push(statement)
+  }
   // Not awaited: it travels with the first statement of the work.
-  const begun = client.query(BEGIN[kind])
-  const atCommit = [begun as Promise<unknown>]
-  begun.catch(() => undefined)
+  atCommit(client.query(BEGIN[kind]))
   try {
     const result = await work(client, atCommit)
     if (result === UNDONE) {
       await client.query('ROLLBACK')
       return result
     }
-    const settled = await Promise.allSettled([...atCommit, commit(client)])
+    const settled = await Promise.allSettled([...sent, commit(client)])
     const failed = settled.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
     return result
   } catch (error) {
-    await Promise.allSettled(atCommit)
+    await Promise.allSettled(sent)
     if (keepsConnection(error)) await client.query('ROLLBACK')
     throw error
   }
