@@ -59,7 +59,7 @@ const layers = [
       contract,
       policy,
       'packages/cli/src/**',
-      `${server}/main.ts`,
+      `${server}/serve.ts`,
       `${server}/config.ts`,
       `${server}/offline.ts`,
       ...anyPackage,

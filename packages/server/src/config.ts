@@ -47,6 +47,15 @@ export const SETTINGS = {
     '1s',
     '10m',
   ),
+  workers: integer(
+    {
+      placeholder: 'number',
+      byDefault: '1',
+      help: 'Processes that serve together on this machine; more than one need a database',
+    },
+    1,
+    256,
+  ),
   trustProxy: networks({
     placeholder: 'networks',
     byDefault: 'none',
@@ -205,8 +214,13 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   }
   if (faults.length > 0) return { ok: false, faults }
   const config = Object.freeze(values) as Config
-  const fault = identityProviderFault(config)
-  return fault === null ? { ok: true, config } : { ok: false, faults: [fault] }
+  const together = [workersFault(config), identityProviderFault(config)].filter((fault) => fault !== null)
+  return together.length === 0 ? { ok: true, config } : { ok: false, faults: together }
+}
+
+function workersFault({ workers, databaseUrl }: Config): string | null {
+  if (workers === 1 || databaseUrl !== null) return null
+  return `--workers ${workers} needs a database: the embedded store has one process. Set --database-url, or leave --workers out.`
 }
 
 /** The identity provider is set up as a whole or not at all. */

@@ -12,7 +12,6 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
-import os from 'node:os'
 import type { FastifyBaseLogger } from 'fastify'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -35,9 +34,11 @@ import { reviewIssueRecords } from './jobs/review-issue-records.ts'
 import { simulate } from './jobs/simulate.ts'
 import { createWorkRunner } from './jobs/work.ts'
 import { createLog } from './log.ts'
+import { nextSignal } from './next-signal.ts'
 import { openStorage, storagePlace } from './open-storage.ts'
 import { startErrorText } from './start-error.ts'
 import type { Storage } from './storage/storage.ts'
+import { workerLink, type WorkerLink } from './worker-link.ts'
 
 export interface RunningServer {
   /** Where it listens, as a client on this machine writes it. */
@@ -54,10 +55,9 @@ export interface StartOptions {
   now?: () => number
   /** The store has failed for good: the process should end. */
   onTrouble?: (error: Error) => void
+  /** To the parent, in a worker. */
+  link?: WorkerLink | null
 }
-
-/** A repeat within this is the same signal: process groups and npm deliver it twice. */
-const SAME_SIGNAL_MS = 1_000
 
 /** Starts a server in this process. Rejects with whatever keeps it from starting; then nothing is left open. */
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
@@ -71,9 +71,10 @@ export async function startServer(config: Config, options: StartOptions = {}): P
   }
 }
 
-/** Runs a server until a signal ends it: the process of `tacho serve`. */
+/** Runs a server until a signal ends it: the process of `tacho serve`, or one of its workers. */
 export async function runServer(config: Config): Promise<void> {
-  const log = createLog(config.logLevel)
+  const link = workerLink()
+  const log = createLog(config.logLevel, link && { worker: link.worker })
   const { logger } = log
   const leave = (code: number): never => {
     log.flush()
@@ -89,7 +90,8 @@ export async function runServer(config: Config): Promise<void> {
 
   const start = startServer(config, {
     log: logger,
-    print: (text) => process.stdout.write(text),
+    print: (text) => (link ? link.print(text) : process.stdout.write(text)),
+    link,
     onTrouble(err) {
       logger.fatal({ err }, 'the store has failed')
       leave(1)
@@ -101,6 +103,7 @@ export async function runServer(config: Config): Promise<void> {
     else process.stderr.write(`tacho: ${text}\n`)
     return leave(1)
   })
+  link?.ready()
   const signal = await signalled
   logger.info({ signal }, 'draining')
   await server.close()
@@ -108,23 +111,8 @@ export async function runServer(config: Config): Promise<void> {
   leave(0)
 }
 
-/** Resolves at the first signal that asks to stop; the next one that is not the same again ends the process. */
-function nextSignal(leave: (code: number) => never): Promise<NodeJS.Signals> {
-  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
-  let firstAt: number | null = null
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      const now = performance.now()
-      if (firstAt !== null && now - firstAt > SAME_SIGNAL_MS) leave(128 + os.constants.signals[signal])
-      firstAt ??= now
-      resolve(signal)
-    })
-  }
-  return promise
-}
-
 async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
-  const { log, print = () => undefined, now = Date.now } = options
+  const { log, print = () => undefined, now = Date.now, link = null } = options
   const version = readVersion()
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
   const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
@@ -136,6 +124,8 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(config.bodyMemory)
   const judge = createJudge()
+  const metrics = createMetrics({ version, storage, memory, workers: link })
+  link?.measure(metrics.registry)
   const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
   const work = createWorkRunner({
     storage,
@@ -157,11 +147,11 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       publicUrl: () => config.publicUrl ?? listensOn,
       configurations,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
-      rateLimit: createRateLimit(config.rateLimit),
+      rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
       judge,
       memory,
       work,
-      metrics: createMetrics({ version, storage, memory }),
+      metrics,
       now,
       draining: () => draining,
     },

@@ -7,7 +7,8 @@ export function startErrorText(error: unknown, { host, port, dataDir }: Config):
   if (error instanceof StoreRefused) return error.message
   if (!(error instanceof Error)) return null
   const { code = '', syscall = '' } = error as NodeJS.ErrnoException
-  if (syscall === 'listen' || syscall === 'getaddrinfo') {
+  // A worker is told of the listening that its parent tried as `bind`.
+  if (['listen', 'bind', 'getaddrinfo'].includes(syscall)) {
     if (code === 'EADDRINUSE') {
       return `Port ${port} on ${host} is taken by another program; stop that one, or choose another port with --port.`
     }

@@ -30,6 +30,7 @@ test('without flags and variables the server is on loopback, port 4680, with its
     databaseUrl: null,
     databasePool: 10,
     databaseTimeout: 20_000,
+    workers: 1,
     trustProxy: [],
     logLevel: 'info',
     rateLimit: 5000,
@@ -175,4 +176,13 @@ test('every setting has a flag or is a secret, a variable of its own, and a help
     else assert.match(flag, /^--[a-z-]+ <[^>]+>$/)
   }
   assert.equal(texts.find(({ name }) => name === 'dataDir')?.flag, '--data-dir <directory>')
+})
+
+test('several workers need a database', () => {
+  const [fault = ''] = faults({ workers: '2' })
+  assert.match(fault, /^--workers 2 needs a database/)
+  assert.equal(config({ workers: '2', databaseUrl: 'postgres://h/d' }).workers, 2)
+  assert.equal(config({}, { TACHO_WORKERS: '1' }).workers, 1)
+  assert.equal(faults({ workers: '0', databaseUrl: 'postgres://h/d' }).length, 1)
+  assert.equal(faults({ workers: '257', databaseUrl: 'postgres://h/d' }).length, 1)
 })

@@ -17,6 +17,7 @@ ${secrets.join('\n')}
 Examples:
   tacho serve
   tacho serve --port 8080 --data-dir /var/lib/tacho
+  TACHO_DATABASE_URL=postgres://tacho:…@db/tacho tacho serve --workers 4
   TACHO_INIT_WORKSPACE=acme tacho serve --host 0.0.0.0`,
     )
     .action(start)
@@ -31,6 +32,6 @@ async function start(flags: Readonly<Record<string, string | undefined>>): Promi
   const read = readConfig(flags, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
   // Only now: no other command should wait for the server to load.
-  const { runServer } = await import('@tacho/server/main.ts')
-  await runServer(read.config)
+  const { serve } = await import('@tacho/server/serve.ts')
+  await serve(read.config)
 }

@@ -9,6 +9,8 @@ import type { BodyMemory } from './read-body.ts'
 
 export interface Metrics {
   registry: Registry
+  /** What a scrape gets: of all workers of this machine, where there are several. */
+  text(): Promise<string>
   /** Counts the events of one answered batch. */
   recordBatch(result: BatchResult): void
   recordRequest(labels: { method: string; route: string; status: number }, seconds: number): void
@@ -18,6 +20,13 @@ export interface MetricsSources {
   version: string
   storage: Storage
   memory: BodyMemory
+  /** Null: this process is the only one here. */
+  workers?: MetricsOfWorkers | null
+}
+
+export interface MetricsOfWorkers {
+  /** Of all workers together. */
+  gather(own: Registry): Promise<string>
 }
 
 /** How often the event loop is looked at. */
@@ -51,6 +60,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
 
   return {
     registry,
+    text: () => sources.workers?.gather(registry) ?? registry.metrics(),
     recordBatch(result) {
       events.inc({ verdict: 'accepted' }, result.accepted)
       events.inc({ verdict: 'retryable' }, result.retryableEventIds.length)
@@ -72,7 +82,7 @@ export function metricsHooks(app: FastifyInstance, { metrics }: { metrics: Metri
 
 export function metricsRoutes(app: FastifyInstance, { metrics }: { metrics: Metrics }): void {
   app.get('/metrics', async (_request, reply) => {
-    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
+    return reply.type(metrics.registry.contentType).send(await metrics.text())
   })
 }
 
@@ -92,9 +102,17 @@ function storeMetrics(registry: Registry, storage: Storage): void {
     'Bytes of events that wait for a commit',
     () => storage.gauges().queuedBytes,
   )
-  gauge(registry, 'tacho_store_size_bytes', 'Size of the store with its log', () => storage.gauges().storeBytes)
-  gauge(registry, 'tacho_store_disk_free_bytes', 'Free disk where the store lies', () => storage.gauges().diskFreeBytes)
-  gauge(registry, 'tacho_store_writable', 'Whether writes are taken', () => (storage.writesRefused() === null ? 1 : 0))
+  gauge(registry, 'tacho_store_size_bytes', 'Size of the store with its log', () => storage.gauges().storeBytes, 'max')
+  gauge(
+    registry,
+    'tacho_store_disk_free_bytes',
+    'Free disk where the store lies',
+    () => storage.gauges().diskFreeBytes,
+    'min',
+  )
+  const writable = () => (storage.writesRefused() === null ? 1 : 0)
+  gauge(registry, 'tacho_store_writable', 'Whether writes are taken, by all workers', writable, 'min')
+  gauge(registry, 'tacho_nodes', 'Processes that serve the store, on all machines', () => storage.nodes(), 'max')
   counter(registry, 'tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
   counter(
     registry,
@@ -111,6 +129,8 @@ function workMetrics(registry: Registry, storage: Storage): void {
       help,
       labelNames: ['kind'],
       registers: [registry],
+      // Of the store, not of this process.
+      aggregator: 'max',
       async collect() {
         this.reset()
         const now = Date.now()
@@ -135,7 +155,8 @@ function processMetrics(registry: Registry, { version, memory }: MetricsSources)
   delayGauges(registry, delay)
   // The names that Prometheus clients share.
   gauge(registry, 'process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
-  gauge(registry, 'process_start_time_seconds', 'Start, since 1970', () => Date.now() / 1000 - process.uptime())
+  const startedAt = () => Date.now() / 1000 - process.uptime()
+  gauge(registry, 'process_start_time_seconds', 'Start, since 1970; of the oldest worker', startedAt, 'min')
   counter(registry, 'process_cpu_seconds_total', 'CPU time of user and system', () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
@@ -145,28 +166,36 @@ function processMetrics(registry: Registry, { version, memory }: MetricsSources)
     help: 'Always 1; what runs',
     labelNames: ['version', 'node'],
     registers: [registry],
+    aggregator: 'first',
   }).set({ version, node: process.versions.node }, 1)
 }
 
 /** Delay of the event loop since the last scrape. The histogram has the time between two looks: a delay is what goes beyond. */
 function delayGauges(registry: Registry, delay: ELDHistogram): void {
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000) || 0
-  gauge(registry, 'nodejs_eventloop_lag_p99_seconds', '99th percentile since the last scrape', () =>
-    seconds(delay.percentile(99)),
-  )
-  gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest since the last scrape', () => {
-    const longest = seconds(delay.max)
+  const p99 = () => seconds(delay.percentile(99))
+  gauge(registry, 'nodejs_eventloop_lag_p99_seconds', '99th percentile since the last scrape', p99, 'max')
+  const longest = () => {
+    const found = seconds(delay.max)
     delay.reset()
-    return longest
-  })
+    return found
+  }
+  gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest since the last scrape', longest, 'max')
 }
 
-/** A gauge that asks at every scrape; null leaves it out. */
-function gauge(registry: Registry, name: string, help: string, read: () => number | null): void {
+/** A gauge that asks at every scrape; null leaves it out. `aggregator` makes one number of those of all workers. */
+function gauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  read: () => number | null,
+  aggregator: 'sum' | 'min' | 'max' = 'sum',
+): void {
   new Gauge({
     name,
     help,
     registers: [registry],
+    aggregator,
     collect() {
       this.reset()
       const value = read()

@@ -1,4 +1,7 @@
-/** Requests per second of each key, on this node. */
+/**
+ * Requests per second of each key. Each node grants its share of the limit, so that no request costs a look at the
+ * database; the number of living nodes is what the store last heard.
+ */
 import type { FastifyReply } from 'fastify'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import { refuse, type Refusal } from './reply-error.ts'
@@ -8,9 +11,17 @@ export interface RateLimit {
   (reply: FastifyReply, keyId: string, requestsPerSecond: number | null): Promise<Refusal | null>
 }
 
-export function createRateLimit(requestsPerSecondDefault: number): RateLimit {
+export interface RateLimitOptions {
+  /** Of keys without a limit of their own. */
+  requestsPerSecond: number
+  /** How many nodes serve the store, this one included. */
+  nodes: () => number
+}
+
+export function createRateLimit({ requestsPerSecond: byDefault, nodes }: RateLimitOptions): RateLimit {
   // The library has one limit per limiter; keys with the same limit share one.
   const limiters = new Map<number, RateLimiterMemory>()
+  let sharedBy = nodes()
   const limiterFor = (points: number): RateLimiterMemory => {
     const known = limiters.get(points)
     if (known) return known
@@ -19,7 +30,12 @@ export function createRateLimit(requestsPerSecondDefault: number): RateLimit {
     return limiter
   }
   return async (reply, keyId, requestsPerSecond) => {
-    const points = requestsPerSecond ?? requestsPerSecondDefault
+    const limit = requestsPerSecond ?? byDefault
+    const living = nodes()
+    // Shares have changed: those of before would only be kept for ever.
+    if (living !== sharedBy) limiters.clear()
+    sharedBy = living
+    const points = Math.max(1, Math.floor(limit / living))
     const { allowed, state } = await limiterFor(points)
       .consume(keyId)
       .then(
@@ -34,6 +50,9 @@ export function createRateLimit(requestsPerSecondDefault: number): RateLimit {
       'ratelimit-reset': seconds,
     })
     if (allowed) return null
-    return refuse('rate_limited', `This key may make ${points} requests a second`, { retryAfterSeconds: seconds })
+    const share = living === 1 ? '' : `, ${points} of them on each of ${living} nodes`
+    return refuse('rate_limited', `This key may make ${limit} requests a second${share}`, {
+      retryAfterSeconds: seconds,
+    })
   }
 }

@@ -1,0 +1,19 @@
+import os from 'node:os'
+
+/** A repeat within this is the same signal: process groups, npm and a parent process deliver it twice. */
+const SAME_SIGNAL_MS = 1_000
+
+/** Resolves at the first signal that asks to stop; the next one that is not the same again asks to leave at once. */
+export function nextSignal(leave: (code: number) => void): Promise<NodeJS.Signals> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
+  let firstAt: number | null = null
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      const now = performance.now()
+      if (firstAt !== null && now - firstAt > SAME_SIGNAL_MS) leave(128 + os.constants.signals[signal])
+      firstAt ??= now
+      resolve(signal)
+    })
+  }
+  return promise
+}

@@ -1,0 +1,72 @@
+/**
+ * One scrape for all workers of a machine: a port that they share gives any of them, and a counter that jumps between
+ * workers would be worth nothing. What workers counted that have ended is kept, so that sums never fall.
+ */
+import type { Worker } from 'node:cluster'
+import type { MetricObject } from 'prom-client'
+import type { ToWorker } from './worker-link.ts'
+
+export interface WorkerMetrics {
+  /** Asks all of them, and answers with their metrics as one. */
+  gather(workers: readonly Worker[]): Promise<string>
+  measured(worker: number, metrics: MetricObject[]): void
+  departed(worker: number): void
+}
+
+/** Who takes longer is told of as it was at the scrape before. */
+const ANSWER_MS = 1_000
+
+export function createWorkerMetrics(): WorkerMetrics {
+  const latest = new Map<number, MetricObject[]>()
+  let past: MetricObject[] = []
+  let asked: { missing: Set<number>; done: () => void } | null = null
+  let gathering: Promise<string> | null = null
+
+  async function gather(workers: readonly Worker[]): Promise<string> {
+    await ask(workers)
+    const { AggregatorRegistry } = await import('prom-client')
+    return AggregatorRegistry.aggregate([past, ...latest.values()]).metrics()
+  }
+
+  async function ask(workers: readonly Worker[]): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const connected = workers.filter((worker) => worker.isConnected())
+    asked = { missing: new Set(connected.map(({ id }) => id)), done: resolve }
+    for (const worker of connected) worker.send({ tacho: 'measure' } satisfies ToWorker)
+    const timer = setTimeout(resolve, ANSWER_MS)
+    await promise
+    clearTimeout(timer)
+    asked = null
+  }
+
+  function settled(worker: number): void {
+    asked?.missing.delete(worker)
+    if (asked?.missing.size === 0) asked.done()
+  }
+
+  return {
+    // Scrapes at once share one answer.
+    gather: (workers) => (gathering ??= gather(workers).finally(() => (gathering = null))),
+    measured(worker, metrics) {
+      latest.set(worker, metrics)
+      settled(worker)
+    },
+    departed(worker) {
+      const counts = latest.get(worker)?.filter(({ type }) => isCount(type)) ?? []
+      latest.delete(worker)
+      settled(worker)
+      void keep(counts)
+    },
+  }
+
+  async function keep(counts: MetricObject[]): Promise<void> {
+    if (counts.length === 0) return
+    const { AggregatorRegistry } = await import('prom-client')
+    past = await AggregatorRegistry.aggregate([past, counts]).getMetricsAsJSON()
+  }
+}
+
+/** Of an ended worker, only what it counted has a meaning. */
+function isCount(type: unknown): boolean {
+  return type === 'counter' || type === 'histogram'
+}
