@@ -95,7 +95,7 @@ describe('in full load', () => {
 
   /** What a node of its own said was acknowledged before it was killed. */
   async function killedInLoad(writer: string, batches: number): Promise<string[]> {
-    const child = spawn(process.execPath, [LOAD, database.url, writer], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [LOAD, database.url, writer], { stdio: ['pipe', 'pipe', 'inherit'] })
     let told = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (told += text))
     const lines = () => told.split('\n').slice(0, -1)

@@ -76,6 +76,8 @@ export async function verify(storage: Storage, acknowledged: Iterable<string>): 
 
 if (import.meta.main) {
   const [, , url = '', writer = ''] = process.argv
+  // Whoever started it holds this end open.
+  process.stdin.on('end', () => process.exit()).resume()
   const storage = await openPostgresStorage({ url })
   const tell = (ids: string[]) => process.stdout.write(`${ids.join(' ')}\n`)
   await Promise.all(['a', 'b', 'c', 'd'].map((name) => writeUntil(storage, `${writer}${name}`, () => false, tell)))
