@@ -218,8 +218,9 @@ CREATE TABLE issue_fingerprints (
   PRIMARY KEY (environment_id, fingerprint)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint)
-  WHERE issue_id IS NOT NULL;
+CREATE INDEX issue_fingerprints_by_issue ON issue_fingerprints (environment_id, issue_id, fingerprint);
+
+CREATE INDEX issue_fingerprints_by_type ON issue_fingerprints (environment_id, detection_type, issue_id);
 
 CREATE TABLE issue_records (
   seq INTEGER PRIMARY KEY,
@@ -296,6 +297,71 @@ CREATE TABLE models (
   PRIMARY KEY (environment_id, model_key)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE operator_accounts (
+  id TEXT NOT NULL PRIMARY KEY,
+  operator_id TEXT NOT NULL REFERENCES operators (id),
+  provider_id TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  password TEXT, -- argon2id, in PHC form
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  UNIQUE (provider_id, account_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX operator_accounts_by_operator ON operator_accounts (operator_id);
+
+CREATE TABLE operator_invitations (
+  id TEXT NOT NULL PRIMARY KEY,
+  hash TEXT NOT NULL,
+  email TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  role TEXT NOT NULL,
+  invited_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  ended_at INTEGER -- accepted, revoked or replaced by a newer one
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX operator_invitations_by_email ON operator_invitations (email, scope) WHERE ended_at IS NULL;
+
+CREATE INDEX operator_invitations_by_scope ON operator_invitations (scope, id) WHERE ended_at IS NULL;
+
+CREATE TABLE operator_roles (
+  scope TEXT NOT NULL, -- id of a workspace, or 'installation': every workspace
+  operator_id TEXT NOT NULL REFERENCES operators (id),
+  role TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (scope, operator_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX operator_roles_by_operator ON operator_roles (operator_id, scope);
+
+CREATE TABLE operator_second_factors (
+  id TEXT NOT NULL PRIMARY KEY,
+  operator_id TEXT NOT NULL UNIQUE REFERENCES operators (id),
+  secret TEXT NOT NULL, -- encrypted
+  recovery_codes TEXT NOT NULL, -- encrypted
+  verified INTEGER NOT NULL,
+  failed_attempts INTEGER NOT NULL DEFAULT 0,
+  locked_until INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operator_sessions (
+  id TEXT NOT NULL PRIMARY KEY,
+  operator_id TEXT NOT NULL REFERENCES operators (id),
+  token_hash TEXT NOT NULL UNIQUE, -- SHA-256 of the token in the cookie
+  ip_address TEXT,
+  user_agent TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  last_used_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX operator_sessions_by_expiry ON operator_sessions (expires_at);
+
+CREATE INDEX operator_sessions_by_operator ON operator_sessions (operator_id, id);
+
 CREATE TABLE operator_tokens (
   id TEXT NOT NULL PRIMARY KEY,
   name TEXT NOT NULL,
@@ -307,6 +373,16 @@ CREATE TABLE operator_tokens (
 , workspace_id TEXT REFERENCES workspaces (id), role TEXT NOT NULL DEFAULT 'owner') STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_tokens_by_workspace ON operator_tokens (workspace_id, id);
+
+CREATE TABLE operators (
+  id TEXT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  email TEXT NOT NULL UNIQUE, -- in lower case
+  email_verified INTEGER NOT NULL, -- whether an identity provider has vouched for it
+  two_factor_enabled INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE policies (
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
@@ -402,6 +478,19 @@ CREATE TABLE secrets (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE sign_in_challenges (
+  id TEXT NOT NULL PRIMARY KEY,
+  identifier TEXT NOT NULL,
+  value TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sign_in_challenges_by_expiry ON sign_in_challenges (expires_at);
+
+CREATE INDEX sign_in_challenges_by_identifier ON sign_in_challenges (identifier, created_at);
+
 CREATE TABLE simulations (
   id TEXT NOT NULL PRIMARY KEY,
   environment_id TEXT NOT NULL REFERENCES environments (id),
@@ -436,6 +525,41 @@ CREATE TABLE usage_hours (
   cost_nanos INTEGER NOT NULL,
   PRIMARY KEY (environment_id, hour, agent_id, model_key, slot)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE webhook_deliveries (
+  webhook_id TEXT NOT NULL,
+  id TEXT NOT NULL UNIQUE,
+  environment_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  status TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  last_attempt_at INTEGER,
+  next_attempt_at INTEGER,
+  response_status INTEGER,
+  error TEXT,
+  data TEXT NOT NULL, -- JSON object
+  PRIMARY KEY (webhook_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (webhook_id, status, id);
+
+CREATE TABLE webhooks (
+  id TEXT NOT NULL PRIMARY KEY,
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  url TEXT NOT NULL,
+  description TEXT NOT NULL,
+  format TEXT NOT NULL,
+  events TEXT NOT NULL, -- JSON array
+  secret TEXT NOT NULL, -- needed as it is, to sign
+  previous_secret TEXT,
+  previous_until INTEGER, -- until when messages are signed with the previous secret too
+  created_at INTEGER NOT NULL,
+  disabled_at INTEGER,
+  disabled_reason TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
 
 CREATE TABLE work (
   kind TEXT NOT NULL,
