@@ -9,6 +9,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { distributeStore } from '../src/storage/postgres/prepare.ts'
 import type { Release } from './postgres-binaries.ts'
 import type { KeeperOptions } from './postgres-keeper.ts'
 
@@ -123,6 +124,7 @@ function oneAtATime(url: string): TestDatabases {
       await turn.connect()
       await turn.query("SELECT pg_advisory_lock(hashtext('tacho tests'))")
       await turn.query('DROP SCHEMA IF EXISTS tacho CASCADE')
+      await distributeStore(url)
       const drop = async () => {
         await turn.query('DROP SCHEMA IF EXISTS tacho CASCADE')
         await turn.end()
