@@ -30,14 +30,10 @@ export function submit(service: Service, record: unknown, key?: string): Promise
 
 /** Waits until every record of an environment is decided or has failed. */
 export async function reviewed(service: Service, environmentId = service.environmentId): Promise<void> {
-  for (;;) {
-    const waiting = await Promise.all(
-      ['RECEIVED', 'EVALUATING'].map((status) =>
-        service.operator<IssueRecordPage>(`/environments/${environmentId}/issue-records?limit=1&status=${status}`),
-      ),
-    )
-    if (waiting.every(({ body }) => body.items.length === 0)) return
-    await wait(10)
+  // In this order, for records go this way.
+  for (const status of ['RECEIVED', 'EVALUATING']) {
+    const path = `/environments/${environmentId}/issue-records?limit=1&status=${status}`
+    while ((await service.operator<IssueRecordPage>(path)).body.items.length > 0) await wait(10)
   }
 }
 
