@@ -81,7 +81,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   void app.register(
     async (api) => {
       api.addHook('onRequest', callerHook(deps))
-      api.addHook('onRequest', accessHook(deps.storage))
+      api.addHook('onRequest', accessHook(deps.storage, deps.now))
       operatorRoutes(api, deps, approvals)
     },
     { prefix: OPERATOR_PREFIX },

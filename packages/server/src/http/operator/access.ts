@@ -3,7 +3,9 @@ import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../domain/uuid.ts'
 import type { EnvironmentRow, Storage, WorkspaceRow } from '../../storage/storage.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
+import { auditOf } from './audit.ts'
 
 /** Whoever acts: a person who has signed in, or a token. */
 export interface Actor {
@@ -36,13 +38,23 @@ declare module 'fastify' {
   }
 }
 
-type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment'>
+type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment' | 'appendAudit'>
 
-export function accessHook(storage: Lookups): onRequestAsyncHookHandler {
+/** Who tries to change what their role does not let them is in the audit log. */
+export function accessHook(storage: Lookups, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = await admit(storage, request)
+    if (refusal?.refusal === 'forbidden' && request.method === 'POST') {
+      await storage.appendAudit([refusedEntry(request, now())])
+    }
     if (refusal) return replyError(request, reply, refusal)
   }
+}
+
+function refusedEntry(request: FastifyRequest, now: number): AuditEntry {
+  const { method, path, access } = request.routeOptions.config.route as OperatorRoute
+  const target = { kind: 'endpoint', id: `${method} ${path}` }
+  return auditOf(request, now, 'endpoint.call.refused', target, { needs: access, ...(request.params as object) })
 }
 
 /** An actor by their roles: `everywhere`, and in the workspaces of `own`; the higher one counts. */
@@ -98,9 +110,8 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   // What is none of theirs looks like what is not there.
   if (named && role === null)
     return refuse('not_found', `There is no such ${environmentId ? 'environment' : 'workspace'}`)
-  if (!mayCall(access, actor, role)) return refuse('forbidden', `This needs ${wanted(access)}`)
   request.operator = { actor, workspace, environment }
-  return null
+  return mayCall(access, actor, role) ? null : refuse('forbidden', `This needs ${wanted(access)}`)
 }
 
 function mayCall(access: Exclude<Access, 'anyone'>, actor: Actor, role: Role | null): boolean {

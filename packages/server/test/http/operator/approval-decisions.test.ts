@@ -122,6 +122,10 @@ test('a viewer decides nothing, an API key even less', async () => {
   const id = await ask()
   const viewer = (await newToken('viewer')).token
   await assertPending(id, await decide(id, { decision: 'APPROVED' }, viewer), 403)
+  const page = replyOf('listAudit', await service.operator(`/workspaces/${workspaceId}/audit?limit=1`))
+  const [entry] = page.items
+  assert.deepEqual([entry?.action, entry?.actor.name], ['endpoint.call.refused', 'a viewer'])
+  assert.deepEqual([entry?.detail['needs'], entry?.detail['approvalId']], ['approver', id])
   await assertPending(id, await decide(id, { decision: 'APPROVED' }, service.apiKey), 401)
   const headers = { authorization: `Bearer ${viewer}` }
   const many = await service.operator(approvals('/decisions'), { body: { decision: 'APPROVED', ids: [id] }, headers })

@@ -73,7 +73,7 @@ test('a new approval and its decision arrive, signed with the secret that was sh
   const webhook = await create({ url: at('/200/signed'), events: ['approval.requested', 'approval.decided'] })
   const { body: approval } = await ask('signed')
   const approvals = `/environments/${service.environmentId}/approvals`
-  await service.operator(`${approvals}/${approval.id}/decide`, { body: { decision: 'APPROVED', reason: 'fine' } })
+  await service.operator(`${approvals}/${approval.id}/decision`, { body: { decision: 'APPROVED', reason: 'fine' } })
   const messages = await arrived('/200/signed', 2)
   assert.deepEqual(messages.map(({ body }) => [body.type, body.data['approvalId'], body.data['status']]).sort(), [
     ['approval.decided', approval.id, 'APPROVED'],
