@@ -38,7 +38,17 @@ const FAST = ['fsync = off', 'full_page_writes = off']
 const SETTINGS = ['shared_buffers = 128MB', 'max_connections = 200', 'log_min_messages = warning']
 
 export async function startPostgres(wanted: ServerOptions = {}): Promise<PostgresServer> {
-  const { release = 'newest', durable = false, settings = [], files = {} } = wanted
+  for (let tries = 1; ; tries++) {
+    try {
+      return await start(wanted)
+    } catch (error) {
+      // Between two looks at it, somebody else took the port.
+      if (tries === 3 || !/could not bind|could not create any TCP/.test(String(error))) throw error
+    }
+  }
+}
+
+async function start({ release = 'newest', durable = false, settings = [], files = {} }: ServerOptions) {
   // Whoever runs the server must reach what is below.
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-postgres-'))
   chmodSync(folder, 0o755)

@@ -58,8 +58,9 @@ export function createBatchQueue({ queueBytes, transactions, slot, commit }: Bat
 
   async function run({ environmentId, lanes: held, parts }: Taken<QueuedPart>): Promise<void> {
     const committed = await commit({ environmentId, slot: slot() * LANES + (held[0] ?? 0), parts })
-    counts.commits++
-    counts.committedEvents += parts.reduce((sum, { events }) => sum + events.length, 0)
+    const stored = parts.filter((_part, index) => 'verdicts' in (committed[index] ?? {}))
+    if (stored.length > 0) counts.commits++
+    counts.committedEvents += stored.reduce((sum, { events }) => sum + events.length, 0)
     parts.forEach((part, index) => part.settle(committed[index] ?? { error: new Error('No answer') }, part.places))
   }
 

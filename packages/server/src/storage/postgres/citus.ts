@@ -26,15 +26,29 @@ export function distribution(table: string): string {
 }
 
 /** Distributes what is not distributed yet, and returns its names. The schema must be there. */
-export async function distribute(client: Client): Promise<string[]> {
-  const { rows } = await client.query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
-  if (rows.length === 0) throw new StoreRefused('The database is not a Citus one; CREATE EXTENSION citus makes it so.')
-  const { rows: known } = await client.query<{ name: string }>(
-    'SELECT c.relname AS name FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid WHERE c.relnamespace = $1::regnamespace',
-    [SCHEMA],
-  )
-  const distributed = new Set(known.map(({ name }) => name))
-  const due = (await dataTables(client)).filter((table) => !distributed.has(table))
+export async function distribute(client: Pick<Client, 'query'>): Promise<string[]> {
+  if (!(await isCitus(client))) {
+    throw new StoreRefused('The database is not a Citus one; CREATE EXTENSION citus makes it so.')
+  }
+  const distributed = await distributedTables(client)
+  const due = (await dataTables(client)).filter((table) => !distributed.includes(table))
   for (const table of due) await client.query(distribution(table))
   return due
+}
+
+/** Distributes the tables that a migration has just made, where the others are distributed. */
+export async function distributeNew(client: Pick<Client, 'query'>): Promise<void> {
+  if ((await isCitus(client)) && (await distributedTables(client)).includes(FIRST)) await distribute(client)
+}
+
+async function isCitus(client: Pick<Client, 'query'>): Promise<boolean> {
+  return (await client.query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")).rows.length > 0
+}
+
+async function distributedTables(client: Pick<Client, 'query'>): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
+      WHERE c.relnamespace = '${SCHEMA}'::regnamespace`,
+  )
+  return rows.map(({ name }) => name)
 }

@@ -59,7 +59,10 @@ export function partCommitter(connections: Connections) {
         const { runId, eventId } = event
         if (verdict === 'unstorable') rejections.push({ runId, eventId, code: verdict, rejectedAt: part.receivedAt })
       }
-      await append({ ...group, parts: [{ ...part, events: [], rejections }] })
+      await append({ ...group, parts: [{ ...part, events: [], rejections }] }).catch((error: unknown) => {
+        // Refusals are for people to read; none of them may fail an event.
+        if (!isDataError(error)) throw error
+      })
       return { verdicts }
     } catch (error) {
       // What was stored is a duplicate when the batch comes again.

@@ -6,7 +6,7 @@ import { statement } from './statement.ts'
 /** Distinct models of an environment, more or less; later ones share a bucket, for each is a row per hour and agent. */
 const MODELS_PER_ENVIRONMENT = 1_000
 const OTHER_MODELS = 'other'
-const ENVIRONMENTS_KEPT = 1_000
+const ENVIRONMENTS_KEPT = 200
 
 export interface Buckets {
   /** By model. */

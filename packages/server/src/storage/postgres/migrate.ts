@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
+import { distributeNew } from './citus.ts'
 import { inTransaction, SCHEMA } from './connections.ts'
 
 /** `TACH`. An advisory lock is one of the whole database. */
@@ -27,6 +28,7 @@ export async function migrate(client: Client, migrations: Migration[] = knownMig
   await takeLock(client)
   try {
     await applyDue(client, migrations)
+    await distributeNew(client)
   } catch (error) {
     throw refusal(error) ?? error
   } finally {
