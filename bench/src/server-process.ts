@@ -12,6 +12,13 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
+/** What a process takes. */
+export interface Usage {
+  megabytes: number
+  /** Processor time since its start, user and system. */
+  cpuSeconds: number
+}
+
 export interface ServerProgram {
   /** Program and arguments for Node. */
   args: readonly string[]

@@ -4,13 +4,14 @@ import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
 import { ROOT } from './place.ts'
-import { startProcess, type ServerProcess } from './server-process.ts'
+import { startProcess, type ServerProcess, type Usage } from './server-process.ts'
 
 export interface Server extends ServerProcess {
   apiKey: string
   directory: string
   /** What /metrics tells just now, by name; labels are left out. */
   metrics(): Promise<Map<string, number>>
+  usage(): Promise<Usage>
   /** A request to the operator API; throws when it is refused. */
   operator<Body>(path: string, body?: unknown): Promise<Body>
 }
@@ -28,14 +29,25 @@ export async function startServer(directory: string, flags: readonly string[] = 
     readyPath: '/readyz',
   })
   const { url } = started
+
+  async function metrics(): Promise<Map<string, number>> {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    const lines = text.matchAll(/^(\w+)(?:\{[^}]*\})? (\S+)$/gm)
+    return new Map([...lines].map(([, name = '', value]) => [name, Number(value)]))
+  }
+
   return {
     ...started,
     apiKey: API_KEY,
     directory,
-    async metrics() {
-      const text = await (await fetch(`${url}/metrics`)).text()
-      const lines = text.matchAll(/^(\w+)(?:\{[^}]*\})? (\S+)$/gm)
-      return new Map([...lines].map(([, name = '', value]) => [name, Number(value)]))
+    metrics,
+    async usage() {
+      const found = await metrics()
+      const read = (name: string): number => found.get(name) ?? Number.NaN
+      return {
+        megabytes: read('process_resident_memory_bytes') / 1e6,
+        cpuSeconds: read('process_cpu_seconds_total'),
+      }
     },
     async operator<Body>(target: string, body?: unknown) {
       const reply = await fetch(`${url}/operator/v1${target}`, {

@@ -27,10 +27,13 @@ const [, , kind = '', file] = process.argv
 const listener = PLAIN[kind]
 console.log(`listens on http://127.0.0.1:${await (listener ? listenPlain(listener) : listenFastify())}`)
 
+function usage() {
+  return { rss: process.memoryUsage.rss(), cpu: process.cpuUsage() }
+}
+
 async function listenPlain(answer: RequestListener): Promise<number> {
-  // Whoever waits for it asks with GET, without a body.
   const server = createServer((request, reply) =>
-    request.url === '/ready' ? void reply.end('ready') : answer(request, reply),
+    request.url === '/usage' ? void reply.end(JSON.stringify(usage())) : answer(request, reply),
   )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return (server.address() as AddressInfo).port
@@ -38,8 +41,7 @@ async function listenPlain(answer: RequestListener): Promise<number> {
 
 async function listenFastify(): Promise<number> {
   const app = fastify()
-  app.get('/ready', () => 'ready')
-  app.get('/usage', () => ({ rss: process.memoryUsage.rss(), cpu: process.cpuUsage() }))
+  app.get('/usage', usage)
   if (kind === 'hello') app.get('/', () => 'hello')
   if (kind === 'not-modified') app.get('/', (_request, reply) => reply.code(304).header('etag', TAG).send())
   if (kind === 'body') {

@@ -6,6 +6,7 @@ import { withEnds, type Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import type { HttpLoad, HttpResult } from '../load/http-load.ts'
 import { row } from '../result.ts'
+import type { Usage } from '../server-process.ts'
 import { startServer, type Server } from '../server.ts'
 import { whole } from '../text.ts'
 import { POLICIES } from './sample-policies.ts'
@@ -23,13 +24,13 @@ export const runtimeConfig: Benchmark = {
   about: [
     `An environment has ${PROMPTS} prompts of ${PROMPT_CHARS} characters and ${POLICIES.length} policies. ${CONNECTIONS} connections of autocannon \
 ask for \`GET /runtime-config\`: first with the tag they have, so that the answer is 304 without a body, then without one. The rate limit of the key \
-is lifted (\`--rate-limit\`), which by default is 5,000 requests a second.`,
+is lifted (\`--rate-limit\`), which by default is 5,000 requests a second. Each request is logged, as by default.`,
     'The bare limit of the 304 is Fastify with one route that answers 304 and does nothing else, under the same load; that of the whole \
 configuration is Fastify sending the same text. What `node:http` alone does is told beside it.',
   ],
   run: ({ plan, place, say }) =>
     withEnds(async (end) => {
-      const server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000', '--log-level', 'warn'])
+      const server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000'])
       end(server.stop)
       await deploy(server)
       const url = `${server.url}/openapi/v1/runtime-config`
@@ -51,52 +52,56 @@ configuration is Fastify sending the same text. What `node:http` alone does is t
 
       const unchanged = { status: 304, connections: CONNECTIONS, body: '' }
       const changed = { status: 200, connections: CONNECTIONS, body }
-      const targets: Record<string, Omit<HttpLoad, 'seconds'>> = {
-        ours304: { ...unchanged, url, headers: { ...headers, 'if-none-match': tag } },
-        fastify304: { ...unchanged, url: fastify304.url },
-        plain304: { ...unchanged, url: plain304.url },
-        ours200: { ...changed, url, headers },
-        fastify200: { ...changed, url: fastify200.url },
-      }
-      const seconds = plan.seconds / 2
-      const found: Record<string, HttpResult[]> = {}
+      const ours304 = target(server, { ...unchanged, url, headers: { ...headers, 'if-none-match': tag } })
+      const bare304 = target(fastify304, { ...unchanged, url: fastify304.url })
+      const node304 = target(plain304, { ...unchanged, url: plain304.url })
+      const ours200 = target(server, { ...changed, url, headers })
+      const bare200 = target(fastify200, { ...changed, url: fastify200.url })
       for (let round = 0; round <= plan.rounds; round++) {
-        for (const [name, target] of Object.entries(targets)) {
-          const result = await load.call({ ...target, seconds })
+        for (const { server: asked, request, found } of [ours304, bare304, node304, ours200, bare200]) {
+          const before = await asked.usage()
+          const { perSecond, p99Ms, requests } = await load.call({ ...request, seconds: plan.seconds / 2 })
+          const cpuUs = (((await asked.usage()).cpuSeconds - before.cpuSeconds) * 1e6) / requests
           // The first round warms up.
-          if (round > 0) (found[name] ??= []).push(result)
+          if (round > 0) found.push({ perSecond, p99Ms, cpuUs })
         }
-        if (round > 0) say(`round ${round}: ${Object.entries(found).map(lastText).join(', ')}`)
+        const rates = [ours304, bare304].map(({ found }) => whole(found.at(-1)?.perSecond ?? 0))
+        if (round > 0) say(`round ${round}: ${rates.join(' 304 a second, bare ')}`)
       }
-      const rates = (name: string) => found[name]?.map(({ perSecond }) => perSecond) ?? []
-      const perSecond = { unit: '/s', better: 'more' } as const
+      const budgets = [{ of: 'ratio', is: 'at least', limit: 0.5 } as const]
       return {
         rows: [
-          row({
-            what: '304',
-            ...perSecond,
-            ours: rates('ours304'),
-            bare: rates('fastify304'),
-            budgets: [{ of: 'ratio', is: 'at least', limit: 0.5 }],
-          }),
-          row({ what: '304, beside `node:http` alone', ...perSecond, ours: rates('ours304'), bare: rates('plain304') }),
-          row({ what: '200', ...perSecond, ours: rates('ours200'), bare: rates('fastify200') }),
-          row({
-            what: '304, p99',
-            unit: 'ms',
-            better: 'less',
-            ours: found['ours304']?.map(({ p99Ms }) => p99Ms) ?? [],
-            bare: found['fastify304']?.map(({ p99Ms }) => p99Ms) ?? [],
-          }),
+          row({ what: '304', ...rate(ours304, bare304), budgets }),
+          row({ what: '304, processor time', ...cpu(ours304, bare304) }),
+          row({ what: '304, p99', ...p99(ours304, bare304) }),
+          row({ what: '304, beside `node:http` alone', ...rate(ours304, node304) }),
+          row({ what: '200', ...rate(ours200, bare200) }),
+          row({ what: '200, processor time', ...cpu(ours200, bare200) }),
         ],
         notes: [`The whole configuration has ${whole(Buffer.byteLength(body))} bytes.`],
       }
     }),
 }
 
-function lastText([name, results]: [string, HttpResult[]]): string {
-  return `${name} ${whole(results.at(-1)?.perSecond ?? Number.NaN)}/s`
+interface Target {
+  server: { usage(): Promise<Usage> }
+  request: Omit<HttpLoad, 'seconds'>
+  found: { perSecond: number; p99Ms: number; cpuUs: number }[]
 }
+
+const target = (server: Target['server'], request: Target['request']): Target => ({ server, request, found: [] })
+
+const compare = (name: 'perSecond' | 'p99Ms' | 'cpuUs') => (ours: Target, bare: Target) => ({
+  ours: ours.found.map((each) => each[name]),
+  bare: bare.found.map((each) => each[name]),
+})
+const rate = (...sides: [Target, Target]) => ({
+  unit: '/s',
+  better: 'more' as const,
+  ...compare('perSecond')(...sides),
+})
+const cpu = (...sides: [Target, Target]) => ({ unit: 'µs', better: 'less' as const, ...compare('cpuUs')(...sides) })
+const p99 = (...sides: [Target, Target]) => ({ unit: 'ms', better: 'less' as const, ...compare('p99Ms')(...sides) })
 
 interface Named {
   id: string

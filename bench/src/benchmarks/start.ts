@@ -7,16 +7,12 @@ import { startChild } from '../child.ts'
 import type { IngestLoad } from '../load/ingest-load.ts'
 import type { Paced } from '../load/pace.ts'
 import { row } from '../result.ts'
-import { startServer, type Server } from '../server.ts'
+import type { Usage } from '../server-process.ts'
+import { startServer } from '../server.ts'
 import { whole } from '../text.ts'
 import { fillHistory } from './history.ts'
 
 const STORED_EVENTS = 20_000
-
-interface Usage {
-  megabytes: number
-  cpuSeconds: number
-}
 
 export const start: Benchmark = {
   name: 'start',
@@ -52,7 +48,7 @@ the process while nobody asks anything, twenty seconds after its start and over 
       const hello = await startBareServer(place, 'hello')
       end(hello.stop)
       // Both at once: they have nothing to do that the other could be in the way of.
-      const look = () => Promise.all([usageOf(server), bareUsage(hello.url)])
+      const look = () => Promise.all([server.usage(), hello.usage()])
       await sleep(plan.idleSeconds * 1000)
       const [before, bareBefore] = await look()
       await sleep(plan.idleSeconds * 1000)
@@ -88,21 +84,4 @@ the process while nobody asks anything, twenty seconds after its start and over 
         notes: [],
       }
     }),
-}
-
-async function usageOf(server: Server): Promise<Usage> {
-  const metrics = await server.metrics()
-  const read = (name: string): number => metrics.get(name) ?? Number.NaN
-  return {
-    megabytes: read('process_resident_memory_bytes') / 1e6,
-    cpuSeconds: read('process_cpu_seconds_total'),
-  }
-}
-
-async function bareUsage(url: string): Promise<Usage> {
-  const { rss, cpu } = (await (await fetch(`${url}/usage`)).json()) as {
-    rss: number
-    cpu: { user: number; system: number }
-  }
-  return { megabytes: rss / 1e6, cpuSeconds: (cpu.user + cpu.system) / 1e6 }
 }

@@ -13,6 +13,7 @@ export interface HttpLoad {
 }
 
 export interface HttpResult {
+  requests: number
   perSecond: number
   p99Ms: number
 }
@@ -34,5 +35,5 @@ answer<HttpLoad, HttpResult>(async ({ url, headers = {}, connections, seconds, s
   if (errors > 0 || mismatches > 0 || others.length > 0 || requests.total === 0) {
     throw new Error(`${url}: ${errors} errors, ${mismatches} other bodies, statuses ${JSON.stringify(statusCodeStats)}`)
   }
-  return { perSecond: requests.total / duration, p99Ms: latency.p99 }
+  return { requests: requests.total, perSecond: requests.total / duration, p99Ms: latency.p99 }
 })
