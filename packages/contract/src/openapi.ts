@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
+import type { Access, OperatorRoute } from './operator/access.ts'
 import { Event, EventInput, EventRow, Rejection } from './event.ts'
 import { Approval, NewApproval } from './approval.ts'
 import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
@@ -108,7 +109,8 @@ interface Api {
   description: string
   prefix: string
   routes: Record<string, Route>
-  security: { name: string; scheme: object }
+  /** By name; any one of them will do. */
+  security: Record<string, object>
 }
 
 type Json = Record<string, unknown>
@@ -120,7 +122,7 @@ export function publicDocument(version: string): Json {
     description: 'Records what agents do. The API key selects the workspace and environment.',
     prefix: PUBLIC_PREFIX,
     routes: ROUTES,
-    security: { name: 'apiKey', scheme: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
+    security: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
   })
 }
 
@@ -128,10 +130,15 @@ export function publicDocument(version: string): Json {
 export function operatorDocument(version: string): Json {
   return document(version, {
     title: 'Tacho operator API',
-    description: 'Everything operators do: tenants, keys, runs, backup and checks.',
+    description:
+      'Everything operators do. Scripts send an operator token; people sign in and are known by a cookie, with which ' +
+      'requests that change something must come from a page of the same origin.',
     prefix: OPERATOR_PREFIX,
     routes: OPERATOR_ROUTES,
-    security: { name: 'operatorToken', scheme: { type: 'http', scheme: 'bearer' } },
+    security: {
+      operatorToken: { type: 'http', scheme: 'bearer' },
+      session: { type: 'apiKey', in: 'cookie', name: 'tacho.session_token' },
+    },
   })
 }
 
@@ -154,21 +161,22 @@ function document(version: string, api: Api): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: api.prefix }],
-    security: [{ [api.security.name]: [] }],
+    security: Object.keys(api.security).map((name) => ({ [name]: [] })),
     paths,
-    components: { securitySchemes: { [api.security.name]: api.security.scheme }, schemas },
+    components: { securitySchemes: api.security, schemas },
   }
 }
 
 function operation(operationId: string, route: Route, used: Set<string>): Json {
-  const scopes = route.scopes.length > 0 ? { description: `Scopes: ${route.scopes.join(', ')}` } : {}
+  const needed = neededFor(route)
   const body = route.body && {
     requestBody: { required: true, content: { 'application/json': { schema: reference(route.body, used) } } },
   }
   return {
     operationId,
     summary: route.summary,
-    ...scopes,
+    ...(needed === null ? {} : { description: needed }),
+    ...(accessOf(route) === 'anyone' ? { security: [] } : {}),
     tags: [route.tag],
     parameters: [
       ...parameters('path', route.params, used),
@@ -187,6 +195,19 @@ function operation(operationId: string, route: Route, used: Set<string>): Json {
       ...errorResponses(route, used),
     },
   }
+}
+
+/** Only rows of the operator API have it. */
+function accessOf(route: Route): Access | null {
+  return 'access' in route ? (route as OperatorRoute).access : null
+}
+
+/** What the caller must have, for people; null: nothing in particular. */
+function neededFor(route: Route): string | null {
+  if (route.scopes.length > 0) return `Scopes: ${route.scopes.join(', ')}`
+  const access = accessOf(route)
+  if (access === null || access === 'anyone' || access === 'signed-in') return null
+  return access === 'installation' ? 'For owners of the whole installation' : `Role: ${access}`
 }
 
 const TAG = { description: 'Names what is served; changes with it', schema: { type: 'string' } }
@@ -210,7 +231,7 @@ function parameters(place: 'path' | 'query' | 'header', schema: Route['query'], 
 }
 
 function errorResponses(route: Route, used: Set<string>): Json {
-  const codes = [...COMMON_ERRORS, ...(route.scopes.length > 0 ? (['forbidden'] as const) : []), ...route.errors]
+  const codes = [...COMMON_ERRORS, ...(neededFor(route) === null ? [] : (['forbidden'] as const)), ...route.errors]
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codes) {
     const { status } = ERRORS[code]

@@ -131,6 +131,8 @@ export interface OperatorStore {
   readPassword(operatorId: string): Promise<string | null>
   /** Ends all sessions but `keptSessionId`. */
   setPassword(operatorId: string, hash: string, now: number, keptSessionId: string, audit: AuditEntry[]): Promise<void>
+  /** Notes that a code of the authenticator signed somebody in; false: it did already, within its time. */
+  useCode(operatorId: string, code: string, now: number): Promise<boolean>
   /** Takes away a second factor whether confirmed or not. */
   removeSecondFactor(operatorId: string, now: number, audit: AuditEntry[]): Promise<void>
   /** Sessions and challenges that have expired: nobody asks for them any more. */

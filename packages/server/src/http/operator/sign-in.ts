@@ -13,11 +13,19 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sessionCredential } from '../../domain/credential.ts'
 import { lowerCase } from '../../domain/email.ts'
+import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { COOKIE_PREFIX, cookieHeader, SECOND_FACTOR_COOKIE, SESSION_COOKIE, sessionTokenIn } from '../session-cookie.ts'
-import { codeRefusal, libraryHeaders, passCookies, readAnswer, type LibraryAnswer } from '../sign-in/answer.ts'
+import {
+  codeRefusal,
+  libraryHeaders,
+  passCookies,
+  readAnswer,
+  WRONG_CODE,
+  type LibraryAnswer,
+} from '../sign-in/answer.ts'
 import type { Attempts } from '../sign-in/attempts.ts'
 import { PROVIDER_ID } from '../sign-in/identity-provider.ts'
 import { personalEntry } from '../sign-in/personal-entry.ts'
@@ -57,9 +65,9 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.signInWithCode, deps, async ({ request, reply, body }) => {
     const library = await signIn.passwords()
-    return answerChallenge(request, reply, 'totp', (headers) =>
-      library.api.verifyTOTP({ body: { code: body.code.replaceAll(' ', '') }, headers, asResponse: true }),
-    )
+    const code = body.code.replaceAll(' ', '')
+    const ask = (headers: Headers) => library.api.verifyTOTP({ body: { code }, headers, asResponse: true })
+    return answerChallenge(request, reply, 'totp', ask, code)
   })
 
   serveRoute(app, OPERATOR_ROUTES.signInWithRecoveryCode, deps, async ({ request, reply, body }) => {
@@ -116,12 +124,14 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     reply: FastifyReply,
     method: string,
     ask: (headers: Headers) => Promise<Response>,
+    onceCode: string | null = null,
   ): Promise<SignInResult | Refusal> {
     const refusal = await attempts.from(request.ip)
     if (refusal) return refusal
     // Without the cookie of a session, which would make it a question of that session.
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
+    if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
     passCookies(request, reply, answer)
     if (answer.ok) return signedIn(request, answer, method)
     const wrong = codeRefusal(answer)
@@ -129,10 +139,23 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return wrong
   }
 
-  async function signedIn(request: FastifyRequest, answer: LibraryAnswer, method: string): Promise<SignInResult> {
+  /** Whoever has seen a code being typed cannot use it too, though it is good for a while (RFC 6238 5.2). */
+  async function isFirstUse(answer: LibraryAnswer, code: string): Promise<boolean> {
+    const session = await sessionIn(answer)
+    if (await storage.useCode(session.operator.id, code, now())) return true
+    await storage.endSessions(session.operator.id, { id: session.sessionId }, [])
+    return false
+  }
+
+  async function sessionIn(answer: LibraryAnswer): Promise<SessionRow> {
     const token = sessionTokenIn(answer.setCookies)
     const session = token === null ? null : await storage.findSession(sessionCredential(token).hash)
     if (session === null) throw new Error('A sign-in begins a session')
+    return session
+  }
+
+  async function signedIn(request: FastifyRequest, answer: LibraryAnswer, method: string): Promise<SignInResult> {
+    const session = await sessionIn(answer)
     await attempts.succeeded(session.operator.email, request.ip)
     const audit = personalEntry(session.operator, now(), 'operator.sign_in', null, { method }, request.id)
     await storage.appendAudit([audit])

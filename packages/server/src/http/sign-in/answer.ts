@@ -45,7 +45,7 @@ export function passCookies(request: FastifyRequest, reply: FastifyReply, answer
   void reply.header('cache-control', 'no-store')
 }
 
-const WRONG_CODE = refuse('unauthenticated', 'The code is wrong or used up, or the sign-in has taken too long')
+export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong or used up, or the sign-in has taken too long')
 
 /** What is wrong with a code, by the library's code; null: nothing that is the caller's. */
 export function codeRefusal({ code }: LibraryAnswer): Refusal | null {

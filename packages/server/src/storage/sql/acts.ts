@@ -116,6 +116,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   endSessions: write<'endSessions'>(sessions.endSessions),
   readPassword: read<'readPassword'>(sessions.readPassword),
   setPassword: write<'setPassword'>(sessions.setPassword),
+  useCode: write<'useCode'>(sessions.useCode),
   removeSecondFactor: write<'removeSecondFactor'>(sessions.removeSecondFactor),
   deleteExpiredSignIns: write<'deleteExpiredSignIns'>(sessions.deleteExpiredSignIns),
   findSignIn: read<'findSignIn'>(signIn.findSignIn),

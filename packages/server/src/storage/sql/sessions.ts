@@ -4,6 +4,7 @@ import type { AuditEntry } from '../audit.ts'
 import type { SessionListRow, SessionRow } from '../operators.ts'
 import { insertAudit } from './audit.ts'
 import { WORKSPACE_OF_SCOPE } from './operators.ts'
+import { textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
 
@@ -80,6 +81,17 @@ export async function setPassword(
   await sql.run(text, [hash, now, operatorId])
   await endSessions(sql, operatorId, { exceptId: keptSessionId }, [])
   await insertAudit(sql, audit)
+}
+
+/** Longer than any code is taken: one interval early to one late. */
+const CODE_MS = 2 * 60_000
+
+export async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {
+  const key = textKey(`${operatorId} ${code}`)
+  await sql.run('DELETE FROM sign_in_challenges WHERE id = ? AND expires_at <= ?', [key, now])
+  const text = `INSERT INTO sign_in_challenges (id, identifier, value, created_at, updated_at, expires_at)
+    VALUES (?, ?, 'used code', ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+  return (await sql.run(text, [key, key, now, now, now + CODE_MS])) === 1
 }
 
 export async function removeSecondFactor(

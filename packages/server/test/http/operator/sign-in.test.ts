@@ -151,8 +151,13 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   }
   const withCode = await challenged()
   assert.deepEqual(refusalOf(await withCode.post('/sign-in/code', { code: '000000' })), [401, 'unauthenticated'])
-  replyOf('signInWithCode', await withCode.post('/sign-in/code', { code: codeOf(uri) }))
+  const code = codeOf(uri)
+  replyOf('signInWithCode', await withCode.post('/sign-in/code', { code }))
   assert.equal((await withCode.get('/me')).status, 200)
+  // Whoever has seen it being typed is too late.
+  const onlooker = await challenged()
+  assert.deepEqual(refusalOf(await onlooker.post('/sign-in/code', { code })), [401, 'unauthenticated'])
+  assert.equal(onlooker.cookies.has(SESSION), false)
 
   const [recovery = ''] = recoveryCodes
   const withRecovery = await challenged()
@@ -162,8 +167,8 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   assert.deepEqual(refusalOf(await again.post('/sign-in/recovery-code', { code: recovery })), [401, 'unauthenticated'])
 
   // Without a challenge no code is worth anything.
-  const code = { code: codeOf(uri) }
-  assert.deepEqual(refusalOf(await openBrowser(service).post('/sign-in/code', code)), [401, 'unauthenticated'])
+  const bare = await openBrowser(service).post('/sign-in/code', { code: codeOf(uri) })
+  assert.deepEqual(refusalOf(bare), [401, 'unauthenticated'])
 
   assert.deepEqual(refusalOf(await browser.post('/me/second-factor/remove', { password: 'wrong' })), [403, 'forbidden'])
   replyOf('removeSecondFactor', await browser.post('/me/second-factor/remove', { password: PASSWORD }))

@@ -190,6 +190,16 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal((await storage().findOperatorByEmail(email))?.emailVerified, 0)
     })
 
+    test('a code signs in once within its time, whoever is first', async () => {
+      const [one, two] = [newId(), newId()]
+      const uses = await Promise.all([1, 2, 3].map(() => storage().useCode(one, '123456', NOON)))
+      assert.deepEqual(uses.filter(Boolean), [true])
+      assert.equal(await storage().useCode(two, '123456', NOON), true)
+      assert.equal(await storage().useCode(one, '123457', NOON), true)
+      assert.equal(await storage().useCode(one, '123456', NOON + 119_999), false)
+      assert.equal(await storage().useCode(one, '123456', NOON + 120_000), true)
+    })
+
     test('a second factor goes with the flag that it is needed', async () => {
       const { id } = await member(null, 'viewer')
       await storage().createSignIn('twoFactor', { id: newId(), userId: id, secret: 's', backupCodes: 'b', verified: 1 })
