@@ -77,7 +77,9 @@ test('help goes to stdout with 0, for the program and for each command', async (
   const help = await runTacho(['--help'])
   assert.equal(help.code, 0)
   const commands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '')
-  const all = 'serve workspaces environments keys runs usage import demo backup restore recover doctor help'
+  const all =
+    'serve workspaces environments keys tokens operators whoami audit runs approvals issues prompts policies apply ' +
+    'webhooks usage import demo backup restore recover doctor help'
   assert.equal(commands.join(' '), all)
   for (const line of [['runs', 'list'], ['keys', 'create'], ['import'], ['serve'], ['doctor']]) {
     const { code, stdout } = await runTacho([...line, '--help'])

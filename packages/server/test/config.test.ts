@@ -45,6 +45,14 @@ test('without flags and variables the server is on loopback, port 4680, with its
     initEnvironment: 'development',
     initApiKey: null,
     initOperatorToken: null,
+    initOperatorEmail: null,
+    publicUrl: null,
+    oidcIssuer: null,
+    oidcClientId: null,
+    oidcClientSecret: null,
+    oidcName: 'Single sign-on',
+    oidcDomain: null,
+    oidcDomainRole: 'viewer',
   })
 })
 
