@@ -86,8 +86,8 @@ test('a stream of one node tells what is asked for and decided on the other', as
   const { id } = await ask(1)
   const untilTold = async (status: string) => {
     for (;;) {
-      const { items } = (await stream.next())?.data as ApprovalChanges
-      if (items.some((item) => item.id === id && item.status === status)) return
+      const changes = (await stream.next())?.data as ApprovalChanges | undefined
+      if (changes?.items.some((item) => item.id === id && item.status === status)) return
     }
   }
   await untilTold('PENDING')
