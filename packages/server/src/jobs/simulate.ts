@@ -30,8 +30,8 @@ export interface SimulateOptions {
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Calls are counted in steps of this, the newest first, until there are enough. */
 const COUNT_MS = 4 * 60 * 60 * 1000
-const SLICE_CALLS = 500
-const SLICE_BYTES = 1_048_576
+const SLICE_CALLS = 250
+const SLICE_BYTES = 524_288
 const REPORT_MS = 500
 
 class Interrupted extends Error {}
