@@ -34,15 +34,21 @@ export function cookieHeader(request: FastifyRequest, isWanted: (name: string) =
   return [...cookiesOf(request)].flatMap(([name, value]) => (isWanted(name) ? [`${name}=${value}`] : [])).join('; ')
 }
 
-/** Passes cookies on; over TLS they are for TLS alone. */
-export function setCookies(request: FastifyRequest, reply: FastifyReply, lines: string[]): void {
-  const secure = request.protocol === 'https' ? '; Secure' : ''
+/** Passes cookies on; where people come over TLS, they are for TLS alone. */
+export function setCookies(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  lines: string[],
+  publicUrl: string | null,
+): void {
+  const overTls = request.protocol === 'https' || publicUrl?.startsWith('https:')
+  const secure = overTls ? '; Secure' : ''
   for (const line of lines) void reply.header('set-cookie', line + secure)
 }
 
 /** Ends the session in the browser. */
-export function expireSessionCookie(request: FastifyRequest, reply: FastifyReply): void {
-  setCookies(request, reply, [`${SESSION_COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0`])
+export function expireSessionCookie(request: FastifyRequest, reply: FastifyReply, publicUrl: string | null): void {
+  setCookies(request, reply, [`${SESSION_COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0`], publicUrl)
 }
 
 function cookiesOf({ headers }: FastifyRequest): Map<string, string> {

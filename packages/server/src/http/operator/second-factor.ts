@@ -17,7 +17,7 @@ import { hearNow } from './heard.ts'
 import { DONE, passwordRefusal, sessionOf } from './sessions.ts'
 
 export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
-  const { storage, signIn, now } = deps
+  const { storage, signIn, config, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, reply, body: { password } }) => {
     const session = sessionOf(request)
@@ -55,7 +55,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
       return refuse('forbidden', 'The code is wrong')
     }
     await attempts.succeeded(operator.email, request.ip)
-    passCookies(request, reply, answer)
+    passCookies(request, reply, answer, config)
     const target = { kind: 'operator', id: operator.id }
     await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])
     await hearNow(deps)

@@ -23,7 +23,7 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
     const session = sessionOf(request)
     if (isRefusal(session)) return session
     await end(request, session, session.sessionId, 'operator.sign_out')
-    expireSessionCookie(request, reply)
+    expireSessionCookie(request, reply, deps.config.publicUrl)
     return DONE
   })
 

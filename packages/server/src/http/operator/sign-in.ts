@@ -57,7 +57,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
       if (!isWrongPassword(answer)) throw new Error(`The sign-in library answered ${answer.code}`)
       return refused(request, account, 'wrong_password', WRONG)
     }
-    passCookies(request, reply, answer)
+    passCookies(request, reply, answer, config)
     // Only whoever gets through it shows that the attempts were theirs.
     if (answer.body['twoFactorRedirect'] === true) return NEEDS_CODE
     return signedIn(request, answer, 'password')
@@ -90,7 +90,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     })
     const answer = await readAnswer(response)
     if (!answer.ok) throw new Error(`The sign-in library answered ${answer.code}`)
-    passCookies(request, reply, answer)
+    passCookies(request, reply, answer, config)
     return { url: String(answer.body['url']) }
   })
 
@@ -108,7 +108,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
       asResponse: true,
     })
     const answer = await readAnswer(response)
-    passCookies(request, reply, answer)
+    passCookies(request, reply, answer, config)
     const begun = sessionTokenIn(answer.setCookies) !== null
     if (begun) await signedIn(request, answer, 'oidc')
     // Only to our own console, whatever the answer names.
@@ -132,7 +132,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
     if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
-    passCookies(request, reply, answer)
+    passCookies(request, reply, answer, config)
     if (answer.ok) return signedIn(request, answer, method)
     const wrong = codeRefusal(answer)
     if (wrong === null) throw new Error(`The sign-in library answered ${answer.code}`)

@@ -40,8 +40,13 @@ export async function readAnswer(response: Response): Promise<LibraryAnswer> {
 }
 
 /** Passes the cookies on, also those that an error ends. */
-export function passCookies(request: FastifyRequest, reply: FastifyReply, answer: LibraryAnswer): void {
-  setCookies(request, reply, answer.setCookies)
+export function passCookies(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: LibraryAnswer,
+  { publicUrl }: { publicUrl: string | null },
+): void {
+  setCookies(request, reply, answer.setCookies, publicUrl)
   void reply.header('cache-control', 'no-store')
 }
 

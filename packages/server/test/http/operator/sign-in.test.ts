@@ -35,6 +35,26 @@ test('a person signs in by e-mail and password, whatever the case, and is who th
   ])
 })
 
+test('where people come over TLS, the cookie is for TLS alone', async (t) => {
+  const proxied = await startService({ trustProxy: 'loopback' })
+  const known = await startService({ publicUrl: 'https://tacho.example.com' })
+  t.after(() => Promise.all([proxied.close(), known.close()]))
+  for (const one of [proxied, known]) {
+    await newPerson(one, 'ann@example.com', 'viewer', null)
+    const answer = await one.call('/operator/v1/sign-in', {
+      body: { email: 'ann@example.com', password: PASSWORD },
+      headers: { 'x-forwarded-proto': 'https' },
+    })
+    for (const line of answer.headers.getSetCookie()) assert.match(line, /; Secure/)
+    assert.ok(answer.headers.getSetCookie().length > 0)
+  }
+  // Links lead to where people come.
+  const made = await known.operator<{ link: string }>('/invitations', {
+    body: { email: 'x@y.example', role: 'viewer' },
+  })
+  assert.ok(made.body.link.startsWith('https://tacho.example.com/invitation#'))
+})
+
 test('a wrong password and an unknown address are one and the same answer', async () => {
   await newPerson(service, 'bob@example.com', 'viewer', workspaceId)
   const browser = openBrowser(service)
