@@ -44,10 +44,6 @@ function createProgram(): Command {
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')) })
     .addHelpText('after', ENVIRONMENT_HELP)
-    .hook('preAction', (_program, command) => {
-      // The server goes on without readers of its output.
-      if (command.name() !== 'serve') endWithReader()
-    })
   addServe(program)
   addWorkspaces(program)
   addEnvironments(program)
@@ -82,6 +78,8 @@ function endWithReader(): void {
 
 /** Runs a command line and answers with its exit code. */
 async function run(args: readonly string[]): Promise<number> {
+  // The server goes on without readers of its output.
+  if (args[0] !== 'serve') endWithReader()
   try {
     await createProgram().parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)

@@ -1,9 +1,10 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { AuditEntry, AuditQuery } from '@tacho/contract/operator/audit.ts'
+import type { AuditQuery } from '@tacho/contract/operator/audit.ts'
 import type { Command } from 'commander'
 import { connect, wholeNumber } from '../options.ts'
 import { printJson, printTable } from '../output.ts'
 import { findScope, inScope, type ScopeOptions } from '../scope.ts'
+import { taken } from '../taken.ts'
 import { moment } from '../time-text.ts'
 
 interface Options extends ScopeOptions {
@@ -72,16 +73,4 @@ function queryOf({ action, actor, target, from, to, limit, all }: Options): Audi
     ...(from === undefined ? {} : { from: moment('--from', from, -1, now) }),
     ...(to === undefined ? {} : { to: moment('--to', to, -1, now) }),
   }
-}
-
-async function taken(
-  entries: AsyncIterable<AuditEntry>,
-  most: number,
-): Promise<{ items: AuditEntry[]; hasMore: boolean }> {
-  const items: AuditEntry[] = []
-  for await (const entry of entries) {
-    if (items.length === most) return { items, hasMore: true }
-    items.push(entry)
-  }
-  return { items, hasMore: false }
 }
