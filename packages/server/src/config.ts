@@ -103,6 +103,11 @@ export const SETTINGS = {
     '0s',
     '10m',
   ),
+  webhookNetworks: networks({
+    placeholder: 'networks',
+    byDefault: 'none',
+    help: 'Networks of your own that webhooks may be sent to, separated by commas; public ones always may',
+  }),
   readers: integer({ placeholder: 'number', byDefault: '2', help: 'Threads that read from the store' }, 1, 32),
   publicUrl: optional(
     { placeholder: 'address', help: 'Where people reach the server, for links and for an identity provider' },

@@ -27,11 +27,13 @@ import { createRateLimit } from './http/rate-limit.ts'
 import { createSignInLibrary } from './http/sign-in/library.ts'
 import { BodyMemory } from './http/read-body.ts'
 import { expireApprovals } from './jobs/expire-approvals.ts'
+import { deliverWebhooks } from './jobs/deliver-webhooks.ts'
 import { flushCredentialUses } from './jobs/flush-credential-uses.ts'
 import { forgetSignIns } from './jobs/forget-sign-ins.ts'
 import { followControlRevision } from './jobs/follow-control-revision.ts'
 import { reviewIssueRecords } from './jobs/review-issue-records.ts'
 import { simulate } from './jobs/simulate.ts'
+import { createWebhookSender } from './jobs/webhook-sender.ts'
 import { createWorkRunner } from './jobs/work.ts'
 import { createLog } from './log.ts'
 import { nextSignal } from './next-signal.ts'
@@ -127,10 +129,16 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const metrics = createMetrics({ version, storage, memory, workers: link })
   link?.measure(metrics.registry)
   const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const owner = randomUUID()
+  const sender = createWebhookSender(config.webhookNetworks)
   const work = createWorkRunner({
     storage,
-    handlers: [reviewIssueRecords({ storage, now, random: randomBytes }), simulate({ storage, now })],
-    owner: randomUUID(),
+    handlers: [
+      reviewIssueRecords({ storage, now, random: randomBytes }),
+      simulate({ storage, now }),
+      deliverWebhooks({ storage, sender, owner, now }),
+    ],
+    owner,
     now,
     onError: (error, kind) => toldBy(kind)(error),
   })
@@ -151,6 +159,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       judge,
       memory,
       work,
+      checkWebhookUrl: sender.check,
       metrics,
       now,
       draining: () => draining,
@@ -195,7 +204,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     draining = true
     await drain.run(config.drainTimeout)
     await Promise.all(jobs.map((job) => job.stop()))
-    await judge.close()
+    await Promise.all([judge.close(), sender.close()])
     await storage.close()
   }
   let stopped: Promise<void> | null = null

@@ -38,6 +38,7 @@ test('without flags and variables the server is on loopback, port 4680, with its
     requestTimeout: 30_000,
     bodyMemory: 67_108_864,
     drainTimeout: 8000,
+    webhookNetworks: [],
     readers: 2,
     metrics: true,
     docs: true,
