@@ -1,6 +1,6 @@
 /** What prompts and policies have in common for the commands about them. */
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
-import type { OperatorClient } from '../operator-client.ts'
+import { Refused, type OperatorClient } from '../operator-client.ts'
 import { wrongUsage } from '../stop.ts'
 
 /** A prompt or policy as people name it, found in its workspace. */
@@ -28,20 +28,24 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 async function findPrompt(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
   const [named] = (await client.call('listPrompts', { params: { workspaceId }, query: { name: given } })).items
-  const prompt = named ?? (UUID.test(given) ? await byId(client, workspaceId, given) : undefined)
+  const byId = () => orNull(client.call('readPrompt', { params: { workspaceId, promptId: given } }))
+  const prompt = named ?? (UUID.test(given) ? await byId() : null)
   if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
   throw wrongUsage(`There is no prompt ${JSON.stringify(given)}: \`tacho prompts list\` shows what there is.`)
 }
 
-async function byId(client: OperatorClient, workspaceId: string, promptId: string) {
-  const prompts = await client.allItems('listPrompts', { params: { workspaceId } })
-  return prompts.find((prompt) => prompt.promptId === promptId.toLowerCase())
+async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
+  const policy = await orNull(client.call('readPolicy', { params: { workspaceId, policyId: given } }))
+  if (policy) return { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
+  throw wrongUsage(`There is no policy ${JSON.stringify(given)}: \`tacho policies list\` shows what there is.`)
 }
 
-async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
-  const policies = client.items('listPolicies', { params: { workspaceId } })
-  for await (const { policyId, newest } of policies) {
-    if (policyId === given) return { kind: 'policy', id: policyId, name: policyId, newest: newest.version }
+/** Null: the server has no such thing. */
+async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return null
+    throw error
   }
-  throw wrongUsage(`There is no policy ${JSON.stringify(given)}: \`tacho policies list\` shows what there is.`)
 }

@@ -1,0 +1,88 @@
+/** `tacho policies list, show, diff`. */
+import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import { connect, type ServerOptions } from '../options.ts'
+import { printable, printJson, printLine, printTable } from '../output.ts'
+import { findWorkspace } from '../tenants.ts'
+import { diffLines, diffQuery } from './diff-lines.ts'
+import { inForce, spokenPlaces } from './in-force.ts'
+import { findItem } from './noun.ts'
+
+export interface WorkspaceOptions extends ServerOptions {
+  workspace?: string
+}
+
+interface ShowOptions extends WorkspaceOptions {
+  number?: string
+  history?: true
+}
+
+export async function listPolicies(options: WorkspaceOptions): Promise<void> {
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const items = await client.allItems('listPolicies', { params: { workspaceId: workspace.id } })
+  const places = await inForce(client, workspace, 'policy')
+  if (options.json) {
+    return printJson({ items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })) })
+  }
+  printTable(
+    ['POLICY', 'NEWEST', 'IN FORCE', 'SEVERITY', 'ACTION', 'NAME'].map((title) => ({ title })),
+    items.map(({ policyId, newest }) => [
+      policyId,
+      newest.version,
+      spokenPlaces(places.get(policyId)),
+      newest.severity,
+      newest.action,
+      newest.name,
+    ]),
+  )
+}
+
+export async function showPolicy(policyId: string, options: ShowOptions): Promise<void> {
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const { newest } = await findItem(client, workspace.id, 'policy', policyId)
+  const params = { workspaceId: workspace.id, policyId }
+  if (options.history) {
+    const items = await client.allItems('listPolicyVersions', { params })
+    if (options.json) return printJson({ items })
+    return printTable(
+      ['VERSION', 'WRITTEN', 'AUTHOR', 'SEVERITY', 'ACTION', 'NOTE'].map((title) => ({ title })),
+      items.map((row) => [row.version, row.createdAt, row.author, row.severity, row.action, row.note ?? '']),
+    )
+  }
+  const version = await readVersion(client, params, options.number ?? newest)
+  if (options.json) return printJson(version)
+  printLine(`${printable(version.policyId)}  version ${version.version}  ${version.severity}  ${version.action}`)
+  if (version.name !== policyId) printLine(`Name         ${printable(version.name)}`)
+  if (version.description !== null) printLine(`Description  ${printable(version.description)}`)
+  printLine(`Written      ${version.createdAt} by ${printable(version.author)}`)
+  if (version.note !== null) printLine(`Note         ${printable(version.note)}`)
+  printLine()
+  for (const line of version.condition.split(/\r?\n/)) printLine(printable(line))
+}
+
+export async function diffPolicy(
+  policyId: string,
+  from: string | undefined,
+  to: string | undefined,
+  options: WorkspaceOptions,
+): Promise<void> {
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const { newest } = await findItem(client, workspace.id, 'policy', policyId)
+  const query = diffQuery(newest, from, to)
+  const found = await client.call('diffPolicyVersions', { params: { workspaceId: workspace.id, policyId }, query })
+  if (options.json) return printJson(found)
+  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} say the same.`)
+  for (const line of diffLines(found)) printLine(line)
+}
+
+/** What a version says. */
+export function readVersion(
+  client: OperatorClient,
+  params: { workspaceId: string; policyId: string },
+  version: string,
+): Promise<PolicyVersion> {
+  return client.call('readPolicyVersion', { params: { ...params, version } })
+}

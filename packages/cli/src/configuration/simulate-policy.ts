@@ -1,0 +1,41 @@
+/** `tacho policies simulate`: of a policy, or of a condition that is none yet. */
+import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { OperatorClient } from '../operator-client.ts'
+import { connect, type EnvironmentOptions } from '../options.ts'
+import { printJson } from '../output.ts'
+import { wrongUsage } from '../stop.ts'
+import { findPlace } from '../tenants.ts'
+import { findItem } from './noun.ts'
+import { readVersion } from './policies.ts'
+import { printResult, runSimulation } from './simulate.ts'
+import { sourceOf, type SourceOptions } from './write-policy.ts'
+
+interface SimulateOptions extends EnvironmentOptions, SourceOptions {
+  number?: string
+  severity?: Severity
+  action?: PolicyAction
+  days: number
+}
+
+export async function simulatePolicy(policyId: string | undefined, options: SimulateOptions): Promise<void> {
+  const source = await sourceOf(options)
+  if ((policyId === undefined) === (source === null)) {
+    throw wrongUsage('Name a policy, or give a condition with --file or --condition.')
+  }
+  const client = connect(options)
+  const place = await findPlace(client, options.environment, '--environment')
+  const said = policyId === undefined ? null : await policyOf(client, place.workspace.id, policyId, options.number)
+  const action = options.action ?? said?.action
+  if (action === undefined) throw wrongUsage('Give --action: what the policy would do with a matching call.')
+  const severity = options.severity ?? said?.severity ?? 'MEDIUM'
+  const condition = source ?? said?.condition ?? ''
+  const body = { condition, action, severity, days: options.days }
+  const simulation = await runSimulation(client, place.environment.id, body)
+  if (options.json) printJson(simulation)
+  else if (simulation.result) printResult(action, severity, simulation.result)
+}
+
+async function policyOf(client: OperatorClient, workspaceId: string, policyId: string, version: string | undefined) {
+  const { newest } = await findItem(client, workspaceId, 'policy', policyId)
+  return readVersion(client, { workspaceId, policyId }, version ?? newest)
+}

@@ -1,0 +1,81 @@
+/** `tacho policies create, push`. */
+import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import { connect } from '../options.ts'
+import { printable, printJson, printLine } from '../output.ts'
+import { wrongUsage } from '../stop.ts'
+import { findWorkspace } from '../tenants.ts'
+import { assertCondition } from './check.ts'
+import { findItem } from './noun.ts'
+import { readVersion, type WorkspaceOptions } from './policies.ts'
+import { readCondition } from './source-file.ts'
+
+export interface SourceOptions {
+  file?: string
+  condition?: string
+}
+
+interface PushOptions extends WorkspaceOptions, SourceOptions {
+  severity?: Severity
+  action?: PolicyAction
+  name?: string
+  description?: string
+  note?: string
+}
+
+export async function createPolicy(policyId: string, options: PushOptions): Promise<void> {
+  const { severity, action, name, description, note } = options
+  const condition = await sourceOf(options)
+  if (condition === null) throw wrongUsage('Give the condition with --file or --condition.')
+  if (severity === undefined || action === undefined) throw wrongUsage('Give --severity and --action.')
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const policy = await client.call('createPolicy', {
+    params: { workspaceId: workspace.id },
+    body: {
+      policyId,
+      condition,
+      severity,
+      action,
+      name: name ?? null,
+      description: description ?? null,
+      note: note ?? null,
+    },
+  })
+  if (options.json) printJson(policy)
+  else printLine(`Policy ${printable(policyId)} created, version 1. It is not in force yet.`)
+}
+
+export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
+  const { severity, action, name, description, note } = options
+  const condition = await sourceOf(options)
+  const client = connect(options)
+  const workspace = await findWorkspace(client, options.workspace)
+  const params = { workspaceId: workspace.id, policyId }
+  const { newest } = await findItem(client, workspace.id, 'policy', policyId)
+  const now = await readVersion(client, params, newest)
+  const saved = await client.call('createPolicyVersion', {
+    params,
+    body: {
+      condition: condition ?? now.condition,
+      severity: severity ?? now.severity,
+      action: action ?? now.action,
+      name: name ?? now.name,
+      description: description ?? now.description,
+      note: note ?? null,
+      // What is left out was taken from that version: nobody may have changed it meanwhile.
+      follows: newest,
+    },
+  })
+  if (options.json) return printJson(saved)
+  if (saved.isNew) printLine(`Version ${saved.version} of ${printable(policyId)} written. It is not in force yet.`)
+  else printLine(`Version ${saved.version} of ${printable(policyId)} says the same; nothing was written.`)
+}
+
+/** Null: none was given. */
+export async function sourceOf({ file, condition }: SourceOptions): Promise<string | null> {
+  if (file !== undefined && condition !== undefined) throw wrongUsage('Give either --file or --condition.')
+  const source = file === undefined ? condition : await readCondition(file)
+  if (source === undefined) return null
+  assertCondition(file ?? 'condition', source)
+  return source
+}
