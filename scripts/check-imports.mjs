@@ -60,6 +60,8 @@ const layers = [
       policy,
       'packages/cli/src/**',
       `${server}/serve.ts`,
+      `${server}/copy.ts`,
+      `${server}/migrate-store.ts`,
       `${server}/config.ts`,
       `${server}/offline.ts`,
       ...anyPackage,

@@ -5,6 +5,7 @@ import { addApprovals } from './commands/approvals.ts'
 import { addApply } from './commands/apply.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup } from './commands/backup.ts'
+import { addCopy } from './commands/copy.ts'
 import { addDemo } from './commands/demo.ts'
 import { addDoctor } from './commands/doctor.ts'
 import { addEnvironments } from './commands/environments.ts'
@@ -14,6 +15,7 @@ import { addKeys } from './commands/keys.ts'
 import { addPolicies } from './commands/policies.ts'
 import { addPrompts } from './commands/prompts.ts'
 import { addOperators } from './commands/operators.ts'
+import { addMigrate } from './commands/migrate.ts'
 import { addRecover } from './commands/recover.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRuns } from './commands/runs.ts'
@@ -65,6 +67,8 @@ function createProgram(): Command {
   addBackup(program)
   addRestore(program)
   addRecover(program)
+  addMigrate(program)
+  addCopy(program)
   addDoctor(program)
   return program
 }

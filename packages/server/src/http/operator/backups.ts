@@ -16,6 +16,12 @@ export const SNAPSHOT_PREFIX = 'snapshot-'
 const STALL_MS = 60_000
 const CHUNK_BYTES = 256 * 1024
 
+const NO_SNAPSHOT = {
+  exists: 'The name of the snapshot is taken',
+  unsupported:
+    'A store in a database is backed up by the tools of the database: pg_basebackup with an archive of its log, or pg_dump (docs/operations.md)',
+} as const
+
 interface Snapshot {
   file: FileHandle
   bytes: number
@@ -54,7 +60,7 @@ export function backupsRoutes(app: FastifyInstance, { storage, config, memory, n
     const name = path.join(config.dataDir, `${SNAPSHOT_PREFIX}${randomUUID()}`)
     try {
       const result = await storage.backup(name)
-      if (!result.ok) return refuse('conflict', `This store cannot be backed up so: ${result.reason}`)
+      if (!result.ok) return refuse('conflict', NO_SNAPSHOT[result.reason])
       return await digest(await open(name), result.bytes)
     } finally {
       // Its content lives on until the handle is closed, so nothing can leave it behind.

@@ -20,15 +20,16 @@ export function knownMigrations(): Migration[] {
   return readMigrations(path.join(import.meta.dirname, 'migrations'))
 }
 
-/** On a connection of its own, without timeouts. */
-export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<void> {
+/** On a connection of its own, without timeouts. Returns the names of what it applied. */
+export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
-  if (isNewest(await appliedMigrations(client), migrations)) return
+  if (isNewest(await appliedMigrations(client), migrations)) return []
   await takeLock(client)
   try {
-    await applyDue(client, migrations)
+    const applied = await applyDue(client, migrations)
     await distributeNew(client)
+    return applied
   } catch (error) {
     throw refusal(error) ?? error
   } finally {
@@ -71,7 +72,7 @@ async function takeLock(client: Client): Promise<void> {
   }
 }
 
-async function applyDue(client: Client, migrations: Migration[]): Promise<void> {
+async function applyDue(client: Client, migrations: Migration[]): Promise<string[]> {
   await client.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`)
   const applied = await appliedMigrations(client)
   checkApplied(applied, migrations)
@@ -83,7 +84,9 @@ async function applyDue(client: Client, migrations: Migration[]): Promise<void> 
       applied_at bigint NOT NULL
     )`)
   }
-  for (const migration of migrations.slice(applied.length)) await apply(client, migration)
+  const due = migrations.slice(applied.length)
+  for (const migration of due) await apply(client, migration)
+  return due.map(({ name }) => name)
 }
 
 async function apply(client: Client, { version, name, sha256, text }: Migration): Promise<void> {

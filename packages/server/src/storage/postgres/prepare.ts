@@ -9,8 +9,11 @@ import { migrate } from './migrate.ts'
 const POLL_MS = 250
 const CONNECT_MS = 5_000
 
-/** Brings the store to the newest schema; makes it where there is none. Waits for a database that is still starting. */
-export function prepareStore(address: Address, waitMs: number): Promise<void> {
+/**
+ * Brings the store to the newest schema; makes it where there is none. Waits for a database that is still starting.
+ * Returns the names of the migrations that it applied.
+ */
+export function prepareStore(address: Address, waitMs: number): Promise<string[]> {
   return onConnection(address, waitMs, (client) => migrate(client))
 }
 

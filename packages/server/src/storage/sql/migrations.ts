@@ -13,6 +13,13 @@ export interface Migration {
 
 export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
 
+/**
+ * Recorded as applied while a copy into a store is under way: it looks like a migration of a far future, so that no
+ * version of the program serves half a copy.
+ */
+export const COPYING = 'copying'
+export const COPYING_VERSION = 1_000_000_000
+
 export function readMigrations(folder: string): Migration[] {
   const files = readdirSync(folder)
     .filter((file) => file.endsWith('.sql'))
@@ -27,6 +34,9 @@ export function readMigrations(folder: string): Migration[] {
 
 /** Refuses a store whose migrations are not a beginning of those the program knows. */
 export function checkApplied(applied: Applied[], known: Migration[]): void {
+  if (applied.at(-1)?.name === COPYING) {
+    throw new StoreRefused('A copy into this store was begun and has not ended: run tacho copy again to finish it.')
+  }
   const newest = applied.at(-1)?.version ?? 0
   if (newest > known.length) {
     throw new StoreRefused(

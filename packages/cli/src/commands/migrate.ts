@@ -1,0 +1,47 @@
+import type { Command } from 'commander'
+import { readDatabaseUrl } from '../database-url.ts'
+import { withJson, type OutputOptions } from '../options.ts'
+import { counted, printJson, printLine } from '../output.ts'
+import { failed } from '../stop.ts'
+
+interface Options extends OutputOptions {
+  databaseUrl?: string
+  citus?: true
+}
+
+export function addMigrate(program: Command): void {
+  withJson(
+    program.command('migrate').description('bring a database to the schema of this version, ahead of its servers'),
+  )
+    .option(
+      '--database-url <url>',
+      'PostgreSQL database (TACHO_DATABASE_URL, which other users of the machine cannot see)',
+    )
+    .option('--citus', 'spread the tables over the machines of a Citus cluster, too')
+    .addHelpText(
+      'after',
+      `
+Servers do the same at each start, except for --citus. Safe while older servers run, to repeat, and from several machines
+at once. The embedded store needs no such step.
+
+Examples:
+  TACHO_DATABASE_URL=postgres://tacho:…@db/tacho tacho migrate
+  tacho migrate --citus --json`,
+    )
+    .action(migrate)
+}
+
+async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
+  const url = readDatabaseUrl(databaseUrl)
+  const { migrateStore, StoreRefused } = await import('@tacho/server/migrate-store.ts')
+  const done = await migrateStore({ databaseUrl: url, citus: citus === true }).catch((error: unknown) => {
+    throw error instanceof StoreRefused ? failed(error.message) : error
+  })
+  if (json) return printJson(done)
+  const { database, schema, applied, distributed } = done
+  for (const name of applied) printLine(`Applied ${name}`)
+  printLine(`The database ${database} has schema ${schema}${applied.length === 0 ? '; nothing was due' : ''}.`)
+  if (distributed === null) return
+  if (distributed.length === 0) printLine('All tables of tenants were distributed already.')
+  else printLine(`Distributed ${counted(distributed.length, 'table')}: ${distributed.join(', ')}.`)
+}

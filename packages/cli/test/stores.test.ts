@@ -1,0 +1,114 @@
+/** The commands that act on stores and databases, not through a server: copy and migrate. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { testDatabases, type TestDatabases } from '../../server/test/postgres-server.ts'
+import { OPERATOR_TOKEN, API_KEY, runTacho, serveFrom, startServer } from './tacho.ts'
+
+const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-stores-'))
+let databases: TestDatabases
+before(async () => {
+  databases = await testDatabases()
+})
+after(async () => {
+  await databases.close()
+  rmSync(directory, { recursive: true })
+})
+
+test('an installation moves from its file into a database and back, and its runs are read there with the same key', async () => {
+  const server = await startServer()
+  const demo = await runTacho(['demo', '--seed', 'copy', '--json'], server.variables)
+  assert.equal(demo.code, 0, demo.stderr)
+  const listed = async (url: string) => {
+    const variables = { TACHO_URL: url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
+    const { stdout } = await runTacho(['runs', 'list', '--all', '--json'], variables)
+    return stdout
+  }
+  const before = await listed(server.url)
+  const running = await runTacho(['copy', '--from', `sqlite:${server.dataDir}`, '--to', `sqlite:${directory}/x`])
+  assert.deepEqual([running.code, running.stdout], [1, ''])
+  assert.match(running.stderr, /^tacho: The store in .* is open in another process; stop that one first\.\n$/)
+  const kept = path.join(directory, 'kept')
+  const { url, drop } = await databases.create()
+
+  // The directory outlives its server only as a copy.
+  const backup = path.join(directory, 'backup.db')
+  assert.equal((await server.tacho(['backup', backup])).code, 0)
+  await server.stop()
+  assert.equal((await runTacho(['restore', backup, '--data-dir', kept])).code, 0)
+
+  const variables = { TACHO_DATABASE_URL: url }
+  const there = await runTacho(['copy', '--from', `sqlite:${kept}`, '--to', 'postgres:', '--json'], variables)
+  assert.equal(there.code, 0, there.stderr)
+  const report = JSON.parse(there.stdout) as { outcome: string; rows: number }
+  assert.equal(report.outcome, 'copied')
+  assert.ok(report.rows > 100)
+  const onDatabase = await serveFrom(path.join(directory, 'unused'), variables)
+  assert.equal(await listed(onDatabase.url), before)
+  await onDatabase.stop()
+
+  const back = await runTacho(['copy', '--from', 'postgres:', '--to', `sqlite:${directory}/back`], variables)
+  assert.equal(back.code, 0, back.stderr)
+  assert.match(back.stdout, /^[\d,]+ rows in \d+ tables copied from the database .* to .*back; both hold the same\.\n$/)
+  const onFile = await serveFrom(path.join(directory, 'back'))
+  assert.equal(await listed(onFile.url), before)
+  await onFile.stop()
+  await drop()
+})
+
+test('migrate says what it applied, and that nothing was due the next time', async () => {
+  const { url, drop } = await databases.create()
+  const first = await runTacho(['migrate', '--database-url', url])
+  assert.equal(first.code, 0, first.stderr)
+  assert.match(first.stdout, /^Applied 001_first_tables\.sql\n/)
+  const again = await runTacho(['migrate'], { TACHO_DATABASE_URL: url })
+  assert.match(again.stdout, /^The database \S+ has schema \d+; nothing was due\.\n$/)
+  assert.ok(!again.stdout.includes('postgres:'), 'no password is shown')
+  await drop()
+})
+
+test('five machines may migrate at once: each migration is applied by one of them', async () => {
+  const { url, drop } = await databases.create()
+  const variables = { TACHO_DATABASE_URL: url }
+  const ends = await Promise.all(Array.from({ length: 5 }, () => runTacho(['migrate', '--json'], variables)))
+  const applied = ends.flatMap(({ code, stdout, stderr }) => {
+    assert.equal(code, 0, stderr)
+    return (JSON.parse(stdout) as { applied: string[] }).applied
+  })
+  assert.ok(applied.length > 0)
+  assert.equal(new Set(applied).size, applied.length)
+  await drop()
+})
+
+test('distributing needs a Citus database, and says so', async (t) => {
+  const { url, drop } = await databases.create()
+  const { code, stderr, stdout } = await runTacho(['migrate', '--citus', '--json', '--database-url', url])
+  if (code === 0) {
+    assert.ok((JSON.parse(stdout) as { distributed: string[] }).distributed.includes('events'))
+    t.diagnostic('distributed on the given Citus')
+  } else {
+    assert.equal(code, 1)
+    assert.match(stderr, /^tacho: The database is not a Citus one/)
+  }
+  await drop()
+})
+
+test('what a command cannot do with a database is one sentence', async () => {
+  const none = await runTacho(['migrate'])
+  assert.deepEqual([none.code, none.stdout], [2, ''])
+  assert.match(none.stderr, /^tacho: Which database\? Set TACHO_DATABASE_URL/)
+  const wrong = await runTacho(['copy', '--from', 'data', '--to', 'sqlite:x'])
+  assert.match(wrong.stderr, /^tacho: A store is given as sqlite:<directory> or postgres:/)
+  const closed = await runTacho([
+    'copy',
+    '--from',
+    'postgres://u:secret@127.0.0.1:1/d',
+    '--to',
+    `sqlite:${directory}/y`,
+  ])
+  assert.deepEqual([closed.code, closed.stdout], [1, ''])
+  assert.match(closed.stderr, /^tacho: The database 127\.0\.0\.1:1\/d cannot be used: .*\.\n$/)
+  assert.ok(!closed.stderr.includes('secret'))
+})

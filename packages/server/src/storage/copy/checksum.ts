@@ -1,0 +1,28 @@
+/** Checksums of tables that are the same in any order of the rows and on any engine. */
+import { hash } from 'node:crypto'
+import type { Row } from './side.ts'
+
+export interface Checksum {
+  rows: number
+  /** Sum of the hashes of the rows, modulo 2^64. */
+  sum: bigint
+}
+
+const MASK = (1n << 64n) - 1n
+
+export function newChecksum(): Checksum {
+  return { rows: 0, sum: 0n }
+}
+
+/** Adds rows; a value counts by its text, so that an integer is one whatever column it lies in. */
+export function addRows(checksum: Checksum, columns: readonly string[], rows: readonly Row[]): void {
+  for (const row of rows) {
+    const values = columns.map((column) => (row[column] === null ? null : String(row[column])))
+    checksum.sum = (checksum.sum + hash('sha256', JSON.stringify(values), 'buffer').readBigUInt64BE()) & MASK
+  }
+  checksum.rows += rows.length
+}
+
+export function checksumText({ sum }: Checksum): string {
+  return sum.toString(16).padStart(16, '0')
+}

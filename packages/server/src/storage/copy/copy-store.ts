@@ -1,0 +1,208 @@
+/**
+ * Copies a store into another one.
+ *
+ *   (empty target) --begin--> copying, table by table --all rows--> verifying --equal--> finished
+ *                                ^--interrupted, and run again--'        '--not equal--> copying, for people to look at
+ *
+ * While copying, no server opens the target. Each transaction holds some rows and where the walk over the source stands
+ * after them, so an interrupted copy goes on where it was. A finished one is only verified again.
+ */
+import { StoreRefused } from '../storage.ts'
+import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
+import { firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
+import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
+import { TABLES, walkOf, type CopiedTable } from './tables.ts'
+
+export interface CopyWatch {
+  /** Rows so far, of all tables, in this phase. */
+  onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void
+  now?: () => number
+  rowsPerBatch?: number
+}
+
+export interface CopyReport {
+  from: string
+  to: string
+  outcome: 'copied' | 'resumed' | 'already_copied'
+  rows: number
+  tables: { name: string; rows: number; checksum: string }[]
+}
+
+/** A batch of the largest payloads is held in memory twice. */
+const ROWS_PER_BATCH = 500
+/** The secret that page cursors are signed with. */
+const CURSORS = 'cursors'
+
+/** Throws StoreRefused, whose message is for people, where the stores are not fit for it or differ at the end. */
+export async function copyStore(source: Source, target: Target, watch: CopyWatch = {}): Promise<CopyReport> {
+  const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH } = watch
+  const expected = await countAll(source)
+  const found = await target.state()
+  const state = found ?? newState(await source.identity(), now(), expected)
+  if (found === null) {
+    await refuseFull(target)
+    await target.begin(state)
+  } else {
+    await refuseOther(state, source, target, expected)
+  }
+  const total = Object.values(expected).reduce((sum, count) => sum + count, 0)
+  const context: Context = { source, target, state, rowsPerBatch, columns: await columnsOf(source, target) }
+  if (state.finishedAt === null) {
+    let rows = 0
+    for (const table of TABLES) {
+      await copyTable(context, table, (done) => onProgress('copy', rows + done, total, table.name))
+      rows += progressOf(state, table).rows
+    }
+  }
+  const tables = await verify(context, (rows, table) => onProgress('verify', rows, total, table))
+  await source.checkUnused()
+  const outcome = state.finishedAt !== null ? 'already_copied' : found === null ? 'copied' : 'resumed'
+  if (state.finishedAt === null) {
+    state.finishedAt = now()
+    await target.finish(state)
+  }
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0)
+  return { from: source.place, to: target.place, outcome, rows, tables }
+}
+
+interface Context {
+  source: Source
+  target: Target
+  state: CopyState
+  rowsPerBatch: number
+  columns: Map<string, string[]>
+}
+
+function newState(source: string, startedAt: number, expected: Record<string, number>): CopyState {
+  return { source, startedAt, finishedAt: null, expected, progress: {} }
+}
+
+function progressOf({ progress }: CopyState, { name }: CopiedTable): TableProgress {
+  return (progress[name] ??= { rows: 0, after: null, done: false, numbering: null })
+}
+
+async function countAll(source: Source): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const { name } of TABLES) counts[name] = await source.count(name)
+  return counts
+}
+
+async function refuseFull(target: Target): Promise<void> {
+  for (const { name } of TABLES) {
+    // One row of control is in every store.
+    if ((await target.count(name)) > (name === 'control' ? 1 : 0)) {
+      throw new StoreRefused(`${capital(target.place)} is not empty: it has rows in ${name}. Copy into an empty store.`)
+    }
+  }
+}
+
+async function refuseOther(state: CopyState, source: Source, target: Target, expected: CopyState['expected']) {
+  if (state.source !== (await source.identity())) {
+    throw new StoreRefused(`${capital(target.place)} holds a copy of another store. Copy into an empty store.`)
+  }
+  const grown = TABLES.find(({ name }) => state.expected[name] !== expected[name])
+  if (grown === undefined) return
+  const begun = state.finishedAt === null ? 'began' : 'ended'
+  throw new StoreRefused(
+    `${capital(source.place)} has changed since the copy ${begun}: ${grown.name} has ${expected[grown.name]} rows and had ${state.expected[grown.name]}. Empty the target and copy again.`,
+  )
+}
+
+/** The columns that both have. What only one of them has must be known. */
+async function columnsOf(source: Source, target: Target): Promise<Map<string, string[]>> {
+  const columns = new Map<string, string[]>()
+  for (const { name, only = {} } of TABLES) {
+    const known = [...(only.sqlite ?? []), ...(only.postgres ?? [])]
+    const [from, to] = [await source.columns(name), await target.columns(name)]
+    const differing = [...from.keys(), ...to.keys()].filter(
+      (column) => !(from.has(column) && to.has(column)) && !known.includes(column),
+    )
+    if (differing.length > 0 || to.size === 0) throw new Error(`${name} differs in ${differing.join(', ')}`)
+    // A value that only the target has is computed; one that each embedded store makes for itself is not copied.
+    columns.set(name, [...to.keys()].filter((column) => from.has(column) || only.postgres?.includes(column)).toSorted())
+  }
+  return columns
+}
+
+async function copyTable(context: Context, table: CopiedTable, onRows: (rows: number) => void): Promise<void> {
+  const { target, state } = context
+  const progress = progressOf(state, table)
+  const columns = context.columns.get(table.name) ?? []
+  if (progress.done) return
+  for await (const { rows, after, numbering } of walk(context, table, progress)) {
+    Object.assign(progress, { rows: progress.rows + rows.length, after, numbering })
+    await target.write(table.name, columns, rows, state)
+    onRows(progress.rows)
+  }
+  progress.done = true
+  await target.write(table.name, columns, [], state)
+}
+
+/** The rows of the source as the target is to have them. Reads ahead while what it gave is written. */
+async function* walk({ source, target, columns, rowsPerBatch }: Context, table: CopiedTable, from: TableProgress) {
+  const order = walkOf(table, source.engine)
+  const wanted = (columns.get(table.name) ?? []).filter(
+    (column) => source.engine === target.engine || !table.only?.[target.engine]?.includes(column),
+  )
+  const isRenumbered = source.engine === 'postgres' && target.engine === 'sqlite'
+  let numbering = table.name === 'events' && isRenumbered ? (from.numbering ?? firstNumbering()) : null
+  let { after } = from
+  let ahead = source.read(table, wanted, after, rowsPerBatch)
+  for (;;) {
+    const rows = await ahead
+    const last = rows.at(-1)
+    if (last === undefined) return
+    after = order.map((column): Value => last[column] ?? null)
+    const isLast = rows.length < rowsPerBatch
+    if (numbering !== null) numbering = await renumberEvents(rows, source, numbering)
+    if (table.name === 'runs') await renumberRuns(rows, source, target)
+    if (!isLast) {
+      ahead = source.read(table, wanted, after, rowsPerBatch)
+      // Whoever awaits it is told; nobody may, when writing fails first.
+      ahead.catch(() => undefined)
+    }
+    // Cursors that were given out name seqs as they were: without their secret they are refused instead of misread.
+    const kept = table.name === 'secrets' && isRenumbered ? rows.filter((row) => row['name'] !== CURSORS) : rows
+    yield { rows: kept, after, numbering }
+    if (isLast) return
+  }
+}
+
+async function verify(context: Context, onRows: (rows: number, table: string) => void): Promise<CopyReport['tables']> {
+  const { target, rowsPerBatch } = context
+  const report: CopyReport['tables'] = []
+  const wrong: string[] = []
+  let done = 0
+  for (const table of TABLES) {
+    const columns = context.columns.get(table.name) ?? []
+    const [from, to] = [newChecksum(), newChecksum()]
+    const start = { rows: 0, after: null, done: false, numbering: null }
+    for await (const { rows } of walk(context, table, start)) {
+      addRows(from, columns, rows)
+      onRows(done + from.rows, table.name)
+    }
+    let after: Value[] | null = null
+    for (;;) {
+      const rows: Row[] = await target.read(table, columns, after, rowsPerBatch)
+      addRows(to, columns, rows)
+      const last = rows.at(-1)
+      if (last === undefined) break
+      after = walkOf(table, target.engine).map((column): Value => last[column] ?? null)
+    }
+    done += from.rows
+    report.push({ name: table.name, rows: to.rows, checksum: checksumText(to) })
+    if (!isEqual(from, to)) wrong.push(table.name)
+  }
+  if (wrong.length === 0) return report
+  throw new StoreRefused(
+    `The copy differs from its source in ${wrong.join(', ')}: one of them was changed meanwhile. Empty the target and copy again.`,
+  )
+}
+
+function isEqual(one: Checksum, other: Checksum): boolean {
+  return one.rows === other.rows && one.sum === other.sum
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,212 @@
+/** A database as source or target of a copy. A source is read in one snapshot. */
+import pg from 'pg'
+import { checkApplied, COPYING, COPYING_VERSION } from '../sql/migrations.ts'
+import { parseAddress } from '../postgres/address.ts'
+import { clientConfig, inTransaction, SCHEMA } from '../postgres/connections.ts'
+import { appliedMigrations, knownMigrations } from '../postgres/migrate.ts'
+import { prepareStore } from '../postgres/prepare.ts'
+import { StoreRefused } from '../storage.ts'
+import { COPIES, type CopyState, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
+import { identityOf } from './sqlite-side.ts'
+import { walkOf } from './tables.ts'
+
+const WAIT_MS = 10_000
+/** `TACI`: two copies into one store would take the same rows for theirs. */
+const LOCK = 0x54414349
+const UNHURRIED = { connectMs: 10_000, statementMs: 0, lockMs: 0, idleInTransactionMs: 0 }
+const BYTES_PER_STATEMENT = 8 * 1_048_576
+const ALIVE = `SELECT count(*) AS alive FROM nodes
+  WHERE heartbeat_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 15000`
+
+export async function openPostgresSource(url: string, whileRunning: boolean): Promise<Source> {
+  const { client, shown } = await connect(url)
+  try {
+    const applied = await appliedMigrations(client)
+    checkApplied(applied, knownMigrations())
+    if (applied.length === 0) throw new StoreRefused(`There is no store in ${shown}.`)
+    if (applied.length < knownMigrations().length) {
+      throw new StoreRefused(`The store in ${shown} is of an older version: run tacho migrate on it first.`)
+    }
+    const source: Source = {
+      ...sideOf(client, shown),
+      async identity() {
+        const text = 'SELECT name, value FROM secrets ORDER BY name'
+        return identityOf((await client.query({ text, rowMode: 'array' })).rows)
+      },
+      async checkUnused() {
+        if (whileRunning) return
+        // Beside the snapshot, which would not see who came later.
+        const alive = await once(url, aliveNodes)
+        if (alive === 0) return
+        throw new StoreRefused(
+          `${alive} processes of Tacho serve from ${shown}: stop them, for what they store meanwhile would be missing.`,
+        )
+      },
+    }
+    await source.checkUnused()
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    return source
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+}
+
+export async function openPostgresTarget(url: string): Promise<Target> {
+  const isBegun = await once(url, async (client) => (await appliedMigrations(client)).at(-1)?.name === COPYING)
+  if (!isBegun) await prepareStore(parseAddress(url), WAIT_MS)
+  const { client, shown } = await connect(url)
+  try {
+    const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
+    if (!rows[0]?.taken) throw new StoreRefused(`Another copy into ${shown} is under way.`)
+    const alive = await aliveNodes(client)
+    if (alive > 0) throw new StoreRefused(`${alive} processes of Tacho serve from ${shown}: stop them first.`)
+    // A crash of the database takes the last rows with it, and the state that says they are there.
+    await client.query('SET synchronous_commit = off')
+    return { ...sideOf(client, shown), ...targetOf(client) }
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+}
+
+async function connect(url: string): Promise<{ client: pg.Client; shown: string }> {
+  const { config, shown } = parseAddress(url)
+  const client = new pg.Client(clientConfig({ ...config, application_name: 'tacho copy' }, UNHURRIED))
+  // The statement under way tells it.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query(`SET search_path = ${SCHEMA}; SET enable_seqscan = off; SET jit = off`)
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException
+    throw new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)
+  }
+  return { client, shown: `the database ${shown}` }
+}
+
+/** Asks on a connection of its own. */
+async function once<Result>(url: string, ask: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const { client } = await connect(url)
+  try {
+    return await ask(client)
+  } finally {
+    await client.end()
+  }
+}
+
+async function aliveNodes(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ alive: number }>(ALIVE)
+  return rows[0]?.alive ?? 0
+}
+
+function sideOf(client: pg.Client, shown: string): Side {
+  const types = new Map<string, Map<string, string>>()
+  async function columns(table: string): Promise<Map<string, string>> {
+    let known = types.get(table)
+    if (known === undefined) {
+      const { rows } = await client.query<{ name: string; type: string }>(COLUMNS, [`${SCHEMA}.${table}`])
+      types.set(table, (known = new Map(rows.map(({ name, type }) => [name, type]))))
+    }
+    return known
+  }
+  return {
+    engine: 'postgres',
+    place: shown,
+    columns,
+    async count(table) {
+      const { rows } = await client.query<{ count: number }>(`SELECT count(*) AS count FROM ${table}`)
+      return rows[0]?.count ?? 0
+    },
+    async read(table, wanted, after, limit) {
+      const walk = walkOf(table, 'postgres')
+      const typeOf = await columns(table.name)
+      const from = walk.map((column, place) => `$${place + 2}::${typeOf.get(column)}`).join(', ')
+      const where = after === null ? '' : `WHERE (${walk.join(', ')}) > (${from})`
+      const text = `SELECT ${[...new Set([...wanted, ...walk])].join(', ')} FROM ${table.name} ${where}
+        ORDER BY ${walk.join(', ')} LIMIT $1`
+      return (await client.query<Row>(text, [limit, ...(after ?? [])])).rows
+    },
+    async seqSpans(runs) {
+      const spans = new Map<string, SeqSpan>()
+      // By environment, as its index is, and on Citus its machine.
+      for (const [environment, ids] of Map.groupBy(runs.keys(), (run) => runs.get(run))) {
+        const { rows } = await client.query<SeqSpan & { run: string }>(SEQ_SPANS, [environment, ids])
+        for (const { run, min, max } of rows) spans.set(run, { min, max })
+      }
+      return spans
+    },
+    close: () => client.end(),
+  }
+}
+
+const SEQ_SPANS = `SELECT run_id AS run, min(seq) AS min, max(seq) AS max FROM events
+  WHERE environment_id = $1 AND run_id = ANY($2::uuid[]) GROUP BY run_id`
+
+const COLUMNS = `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
+  WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`
+
+function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
+  const keep = (state: CopyState) =>
+    client.query(
+      'INSERT INTO copies (id, state) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET state = excluded.state',
+      [JSON.stringify(state)],
+    )
+  return {
+    async state() {
+      const there = await client.query(`SELECT 1 WHERE to_regclass('${SCHEMA}.copies') IS NOT NULL`)
+      if (there.rows.length === 0) return null
+      const { rows } = await client.query<{ state: string }>('SELECT state FROM copies')
+      return rows[0] ? (JSON.parse(rows[0].state) as CopyState) : null
+    },
+    begin: (state) =>
+      inTransaction(client, 'write', async () => {
+        await client.query(COPIES)
+        await client.query("INSERT INTO migrations (version, name, sha256, applied_at) VALUES ($1, $2, '', $3)", [
+          COPYING_VERSION,
+          COPYING,
+          state.startedAt,
+        ])
+        // The row that every store is made with.
+        await client.query('DELETE FROM control')
+        await keep(state)
+      }),
+    async write(table, columns, rows, state) {
+      const { rows: typed } = await client.query<{ name: string; type: string }>(COLUMNS, [`${SCHEMA}.${table}`])
+      const typeOf = new Map(typed.map(({ name, type }) => [name, type]))
+      const fields = columns.map((column, place) => `(x->>${place})::${typeOf.get(column)}`).join(', ')
+      const text = `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${fields} FROM jsonb_array_elements($1::jsonb) AS x`
+      await inTransaction(client, 'write', async () => {
+        for (const some of chunks(rows, columns)) await client.query(text, [`[${some.join(',')}]`])
+        await keep(state)
+      })
+    },
+    async finish(state) {
+      await client.query('SET synchronous_commit = on')
+      await inTransaction(client, 'write', async () => {
+        await keep(state)
+        await client.query('DELETE FROM migrations WHERE name = $1', [COPYING])
+      })
+      await client.query('ANALYZE')
+    },
+  }
+}
+
+/** Rows as JSON arrays of texts, in portions that one statement can take. */
+function* chunks(rows: readonly Row[], columns: readonly string[]): Generator<string[]> {
+  let some: string[] = []
+  let bytes = 0
+  for (const row of rows) {
+    // Numbers as texts too: the database would read them as numerics on the way.
+    const values = columns.map((column) => (row[column] === null ? null : String(row[column])))
+    const text = JSON.stringify(values)
+    if (some.length > 0 && bytes + text.length > BYTES_PER_STATEMENT) {
+      yield some
+      some = []
+      bytes = 0
+    }
+    some.push(text)
+    bytes += text.length
+  }
+  if (some.length > 0) yield some
+}

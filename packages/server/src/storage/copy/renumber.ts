@@ -1,0 +1,46 @@
+/**
+ * Seqs of events. In the embedded engine they are the arrival order of the whole store, in PostgreSQL of each run: so
+ * they can be taken over into PostgreSQL, but into the embedded engine the events of each run get a span of their own
+ * there, in the order and with the gaps that they have. It follows from the source alone, so it can be checked.
+ */
+import type { Numbering, Row, Side } from './side.ts'
+
+export function firstNumbering(): Numbering {
+  return { next: 1, run: null, offset: 0 }
+}
+
+/** Changes `seq` of events that come by run. Returns where the next rows go on. */
+export async function renumberEvents(rows: Row[], source: Side, before: Numbering): Promise<Numbering> {
+  const runs = new Map(rows.map((row) => [String(row['run_id']), String(row['environment_id'])]))
+  if (before.run !== null) runs.delete(before.run)
+  const spans = await source.seqSpans(runs)
+  let { next, run, offset } = before
+  for (const row of rows) {
+    const of = String(row['run_id'])
+    if (of !== run) {
+      const { min, max } = spans.get(of) ?? { min: 1, max: 0 }
+      run = of
+      offset = next - min
+      next += max - min + 1
+    }
+    row['seq'] = Number(row['seq']) + offset
+  }
+  if (next > Number.MAX_SAFE_INTEGER) throw new Error('The seqs of this store do not fit into the embedded engine')
+  return { next, run, offset }
+}
+
+/** Gives runs what refers to the seqs of their events. */
+export async function renumberRuns(rows: Row[], source: Side, target: Side): Promise<void> {
+  const ids = new Map(rows.map((row) => [String(row['id']), String(row['environment_id'])]))
+  const from = await source.seqSpans(ids)
+  if (source.engine === 'sqlite' && target.engine === 'postgres') {
+    for (const row of rows) row['last_seq'] = from.get(String(row['id']))?.max ?? 0
+  }
+  if (source.engine === 'postgres' && target.engine === 'sqlite') {
+    const to = await target.seqSpans(ids)
+    for (const row of rows) {
+      const [old, now] = [from.get(String(row['id'])), to.get(String(row['id']))]
+      if (row['closing_seq'] !== null && old && now) row['closing_seq'] = Number(row['closing_seq']) + now.min - old.min
+    }
+  }
+}

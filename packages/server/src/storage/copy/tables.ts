@@ -1,0 +1,68 @@
+/** What is copied from one store into another: every table, in an order in which each finds what it refers to. */
+import type { Storage } from '../storage.ts'
+
+export type Engine = Storage['engine']
+
+export interface CopiedTable {
+  name: string
+  /** Unique and never null: how the rows are walked over. */
+  key: readonly string[]
+  /** How an engine walks better, because its rows lie in that order. Unique as well. */
+  walk?: Partial<Record<Engine, readonly string[]>>
+  /** Columns that only this engine has. */
+  only?: Partial<Record<Engine, readonly string[]>>
+}
+
+const table = (name: string, ...key: string[]): CopiedTable => ({ name, key })
+
+export const TABLES: readonly CopiedTable[] = [
+  table('control', 'id'),
+  table('secrets', 'name'),
+  table('workspaces', 'id'),
+  table('environments', 'id'),
+  table('api_keys', 'id'),
+  table('operator_tokens', 'id'),
+  table('operators', 'id'),
+  table('operator_roles', 'scope', 'operator_id'),
+  table('operator_invitations', 'id'),
+  table('operator_accounts', 'id'),
+  table('operator_sessions', 'id'),
+  table('operator_second_factors', 'id'),
+  table('sign_in_challenges', 'id'),
+  table('audit_log', 'id'),
+  table('prompts', 'id'),
+  table('prompt_versions', 'id'),
+  table('policies', 'workspace_id', 'id'),
+  table('policy_versions', 'workspace_id', 'policy_id', 'number'),
+  table('deployments', 'environment_id', 'kind', 'item_id'),
+  table('deployment_changes', 'environment_id', 'publication', 'kind', 'item_id'),
+  table('configurations', 'environment_id'),
+  table('simulations', 'id'),
+  table('webhooks', 'id'),
+  table('webhook_deliveries', 'webhook_id', 'id'),
+  table('agents', 'environment_id', 'id'),
+  table('models', 'environment_id', 'model_key'),
+  {
+    ...table('events', 'environment_id', 'run_id', 'event_id'),
+    walk: { sqlite: ['seq'], postgres: ['environment_id', 'run_id', 'time', 'seq'] },
+  },
+  // After their events, which say what the numbers of a run are in the new store.
+  { ...table('runs', 'environment_id', 'id'), only: { postgres: ['last_seq'] } },
+  table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
+  table('rejections', 'environment_id', 'rejection_key'),
+  { ...table('issue_records', 'environment_id', 'id'), walk: { sqlite: ['seq'] }, only: { sqlite: ['seq'] } },
+  table('issues', 'environment_id', 'id'),
+  table('issue_fingerprints', 'environment_id', 'fingerprint'),
+  table('issue_affected', 'environment_id', 'fingerprint', 'kind', 'subject_key'),
+  table('issue_activity', 'environment_id', 'issue_id', 'at', 'id'),
+  table('approval_feeds', 'environment_id'),
+  table('approvals', 'environment_id', 'id'),
+  table('work', 'kind', 'subject_id'),
+]
+
+/** What belongs to a store itself: its schema, the processes that serve it, and what was copied into it. */
+export const NOT_COPIED = ['migrations', 'nodes', 'copies']
+
+export function walkOf({ key, walk }: CopiedTable, engine: Engine): readonly string[] {
+  return walk?.[engine] ?? key
+}
