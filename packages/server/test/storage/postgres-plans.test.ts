@@ -76,7 +76,7 @@ describe('plans', () => {
         FROM (SELECT gen_random_uuid() AS tenant FROM generate_series(1, ${TENANTS})) AS tenants, generate_series(1, 3) AS n`,
       [NOON],
     )
-    const ofEvent = `gen_random_uuid(), 'client', 'agent', 'AGENT_STEP', 'label', '{"text":"' || repeat('x', 100) || '"}'`
+    const ofEvent = `gen_random_uuid(), 'client', 'agent', CASE WHEN n % 4 = 0 THEN 'TOOL_CALL' ELSE 'AGENT_STEP' END, 'label', '{"text":"' || repeat('x', 100) || '"}'`
     const names =
       'environment_id, run_id, seq, time, received_at, event_id, client_id, agent_name, event_type, label, payload'
     await client.query(
@@ -117,6 +117,23 @@ describe('plans', () => {
       await storage.listRuns(env, filter, { limit: 50, after: { startedAt: NOON + 1_500, id: run.id } })
     }
     await storage.readUsage(env, NOON, NOON + HOUR)
+    const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
+    for (const place of [
+      null,
+      { time: NOON + 30, run: run.id, seq: 30 },
+      { time: NOON + 9_000, run: long.id, seq: 9_000 },
+    ]) {
+      await storage.listToolCalls(env, { ...calls, after: place })
+    }
+    await storage.countToolCalls(env, NOON + 5_000, NOON + 6_000)
+    const before = { time: NOON + 200, seq: 200 }
+    await storage.listRunSteps(env, long.id, { limit: 50, pageBytes: 1e6, after: null, before })
+    await storage.listRunSteps(env, long.id, {
+      limit: 50,
+      pageBytes: 1e6,
+      after: { time: NOON + 100, seq: 100 },
+      before,
+    })
     const events = Array.from({ length: 60 }, (_, n) => llmCall({}, { runId: `run ${n * 20 + 1}`, agentId: 'a' }))
     await append(storage, env, ...events)
     await append(storage, env, ...events, ...events.map((one) => ({ ...one, onlyIfStored: true })))
