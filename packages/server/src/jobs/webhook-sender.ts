@@ -3,7 +3,7 @@ import { lookup as lookupAll } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { Agent, request } from 'undici'
+import type { Agent } from 'undici'
 import type { WebhookMessage } from '../domain/webhook.ts'
 
 const TIMEOUT_MS = 10_000
@@ -32,12 +32,14 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       else callback(null, first.address, first.family)
     })
   }
-  const agent = new Agent({
-    connect: { lookup: checkedLookup, timeout: TIMEOUT_MS },
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-    maxResponseSize: RESPONSE_BYTES,
-  })
+  // Loaded with the first message: most installations send none.
+  let opened: Promise<{ agent: Agent; request: typeof import('undici').request }> | null = null
+  async function open() {
+    const undici = await import('undici')
+    const connect = { lookup: checkedLookup, timeout: TIMEOUT_MS }
+    const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
+    return { agent: new undici.Agent({ connect, ...timeouts, maxResponseSize: RESPONSE_BYTES }), request: undici.request }
+  }
 
   return {
     async check(given) {
@@ -55,6 +57,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       const refused = isIP(literal) === 0 ? null : guard(literal)
       if (refused) return { ok: false, status: null, error: `The address ${refused}` }
       try {
+        const { agent, request } = await (opened ??= open())
         const signal = AbortSignal.timeout(TIMEOUT_MS)
         // Redirects are not followed: they would go around the guard's reasons.
         const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
@@ -66,7 +69,9 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
         return { ok: false, status: null, error: reasonOf(error) }
       }
     },
-    close: () => agent.close(),
+    async close() {
+      await (await opened)?.agent.close()
+    },
   }
 }
 

@@ -12,6 +12,7 @@ import { eventQueue } from './event-queue.ts'
 import { inspectStore } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { migrate } from './migrate.ts'
+import { openReaders, type Readers } from './readers.ts'
 import { startThread, type Thread } from './thread.ts'
 
 export interface SqliteOptions {
@@ -45,13 +46,10 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     }
     const writer = await startThread({ name: 'writer', file, heapMib: WRITER_HEAP_MIB, onReplies, onDeath })
     opened.unshift(writer.close)
-    const readers: Thread[] = []
-    while (readers.length < readerCount) {
-      const reader = await startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
-      readers.push(reader)
-      // Before the writer, whose last checkpoint they would be in the way of.
-      opened.unshift(reader.close)
-    }
+    const startReader = () => startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
+    const readers = await openReaders(startReader, readerCount)
+    // Before the writer, whose last checkpoint they would be in the way of.
+    opened.unshift(readers.close)
     return storageOf({ options, file, disk, writer, readers, counts, close })
   } catch (error) {
     await close()
@@ -68,7 +66,7 @@ interface Parts {
   file: string
   disk: Disk
   writer: Thread
-  readers: Thread[]
+  readers: Readers
   counts: { commits: number; committedEvents: number }
   close(): Promise<void>
 }
@@ -76,15 +74,14 @@ interface Parts {
 function storageOf({ options, file, disk, writer, readers, counts, close }: Parts): Storage {
   const { minFreeDiskBytes, queueBytes = 64 * MIB } = options
   const queue = eventQueue(writer, disk, queueBytes)
-  const idlest = () => readers.reduce((best, reader) => (reader.pending() < best.pending() ? reader : best))
   let closed: Promise<void> | undefined
   return {
-    ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : idlest()).call(name, args)),
+    ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers.idlest()).call(name, args)),
     engine: 'sqlite',
     appendEvents: queue.append,
     writesRefused: queue.refused,
     async ping() {
-      await Promise.all([idlest(), writer].map((thread) => thread.call('ping', [])))
+      await Promise.all([readers.idlest(), writer].map((thread) => thread.call('ping', [])))
     },
     async inspect() {
       const durability = (await writer.call('durability', [])) as Durability
