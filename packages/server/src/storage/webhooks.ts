@@ -49,12 +49,18 @@ export interface WebhookRow {
   disabledReason: string | null
 }
 
-export type WebhookPatch = Partial<
-  Pick<
-    WebhookRow,
-    'url' | 'description' | 'events' | 'secret' | 'previousSecret' | 'previousUntil' | 'disabledAt' | 'disabledReason'
-  >
->
+type Changeable =
+  | 'url'
+  | 'description'
+  | 'events'
+  | 'secret'
+  | 'previousSecret'
+  | 'previousUntil'
+  | 'disabledAt'
+  | 'disabledReason'
+
+/** What is undefined stays as it is. */
+export type WebhookPatch = { [Name in Changeable]?: WebhookRow[Name] | undefined }
 
 export interface NewDelivery {
   id: string

@@ -46,15 +46,15 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
-    const { enabled, ...texts } = body
+    // By name: a body may hold more than the contract names, and nothing else may reach the row or the audit log.
+    const { url, description, events, enabled } = body
     const id = params.webhookId.toLowerCase()
     const refusal =
-      textsRefusal({ description: body.description }) ??
-      (body.url === undefined ? null : await urlRefusal(request, 'change', id, body.url))
+      textsRefusal({ description }) ?? (url === undefined ? null : await urlRefusal(request, 'change', id, url))
     if (refusal) return refusal
-    const { url, ...shown } = body
-    const detail = { ...shown, ...(url === undefined ? {} : { host: hostOf(url) }) }
-    return changed(request, id, { ...texts, ...switched(enabled, now()) }, audited(request, 'change', id, detail))
+    const detail = { description, events, enabled, host: url === undefined ? undefined : hostOf(url) }
+    const change = { url, description, events, ...switched(enabled, now()) }
+    return changed(request, id, change, audited(request, 'change', id, detail))
   })
 
   serveRoute(app, OPERATOR_ROUTES.rotateWebhookSecret, deps, async ({ params, request, reply }) => {

@@ -54,6 +54,12 @@ async function arrived(path: string, count = 1): Promise<Received[]> {
   }
 }
 
+function signature({ headers, body }: Pick<Received, 'headers' | 'body'>, secret: string): string {
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${JSON.stringify(body)}`
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
+  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
+}
+
 async function deliveryOf(webhook: Webhook, wanted: (delivery: Delivery) => boolean): Promise<Delivery> {
   for (;;) {
     const { body } = await service.operator<DeliveryPage>(`${home()}/${webhook.id}/deliveries`)
@@ -81,9 +87,7 @@ test('a new approval and its decision arrive, signed with the secret that was sh
     `approval.requested ${approval.id} PENDING`,
   ])
   for (const { headers, body } of messages) {
-    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${JSON.stringify(body)}`
-    const key = Buffer.from(webhook.secret.replace('whsec_', ''), 'base64')
-    assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+    assert.equal(headers['webhook-signature'], signature({ headers, body }, webhook.secret))
   }
   const listed = await service.operator(home())
   assert.ok(!listed.text.includes(webhook.secret))
@@ -172,4 +176,23 @@ test('bad fields get 400, unknown and foreign webhooks one and the same 404', as
   }
   assert.equal((await service.operator(`${home()}/${webhook.id}/remove`, { method: 'POST' })).status, 200)
   assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 404)
+})
+
+test('a change takes what the contract names, and nothing else of a body reaches the webhook or the audit log', async () => {
+  const { secret, ...webhook } = await create({ url: at('/200/named') })
+  const other = await service.newTenant('webhooks elsewhere')
+  const unnamed = { environmentId: other.environmentId, id: other.environmentId, secret: 'whsec_Zm9yZ2Vk', zzz: 1 }
+  const change = `${home()}/${webhook.id}/change`
+  for (const body of [{ ...unnamed, description: 'changed' }, unnamed]) {
+    const answer = await service.operator<Webhook>(change, { body })
+    assert.deepEqual([answer.status, answer.body], [200, { ...webhook, description: 'changed' }])
+  }
+  const audit = await service.operator<{ items: { action: string; detail: object }[] }>('/audit')
+  const entry = audit.body.items.find(({ action }) => action === 'webhook.change')
+  assert.deepEqual(entry?.detail, { description: 'changed' })
+
+  await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })
+  const [message] = await arrived('/200/named')
+  assert.ok(message)
+  assert.equal(message.headers['webhook-signature'], signature(message, secret))
 })
