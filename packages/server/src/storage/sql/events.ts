@@ -61,9 +61,10 @@ function rowsByTime(sql: Sql, environmentId: string, run: string, { limit, after
  * its event ids, a few milliseconds for 30,000 of them, and only the rows of the page are read.
  */
 function rowsByArrival(sql: Sql, environmentId: string, run: string, { limit, after }: EventRowsPage) {
-  const page = `SELECT time AS moment, seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
-  // By time, too: PostgreSQL finds a row by its place on the timeline.
-  const rows = `(${page}) page JOIN events ON time = moment AND seq = place`
+  // SQLite finds a row by its seq, and would read every row of the run for its time; PostgreSQL finds it by both.
+  const [time, sameTime] = sql.dialect === 'postgres' ? ['time AS moment,', 'time = moment AND'] : ['', '']
+  const page = `SELECT ${time} seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
+  const rows = `(${page}) page JOIN events ON ${sameTime} seq = place`
   const text = `SELECT ${ROW} FROM ${rows} WHERE ${OF_RUN} ORDER BY place`
   return sql.all<EventRowRead>(text, [environmentId, run, after?.seq ?? 0, limit + 1, environmentId, run])
 }
