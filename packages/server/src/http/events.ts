@@ -40,7 +40,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused })
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
-      request.log.warn({ code: error.code, reason: error.message }, 'events could not be stored')
+      request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'events could not be stored')
       return null
     }
   }

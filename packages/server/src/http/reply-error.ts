@@ -38,7 +38,7 @@ export function replyError(request: FastifyRequest, reply: FastifyReply, refusal
 export function errorHandlers(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const refusal = refusalOf(error)
-    if (refusal.refusal === 'internal') request.log.error({ err: error }, 'unexpected error')
+    if (refusal.refusal === 'internal') request.log.error({ requestId: request.id, err: error }, 'unexpected error')
     return replyError(request, reply, refusal)
   })
   app.setNotFoundHandler((request, reply) => {

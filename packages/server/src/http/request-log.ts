@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { routeLabel } from './metrics.ts'
 
-/** Asked every few seconds by machines: told only where somebody looks for them. */
+/** Asked every few seconds by machines, as is whether something has changed: told only where somebody looks for it. */
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 
 /**
@@ -12,6 +12,7 @@ export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = routeLabel(request)
     const line = {
+      requestId: request.id,
       method: request.method,
       route,
       status: reply.statusCode,
@@ -21,7 +22,7 @@ export function requestLogHooks(app: FastifyInstance): void {
       ...(request.session ? { operatorId: request.session.operator.id } : {}),
     }
     if (reply.statusCode >= 500) request.log.warn(line, 'request')
-    else if (QUIET_ROUTES.includes(route)) request.log.debug(line, 'request')
+    else if (reply.statusCode === 304 || QUIET_ROUTES.includes(route)) request.log.debug(line, 'request')
     else request.log.info(line, 'request')
     done()
   })
