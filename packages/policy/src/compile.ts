@@ -7,7 +7,7 @@ import { checkRules } from './rules.ts'
 import { childrenOf, type Node } from './syntax.ts'
 import type { Step } from './value.ts'
 
-export type { Fault, Position }
+export type { Fault, Fields, Position }
 
 /** A condition that was checked and is ready to run. It holds no state: any number of evaluations may share it. */
 export type Condition = {

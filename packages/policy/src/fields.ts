@@ -7,16 +7,28 @@ import { type VariableName, VARIABLE_NAMES } from './variables.ts'
  */
 export type Fields = {
   readonly variables: readonly VariableName[]
-  readonly inputPaths: readonly (readonly (string | number)[])[]
+  readonly inputPaths: readonly Path[]
+  /** As what the condition takes a path, where that can be told: what it is compared with, or asked for. */
+  readonly inputTypes: readonly { readonly path: Path; readonly type: InputType }[]
 }
 
+export type InputType = 'string' | 'double' | 'bool'
+
 type Path = readonly (string | number)[]
+
+const COMPARISONS: readonly string[] = ['==', '!=', '<', '<=', '>', '>=']
+const OF_TEXTS: readonly string[] = ['startsWith', 'endsWith', 'contains', 'matches']
 
 export function fieldsIn(root: Node): Fields {
   const variables = new Set<VariableName>()
   const inputPaths = new Map<string, Path>()
+  const inputTypes = new Map<string, { path: Path; type: InputType }>()
 
   function visit(node: Node): void {
+    for (const [part, type] of typedParts(node)) {
+      const typed = pathOf(part)
+      if (typed && typed.length > 0) inputTypes.set(JSON.stringify([typed, type]), { path: typed, type })
+    }
     const path = pathOf(node)
     if (path) return addPath(path)
     const name = variableOf(node)
@@ -35,7 +47,32 @@ export function fieldsIn(root: Node): Fields {
   }
 
   visit(root)
-  return { variables: [...variables], inputPaths: [...inputPaths.values()] }
+  return { variables: [...variables], inputPaths: [...inputPaths.values()], inputTypes: [...inputTypes.values()] }
+}
+
+/** The parts of an expression that it takes for values of a type, by the literals beside them. */
+function typedParts(node: Node): (readonly [Node, InputType])[] {
+  if (node.op === 'rcall') return OF_TEXTS.includes(node.args[0]) ? [[node.args[1], 'string']] : []
+  if (node.op === 'in') {
+    const [part, list] = node.args
+    const types = list.op === 'list' ? list.args.flatMap(literalType) : []
+    return types.map((type) => [part, type] as const)
+  }
+  if (!COMPARISONS.includes(node.op)) return []
+  const [left, right] = node.args as [Node, Node]
+  return [
+    ...literalType(right).map((type) => [left, type] as const),
+    ...literalType(left).map((type) => [right, type] as const),
+  ]
+}
+
+/** Every number of an input is a double, and compares with whole numbers too. */
+function literalType(node: Node): InputType[] {
+  if (node.op === '-_') return literalType(node.args)
+  if (node.op !== 'value') return []
+  if (typeof node.args === 'string') return ['string']
+  if (typeof node.args === 'boolean') return ['bool']
+  return ['bigint', 'number'].includes(typeof node.args) ? ['double'] : []
 }
 
 /** The literal path below `tool.input` that a node reads, [] for all of it. */

@@ -9,8 +9,9 @@ test('every variable that a condition names is told once', () => {
   assert.deepEqual(of('tool.name == "a" && (tool.name != agent.id || run.cost > 1.0) && now > timestamp(0)'), {
     variables: ['tool.name', 'agent.id', 'run.cost', 'now'],
     inputPaths: [],
+    inputTypes: [],
   })
-  assert.deepEqual(of('true'), { variables: [], inputPaths: [] })
+  assert.deepEqual(of('true'), { variables: [], inputPaths: [], inputTypes: [] })
 })
 
 test('paths of tool.input are told as far as they are spelt out', () => {
@@ -27,8 +28,24 @@ test('paths of tool.input are told as far as they are spelt out', () => {
     assert.deepEqual(of(source).inputPaths, inputPaths, source)
     assert.ok(of(source).variables.includes('tool.input'))
   }
-  assert.deepEqual(of('tool.input == {}'), { variables: ['tool.input'], inputPaths: [] })
-  assert.deepEqual(of('tool.input[agent.id] == 1'), { variables: ['tool.input', 'agent.id'], inputPaths: [] })
+  assert.deepEqual(of('tool.input == {}').inputPaths, [])
+  assert.deepEqual(of('tool.input[agent.id] == 1').inputPaths, [])
+  assert.deepEqual(of('tool.input[agent.id] == 1').variables, ['tool.input', 'agent.id'])
+})
+
+test('a path is taken for what stands beside it', () => {
+  for (const [source, ...types] of [
+    ['tool.input.a == "x" && tool.input["a"] != "y"', 'a string'],
+    ['100.0 < tool.input.a.b || tool.input.c >= -1', 'a.b double', 'c double'],
+    ['tool.input.a == true', 'a bool'],
+    ['tool.input.a in ["x", "y"] || tool.input.a == 1', 'a string', 'a double'],
+    ['tool.input.a.startsWith("x") || tool.input.b.matches("y")', 'a string', 'b string'],
+    ['tool.input.a == null || tool.input.a == tool.name || "k" in tool.input.a || has(tool.input.a)'],
+    ['tool.input == {} || tool.input[agent.id] == 1 || size(tool.input.a) == 1'],
+  ] as const) {
+    const told = of(source).inputTypes.map(({ path, type }) => `${path.join('.')} ${type}`)
+    assert.deepEqual(told, types, source)
+  }
 })
 
 test('loop variables are not variables of the profile', () => {

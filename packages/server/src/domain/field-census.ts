@@ -1,5 +1,6 @@
 /** Counts which of the fields that a condition names were recorded, and of which types. */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { Fields } from '@tacho/policy/compile.ts'
 
 type Path = readonly (string | number)[]
 type Warning = SimulationResult['warnings'][number]
@@ -11,9 +12,14 @@ export interface FieldCensus {
   warnings(): Warning[]
 }
 
-/** `paths` lead into `tool.input`; `readsInput` tells whether the condition needs it at all. */
-export function fieldCensus(paths: readonly Path[], readsInput: boolean): FieldCensus {
-  const counts = paths.map((path) => ({ path, field: spelled(path), types: new Map<string, number>() }))
+/** Of the fields of `tool.input` that a condition names. */
+export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): FieldCensus {
+  const readsInput = variables.includes('tool.input')
+  const wanted = Map.groupBy(inputTypes, ({ path }) => spelled(path))
+  const counts = inputPaths.map((path) => {
+    const field = spelled(path)
+    return { path, field, wanted: wanted.get(field)?.map(({ type }) => type) ?? [], types: new Map<string, number>() }
+  })
   let calls = 0
   let withoutInput = 0
 
@@ -33,9 +39,9 @@ export function fieldCensus(paths: readonly Path[], readsInput: boolean): FieldC
     fields,
     warnings() {
       if (calls === 0) return []
-      const warnings = counts.flatMap(({ field, types }) => [
+      const warnings = counts.flatMap(({ field, types, wanted: as }) => [
         ...neverRecorded(field, types, calls),
-        ...mixed(field, types),
+        ...otherTypes(field, types, as),
       ])
       if (readsInput && withoutInput > 0) {
         const message = `${withoutInput} of ${calls} calls were recorded without their input`
@@ -51,15 +57,21 @@ function neverRecorded(field: string, types: Map<string, number>, calls: number)
   return [{ code: 'never_recorded', field, message: `${field} was in none of ${calls} recorded calls` }]
 }
 
-/** Most have one type: the others are what a condition written for it fails on, or passes over. */
-function mixed(field: string, types: Map<string, number>): Warning[] {
-  const [usual, ...others] = [...types].toSorted(([, a], [, b]) => b - a)
+/**
+ * What the condition fails on, or passes over: values of another type than it takes the field for; where it does not tell,
+ * than most calls have.
+ */
+function otherTypes(field: string, types: Map<string, number>, wanted: readonly string[]): Warning[] {
+  const [usual] = [...types].toSorted(([, a], [, b]) => b - a)
   if (!usual) return []
+  const right = wanted.length > 0 ? wanted : [usual[0]]
   const recorded = sum(types)
-  return others.map(([type, count]) => {
-    const message = `${field} is ${type}, not ${usual[0]}, in ${count} of the ${recorded} calls that have it`
-    return { code: 'other_type', field, message }
-  })
+  return [...types]
+    .filter(([type]) => !right.includes(type))
+    .map(([type, count]) => {
+      const message = `${field} is ${type}, not ${right.join(' or ')}, in ${count} of the ${recorded} calls that have it`
+      return { code: 'other_type', field, message }
+    })
 }
 
 function sum(types: Map<string, number>): number {

@@ -43,8 +43,7 @@ export function needsRunUsage(condition: Condition): boolean {
 }
 
 export function createTrial(condition: Condition, { severity, action }: TrialPolicy): Trial {
-  const { variables, inputPaths } = fieldsOf(condition)
-  const census = fieldCensus(inputPaths, variables.includes('tool.input'))
+  const census = fieldCensus(fieldsOf(condition))
   const usages = runUsages()
   const failsClosed = severity === 'HIGH' || severity === 'CRITICAL'
   const counts = { calls: 0, matched: 0, failures: 0, hits: 0 }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
 import { fieldCensus } from '../../src/domain/field-census.ts'
 
 test('a field is found where the condition would find it, and nowhere else', () => {
-  const census = fieldCensus([['a', 'b'], ['list', 0, 'price'], ['odd key'], ['toString'], ['__proto__']], true)
+  const inputPaths = [['a', 'b'], ['list', 0, 'price'], ['odd key'], ['toString'], ['__proto__']]
+  const census = fieldCensus({ variables: ['tool.input'], inputPaths, inputTypes: [] })
   const inputs = [
     '{"a":{"b":1},"list":[{"price":2.5}],"odd key":true,"toString":"x","__proto__":null}',
     '{"a":{"b":null},"list":[{}],"odd key":[]}',
@@ -24,9 +26,32 @@ test('a field is found where the condition would find it, and nowhere else', () 
 })
 
 test('nothing is warned of without calls, nor of an input that the condition does not read', () => {
-  const census = fieldCensus([['a']], true)
+  const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [] })
   assert.deepEqual(census.warnings(), [])
-  const none = fieldCensus([], false)
+  const none = fieldCensus({ variables: [], inputPaths: [], inputTypes: [] })
   none.count(undefined)
   assert.deepEqual(none.warnings(), [])
+})
+
+test('a field that was recorded as something else than the condition takes it for is warned of', () => {
+  const warned = (source: string, ...inputs: object[]) => {
+    const compiled = compileCondition(source)
+    assert.ok(compiled.ok)
+    const census = fieldCensus(fieldsOf(compiled.condition))
+    for (const input of inputs) census.count(input)
+    return census.warnings().map(({ code, message }) => `${code}: ${message}`)
+  }
+  assert.deepEqual(warned('tool.input.id == 3', { id: 'a' }, { id: 'b' }), [
+    'other_type: tool.input.id is string, not double, in 2 of the 2 calls that have it',
+  ])
+  assert.deepEqual(warned('tool.input.id.startsWith("a")', { id: 1 }, { id: 2 }, { id: 'a' }), [
+    'other_type: tool.input.id is double, not string, in 2 of the 3 calls that have it',
+  ])
+  assert.deepEqual(warned('tool.input.id == "3" || tool.input.id == 3', { id: 1 }, { id: '3' }, { id: null }), [
+    'other_type: tool.input.id is null, not string or double, in 1 of the 3 calls that have it',
+  ])
+  assert.deepEqual(warned('tool.input.id == agent.id', { id: 1 }, { id: 'a' }, { id: 'b' }), [
+    'other_type: tool.input.id is double, not string, in 1 of the 3 calls that have it',
+  ])
+  assert.deepEqual(warned('tool.input.amount > 3', { amount: 1 }, {}), [])
 })
