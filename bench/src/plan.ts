@@ -25,7 +25,7 @@ const QUICK: Plan = {
 const DEFAULT: Plan = {
   size: 'default',
   rounds: 5,
-  seconds: 4,
+  seconds: 3,
   warmUpSeconds: 3,
   idleSeconds: 20,
   storedEvents: 1_000_000,
