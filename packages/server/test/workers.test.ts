@@ -182,6 +182,8 @@ test('what keeps the first worker from starting is told once, and ends all', asy
 test('workers that die again and again while young end the service with a sentence', async (t) => {
   const server = await start(t)
   await server.ready()
+  // Before that, the end of the first worker is the end of the service.
+  while (!lines(server).some(({ msg }) => msg === 'workers start')) await wait(10)
   const end = server.ended()
   let hasEnded = false
   void end.then(() => (hasEnded = true))

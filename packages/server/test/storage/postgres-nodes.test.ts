@@ -119,11 +119,14 @@ describe('two nodes on one database', () => {
       }),
     ).finally(() => (isWriting = false))
     const seen: EventRowRead[] = []
-    for (let last = false; !last;) {
-      last = !isWriting
+    // Until a page that was asked for after the last write has nothing more.
+    for (let isDone = false; !isDone;) {
+      const wasWriting = isWriting
       const { time, seq } = seen.at(-1) ?? { time: 0, seq: 0 }
       const page = { limit: 200, order: 'arrival', after: { time, seq } } as const
-      seen.push(...(await node(seen.length).listEventRows(env, id, page)).rows)
+      const { rows } = await node(seen.length).listEventRows(env, id, page)
+      seen.push(...rows)
+      isDone = !wasWriting && rows.length === 0
     }
     await writing
     assert.equal(new Set(seen.map(({ eventId }) => eventId)).size, 1 + 6 * 30 * 5)
