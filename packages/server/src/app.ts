@@ -17,7 +17,7 @@ import { invitationPageRoutes } from './http/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
 import { callerHook } from './http/operator/caller.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
-import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
+import { clientError, errorHandlers, frameworkErrors, refuse, replyError } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
@@ -26,6 +26,8 @@ import { withoutBodyParsers } from './http/serve-route.ts'
 /** A path id may have 255 code points, and each up to 12 characters when percent-encoded. */
 const PATH_PARAMETER_CHARS = 4_096
 const HEADERS_TIMEOUT_MS = 10_000
+/** How often the server looks for requests that take too long to arrive; by default it would be every 30 seconds. */
+const TIMEOUT_CHECK_MS = 1_000
 /** Longer than the idle timeout of common load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000
 
@@ -42,7 +44,12 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS },
     requestTimeout: config.requestTimeout,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    http: { headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout) },
+    http: {
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout),
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      // Node would refuse it without a body; the hook below does it with one.
+      requireHostHeader: false,
+    },
     // What still arrives on open connections is answered; the drain bounds it.
     return503OnClosing: false,
     frameworkErrors,
@@ -50,8 +57,12 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   })
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
-    done()
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined)
+      replyError(request, reply, refuse('invalid_request', 'Send the header Host'))
+    else done()
   })
+  // Node would refuse an expectation that it does not know without a body; HTTP lets a server pass it over.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   errorHandlers(app)
   withoutBodyParsers(app)
   app.decorateRequest('apiKey', null)

@@ -13,7 +13,10 @@ export function startOf<Position extends object>(
 ): { after: Position | null } | Refusal {
   if (cursor === undefined) return { after: null }
   const after = cursors.read<Position>(walk, cursor)
-  return after ? { after } : refuse('invalid_cursor')
+  if (after) return { after }
+  return refuse('invalid_cursor', undefined, {
+    errors: [{ path: '/cursor', message: 'is damaged or belongs to another list' }],
+  })
 }
 
 /**

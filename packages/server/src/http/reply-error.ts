@@ -1,4 +1,5 @@
 /** The one place where errors become replies: RFC 9457 problem details, whoever raised them. */
+import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
@@ -47,24 +48,34 @@ export function errorHandlers(app: FastifyInstance): void {
   })
 }
 
-/** A bad address never reaches the router's error handler. */
+/** A bad address reaches neither the router's error handler nor any hook. */
 export function frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  void replyError(request, reply, refusalOf(error))
+  const refusal = refusalOf(error)
+  void replyError(request, reply.header('x-request-id', request.id), refusal)
+  const { status } = ERRORS[refusal.refusal]
+  request.log.info({ requestId: request.id, method: request.method, route: 'none', status }, 'request')
 }
 
 /** What the HTTP parser refuses has no request: the answer is written to the socket. */
-export function clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const refusal = refuse(PARSER_CODES[error.code ?? ''] ?? 'invalid_request', 'The request is not valid HTTP')
-  const { status } = ERRORS[refusal.refusal]
-  const body = JSON.stringify(problem(refusal, 'none'))
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${PROBLEM_TYPE}\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
+  const known = PARSER_CODES[error.code ?? '']
+  const refusal = known ? refuse(known) : refuse('invalid_request', 'The request is not valid HTTP')
+  const { status, retryable } = ERRORS[refusal.refusal]
+  const requestId = randomUUID()
+  const body = JSON.stringify(problem(refusal, requestId))
+  const headers = [
+    `X-Request-Id: ${requestId}`,
+    ...(retryable ? ['Retry-After: 1'] : []),
+    `Content-Type: ${PROBLEM_TYPE}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)
+  this.log.info({ requestId, route: 'none', status }, 'request')
 }
 
 const PARSER_CODES: Record<string, ErrorCode> = {

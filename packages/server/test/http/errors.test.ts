@@ -15,9 +15,9 @@ before(async () => {
 after(() => service.close())
 
 /** Sends bytes as they are and reads the whole answer. */
-function raw(text: string): Promise<string> {
+function raw(text: string, to = service): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = net.connect(Number(new URL(service.url).port), '127.0.0.1', () => socket.write(text))
+    const socket = net.connect(Number(new URL(to.url).port), '127.0.0.1', () => socket.write(text))
     let answer = ''
     socket.setEncoding('utf8')
     socket.on('data', (chunk: string) => (answer += chunk))
@@ -35,6 +35,7 @@ test('every error is a problem document, whoever raised it', async () => {
     service.call('/openapi/v1/nowhere'),
     service.call('/openapi/v1/runs'),
     service.api('/runs?limit=0'),
+    service.api('/runs?cursor=x'),
     service.api('/runs/unknown'),
     service.api('/events/batch', { method: 'DELETE' }),
     service.api('/events/batch', { body: 'x', headers: { 'content-type': 'text/plain' } }),
@@ -56,6 +57,8 @@ test('bad percent-encoding, an over-long path and broken HTTP are problem docume
     [head(`/openapi/v1/runs/${'x'.repeat(5000)}`), 414],
     [head(`/openapi/v1/runs?x=${'x'.repeat(20_000)}`), 431],
     ['NONSENSE\r\n\r\n', 400],
+    [`GET /openapi/v1/runs HTTP/1.1\r\nConnection: close\r\n\r\n`, 400],
+    [head('/openapi/v1/runs/unknown').replace('\r\n', '\r\nExpect: the unexpected\r\n'), 404],
   ]
   for (const [request, status] of cases) {
     const answer = await raw(request)
@@ -63,7 +66,29 @@ test('bad percent-encoding, an over-long path and broken HTTP are problem docume
     const body: unknown = JSON.parse(answer.slice(answer.indexOf('{'), answer.lastIndexOf('}') + 1))
     assert.ok(problem.Check(body))
     assert.equal(body.status, status)
+    assert.equal(/^x-request-id: (\S+)\r$/im.exec(answer)?.[1], body.requestId)
   }
+})
+
+test('a cursor at fault is named as any other field', async () => {
+  const { body } = await service.api<Problem>('/runs?cursor=x')
+  assert.deepEqual(body.errors, [{ path: '/cursor', message: 'is damaged or belongs to another list' }])
+})
+
+test('a request that takes longer to arrive than it may is refused soon after, whatever the time is', async (t) => {
+  const hasty = await startService({ requestTimeout: '1s' })
+  t.after(() => hasty.close())
+  const start = Date.now()
+  const late = `POST /openapi/v1/events/batch HTTP/1.1\r\nHost: x\r\nX-API-Key: ${hasty.apiKey}\r\n`
+  const answers = await Promise.all([
+    raw(late, hasty),
+    raw(`${late}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n[`, hasty),
+  ])
+  for (const answer of answers) {
+    assert.ok(answer.startsWith('HTTP/1.1 408 '), answer)
+    assert.match(answer, /^retry-after: 1\r$/im)
+  }
+  assert.ok(Date.now() - start < 15_000)
 })
 
 test('no error shows a stack, a statement, a key or the body', async () => {

@@ -72,6 +72,12 @@ test('neither ids, queries nor credentials get into the log, whatever becomes of
   assert.ok(!JSON.stringify(lines).includes(apiKey.text) && !JSON.stringify(lines).includes(token.text))
 })
 
+test('what is refused before it has a route is one line too', async () => {
+  const line = await logged('/openapi/v1/runs/secret%zz?secret', { headers: { 'x-api-key': apiKey.text } })
+  assert.deepEqual([line['method'], line['route'], line['status']], ['GET', 'none', 400])
+  assert.ok(!JSON.stringify(lines).includes('secret'))
+})
+
 test('what machines ask every few seconds is told at debug level only', async () => {
   assert.equal((await logged('/healthz'))['level'], 20)
   assert.equal((await logged('/readyz'))['level'], 20)
