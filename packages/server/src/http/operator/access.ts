@@ -40,11 +40,14 @@ declare module 'fastify' {
 
 type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment' | 'appendAudit'>
 
-/** Who tries to change what their role does not let them is in the audit log. */
+/**
+ * Who tries to change what their role does not let them is in the audit log: in that of the installation where they have no
+ * role at all, so that nobody writes into the log of a workspace that is none of theirs.
+ */
 export function accessHook(storage: Lookups, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = await admit(storage, request)
-    if (refusal?.refusal === 'forbidden' && request.method === 'POST') {
+    if (refusal && request.operator && request.method === 'POST') {
       await storage.appendAudit([refusedEntry(request, now())])
     }
     if (refusal) return replyError(request, reply, refusal)
@@ -108,8 +111,10 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   const role = workspace ? actor.roleIn(workspace.id) : null
   const named = environmentId !== undefined || workspaceId !== undefined
   // What is none of theirs looks like what is not there.
-  if (named && role === null)
+  if (named && role === null) {
+    request.operator = { actor, workspace: null, environment: null }
     return refuse('not_found', `There is no such ${environmentId ? 'environment' : 'workspace'}`)
+  }
   request.operator = { actor, workspace, environment }
   return mayCall(access, actor, role) ? null : refuse('forbidden', `This needs ${wanted(access)}`)
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { ROLES, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
+import type { AuditPage } from '@tacho/contract/operator/audit.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { startService, type Service } from '../../service.ts'
@@ -62,6 +63,19 @@ test('what lies in another workspace looks like what is not there', async () => 
     assert.equal(foreign.status, 404, name)
     assert.deepEqual([foreign.status, foreign.body?.detail], [absent.status, absent.body?.detail], name)
   }
+})
+
+test('who tries to change what is of another workspace is in the audit log of the installation, and in no other', async () => {
+  const deploy: OperatorRoute = OPERATOR_ROUTES.deploy
+  assert.equal((await ask(deploy, tokens.get('foreign'))).status, 404)
+  const action = 'action=endpoint.call.refused'
+  const { items } = (await service.operator<AuditPage>(`/audit?${action}&limit=1`)).body
+  assert.deepEqual(
+    items.map(({ workspaceId, target, detail }) => [workspaceId, target.id, detail['environmentId']]),
+    [[null, `POST ${deploy.path}`, tenant.environmentId]],
+  )
+  const own = (await service.operator<AuditPage>(`/workspaces/${tenant.workspaceId}/audit?${action}`)).body
+  assert.ok(own.items.every(({ target }) => target.id !== `POST ${deploy.path}`))
 })
 
 test('a role below the one of the endpoint is refused, the role itself is let in', async () => {
