@@ -1,31 +1,37 @@
 /** `tacho`: the list of commands, and how every one of them ends. */
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
-import { addApprovals } from './commands/approvals.ts'
-import { addApply } from './commands/apply.ts'
-import { addAudit } from './commands/audit.ts'
-import { addBackup } from './commands/backup.ts'
-import { addCopy } from './commands/copy.ts'
-import { addDemo } from './commands/demo.ts'
-import { addDoctor } from './commands/doctor.ts'
-import { addEnvironments } from './commands/environments.ts'
-import { addImport } from './commands/import.ts'
-import { addIssues } from './commands/issues.ts'
-import { addKeys } from './commands/keys.ts'
-import { addPolicies } from './commands/policies.ts'
-import { addPrompts } from './commands/prompts.ts'
-import { addOperators } from './commands/operators.ts'
-import { addMigrate } from './commands/migrate.ts'
-import { addRecover } from './commands/recover.ts'
-import { addRestore } from './commands/restore.ts'
-import { addRuns } from './commands/runs.ts'
-import { addServe } from './commands/serve.ts'
-import { addTokens } from './commands/tokens.ts'
-import { addUsage } from './commands/usage.ts'
-import { addWebhooks } from './commands/webhooks.ts'
-import { addWhoami } from './commands/whoami.ts'
-import { addWorkspaces } from './commands/workspaces.ts'
 import { Stop } from './stop.ts'
+
+type Add = (program: Command) => void
+
+/** In the order of the help. Only what a command line names is loaded, so that no command waits for the others. */
+const COMMANDS: Record<string, () => Promise<Add>> = {
+  serve: async () => (await import('./commands/serve.ts')).addServe,
+  workspaces: async () => (await import('./commands/workspaces.ts')).addWorkspaces,
+  environments: async () => (await import('./commands/environments.ts')).addEnvironments,
+  keys: async () => (await import('./commands/keys.ts')).addKeys,
+  tokens: async () => (await import('./commands/tokens.ts')).addTokens,
+  operators: async () => (await import('./commands/operators.ts')).addOperators,
+  whoami: async () => (await import('./commands/whoami.ts')).addWhoami,
+  audit: async () => (await import('./commands/audit.ts')).addAudit,
+  runs: async () => (await import('./commands/runs.ts')).addRuns,
+  approvals: async () => (await import('./commands/approvals.ts')).addApprovals,
+  issues: async () => (await import('./commands/issues.ts')).addIssues,
+  prompts: async () => (await import('./commands/prompts.ts')).addPrompts,
+  policies: async () => (await import('./commands/policies.ts')).addPolicies,
+  apply: async () => (await import('./commands/apply.ts')).addApply,
+  webhooks: async () => (await import('./commands/webhooks.ts')).addWebhooks,
+  usage: async () => (await import('./commands/usage.ts')).addUsage,
+  import: async () => (await import('./commands/import.ts')).addImport,
+  demo: async () => (await import('./commands/demo.ts')).addDemo,
+  backup: async () => (await import('./commands/backup.ts')).addBackup,
+  restore: async () => (await import('./commands/restore.ts')).addRestore,
+  recover: async () => (await import('./commands/recover.ts')).addRecover,
+  migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
+  copy: async () => (await import('./commands/copy.ts')).addCopy,
+  doctor: async () => (await import('./commands/doctor.ts')).addDoctor,
+}
 
 const ENVIRONMENT_HELP = `
 Variables:
@@ -36,7 +42,7 @@ Keys and tokens are never taken as arguments, because every user of a machine ca
 
 Exit codes: 0 done; 1 failed; 2 wrong usage. --json prints one JSON document on stdout; errors are on stderr.`
 
-function createProgram(): Command {
+async function createProgram(named: string | undefined): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
@@ -46,30 +52,8 @@ function createProgram(): Command {
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')) })
     .addHelpText('after', ENVIRONMENT_HELP)
-  addServe(program)
-  addWorkspaces(program)
-  addEnvironments(program)
-  addKeys(program)
-  addTokens(program)
-  addOperators(program)
-  addWhoami(program)
-  addAudit(program)
-  addRuns(program)
-  addApprovals(program)
-  addIssues(program)
-  addPrompts(program)
-  addPolicies(program)
-  addApply(program)
-  addWebhooks(program)
-  addUsage(program)
-  addImport(program)
-  addDemo(program)
-  addBackup(program)
-  addRestore(program)
-  addRecover(program)
-  addMigrate(program)
-  addCopy(program)
-  addDoctor(program)
+  const known = named !== undefined && Object.hasOwn(COMMANDS, named) ? COMMANDS[named] : undefined
+  for (const load of known ? [known] : Object.values(COMMANDS)) (await load())(program)
   return program
 }
 
@@ -85,7 +69,8 @@ async function run(args: readonly string[]): Promise<number> {
   // The server goes on without readers of its output.
   if (args[0] !== 'serve') endWithReader()
   try {
-    await createProgram().parseAsync(args, { from: 'user' })
+    const program = await createProgram(args[0])
+    await program.parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)
   } catch (error) {
     // Commander has told what is wrong with the command line, or printed the help that was asked for.

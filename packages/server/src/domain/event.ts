@@ -179,6 +179,9 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
     if (verdicts === null) retryable.add(event.eventId)
     else if (code) rejections.push({ index, eventId: event.eventId, code, message: REJECTIONS[code] })
   })
+  if (rejections.length === 0 && retryable.size === 0) {
+    return { success: true, accepted: batch.ids.length, retryableEventIds: [], rejectedEventIds: [], rejections }
+  }
   rejections.sort((a, b) => a.index - b.index)
   // One id may have several verdicts in a batch: retryable beats rejected beats accepted.
   const rejected = new Set<string>()
