@@ -6,7 +6,7 @@ import type { WebhookSender } from './webhook-sender.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeliverOptions {
-  storage: Pick<WebhookStore, 'startDelivery' | 'recordAttempt'> & Pick<WorkStore, 'finishWork'>
+  storage: Pick<WebhookStore, 'startDelivery' | 'recordAttempt'> & Pick<WorkStore, 'finishWork' | 'postponeWork'>
   sender: WebhookSender
   /** Of the work runner. */
   owner: string
@@ -16,11 +16,16 @@ export interface DeliverOptions {
 
 /** Sent side by side, so that a slow receiver does not hold up the others for long. */
 const BATCH = 20
+/** A receiver that takes longer is slow: its other messages wait for several times as long as it took. */
+const SLOW_MS = 1_000
+const SLOW_PAUSE = 3
 /** What a receiver answers when it wants no more (Standard Webhooks). */
 const GONE = 410
 
 export function deliverWebhooks({ storage, sender, owner, now, random = Math.random }: DeliverOptions): WorkHandler {
   const kind = 'deliver_webhook'
+  /** By webhook, on this node: until when its messages wait, so that a slow receiver holds up its own and not everybody's. */
+  const pauses = new Map<string, number>()
   const finish = (id: string) => storage.finishWork({ kind, owner, subjectIds: [id] })
 
   async function deliver({ subjectId: id }: WorkItem): Promise<void> {
@@ -31,8 +36,15 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
     if (webhook.disabledAt !== null) {
       return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: 'The webhook is disabled' })
     }
-    const sent = await sender.send(webhook.url, webhookMessage(order, now()))
+    const startedAt = now()
+    const pausedUntil = pauses.get(webhook.id)
+    if (pausedUntil !== undefined && startedAt < pausedUntil) {
+      return storage.postponeWork({ kind, owner, subjectIds: [id] }, { dueAt: pausedUntil, error: null, counts: false })
+    }
+    const sent = await sender.send(webhook.url, webhookMessage(order, startedAt))
     const at = now()
+    if (at - startedAt < SLOW_MS) pauses.delete(webhook.id)
+    else pauses.set(webhook.id, at + SLOW_PAUSE * (at - startedAt))
     const result = { ...ended, at, responseStatus: sent.status }
     if (sent.ok) return storage.recordAttempt({ ...result, status: 'DELIVERED', error: null })
     const gone = sent.status === GONE
