@@ -3,7 +3,7 @@ import { lookup as lookupAll } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { Agent } from 'undici'
+import type { Agent, request as requestWith } from 'undici'
 import type { WebhookMessage } from '../domain/webhook.ts'
 
 const TIMEOUT_MS = 10_000
@@ -33,12 +33,15 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
     })
   }
   // Loaded with the first message: most installations send none.
-  let opened: Promise<{ agent: Agent; request: typeof import('undici').request }> | null = null
+  let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
   async function open() {
     const undici = await import('undici')
     const connect = { lookup: checkedLookup, timeout: TIMEOUT_MS }
     const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
-    return { agent: new undici.Agent({ connect, ...timeouts, maxResponseSize: RESPONSE_BYTES }), request: undici.request }
+    return {
+      agent: new undici.Agent({ connect, ...timeouts, maxResponseSize: RESPONSE_BYTES }),
+      request: undici.request,
+    }
   }
 
   return {
