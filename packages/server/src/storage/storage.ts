@@ -117,7 +117,7 @@ export interface RunStore {
   /** Newest startedAt first, then internal id, both descending. */
   listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]>
   /**
-   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of payload, with at least one row.
+   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of what clients sent, with at least one row.
    * `run` is the internal id.
    */
   listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>

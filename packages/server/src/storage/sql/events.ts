@@ -7,6 +7,11 @@ const ROW = `seq, event_id AS "eventId", session_id AS "sessionId", agent_id AS 
   received_at AS "receivedAt", span_id AS "spanId", parent_span_id AS "parentSpanId",
   schema_version AS "schemaVersion", octet_length(payload) AS "payloadBytes"`
 
+/** What a client may send at any length: the rest of an event is small. */
+const UNBOUNDED = ['session_id', 'agent_id', 'span_id', 'parent_span_id', 'schema_version']
+const BYTES = `octet_length(payload) + octet_length(agent_name)
+  + ${UNBOUNDED.map((column) => `COALESCE(octet_length(${column}), 0)`).join(' + ')} AS bytes`
+
 const OF_RUN = 'environment_id = ? AND run_id = ?'
 const AFTER = '(time, seq) > (?, ?)'
 const BY_TIME = 'ORDER BY time, seq LIMIT ?'
@@ -20,11 +25,8 @@ export async function listEvents(
   const after = page.after ? ` AND ${AFTER}` : ''
   const params: SqlValue[] = [environmentId, run, ...(page.after ? [page.after.time, page.after.seq] : [])]
   const from = `FROM events WHERE ${OF_RUN}${after} ${BY_TIME}`
-  // First the sizes alone, so that no payload is read that the page has no room for.
-  const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(payload) AS bytes ${from}`, [
-    ...params,
-    page.limit + 1,
-  ])
+  // First the sizes alone, so that nothing large is read that the page has no room for.
+  const sizes = await sql.all<{ bytes: number }>(`SELECT ${BYTES} ${from}`, [...params, page.limit + 1])
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
     page,

@@ -57,7 +57,7 @@ export function timelineSuite(open: OpenStorage) {
     test('has pages that end before their payloads pass pageBytes, with at least one row', async () => {
       // Two-byte letters: bytes count, not characters.
       const payload = JSON.stringify({ text: 'ž'.repeat(45) })
-      const bytes = Buffer.byteLength(payload)
+      const bytes = Buffer.byteLength(payload) + Buffer.byteLength(event().agentName)
       const { env, run } = await timeline([1, 2, 3, 4], { payload })
       const rows = async (pageBytes: number) =>
         (await storage().listEvents(env, run, { ...ample, pageBytes })).rows.length
@@ -65,6 +65,22 @@ export function timelineSuite(open: OpenStorage) {
       assert.deepEqual([await rows(2 * bytes - 1), await rows(1), await rows(4 * bytes)], [1, 1, 4])
       const { more } = await storage().listEvents(env, run, { ...ample, pageBytes: 1 })
       assert.equal(more, true)
+    })
+
+    test('ends a page at the bytes of whatever texts clients may send at any length', async () => {
+      const env = newId()
+      const text = 'x'.repeat(100_000)
+      const long = [
+        { sessionId: text },
+        { agentName: text },
+        { agentId: text },
+        { spanId: text },
+        { schemaVersion: text },
+      ]
+      await append(storage(), env, ...long.map((given) => event({ runId: 'long', ...given })))
+      const { id } = await runOf(storage(), env, 'long')
+      const { rows, more } = await storage().listEvents(env, id, { limit: 100, pageBytes: 250_000, after: null })
+      assert.deepEqual([rows.length, more], [2, true])
     })
 
     test('without payloads tells their size in bytes', async () => {
