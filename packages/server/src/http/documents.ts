@@ -53,6 +53,8 @@ export function documentsRoutes(app: FastifyInstance, version: string): void {
   for (const [prefix, text] of documents) {
     app.get(`${prefix}/openapi.json`, (_request, reply) => reply.type('application/json; charset=utf-8').send(text))
   }
+  // Whoever opens the bare address in a browser finds something to read.
+  app.get('/', (_request, reply) => reply.redirect('/docs'))
   app.get('/docs', (_request, reply) =>
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )

@@ -47,6 +47,7 @@ test('every row of the tables is served', async () => {
 
 test('the page to browse them loads everything from our own origin', async () => {
   const page = await service.call('/docs')
+  assert.equal((await service.call('/')).text, page.text)
   assert.equal(page.status, 200)
   assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'self'/)
   const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '')
