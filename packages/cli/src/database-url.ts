@@ -4,6 +4,13 @@ import { wrongUsage } from './stop.ts'
 
 /** A flag, else TACHO_DATABASE_URL or what TACHO_DATABASE_URL_FILE names, as `tacho serve` reads them. */
 export function readDatabaseUrl(given?: string): string {
+  const url = findDatabaseUrl(given)
+  if (url !== null) return url
+  throw wrongUsage('Which database? Set TACHO_DATABASE_URL, or name it with --database-url.')
+}
+
+/** Null: no database is named, so the embedded store is meant. */
+export function findDatabaseUrl(given?: string): string | null {
   if (given === '') throw wrongUsage('--database-url must not be empty.')
   if (given !== undefined) return given
   const environment = Object.fromEntries(
@@ -11,6 +18,5 @@ export function readDatabaseUrl(given?: string): string {
   )
   const read = readConfig({}, environment)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
-  if (read.config.databaseUrl !== null) return read.config.databaseUrl
-  throw wrongUsage('Which database? Set TACHO_DATABASE_URL, or name it with --database-url.')
+  return read.config.databaseUrl
 }

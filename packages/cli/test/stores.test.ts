@@ -58,6 +58,22 @@ test('an installation moves from its file into a database and back, and its runs
   await drop()
 })
 
+test('a lost operator token of a store in a database is replaced while its servers run', async () => {
+  const { url, drop } = await databases.create()
+  const variables = { TACHO_DATABASE_URL: url }
+  const served = await serveFrom(path.join(directory, 'unused'), variables)
+  const { code, stdout, stderr } = await runTacho(['recover', '--revoke-old', '--json'], variables)
+  assert.equal(code, 0, stderr)
+  const { operatorToken } = JSON.parse(stdout) as { operatorToken: string }
+  const list = (token: string) =>
+    runTacho(['workspaces', 'list', '--json'], { TACHO_URL: served.url, TACHO_OPERATOR_TOKEN: token })
+  assert.equal((await list(operatorToken)).code, 0)
+  // The old one is refused as soon as the server has heard of it.
+  while ((await list(OPERATOR_TOKEN)).code === 0);
+  await served.stop()
+  await drop()
+})
+
 test('migrate says what it applied, and that nothing was due the next time', async () => {
   const { url, drop } = await databases.create()
   const first = await runTacho(['migrate', '--database-url', url])

@@ -1,4 +1,4 @@
-/** What is done to a store while no server has it open: replacing lost credentials, restoring a backup. */
+/** What is done to a store without its server: replacing lost credentials, restoring a backup. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
@@ -12,7 +12,10 @@ import { StoreRefused, type EnvironmentRow, type PageById, type Storage } from '
 export { StoreRefused }
 
 export interface RecoverOptions {
+  /** Of the embedded store, which no server may have open. */
   dataDir: string
+  /** Of a store in a database, instead; its servers may run on. */
+  databaseUrl?: string | null
   /** Make a new operator token. */
   operatorToken?: boolean
   /** Make a new API key with every scope for the environment of these names. */
@@ -32,9 +35,7 @@ export interface Recovered {
 /** Rejects with StoreRefused, whose message is for people, when a server has the store open or there is none. */
 export async function recover(options: RecoverOptions): Promise<Recovered> {
   const { operatorToken = false, apiKeyFor, revokeOld = false } = options
-  const directory = path.resolve(options.dataDir)
-  if (!existsSync(path.join(directory, STORE_FILE))) throw new StoreRefused(`There is no store in ${directory}.`)
-  const storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
+  const storage = await open(options)
   try {
     // Looked up first, so that a wrong name leaves nothing half done.
     const environment = apiKeyFor ? await environmentNamed(storage, apiKeyFor) : null
@@ -49,6 +50,16 @@ export async function recover(options: RecoverOptions): Promise<Recovered> {
   } finally {
     await storage.close()
   }
+}
+
+async function open({ dataDir, databaseUrl = null }: RecoverOptions): Promise<Storage> {
+  if (databaseUrl !== null) {
+    const { openPostgresStorage } = await import('./storage/postgres/open.ts')
+    return openPostgresStorage({ url: databaseUrl, poolSize: 2 })
+  }
+  const directory = path.resolve(dataDir)
+  if (!existsSync(path.join(directory, STORE_FILE))) throw new StoreRefused(`There is no store in ${directory}.`)
+  return openSqliteStorage({ directory, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
 }
 
 /** Puts a backup in the place of the store; throws StoreRefused when it must not. */

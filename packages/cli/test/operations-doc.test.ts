@@ -1,0 +1,151 @@
+/** What docs/operations.md and the deployment examples say is so. */
+import assert from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { after, before, test } from 'node:test'
+import { readConfig, settingTexts } from '@tacho/server/config.ts'
+import { parseAllDocuments } from 'yaml'
+import { runTacho, startServer, type TestServer } from './tacho.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const FILE = path.join(ROOT, 'docs/operations.md')
+const text = readFileSync(FILE, 'utf8')
+const examples = globSync('examples/{compose,kubernetes,systemd}/*', { cwd: ROOT }).filter((file) =>
+  /\.\w+$/.test(file),
+)
+const all = [text, ...examples.map((file) => readFileSync(path.join(ROOT, file), 'utf8'))].join('\n')
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.stop())
+
+function settingsTable(): string {
+  const rows = settingTexts().map(({ flag, variable, help, byDefault, fromFile }) => {
+    const names = `${flag === null ? '' : `\`${flag.replace(/ .*/, '')}\`<br>`}\`${variable}\`${fromFile ? '<br>`…_FILE`' : ''}`
+    return `| ${names} | ${byDefault === null ? '' : `\`${byDefault}\``} | ${help.replaceAll('|', '\\|')} |`
+  })
+  return ['| setting | default | |', '|---|---|---|', ...rows].join('\n')
+}
+
+test('the table of settings is that of the program', () => {
+  const [, table] = /<!-- settings: [^\n]*-->\n(.*?)<!-- end of settings -->/s.exec(text) ?? []
+  const wanted = settingsTable()
+  // However wide its columns are.
+  const without = (given = '') =>
+    given
+      .replaceAll(/ +|-{3,}/g, ' ')
+      .replaceAll(/ +/g, ' ')
+      .trim()
+  assert.equal(without(table), without(wanted), `The table must read:\n\n${wanted}\n`)
+})
+
+test('every variable that is named is one of the program', () => {
+  const known = settingTexts().flatMap(({ variable, fromFile }) => [
+    variable,
+    ...(fromFile ? [`${variable}_FILE`] : []),
+  ])
+  const named = new Set([...all.matchAll(/\bTACHO_[A-Z_]*[A-Z]\b/g)].map(([name]) => name))
+  assert.deepEqual(
+    [...named].filter((name) => !known.includes(name)),
+    [],
+  )
+})
+
+test('every command that is named is there, with its flags', async () => {
+  const lines = new Set([...text.matchAll(/(?:^|`)(tacho [a-z][^`\n]*)/gm)].map(([, line = '']) => line))
+  assert.ok(lines.size > 8)
+  for (const line of lines) {
+    const words = line.split(/\s+/).slice(1)
+    const command = words.slice(0, words[0] === 'keys' ? 2 : 1)
+    const { code, stdout } = await runTacho([...command, '--help'])
+    assert.equal(code, 0, line)
+    for (const [flag] of line.matchAll(/--[a-z-]+/g)) assert.ok(stdout.includes(flag), `${line}: ${flag}`)
+  }
+})
+
+test('every metric that is named is told', async () => {
+  // Requests are counted once there were some.
+  await fetch(`${server.url}/healthz`)
+  const metrics = await (await fetch(`${server.url}/metrics`)).text()
+  const named = new Set(
+    [...text.matchAll(/\b(?:tacho|nodejs|process)_[a-z0-9]+_[a-z0-9_]+\b|\btacho_nodes\b/g)].map(([name]) => name),
+  )
+  assert.ok(named.size > 8)
+  for (const name of named) assert.ok(metrics.includes(name), name)
+})
+
+test('links lead somewhere', () => {
+  const targets = [...text.matchAll(/\]\(([^)#]+)\)/g)].map(([, target = '']) => target)
+  const missing = targets.filter((target) => !existsSync(path.join(ROOT, 'docs', target)))
+  // Written together with the benchmarks themselves.
+  assert.deepEqual(
+    missing.filter((target) => target !== 'benchmarks.md'),
+    [],
+  )
+})
+
+interface Container {
+  args?: string[]
+  env?: { name: string; value?: string }[]
+  readinessProbe?: { httpGet: { path: string } }
+  livenessProbe?: { httpGet: { path: string } }
+  lifecycle?: { preStop?: { sleep: { seconds: number } } }
+}
+
+interface Manifest {
+  kind: string
+  spec: {
+    template?: {
+      spec: { enableServiceLinks?: boolean; terminationGracePeriodSeconds?: number; containers: Container[] }
+    }
+  }
+}
+
+test('the Kubernetes manifest leaves time to drain, and its probes and settings are real', async () => {
+  const documents = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/kubernetes/tacho.yaml'), 'utf8'))
+  assert.deepEqual(
+    documents.flatMap(({ errors }) => errors),
+    [],
+  )
+  const manifests = documents.map((document) => document.toJS() as Manifest)
+  const deployment = manifests.find(({ kind }) => kind === 'Deployment')?.spec.template?.spec
+  const [container] = deployment?.containers ?? []
+  assert.ok(deployment && container)
+  assert.equal(deployment.enableServiceLinks, false)
+  const environment = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value]))
+  const read = readConfig({}, { ...environment, TACHO_DATABASE_URL: 'postgres://h/d' })
+  assert.ok(read.ok, JSON.stringify(read))
+  const pauseMs = (container.lifecycle?.preStop?.sleep.seconds ?? 0) * 1000
+  assert.ok((deployment.terminationGracePeriodSeconds ?? 0) * 1000 > read.config.drainTimeout + pauseMs)
+  for (const probe of [container.readinessProbe, container.livenessProbe]) {
+    assert.equal((await fetch(`${server.url}${probe?.httpGet.path}`)).status, 200)
+  }
+  assert.deepEqual(container.args, ['serve'])
+})
+
+test('the compose file is sound, and leaves time to drain', () => {
+  const [document] = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/compose/compose.yaml'), 'utf8'))
+  assert.deepEqual(document?.errors, [])
+  const { services } = document?.toJS() as {
+    services: Record<string, { command: string[]; stop_grace_period: string; build: string }>
+  }
+  const tacho = services['tacho']
+  assert.ok(tacho)
+  const [command, ...flags] = tacho.command
+  assert.deepEqual([command, flags], ['serve', ['--workers', '2']])
+  const read = readConfig({ workers: '2' }, { TACHO_DATABASE_URL: 'postgres://h/d' })
+  assert.ok(read.ok && Number.parseInt(tacho.stop_grace_period, 10) * 1000 > read.config.drainTimeout)
+  assert.ok(existsSync(path.join(ROOT, 'examples/compose', tacho.build, 'Dockerfile')))
+})
+
+test('the unit of systemd leaves time to drain and starts the program', () => {
+  const unit = readFileSync(path.join(ROOT, 'examples/systemd/tacho.service'), 'utf8')
+  const read = readConfig({}, {})
+  const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? []
+  assert.ok(read.ok && Number(seconds) * 1000 > read.config.drainTimeout)
+  const [, program = ''] = /^ExecStart=\/opt\/tacho\/(\S+) serve$/m.exec(unit) ?? []
+  assert.ok(existsSync(path.join(ROOT, program)))
+})
