@@ -128,8 +128,9 @@ test('the Kubernetes manifest leaves time to drain, and its probes and settings 
 
 test('the compose file is sound, and leaves time to drain', () => {
   const [document] = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/compose/compose.yaml'), 'utf8'))
-  assert.deepEqual(document?.errors, [])
-  const { services } = document?.toJS() as {
+  assert.ok(document)
+  assert.deepEqual(document.errors, [])
+  const { services } = document.toJS() as {
     services: Record<string, { command: string[]; stop_grace_period: string; build: string }>
   }
   const tacho = services['tacho']

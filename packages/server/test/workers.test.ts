@@ -172,6 +172,15 @@ test('a signal drains every worker; a second one ends them at once', async (t) =
   while (pids.some(isAlive)) await wait(10)
 })
 
+test('workers end with a parent that is killed: none serves on unseen', async (t) => {
+  const server = await start(t)
+  await server.ready()
+  const pids = await workers(server, 2)
+  server.signal('SIGKILL')
+  await server.ended()
+  while (pids.some(isAlive)) await wait(10)
+})
+
 test('what keeps the first worker from starting is told once, and ends all', async (t) => {
   const variables = { TACHO_DATABASE_URL: 'mysql://host/db', TACHO_WORKERS: '3' }
   const server = startProcess(t, temporaryDirectory(t), variables)
