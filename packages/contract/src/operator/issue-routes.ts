@@ -1,3 +1,4 @@
+import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
@@ -27,14 +28,6 @@ import {
 const read = { method: 'GET', scopes: [], access: 'viewer', status: 200 } as const
 const change = { method: 'POST', scopes: [], access: 'approver' } as const
 const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
-const BODY_ERRORS = [
-  'body_too_large',
-  'unsupported_media_type',
-  'invalid_json',
-  'invalid_utf8',
-  'invalid_encoding',
-] as const
-
 const ISSUES = '/environments/{environmentId}/issues'
 const ISSUE = `${ISSUES}/{issueId}` as const
 const RECORDS = '/environments/{environmentId}/issue-records'
