@@ -120,6 +120,14 @@ test('runs are listed by agent, session, status and number', async () => {
     const { items } = await list('--agent', agent, '--all')
     assert.equal(items.filter(({ runId }) => runId.startsWith('demo-tour-')).length, 2)
   }
+  const found = (await list('--search', 'demo-tour-0', '--all')).items
+  assert.equal(found.length, 9)
+  assert.ok(found.every(({ runId }) => runId.startsWith('demo-tour-0')))
+  assert.equal(
+    (await list('--search', 'demo-tour-returning-customer', '--status', 'completed', '--all')).hasMore,
+    false,
+  )
+  assert.deepEqual((await list('--search', 'no such text')).items, [])
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
   assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /no such runs/)
 })
@@ -141,6 +149,26 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   const document = JSON.parse(raw.stdout) as { run: { runId: string }; events: { eventId: string }[] }
   assert.deepEqual([document.run.runId, document.events[0]?.eventId], ['digits', 'e1'])
   assert.equal((await refused('runs', 'show', 'nothing', ...WHERE)).code, 1)
+})
+
+test('a run is shown with the events of one type, or with a text in their label', async () => {
+  type Shown = { events: { eventType: string; label: string }[] }
+  const show = async (...args: string[]) =>
+    (await json<Shown>('runs', 'show', 'demo-tour-01', ...WHERE, ...args)).events
+  const all = await show()
+  const [first] = all
+  assert.ok(first)
+  const { eventType, label } = first
+  assert.deepEqual(
+    await show('--type', eventType),
+    all.filter((row) => row.eventType === eventType),
+  )
+  const search = label.slice(1).toUpperCase()
+  assert.deepEqual(
+    await show('--search', search),
+    all.filter((row) => row.label.toUpperCase().includes(search)),
+  )
+  assert.deepEqual(await show('--type', 'NOTHING'), [])
 })
 
 test('an ended run is followed to its end, in arrival order', async () => {

@@ -65,6 +65,15 @@ export const LIMITS = {
   /** Ended simulations of an environment that are kept, the newest. */
   simulationsKept: 100,
   operatorBodyBytes: 262_144,
+  searchChars: 255,
+  /** Runs whose ids begin with a text: so many of them are looked at, the last ones in the order of ids. */
+  searchedRunIds: 1_000,
+  /** Agents whose names are looked at, the newest of an environment. */
+  searchedAgents: 1_000,
+  /** Agents of one name whose runs are found, the newest. */
+  searchedAgentsOfName: 20,
+  /** A filtered page of a timeline ends when so many rows were looked at. */
+  eventsLookedAt: 5_000,
   operatorPageDefault: 100,
   operatorPageMax: 200,
   nameChars: 100,

@@ -8,6 +8,7 @@ import { findEnvironment } from '../tenants.ts'
 import { moment } from '../time-text.ts'
 
 interface ListOptions extends EnvironmentOptions {
+  search?: string
   agent?: string
   session?: string
   status?: RunStatus
@@ -19,12 +20,15 @@ interface ListOptions extends EnvironmentOptions {
 
 interface ShowOptions extends EnvironmentOptions {
   payloads?: true
+  type?: string
+  search?: string
 }
 
 export function addRuns(program: Command): void {
   const runs = program.command('runs').description('what agents did')
 
   inEnvironment(runs.command('list').description('list runs, newest first'))
+    .option('--search <text>', 'runs whose id begins with it, or whose session or agent it names')
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
     .option('--session <id>', 'runs of one session')
     .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
@@ -34,13 +38,18 @@ export function addRuns(program: Command): void {
     .option('--all', 'show all of them, whatever --limit says')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --session chat-4711 --all --json',
+      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47',
     )
     .action(list)
 
   inEnvironment(runs.command('show <runId>').description('show a run and its timeline; by external or internal id'))
     .option('--payloads', 'print the payload of every event too')
-    .addHelpText('after', '\nExamples:\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json')
+    .option('--type <eventType>', 'events of one type only')
+    .option('--search <text>', 'events only whose label contains it, in capital letters or small ones')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
+    )
     .action(show)
 
   inEnvironment(runs.command('follow [runId]').description('show events live, as they arrive; without a run: new runs'))
@@ -65,6 +74,7 @@ function parseStatus(text: string): RunStatus {
 async function list(options: ListOptions): Promise<void> {
   const now = Date.now()
   const query = {
+    ...(options.search === undefined ? {} : { q: options.search }),
     ...(options.session === undefined ? {} : { sessionId: options.session }),
     ...(options.status === undefined ? {} : { status: options.status }),
     ...(options.from === undefined ? {} : { from: moment('--from', options.from, -1, now) }),

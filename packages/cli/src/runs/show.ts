@@ -19,12 +19,16 @@ const READS_AT_ONCE = 8
 export async function showRun(
   client: OperatorClient,
   place: RunPlace,
-  options: { payloads?: true; json?: true },
+  options: { payloads?: true; type?: string; search?: string; json?: true },
 ): Promise<void> {
   const run = await client.call('readOperatorRun', { params: place })
   const rows = client.items('listEventRows', {
     params: place,
-    query: { limit: LIMITS.eventsPageMax },
+    query: {
+      limit: LIMITS.eventsPageMax,
+      ...(options.type === undefined ? {} : { eventType: options.type }),
+      ...(options.search === undefined ? {} : { q: options.search }),
+    },
   })
   if (options.json) {
     const items = options.payloads ? eventTexts(client, place, rows) : rowTexts(rows)

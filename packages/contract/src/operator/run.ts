@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { Event, EventRow } from '../event.ts'
-import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, id, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { REJECTIONS, type RejectionCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
@@ -34,6 +34,16 @@ export const OperatorRunsQuery = Type.Object({
   status: Type.Optional(RunStatus),
   from: Type.Optional(time('Runs started at or after this time')),
   to: Type.Optional(time('Runs started before this time')),
+  q: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Search: runs whose external id begins with this text, or whose session id, agent id or agent name is this text. ' +
+        'Together with the other filters. Letters match exactly. When more than ' +
+        `${LIMITS.searchedRunIds} run ids begin with it, the last ${LIMITS.searchedRunIds} in code point order are ` +
+        `looked at; agents with an id are found by name among the newest ${LIMITS.searchedAgents} of the environment, ` +
+        `at most ${LIMITS.searchedAgentsOfName} of one name`,
+    ),
+  ),
 })
 
 export const OperatorRunParams = Type.Object({
@@ -51,6 +61,14 @@ export const EventRowsQuery = Type.Object({
       default: 'time',
       description: 'By event time, or as they arrived. By arrival there is always a nextCursor: ask again to follow',
     }),
+  ),
+  eventType: Type.Optional(id(LIMITS.eventTypeChars, 'Events of exactly this type')),
+  q: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Search: events whose label contains this text; A to Z match a to z. With it, or with eventType, a page ends ' +
+        `after looking at ${LIMITS.eventsLookedAt} rows: it may have few items or none, and still a nextCursor`,
+    ),
   ),
 })
 

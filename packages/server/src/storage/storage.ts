@@ -121,8 +121,8 @@ export interface RunStore {
    * `run` is the internal id.
    */
   listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>
-  /** The same without payloads, by time or by arrival. */
-  listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventsRead<EventRowRead>>
+  /** The same without payloads, by time or by arrival; all or those that fit a filter. */
+  listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventRowsRead>
   /** Sums of the hours from `fromHour` to `toHour` (both included, start of the hour), ordered by hour, agent, model. */
   readUsage(environmentId: string, fromHour: number, toHour: number): Promise<UsageHourRow[]>
 }
@@ -287,7 +287,20 @@ export interface EventRowsPage {
   limit: number
   order: 'time' | 'arrival'
   after: { time: number; seq: number } | null
+  /** At least one of its conditions is given. */
+  filter?: EventFilter | undefined
 }
+
+export interface EventFilter {
+  eventType?: string | undefined
+  /** Text that the label contains; A to Z match a to z. */
+  label?: string | undefined
+  /** A page ends when so many rows were looked at, however few of them fit. */
+  rowsLookedAt: number
+}
+
+/** `lookedTo`: where to go on when the page ended because enough rows were looked at; else that is its last row. */
+export type EventRowsRead = EventsRead<EventRowRead> & { lookedTo?: { time: number; seq: number } }
 
 // --- runs
 
@@ -313,6 +326,8 @@ export interface RunRow {
 }
 
 export interface RunFilter {
+  /** Beginning of the external run id, or whole session id, agent id or name; looks as far as LIMITS.searched… say. */
+  search?: string | undefined
   agentId?: string | undefined
   status?: RunStatus | undefined
   sessionId?: string | undefined

@@ -106,11 +106,20 @@ describe('plans', () => {
     }
     const lately = { time: NOON + LONG_RUN - 50, seq: LONG_RUN - 50 }
     await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately })
+    const filter = { eventType: 'TOOL_CALL', label: 'LABEL', rowsLookedAt: 400 }
+    for (const page of [null, after]) {
+      await storage.listEventRows(env, long.id, { limit: 150, order: 'time', after: page, filter })
+    }
+    await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately, filter })
     const filters = [
       {},
       { status: 'FAILED' },
       { agentId: run.agentId },
       { from: NOON + 100, to: NOON + 1_500 },
+      { search: 'run 10' },
+      { search: 'session 7', status: 'FAILED' },
+      { search: 'a' },
+      { search: 'Support bot' },
     ] as const
     for (const filter of filters) {
       await storage.listRuns(env, filter, { limit: 50, after: null })

@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { eventJson, isoTime, toEventRow } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import { usageOf } from '../../domain/usage.ts'
-import type { EventRowsPage, FoundEvent, StoredEvent } from '../../storage/storage.ts'
+import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/storage.ts'
 import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -23,16 +23,19 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query, request }) => {
-    const { limit = LIMITS.eventsPageDefault, order = 'time', cursor } = query
+    const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, eventType, q } = query
     const environment = environmentOf(request)
     const run = await findRun(storage, environment.id, params.runId)
     if (!run) return refuse('not_found', 'There is no such run')
-    const walk = [environment.id, 'event rows', run.id, order]
+    const walk = [environment.id, 'event rows', run.id, order, eventType, q]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const { rows, more } = await storage.listEventRows(environment.id, run.id, { limit, order, ...start })
+    const filter = filterOf(eventType, q)
+    const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
+      ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, ...start })
+      : { rows: [], more: false }
     // By arrival the walk has no end: the last position is where the next look begins.
-    const { time, seq } = rows.at(-1) ?? start.after ?? BEGINNING
+    const { time, seq } = lookedTo ?? rows.at(-1) ?? start.after ?? BEGINNING
     const nextCursor = more || order === 'arrival' ? cursors.write(walk, { time, seq }) : null
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
   })
@@ -61,6 +64,11 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     const { code, rejectedAt } = refused
     return { outcome: 'rejected', rejection: { code, message: REJECTIONS[code], rejectedAt: isoTime(rejectedAt) } }
   }
+}
+
+function filterOf(eventType: string | undefined, label: string | undefined): EventFilter | undefined {
+  if (eventType === undefined && label === undefined) return undefined
+  return { eventType, label, rowsLookedAt: LIMITS.eventsLookedAt }
 }
 
 /** JSON text of the trace of a stored event, with the payload's own text in it. */

@@ -1,4 +1,13 @@
-import type { EventPage, EventRowRead, EventRowsPage, EventsRead, FoundEvent, StoredEvent } from '../storage.ts'
+import type {
+  EventFilter,
+  EventPage,
+  EventRowRead,
+  EventRowsPage,
+  EventRowsRead,
+  EventsRead,
+  FoundEvent,
+  StoredEvent,
+} from '../storage.ts'
 import { findRun } from './runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
@@ -47,28 +56,71 @@ export async function listEventRows(
   environmentId: string,
   run: string,
   page: EventRowsPage,
-): Promise<EventsRead<EventRowRead>> {
-  const rows = await (page.order === 'time' ? rowsByTime : rowsByArrival)(sql, environmentId, run, page)
-  return { rows: rows.slice(0, page.limit), more: rows.length > page.limit }
+): Promise<EventRowsRead> {
+  const { filter, limit, order } = page
+  const rowsOf = order === 'time' ? rowsByTime : rowsByArrival
+  if (filter === undefined) {
+    const { text, params } = rowsOf(sql, environmentId, run, page, limit + 1)
+    const rows = await sql.all<EventRowRead>(text, params)
+    return { rows: rows.slice(0, limit), more: rows.length > limit }
+  }
+  const looked = rowsOf(sql, environmentId, run, page, filter.rowsLookedAt)
+  const { conditions, values } = matching(sql, filter)
+  const byOrder = order === 'time' ? 'time, seq' : 'seq'
+  const rows = await sql.all<EventRowRead>(
+    `SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT ?`,
+    [...looked.params, ...values, limit + 1],
+  )
+  if (rows.length > limit) return { rows: rows.slice(0, limit), more: true }
+  // What matches no more was looked at too: the next page goes on behind it.
+  const last = await sql.get<{ time: number; seq: number }>(
+    `SELECT time, seq FROM (${looked.text}) page ORDER BY ${byOrder} LIMIT 1 OFFSET ?`,
+    [...looked.params, filter.rowsLookedAt - 1],
+  )
+  return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
 }
 
-function rowsByTime(sql: Sql, environmentId: string, run: string, { limit, after }: EventRowsPage) {
+/** Conditions on columns as ROW names them. */
+function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: string; values: SqlValue[] } {
+  const conditions: string[] = []
+  const values: SqlValue[] = []
+  if (eventType !== undefined) {
+    conditions.push('"eventType" = ?')
+    values.push(eventType)
+  }
+  if (label !== undefined) {
+    // Both fold the letters A to Z only.
+    conditions.push(
+      sql.dialect === 'postgres' ? 'strpos(lower(label COLLATE "C"), ?) > 0' : 'instr(lower(label), ?) > 0',
+    )
+    values.push(label.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()))
+  }
+  return { conditions: conditions.join(' AND '), values }
+}
+
+interface Query {
+  text: string
+  params: SqlValue[]
+}
+
+function rowsByTime(_: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Query {
   const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const place = after ? [after.time, after.seq] : []
-  return sql.all<EventRowRead>(text, [environmentId, run, ...place, limit + 1])
+  return { text, params: [environmentId, run, ...place, count] }
 }
 
 /**
  * No index is in this order: it would cost every event 5 % of its insert. The seqs of the run come from the index of
  * its event ids, a few milliseconds for 30,000 of them, and only the rows of the page are read.
  */
-function rowsByArrival(sql: Sql, environmentId: string, run: string, { limit, after }: EventRowsPage) {
+function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Query {
   // SQLite finds a row by its seq, and would read every row of the run for its time; PostgreSQL finds it by both.
   const [time, sameTime] = sql.dialect === 'postgres' ? ['time AS moment,', 'time = moment AND'] : ['', '']
   const page = `SELECT ${time} seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
   const rows = `(${page}) page JOIN events ON ${sameTime} seq = place`
-  const text = `SELECT ${ROW} FROM ${rows} WHERE ${OF_RUN} ORDER BY place`
-  return sql.all<EventRowRead>(text, [environmentId, run, after?.seq ?? 0, limit + 1, environmentId, run])
+  // The second limit keeps a filter from being moved into the join.
+  const text = `SELECT ${ROW} FROM ${rows} WHERE ${OF_RUN} ORDER BY place LIMIT ?`
+  return { text, params: [environmentId, run, after?.seq ?? 0, count, environmentId, run, count] }
 }
 
 export async function findEvent(

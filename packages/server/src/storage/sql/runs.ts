@@ -1,5 +1,7 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunFilter, RunPage, RunRow } from '../storage.ts'
-import { textKey } from './keys.ts'
+import { agentKey, textKey } from './keys.ts'
+import { prefixRange } from './prefix-range.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.status,
@@ -20,8 +22,75 @@ export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: stri
 }
 
 export function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]> {
+  const { search, ...rest } = filter
+  if (search === undefined) return pageOfRuns(sql, environmentId, rest, page)
+  return searchRuns(sql, environmentId, search, rest, page)
+}
+
+/** A page in order of each way to find runs by the text, each bounded; the newest of all of them are the page. */
+async function searchRuns(
+  sql: Sql,
+  environmentId: string,
+  search: string,
+  filter: Omit<RunFilter, 'search'>,
+  page: RunPage,
+): Promise<RunRow[]> {
+  const found = await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))
+  // Two sessions or agents at once are no run's, and would be looked for among all runs of one of them.
+  if (filter.sessionId === undefined || filter.sessionId === search) {
+    found.push(...(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page)))
+  }
+  for (const agentId of await agentsNamed(sql, environmentId, search)) {
+    if (filter.agentId !== undefined && filter.agentId !== agentId) continue
+    found.push(...(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page)))
+  }
+  const runs = [...new Map(found.map((run) => [run.id, run])).values()]
+  return runs.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, page.limit)
+}
+
+interface RunSource {
+  text: string
+  params: SqlValue[]
+}
+
+const ALL_RUNS: RunSource = { text: 'runs', params: [] }
+
+/** The index of external ids is not in the order of starts, so no more than these are sorted. */
+function namedRuns(environmentId: string, prefix: string): RunSource {
+  const { from, below } = prefixRange(prefix)
+  const range = below === null ? 'run_id >= ?' : 'run_id >= ? AND run_id < ?'
+  const runs = `SELECT * FROM runs WHERE environment_id = ? AND ${range} ORDER BY run_id DESC LIMIT ?`
+  const texts = below === null ? [from] : [from, below]
+  return { text: `(${runs}) named`, params: [environmentId, ...texts, LIMITS.searchedRunIds] }
+}
+
+/** Agents whose external id or name is that text. No index has the names of agents with an external id. */
+async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
+  // Not IN: SQLite would look at every agent for it.
+  const ofKey = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
+  const byKey = await sql.all<{ id: string }>(`${ofKey} UNION ALL ${ofKey}`, [
+    environmentId,
+    agentKey(name, ''),
+    environmentId,
+    agentKey(null, name),
+  ])
+  const newest = 'SELECT id, name FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT ?'
+  const byName = await sql.all<{ id: string }>(
+    `SELECT id FROM (${newest}) named WHERE name = ? ORDER BY id DESC LIMIT ?`,
+    [environmentId, LIMITS.searchedAgents, name, LIMITS.searchedAgentsOfName],
+  )
+  return new Set([...byKey, ...byName].map(({ id }) => id))
+}
+
+function pageOfRuns(
+  sql: Sql,
+  environmentId: string,
+  filter: Omit<RunFilter, 'search'>,
+  page: RunPage,
+  source = ALL_RUNS,
+): Promise<RunRow[]> {
   const conditions = ['environment_id = ?']
-  const params: SqlValue[] = [environmentId]
+  const params: SqlValue[] = [...source.params, environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
     conditions.push(condition)
     params.push(...values)
@@ -34,6 +103,6 @@ export function listRuns(sql: Sql, environmentId: string, filter: RunFilter, pag
   if (page.after !== null) add('(started_at, id) < (?, ?)', page.after.startedAt, page.after.id)
   const order = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
   // The page is cut before agents are joined: else SQLite may start from the agents and sort all their runs.
-  const runs = `SELECT * FROM runs WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
+  const runs = `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
   return sql.all(`SELECT ${COLUMNS} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`, [...params, page.limit])
 }

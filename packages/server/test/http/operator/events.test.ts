@@ -78,6 +78,53 @@ test('a page has 1 to 200 rows, and a walk meets each once in either order', asy
   assert.deepEqual(refusalOf(swapped), [400, 'invalid_cursor'])
 })
 
+test('rows are filtered by their type and by a text in their label', async () => {
+  const now = Date.now()
+  await service.record([
+    event({ runId: 'some', eventId: 'a', eventType: 'TOOL_CALL', label: 'Refund order', timestamp: now }),
+    event({ runId: 'some', eventId: 'b', eventType: 'AGENT_STEP', label: 'refund?', timestamp: now + 1 }),
+    event({ runId: 'some', eventId: 'c', eventType: 'TOOL_CALL', label: 'Mail', timestamp: now + 2 }),
+  ])
+  for (const order of ['time', 'arrival']) {
+    const found = async (query: string) => idsOf(await rows('some', `?order=${order}&${query}`))
+    assert.deepEqual(await found('eventType=TOOL_CALL'), ['a', 'c'])
+    assert.deepEqual(await found('q=REFUND'), ['a', 'b'])
+    assert.deepEqual(await found('q=refund&eventType=TOOL_CALL'), ['a'])
+    assert.deepEqual(await found('q=%00'), [])
+    const [type, text] = ['T'.repeat(LIMITS.eventTypeChars), 'é'.repeat(LIMITS.searchChars)]
+    assert.deepEqual(await found(`eventType=${type}&q=${encodeURIComponent(text)}`), [])
+    const refused = [`eventType=${type}T`, 'eventType=', 'eventType=A&eventType=A']
+    for (const query of [...refused, `q=${encodeURIComponent(text)}x`, 'q=', 'q=a&q=b']) {
+      const answer = await service.operator(`${timelineOf('some')}?order=${order}&${query}`)
+      assert.deepEqual(refusalOf(answer), [400, 'invalid_request'], query)
+    }
+    const first = await rows('some', `?order=${order}&q=refund&limit=1`)
+    assert.deepEqual(await found(`q=refund&${cursorOf(first)}`), ['b'])
+    for (const query of [cursorOf(first), `q=mail&${cursorOf(first)}`, `q=refund&eventType=A&${cursorOf(first)}`]) {
+      const answer = await service.operator(`${timelineOf('some')}?order=${order}&${query}`)
+      assert.deepEqual(refusalOf(answer), [400, 'invalid_cursor'], query)
+    }
+  }
+  assert.equal((await rows('some', '?q=refund')).nextCursor, null)
+})
+
+test('a filtered page ends after 5,000 rows, with a cursor to go on', async () => {
+  const now = Date.now() - 60_000
+  for (let n = 0; n <= LIMITS.eventsLookedAt; n += LIMITS.batchEvents) {
+    const events = Array.from({ length: LIMITS.batchEvents }, (_, index) => {
+      const label = n + index < LIMITS.eventsLookedAt ? 'hay' : 'needle'
+      return event({ runId: 'hay', label, timestamp: now + n + index })
+    })
+    await service.record(events)
+  }
+  for (const order of ['time', 'arrival']) {
+    const first = await rows('hay', `?order=${order}&q=needle`)
+    assert.deepEqual(first.items, [])
+    const second = await rows('hay', `?order=${order}&q=needle&${cursorOf(first)}`)
+    assert.equal(second.items.length, LIMITS.batchEvents)
+  }
+})
+
 test('an event is read with the payload as it was sent', async () => {
   const payload = '{"10":1,"2":1.0,"n":9007199254740993,"n":-0,"__proto__":{"a":"\\u0041"}}'
   const sent = JSON.stringify([event({ runId: 'exact', eventId: 'e/1 ä' })]).replace(/}\]$/, `,"payload":${payload}}]`)

@@ -53,6 +53,30 @@ test('filters narrow by agent, session, status and start: from is included, to i
   assert.deepEqual(await found('?sessionId=%00'), [])
 })
 
+test('a search finds runs by the beginning of their id, and by session and agent, within the other filters', async () => {
+  assert.deepEqual(await found('?q=r'), ['r5', 'r4', 'r3', 'r2', 'r1', 'r0'])
+  assert.deepEqual(await found('?q=r4'), ['r4'])
+  assert.deepEqual(await found('?q=session'), ['r2', 'r1', 'r0'])
+  assert.deepEqual(await found('?q=odd&status=RUNNING'), ['r3', 'r1'])
+  assert.deepEqual(await found('?q=Odd'), ['r5', 'r3', 'r1'])
+  assert.deepEqual(await found('?q=Even&sessionId=session'), ['r2', 'r0'])
+  assert.deepEqual(await found('?q=%00'), [])
+  const longest = 'é'.repeat(LIMITS.searchChars)
+  assert.deepEqual(await found(`?q=${encodeURIComponent(longest)}`), [])
+  for (const query of [`q=${encodeURIComponent(longest)}x`, 'q=', 'q=r&q=r']) {
+    assert.deepEqual(refusalOf(await runs(`?${query}`)), [400, 'invalid_request'], query)
+  }
+  const first = replyOf('listOperatorRuns', await runs('?q=r&limit=4'))
+  const cursor = `cursor=${encodeURIComponent(first.nextCursor ?? '')}`
+  assert.deepEqual(await found(`?q=r&${cursor}`), ['r1', 'r0'])
+  for (const query of [cursor, `q=r1&${cursor}`]) {
+    assert.deepEqual(refusalOf(await runs(`?${query}`)), [400, 'invalid_cursor'])
+  }
+  const foreign = await service.newTenant('search')
+  assert.deepEqual(refusalOf(await runs(`?q=r&${cursor}`, foreign.environmentId)), [400, 'invalid_cursor'])
+  assert.deepEqual(replyOf('listOperatorRuns', await runs('?q=r', foreign.environmentId)).items, [])
+})
+
 test('a filter that is malformed is refused', async () => {
   for (const query of [
     'agentId=odd',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { RunFilter, RunRow } from '../../../src/storage/storage.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { NewEvent, RunFilter, RunRow } from '../../../src/storage/storage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
 
@@ -192,6 +193,62 @@ export function runsSuite(open: OpenStorage) {
         const expected = rows.filter(fits)
         for (const limit of [1, 3, 100]) assert.deepEqual(await walk(env, filter, limit), expected)
       }
+    })
+
+    test('is searched by the beginning of run ids and by whole session ids, agent ids and agent names', async () => {
+      const env = newId()
+      const stored: Partial<NewEvent>[] = [
+        { runId: 'order-1' },
+        { runId: 'order-10', sessionId: 'order-1' },
+        { runId: 'other', sessionId: 'order-1' },
+        { runId: 'Order-1' },
+        { runId: 'order_1' },
+        { runId: 'by id', agentId: 'order-1', agentName: 'Clerk' },
+        { runId: 'by name', agentName: 'order-1' },
+        { runId: 'by id and name', agentId: 'clerk-2', agentName: 'order-1' },
+        { runId: 'session longer', sessionId: 'order-10' },
+        { runId: 'last \u{10ffff}' },
+        { runId: 'last \u{10ffff}\u{10ffff}!' },
+        { runId: '\u{10ffff}' },
+      ]
+      for (const [n, given] of stored.entries()) await append(storage(), env, event({ ...given, time: NOON + n }))
+      const found = async (search: string, filter: RunFilter = {}) =>
+        (await walk(env, { search, ...filter }, 100)).map(({ runId }) => runId)
+      assert.deepEqual(await found('order-1'), ['by id and name', 'by name', 'by id', 'other', 'order-10', 'order-1'])
+      assert.deepEqual(await found('order'), ['order_1', 'order-10', 'order-1'])
+      assert.deepEqual(await found('order_'), ['order_1'])
+      assert.deepEqual(await found('order%'), [])
+      assert.deepEqual(await found('rder'), [])
+      assert.deepEqual(await found('Clerk'), ['by id'])
+      assert.deepEqual(await found('last \u{10ffff}'), ['last \u{10ffff}\u{10ffff}!', 'last \u{10ffff}'])
+      assert.deepEqual(await found('\u{10ffff}'), ['\u{10ffff}'])
+      assert.deepEqual(await storage().listRuns(newId(), { search: 'order' }, { limit: 9, after: null }), [])
+
+      assert.deepEqual(await found('order-1', { from: NOON + 1, to: NOON + 6 }), ['by id', 'other', 'order-10'])
+      assert.deepEqual(await found('order-1', { sessionId: 'order-1' }), ['other', 'order-10'])
+      assert.deepEqual(await found('order-1', { sessionId: 'order-10' }), [])
+      assert.deepEqual(await found('order-1', { status: 'FAILED' }), [])
+      const { agentId } = await runOf(storage(), env, 'by id')
+      assert.deepEqual(await found('order-1', { agentId }), ['by id'])
+      for (const limit of [1, 2, 4, 6]) {
+        const rows = await walk(env, { search: 'order-1' }, limit)
+        assert.deepEqual(
+          rows.map(({ runId }) => runId),
+          await found('order-1'),
+        )
+      }
+    })
+
+    test('looks at no more than 1,000 runs whose ids begin with a text: the last ones of them', async () => {
+      const env = newId()
+      const runs = Array.from({ length: LIMITS.searchedRunIds + 1 }, (_, n) => {
+        return event({ runId: `r-${String(n).padStart(5, '0')}`, time: NOON - n })
+      })
+      await append(storage(), env, ...runs)
+      const rows = await walk(env, { search: 'r-' }, 400)
+      assert.equal(rows.length, LIMITS.searchedRunIds)
+      assert.deepEqual([rows[0]?.runId, rows.at(-1)?.runId], ['r-00001', `r-0${LIMITS.searchedRunIds}`])
+      assert.equal((await walk(env, { search: 'r-00000' }, 400)).length, 1)
     })
 
     test('loses no run that was stored before the walk began, whatever is stored meanwhile', async () => {

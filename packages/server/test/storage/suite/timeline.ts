@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { EventRowRead, EventRowsPage, NewEvent } from '../../../src/storage/storage.ts'
+import type { EventFilter, EventRowRead, EventRowsPage, NewEvent } from '../../../src/storage/storage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, newId, NOON, outcome, runOf } from './sample.ts'
 
@@ -110,6 +110,74 @@ export function timelineSuite(open: OpenStorage) {
       await append(storage(), env, event({ runId: 'other', time: NOON }))
       await append(storage(), env, event({ eventId: 'e3', time: NOON }))
       assert.deepEqual(ids((await page(tail)).rows), ['e3'])
+    })
+
+    test('is filtered by type and by a text in the label, in both orders', async () => {
+      const env = newId()
+      const given: Partial<NewEvent>[] = [
+        { label: 'Refund 100%', eventType: 'TOOL_CALL' },
+        { label: 'says REFUND', eventType: 'AGENT_STEP' },
+        { label: 'Žádá', eventType: 'TOOL_CALL' },
+        { label: 'refuse', eventType: 'TOOL_CALL' },
+        { label: 'a_b', eventType: 'TOOL_CALL_2' },
+      ]
+      for (const [n, one] of given.entries()) {
+        await append(storage(), env, event({ ...one, eventId: `e${n}`, time: NOON - n }))
+      }
+      await append(storage(), env, event({ runId: 'other', label: 'refund', eventType: 'TOOL_CALL' }))
+      const run = (await runOf(storage(), env)).id
+      const filters: [Omit<EventFilter, 'rowsLookedAt'>, string[]][] = [
+        [{ eventType: 'TOOL_CALL' }, ['e0', 'e2', 'e3']],
+        [{ eventType: 'tool_call' }, []],
+        [{ label: 'reFUnd' }, ['e0', 'e1']],
+        [{ label: '100%' }, ['e0']],
+        [{ label: '%' }, ['e0']],
+        [{ label: '_' }, ['e4']],
+        [{ label: 'Žá' }, ['e2']],
+        [{ label: 'žá' }, []],
+        [{ label: 'REFU', eventType: 'TOOL_CALL' }, ['e0', 'e3']],
+      ]
+      for (const [filter, expected] of filters) {
+        for (const order of ['time', 'arrival'] as const) {
+          const page: EventRowsPage = { limit: 10, order, after: null, filter: { ...filter, rowsLookedAt: 100 } }
+          const { rows, more } = await storage().listEventRows(env, run, page)
+          assert.deepEqual([ids(rows), more], [order === 'time' ? expected.toReversed() : expected, false])
+          assert.deepEqual(await storage().listEventRows(newId(), run, page), { rows: [], more: false })
+        }
+      }
+    })
+
+    test('looks at no more rows for a filtered page than it may, and says where it came to', async () => {
+      const env = newId()
+      for (let n = 0; n < 12; n++) {
+        const eventType = n === 5 || n > 8 ? 'FOUND' : 'OTHER'
+        await append(storage(), env, event({ eventId: `e${n}`, eventType, time: NOON + Math.floor(n / 2) }))
+      }
+      const run = (await runOf(storage(), env)).id
+      for (const order of ['time', 'arrival'] as const) {
+        const all = (await storage().listEventRows(env, run, { limit: 20, order, after: null })).rows
+        for (const limit of [1, 2, 5]) {
+          for (const rowsLookedAt of [1, 2, 3, 5, 12, 13]) {
+            const found: string[] = []
+            let requests = 0
+            for (let after: EventRowsPage['after'] = null; ; requests++) {
+              const page: EventRowsPage = { limit, order, after, filter: { eventType: 'FOUND', rowsLookedAt } }
+              const { rows, more, lookedTo } = await storage().listEventRows(env, run, page)
+              const from: number = all.findIndex(({ seq }) => seq === after?.seq) + 1
+              const window = all.slice(from, from + rowsLookedAt).map(({ eventId }) => eventId)
+              assert.ok(ids(rows).every((id) => window.includes(id)))
+              found.push(...ids(rows))
+              if (lookedTo) assert.equal(lookedTo.seq, all[from + rowsLookedAt - 1]?.seq)
+              if (!more) break
+              const place: { time: number; seq: number } | undefined = lookedTo ?? rows.at(-1)
+              assert.ok(place)
+              after = { time: place.time, seq: place.seq }
+            }
+            assert.deepEqual(found, ['e5', 'e9', 'e10', 'e11'])
+            assert.ok(requests <= 12 / rowsLookedAt + 4 / limit)
+          }
+        }
+      }
     })
 
     test('holds the events of its run and environment only', async () => {
