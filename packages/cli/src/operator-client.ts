@@ -1,5 +1,9 @@
 /** The operator API as a typed client: one call per row of the contract's table. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { IDEMPOTENCY_KEY_HEADER } from '@tacho/contract/operator/idempotency.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { Route } from '@tacho/contract/route.ts'
 import type { Static, TSchema } from 'typebox'
 import { isRetryableStatus } from './retry.ts'
 import { refusal, unreachable } from './server-trouble.ts'
@@ -21,6 +25,8 @@ export interface Input<Name extends OperatorRoute> {
 }
 
 const TIMEOUT_MS = 30_000
+/** The server may come to know of a lost connection later than we do. */
+const PAUSE_MS = 250
 
 /** No answer (status null) or one that is an error: kept apart because a caller may know what to do with it. */
 export class Refused extends Stop {
@@ -98,24 +104,35 @@ export class OperatorClient {
     signal: AbortSignal | null,
   ): Promise<Response> {
     const { method, path, status } = OPERATOR_ROUTES[name]
+    const key = isCreation(name) ? randomUUID() : null
     const address = this.url + OPERATOR_PREFIX + filled(path, input.params ?? {}) + queryText(input.query ?? {})
-    let response: Response
-    try {
-      response = await fetch(address, {
+    const send = () =>
+      fetch(address, {
         method,
         signal,
         redirect: 'manual',
         headers: {
           authorization: `Bearer ${this.#token}`,
+          ...(key === null ? {} : { [IDEMPOTENCY_KEY_HEADER]: key }),
           ...(input.body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         body: input.body === undefined ? null : JSON.stringify(input.body),
       })
+    let response: Response
+    try {
+      // With its key a creation can be repeated: it creates nothing twice.
+      response = await (key === null ? send() : send().catch((error: unknown) => this.#again(error, send, signal)))
     } catch (error) {
       throw new Refused(null, unreachable(this.url, error))
     }
     if (response.status === status) return response
     throw new Refused(response.status, refusal(this.url, response.status, await this.#text(response)))
+  }
+
+  async #again(error: unknown, send: () => Promise<Response>, signal: AbortSignal | null): Promise<Response> {
+    if (signal?.aborted) throw error
+    await sleep(PAUSE_MS)
+    return send()
   }
 
   async #text(response: Response): Promise<string> {
@@ -125,6 +142,11 @@ export class OperatorClient {
       throw new Refused(null, unreachable(this.url, error))
     }
   }
+}
+
+function isCreation(name: OperatorRoute): boolean {
+  const { headers } = OPERATOR_ROUTES[name] as Route
+  return headers !== undefined && IDEMPOTENCY_KEY_HEADER in headers.properties
 }
 
 function filled(path: string, params: object): string {

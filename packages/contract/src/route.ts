@@ -24,6 +24,8 @@ export interface Route {
   readonly reply: TSchema
   /** The reply has an ETag; a request that names it in If-None-Match is answered with 304. */
   readonly tagged?: true
+  /** Member of the reply that is a secret: it is shown by this reply alone, and kept nowhere. */
+  readonly shownOnce?: string
   /** Media type of the reply; JSON unless told. */
   readonly replyType?: string
   /** Errors beyond those every endpoint of the API has. */

@@ -2,6 +2,7 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
+import { CreationHeaders } from './idempotency.ts'
 import {
   IssueRecord,
   IssueRecordDetail,
@@ -110,10 +111,11 @@ export const issueRoutes = {
     summary: 'Comment on an issue',
     tag: 'Issues',
     params: IssueParams,
+    headers: CreationHeaders,
     body: NewComment,
     status: 201,
     reply: IssueActivity,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   resolveIssue: {
     ...change,

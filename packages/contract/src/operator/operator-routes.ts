@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
+import { CreationHeaders } from './idempotency.ts'
 import {
   Acceptance,
   Accepted,
@@ -26,7 +27,14 @@ const everywhere = { ...common, access: 'installation' } as const
 const write = { method: 'POST', bodyBytes: LIMITS.operatorBodyBytes } as const
 const listPeople = { method: 'GET', query: ListQuery, status: 200, reply: OperatorPage } as const
 const listInvited = { method: 'GET', query: ListQuery, status: 200, reply: InvitationPage } as const
-const invite = { ...write, body: NewInvitation, status: 201, reply: CreatedInvitation } as const
+const invite = {
+  ...write,
+  headers: CreationHeaders,
+  body: NewInvitation,
+  status: 201,
+  reply: CreatedInvitation,
+  shownOnce: 'link',
+} as const
 const gone = Type.Object({ id: Type.String() })
 
 /** People: who they are, what they may do, and how they are invited. */

@@ -1,6 +1,7 @@
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
+import { CreationHeaders } from './idempotency.ts'
 import {
   NewPolicy,
   NewPolicyVersion,
@@ -21,6 +22,7 @@ const write = {
   scopes: [],
   access: 'admin',
   method: 'POST',
+  headers: CreationHeaders,
   status: 201,
   bodyBytes: LIMITS.operatorBodyBytes,
 } as const

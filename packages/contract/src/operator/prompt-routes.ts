@@ -1,5 +1,6 @@
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
+import { CreationHeaders } from './idempotency.ts'
 import {
   NewPrompt,
   NewPromptVersion,
@@ -22,6 +23,7 @@ const write = {
   scopes: [],
   access: 'admin',
   method: 'POST',
+  headers: CreationHeaders,
   status: 201,
   bodyBytes: LIMITS.promptBodyBytes,
 } as const

@@ -8,6 +8,7 @@ import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './ap
 import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
+import { CreationHeaders } from './idempotency.ts'
 import { issueRoutes } from './issue-routes.ts'
 import {
   EventRowPage,
@@ -62,6 +63,7 @@ export const OPERATOR_ROUTES = {
     path: '/workspaces',
     summary: 'Create a workspace',
     tag: 'Tenants',
+    headers: CreationHeaders,
     body: NewName,
     status: 201,
     reply: Workspace,
@@ -88,6 +90,7 @@ export const OPERATOR_ROUTES = {
     summary: 'Create an environment',
     tag: 'Tenants',
     params: WorkspaceParams,
+    headers: CreationHeaders,
     body: NewName,
     status: 201,
     reply: Environment,
@@ -114,10 +117,12 @@ export const OPERATOR_ROUTES = {
     summary: 'Create an API key; the reply shows it once',
     tag: 'API keys',
     params: EnvironmentParams,
+    headers: CreationHeaders,
     body: NewApiKey,
     status: 201,
     reply: CreatedApiKey,
-    errors: ['not_found', ...BODY_ERRORS],
+    shownOnce: 'key',
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   revokeApiKey: {
     method: 'POST',

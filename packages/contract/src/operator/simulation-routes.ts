@@ -2,6 +2,7 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
+import { CreationHeaders } from './idempotency.ts'
 import { NewSimulation, Simulation, SimulationPage, SimulationParams } from './simulation.ts'
 import { ListQuery } from './workspace.ts'
 
@@ -16,6 +17,7 @@ export const simulationRoutes = {
     path: '/environments/{environmentId}/simulations',
     summary: 'Try a policy on the recorded tool calls of the last days, in the background',
     params: EnvironmentParams,
+    headers: CreationHeaders,
     body: NewSimulation,
     bodyBytes: LIMITS.operatorBodyBytes,
     status: 202,

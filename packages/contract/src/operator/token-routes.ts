@@ -1,6 +1,7 @@
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
+import { CreationHeaders } from './idempotency.ts'
 import {
   CreatedOperatorToken,
   NewOperatorToken,
@@ -16,10 +17,12 @@ const list = { ...common, method: 'GET', query: ListQuery, status: 200, reply: O
 const create = {
   ...common,
   method: 'POST',
+  headers: CreationHeaders,
   body: NewOperatorToken,
   bodyBytes: LIMITS.operatorBodyBytes,
   status: 201,
   reply: CreatedOperatorToken,
+  shownOnce: 'token',
 } as const
 const revoke = { ...common, method: 'POST', status: 200, reply: OperatorToken } as const
 
@@ -39,7 +42,7 @@ export const tokenRoutes = {
     path: '/workspaces/{workspaceId}/tokens',
     summary: 'Create an operator token for a workspace; the reply shows it once',
     params: WorkspaceParams,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   revokeToken: {
     ...revoke,
@@ -61,7 +64,7 @@ export const tokenRoutes = {
     access: 'installation',
     path: '/tokens',
     summary: 'Create an operator token that holds in every workspace; the reply shows it once',
-    errors: BODY_ERRORS,
+    errors: ['conflict', ...BODY_ERRORS],
   },
   revokeInstallationToken: {
     ...revoke,

@@ -2,6 +2,7 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
+import { CreationHeaders } from './idempotency.ts'
 import {
   CreatedWebhook,
   DeliveriesQuery,
@@ -42,9 +43,11 @@ export const webhookRoutes = {
     path: WEBHOOKS,
     summary: 'Create a webhook; the reply shows its secret once',
     params: EnvironmentParams,
+    headers: CreationHeaders,
     body: NewWebhook,
     status: 201,
     reply: CreatedWebhook,
+    shownOnce: 'secret',
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   changeWebhook: {
@@ -81,6 +84,7 @@ export const webhookRoutes = {
     path: `${WEBHOOK}/test`,
     summary: 'Send a test message; the delivery log tells what came of it',
     params: WebhookParams,
+    headers: CreationHeaders,
     status: 202,
     reply: Delivery,
     errors: ['not_found', 'conflict'],
@@ -99,6 +103,7 @@ export const webhookRoutes = {
     path: `${DELIVERIES}/{deliveryId}/redeliver`,
     summary: 'Send a message again, with the same id',
     params: DeliveryParams,
+    headers: CreationHeaders,
     status: 202,
     reply: Delivery,
     errors: ['not_found', 'conflict'],

@@ -3,6 +3,7 @@ import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { onceByKey, type Answer, type OnceOptions } from './operator/idempotency.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 
@@ -34,7 +35,7 @@ export interface RawJson {
 
 type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
 
-export interface RouteOptions {
+export interface RouteOptions extends OnceOptions {
   memory: BodyMemory
   /** Asked before the body is read: why requests are refused just now, or null. */
   admit?: () => Refusal | null
@@ -54,6 +55,7 @@ export function serveRoute<R extends Route>(
   options: RouteOptions,
   handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
 ): void {
+  const once = onceByKey(route, options)
   const checkParams = route.params && queryChecker(route.params)
   const checkQuery = route.query && queryChecker(route.query)
   const checkHeaders = route.headers && headerChecker(route.headers)
@@ -77,14 +79,24 @@ export function serveRoute<R extends Route>(
         return replyError(request, reply, body)
       }
       const checked = { params, query, headers, body, request, reply } as RouteRequest<R>
-      const result = await handler(checked)
-      // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.
-      if (result === undefined || reply.sent) return reply
-      if (isRefusal(result)) return replyError(request, reply, result)
-      const json = isRawJson(result) ? result.json : JSON.stringify(result)
-      return reply.code(route.status).type('application/json; charset=utf-8').send(json)
+      const run = () => answerOf(handler, checked)
+      const answer = once ? await once(request, reply, run) : await run()
+      if (answer === null) return reply
+      if (isRefusal(answer)) return replyError(request, reply, answer)
+      return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
     },
   })
+}
+
+async function answerOf<R extends Route>(
+  handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
+  checked: RouteRequest<R>,
+): Promise<Answer> {
+  const result = await handler(checked)
+  // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.
+  if (result === undefined || checked.reply.sent) return null
+  if (isRefusal(result)) return result
+  return isRawJson(result) ? result.json : JSON.stringify(result)
 }
 
 /** Turns off the framework's body parsing: bodies are read by the hook of their route. */

@@ -1,20 +1,29 @@
+import { IDEMPOTENCY_KEPT_MS } from '../storage/idempotency.ts'
 import type { Storage } from '../storage/storage.ts'
 import { every, type Job } from './every.ts'
 
 export interface ForgetOptions {
-  storage: Pick<Storage, 'deleteExpiredSignIns'>
+  storage: Pick<Storage, 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'>
   now: () => number
   onError: (error: unknown) => void
   intervalMs?: number
 }
 
-/** Takes sessions and challenges away that have expired. They are refused without this; it keeps the tables small. */
+/** Some at a time: other writers get their turn in between. */
+const SLICE = 500
+
+/**
+ * Takes sessions, challenges and idempotency keys away that have expired. They do not count without this; it keeps the
+ * tables small.
+ */
 export function forgetSignIns({ storage, now, onError, intervalMs = 3_600_000 }: ForgetOptions): Job {
   return every({
     intervalMs,
     onError,
     async run() {
       await storage.deleteExpiredSignIns(now())
+      const before = now() - IDEMPOTENCY_KEPT_MS
+      while ((await storage.deleteOldIdempotencyKeys(before, SLICE)) === SLICE);
     },
   })
 }

@@ -19,6 +19,7 @@ import type { SignInStore } from './sign-in.ts'
 import type { SimulationStore } from './simulations.ts'
 import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
+import type { IdempotencyStore } from './idempotency.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
 
@@ -40,7 +41,8 @@ export interface Storage
     WorkStore,
     IssueRecordStore,
     IssueStore,
-    WebhookStore {
+    WebhookStore,
+    IdempotencyStore {
   readonly engine: 'sqlite' | 'postgres'
   /** Why writes are refused just now, null when they are taken. Costs nothing: asked before a body is read. */
   writesRefused(): StorageErrorCode | null

@@ -173,6 +173,20 @@ CREATE TABLE events (
 
 CREATE INDEX events_by_time ON events (run_id, time);
 
+CREATE TABLE idempotency_keys (
+  actor_kind TEXT NOT NULL,
+  actor_id TEXT NOT NULL,
+  idempotency_key TEXT NOT NULL,
+  fingerprint TEXT NOT NULL, -- SHA-256 hex of the request
+  created_at INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  status INTEGER,
+  reply TEXT, -- JSON object, without secrets
+  PRIMARY KEY (actor_kind, actor_id, idempotency_key)
+) STRICT;
+
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
+
 CREATE TABLE issue_activity (
   environment_id TEXT NOT NULL,
   issue_id TEXT NOT NULL,

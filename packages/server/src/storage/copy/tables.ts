@@ -40,6 +40,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('simulations', 'id'),
   table('webhooks', 'id'),
   table('webhook_deliveries', 'webhook_id', 'id'),
+  table('idempotency_keys', 'actor_kind', 'actor_id', 'idempotency_key'),
   table('agents', 'environment_id', 'id'),
   table('models', 'environment_id', 'model_key'),
   {

@@ -7,6 +7,7 @@ import type { PolicyStore } from '../policies.ts'
 import type { PromptStore } from '../prompts.ts'
 import type { SignInStore } from '../sign-in.ts'
 import type { SimulationStore } from '../simulations.ts'
+import type { IdempotencyStore } from '../idempotency.ts'
 import type { IssueRecordStore } from '../issue-records.ts'
 import type { IssueStore } from '../issues.ts'
 import type { ControlStore, EventStore, RunStore } from '../storage.ts'
@@ -22,6 +23,7 @@ import * as control from './control.ts'
 import * as deployments from './deployments.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
+import * as idempotency from './idempotency.ts'
 import * as invitations from './invitations.ts'
 import * as issueActivity from './issue-activity.ts'
 import * as issueAffected from './issue-affected.ts'
@@ -62,7 +64,8 @@ type Nouns = ControlStore &
   WorkStore &
   IssueRecordStore &
   IssueStore &
-  WebhookStore
+  WebhookStore &
+  IdempotencyStore
 export type ActName = Exclude<keyof Nouns, 'appendEvents'>
 /** The methods of Storage that are portable acts. */
 export type ActMethods = Pick<Nouns, ActName>
@@ -203,6 +206,10 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   redeliver: write<'redeliver'>(webhooks.redeliver),
   startDelivery: read<'startDelivery'>(webhooks.startDelivery),
   recordAttempt: write<'recordAttempt'>(webhooks.recordAttempt),
+  claimIdempotencyKey: write<'claimIdempotencyKey'>(idempotency.claimIdempotencyKey),
+  keepIdempotentReply: write<'keepIdempotentReply'>(idempotency.keepIdempotentReply),
+  releaseIdempotencyKey: write<'releaseIdempotencyKey'>(idempotency.releaseIdempotencyKey),
+  deleteOldIdempotencyKeys: write<'deleteOldIdempotencyKeys'>(idempotency.deleteOldIdempotencyKeys),
 }
 
 /** One method per act, each passing its name and arguments to `call`. */

@@ -6,6 +6,7 @@ import { approvalsSuite } from './approvals.ts'
 import { controlSuite } from './control.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { eventsSuite } from './events.ts'
+import { idempotencySuite } from './idempotency.ts'
 import { issueGroupingSuite } from './issue-grouping.ts'
 import { issuePropertySuite } from './issue-property.ts'
 import { issueRecordsSuite } from './issue-records.ts'
@@ -48,6 +49,7 @@ const SUITES = [
   issuePropertySuite,
   reviewSuite,
   webhooksSuite,
+  idempotencySuite,
 ]
 
 /** Every suite, on stores that `open` opens. */

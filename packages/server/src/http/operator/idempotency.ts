@@ -1,0 +1,98 @@
+/** Creations that are repeated with the same Idempotency-Key create nothing more, and get the first reply again. */
+import { createHash } from 'node:crypto'
+import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/operator/idempotency.ts'
+import type { Route } from '@tacho/contract/route.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  IDEMPOTENCY_KEPT_MS,
+  type IdempotencyKey,
+  type IdempotencyStore,
+  type KeptReply,
+} from '../../storage/idempotency.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { actorOf } from './access.ts'
+
+/** No creation takes as long: whoever claimed the key is gone. */
+const DEAD_MS = 60 * 1000
+
+/** JSON text, a refusal, or null where the handler has sent the reply itself. */
+export type Answer = string | Refusal | null
+
+type Keep = (request: FastifyRequest, reply: FastifyReply, answer: () => Promise<Answer>) => Promise<Answer>
+
+export interface OnceOptions {
+  storage?: IdempotencyStore
+  now?: () => number
+}
+
+/** Null where the route takes no keys. A request without one is answered as if there were none. */
+export function onceByKey(route: Route, { storage, now }: OnceOptions): Keep | null {
+  if (!route.headers || !Object.hasOwn(route.headers.properties, IDEMPOTENCY_KEY_HEADER)) return null
+  if (!storage || !now) throw new Error(`${route.path} takes keys and has nowhere to keep them`)
+
+  return async (request, reply, answer) => {
+    const text = request.headers[IDEMPOTENCY_KEY_HEADER.toLowerCase()]
+    if (typeof text !== 'string') return answer()
+    const { kind, id } = actorOf(request)
+    const key: IdempotencyKey = { actorKind: kind, actorId: id, key: text }
+    const claimedAt = now()
+    const outcome = await storage.claimIdempotencyKey(key, {
+      fingerprint: fingerprintOf(request),
+      now: claimedAt,
+      freeUntil: claimedAt - IDEMPOTENCY_KEPT_MS,
+      deadUntil: claimedAt - DEAD_MS,
+    })
+    if (outcome === 'claimed') return first(request, key, claimedAt, answer)
+    if (outcome === 'other') return refuse('conflict', 'This Idempotency-Key belongs to another request')
+    if (outcome === 'running') {
+      void reply.header('retry-after', 1)
+      return refuse('conflict', 'The first request with this Idempotency-Key has not been answered yet')
+    }
+    return again(reply, outcome)
+  }
+
+  async function first(request: FastifyRequest, key: IdempotencyKey, claimedAt: number, answer: () => Promise<Answer>) {
+    const settle = async (kept: KeptReply | null) => {
+      try {
+        if (kept === null) await storage?.releaseIdempotencyKey(key, claimedAt)
+        else await storage?.keepIdempotentReply(key, claimedAt, kept)
+      } catch (error) {
+        // What was created stands, and is told; the claim dies by itself.
+        request.log.error({ requestId: request.id, err: error }, 'idempotency key not settled')
+      }
+    }
+    let given: Answer
+    try {
+      given = await answer()
+    } catch (error) {
+      await settle(null)
+      throw error
+    }
+    await settle(typeof given === 'string' ? { status: route.status, json: withoutSecret(given) } : null)
+    return given
+  }
+
+  function withoutSecret(json: string): string {
+    if (route.shownOnce === undefined) return json
+    const { [route.shownOnce]: _, ...rest } = JSON.parse(json) as Record<string, unknown>
+    return JSON.stringify(rest)
+  }
+
+  function again(reply: FastifyReply, { status, json }: KeptReply): Answer {
+    if (route.shownOnce !== undefined) {
+      const { id } = JSON.parse(json) as { id: string }
+      const detail = `It was created by the first request with this Idempotency-Key; its ${route.shownOnce} was shown then`
+      return refuse('conflict', detail, { current: { id } })
+    }
+    void reply.code(status).header(REPLAYED_HEADER, 'true').type('application/json; charset=utf-8').send(json)
+    return null
+  }
+}
+
+function fingerprintOf({ method, url, bodyBytes }: FastifyRequest): string {
+  const [path] = url.split('?', 1)
+  return createHash('sha256')
+    .update(`${method} ${path}\n`)
+    .update(bodyBytes ?? '')
+    .digest('hex')
+}

@@ -1,0 +1,64 @@
+/**
+ *   (free) --claim--> running --keep--> answered --a day--> (free)
+ *                     |    ^
+ *             release |    | claimed again by the same request, when a minute old
+ *                     v    |
+ *                  (free)--'
+ */
+import type { IdempotencyClaim, IdempotencyKey, IdempotencyOutcome, KeptReply } from '../idempotency.ts'
+import type { Sql } from './sql.ts'
+
+const ONE = 'actor_kind = ? AND actor_id = ? AND idempotency_key = ?'
+/** The time tells a claim from the one that took it over, which is a minute younger at the least. */
+const CLAIMED = `${ONE} AND state = 'running' AND created_at = ?`
+
+interface Row {
+  fingerprint: string
+  status: number | null
+  reply: string | null
+}
+
+export async function claimIdempotencyKey(
+  sql: Sql,
+  key: IdempotencyKey,
+  { fingerprint, now, freeUntil, deadUntil }: IdempotencyClaim,
+): Promise<IdempotencyOutcome> {
+  const claim = `INSERT INTO idempotency_keys AS held
+      (actor_kind, actor_id, idempotency_key, fingerprint, created_at, state) VALUES (?, ?, ?, ?, ?, 'running')
+    ON CONFLICT (actor_kind, actor_id, idempotency_key) DO UPDATE
+    SET fingerprint = excluded.fingerprint, created_at = excluded.created_at, state = 'running', status = NULL, reply = NULL
+    WHERE held.created_at <= ?
+      OR (held.state = 'running' AND held.created_at <= ? AND held.fingerprint = excluded.fingerprint)`
+  if ((await sql.run(claim, [...values(key), fingerprint, now, freeUntil, deadUntil])) > 0) return 'claimed'
+  const text = `SELECT fingerprint, status, reply FROM idempotency_keys WHERE ${ONE}`
+  const row = await sql.get<Row>(text, values(key))
+  // Another node may have given it back between the two.
+  if (row === null) return 'running'
+  if (row.fingerprint !== fingerprint) return 'other'
+  return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }
+}
+
+export async function keepIdempotentReply(
+  sql: Sql,
+  key: IdempotencyKey,
+  claimedAt: number,
+  { status, json }: KeptReply,
+): Promise<void> {
+  const text = `UPDATE idempotency_keys SET state = 'answered', status = ?, reply = ? WHERE ${CLAIMED}`
+  await sql.run(text, [status, json, ...values(key), claimedAt])
+}
+
+export async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
+  await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, [...values(key), claimedAt])
+}
+
+export function deleteOldIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
+  const text = `DELETE FROM idempotency_keys WHERE (actor_kind, actor_id, idempotency_key) IN (
+    SELECT actor_kind, actor_id, idempotency_key FROM idempotency_keys
+    WHERE created_at < ? ORDER BY created_at LIMIT ?)`
+  return sql.run(text, [before, limit])
+}
+
+function values({ actorKind, actorId, key }: IdempotencyKey): string[] {
+  return [actorKind, actorId, key]
+}
