@@ -11,6 +11,8 @@ const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = routeLabel(request)
+    const isQuiet = reply.statusCode === 304 || QUIET_ROUTES.includes(route)
+    if (isQuiet && request.log.level !== 'debug' && reply.statusCode < 500) return done()
     const line = {
       requestId: request.id,
       method: request.method,
@@ -22,7 +24,7 @@ export function requestLogHooks(app: FastifyInstance): void {
       ...(request.session ? { operatorId: request.session.operator.id } : {}),
     }
     if (reply.statusCode >= 500) request.log.warn(line, 'request')
-    else if (reply.statusCode === 304 || QUIET_ROUTES.includes(route)) request.log.debug(line, 'request')
+    else if (isQuiet) request.log.debug(line, 'request')
     else request.log.info(line, 'request')
     done()
   })
