@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { BODY_ERRORS } from '../body-errors.ts'
 import { Event } from '../event.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
@@ -34,14 +35,6 @@ import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from '.
 export const OPERATOR_PREFIX = '/operator/v1'
 
 const write = { bodyBytes: LIMITS.operatorBodyBytes, scopes: [] } as const
-const BODY_ERRORS = [
-  'body_too_large',
-  'unsupported_media_type',
-  'invalid_json',
-  'invalid_utf8',
-  'invalid_encoding',
-] as const
-
 /** Every endpoint of the operator API. Authentication: `Authorization: Bearer <operator token>`, or a session's cookie. */
 export const OPERATOR_ROUTES = {
   listWorkspaces: {
