@@ -15,10 +15,15 @@ export function startErrorText(error: unknown, { host, port, dataDir }: Config):
     if (code === 'EACCES') return `Port ${port} needs rights that this user lacks; choose one from 1024 up with --port.`
     return `${JSON.stringify(host)} is no address of this machine that can be listened on (${code}); see --host.`
   }
+  if (DAMAGE_CODES.test(code)) {
+    return `The store in ${path.resolve(dataDir)} is damaged or none of Tacho's (${code}); see tacho restore.`
+  }
   if (DIRECTORY_CODES.test(code)) {
     return `The data directory ${path.resolve(dataDir)} cannot be used (${code}); see --data-dir.`
   }
   return null
 }
 
-const DIRECTORY_CODES = /^(EACCES|EPERM|EROFS|ENOTDIR|EEXIST|ENOSPC|ENOENT|EDQUOT|ENAMETOOLONG)/
+const DAMAGE_CODES = /^SQLITE_(NOTADB|CORRUPT)/
+const DIRECTORY_CODES =
+  /^(EACCES|EPERM|EROFS|ENOTDIR|EEXIST|ENOSPC|ENOENT|EDQUOT|ENAMETOOLONG|SQLITE_(CANTOPEN|READONLY|FULL|IOERR))/
