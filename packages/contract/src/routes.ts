@@ -1,3 +1,4 @@
+import { BODY_ERRORS } from './body-errors.ts'
 import { Approval, ApprovalHeaders, ApprovalParams, ApprovalQuery, NewApproval } from './approval.ts'
 import { BatchResult, EventBatch, EventPage, EventsQuery } from './event.ts'
 import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
@@ -20,7 +21,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.batchBytes,
     status: 200,
     reply: BatchResult,
-    errors: ['body_too_large', 'unsupported_media_type', 'invalid_json', 'invalid_utf8', 'invalid_encoding'],
+    errors: BODY_ERRORS,
   },
   listRuns: {
     method: 'GET',
@@ -66,14 +67,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.issueRecordBytes,
     status: 202,
     reply: IssueRecordReceipt,
-    errors: [
-      'body_too_large',
-      'unsupported_media_type',
-      'invalid_json',
-      'invalid_utf8',
-      'invalid_encoding',
-      'storage_full',
-    ],
+    errors: [...BODY_ERRORS, 'storage_full'],
   },
   createApproval: {
     method: 'POST',
@@ -86,15 +80,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.approvalBodyBytes,
     status: 201,
     reply: Approval,
-    errors: [
-      'conflict',
-      'body_too_large',
-      'unsupported_media_type',
-      'invalid_json',
-      'invalid_utf8',
-      'invalid_encoding',
-      'storage_full',
-    ],
+    errors: ['conflict', ...BODY_ERRORS, 'storage_full'],
   },
   readApproval: {
     method: 'GET',
