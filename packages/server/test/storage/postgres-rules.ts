@@ -9,15 +9,20 @@ interface Sent {
 /** Statements of one transaction. */
 type Transaction = Sent[]
 
+type Statement = { text: string; values?: unknown[] } | { text: string; environmentId: string }
+
+function statementOf(sent: Statement): { text: string; values?: unknown[] | undefined } {
+  return 'environmentId' in sent ? { text: sent.text, values: [sent.environmentId] } : sent
+}
+
 /** Records what clients of this process send from now on. */
 export function recordTransactions(): Transaction[] {
   const transactions: Transaction[] = []
   const open = new WeakMap<object, Transaction>()
   const send = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown
   const recorded = function (this: pg.Client, ...args: unknown[]): unknown {
-    const [first, second] = args as [string | { text: string; values?: unknown[] }, unknown[]?]
-    const text = typeof first === 'string' ? first : first.text
-    const values = (typeof first === 'string' ? second : first.values) ?? []
+    const [first, second] = args as [string | Statement, unknown[]?]
+    const { text, values = [] } = typeof first === 'string' ? { text: first, values: second } : statementOf(first)
     if (text.startsWith('BEGIN')) {
       const begun: Transaction = []
       open.set(this, begun)
@@ -40,13 +45,13 @@ function tablesOf(text: string, tables: readonly string[]) {
     [...text.matchAll(new RegExp(`\\b(?:${before})\\s+(?:tacho\\.)?(\\w+)`, 'gi'))]
       .map(([, name]) => name ?? '')
       .filter((name) => tables.includes(name))
-  return { into: named('INTO'), from: named('FROM|JOIN|UPDATE') }
+  return { into: named('INTO|COPY'), from: named('FROM|JOIN|UPDATE') }
 }
 
 /** What is wrong with a statement, null when nothing is. `tables` are the data tables. */
 export function faultOf({ text }: Sent, tables: readonly string[]): string | null {
   // What makes the tables is no statement on them.
-  if (!/^\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text)) return null
+  if (!/^\s*(WITH|SELECT|INSERT|COPY|UPDATE|DELETE)\b/.test(text)) return null
   const { into, from } = tablesOf(text, tables)
   if (into.length > 0 && insertedTenant(text) === null) return `inserts into ${into.join(', ')} without an environment`
   const bound = [...text.matchAll(/\benvironment_id\s*=\s*(?:\$\d+|\w+\.environment_id\b)/g)].length
@@ -74,8 +79,12 @@ export function tenantsOf(transaction: Transaction, tables: readonly string[]): 
   return tenants
 }
 
-/** Which parameter an INSERT takes the environment of its rows from; null where it is not one parameter for all. */
+/**
+ * Which parameter an INSERT takes the environment of its rows from; null where it is not one parameter for all. Rows that
+ * are copied have theirs in front.
+ */
 function insertedTenant(text: string): number | null {
+  if (/^COPY \w+ \(environment_id,/.test(text)) return 1
   const [, columns = '', values = ''] = /\(([\w\s,]+)\)\s*(?:VALUES\s*\(|SELECT\s)([^]*)/i.exec(text) ?? []
   const place = columns.split(',').findIndex((column) => column.trim() === 'environment_id')
   const [, parameter] = /^\s*\$(\d+)\b/.exec(place < 0 ? '' : (values.split(',')[place] ?? '')) ?? []

@@ -160,7 +160,7 @@ function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' |
       return rows[0] ? (JSON.parse(rows[0].state) as CopyState) : null
     },
     begin: (state) =>
-      inTransaction(client, 'write', async () => {
+      inTransaction(client, async () => {
         await client.query(COPIES)
         await client.query("INSERT INTO migrations (version, name, sha256, applied_at) VALUES ($1, $2, '', $3)", [
           COPYING_VERSION,
@@ -176,14 +176,14 @@ function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' |
       const typeOf = new Map(typed.map(({ name, type }) => [name, type]))
       const fields = columns.map((column, place) => `(x->>${place})::${typeOf.get(column)}`).join(', ')
       const text = `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${fields} FROM jsonb_array_elements($1::jsonb) AS x`
-      await inTransaction(client, 'write', async () => {
+      await inTransaction(client, async () => {
         for (const some of chunks(rows, columns)) await client.query(text, [`[${some.join(',')}]`])
         await keep(state)
       })
     },
     async finish(state) {
       await client.query('SET synchronous_commit = on')
-      await inTransaction(client, 'write', async () => {
+      await inTransaction(client, async () => {
         await keep(state)
         await client.query('DELETE FROM migrations WHERE name = $1', [COPYING])
       })

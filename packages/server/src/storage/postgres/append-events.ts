@@ -1,8 +1,9 @@
 /**
- * The hot path: stores the events of parts of batches, and what they change, in one transaction and three round trips.
+ * The hot path: stores the events of parts of batches, and what they change, in one transaction and two round trips.
  *
- *   BEGIN, change the runs as if all events were new -> insert the events -> models, hours, refusals, names, COMMIT
- *                                                           |--some are not new--> ROLLBACK
+ *   BEGIN, change the runs as if all events were new, look for stored ones
+ *      |--there are none--> copy the events, models, hours, refusals, names, COMMIT
+ *      `--there are some--> ROLLBACK
  *   BEGIN, hold the runs -> insert the events -> compare with what is stored -> the same and the changes of runs, COMMIT
  *
  * Locks are taken in one order by everybody, so that overlapping retries on any number of nodes wait for each other but
@@ -16,9 +17,10 @@ import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
 import { changeRuns, closeEmpty, wantRun, type HeldRun, type WantedRun } from './change-runs.ts'
 import { inTransaction, UNDONE, type AtCommit } from './connections.ts'
+import { copyRows } from './copy-rows.ts'
 import { noteName, renameAgent, type AgentOf, type knownAgents } from './known-agents.ts'
 import type { Buckets, knownModels } from './known-models.ts'
-import { compare, eventRow, write, type Row, type Table } from './row-writes.ts'
+import { compare, EVENT_COLUMNS, eventRow, isAnyStored, write, type Row, type Table } from './row-writes.ts'
 
 /** What of one batch goes into one transaction. */
 export interface Part {
@@ -55,6 +57,8 @@ interface Work {
   agentOf: AgentOf
   /** By external id. */
   runs: Map<string, WantedRun>
+  /** Event ids that were sent, by external id of their run. */
+  eventIds: Map<string, Set<string>>
   candidates: Candidate[]
 }
 
@@ -86,9 +90,9 @@ export async function appendGroup(client: PoolClient, group: Group, known: Known
 }
 
 /** Gives the events of each run their numbers: all but repeats, and those that may only be looked up. */
-function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'candidates'> {
+function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'eventIds' | 'candidates'> {
   const runs = new Map<string, WantedRun>()
-  const sent = new Map<string, Set<string>>()
+  const eventIds = new Map<string, Set<string>>()
   const candidates = parts.flatMap(({ receivedAt, events }) =>
     events.map((event): Candidate => {
       const { runId, eventId, onlyIfStored } = event
@@ -98,25 +102,31 @@ function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'candid
         runs.set(runId, run)
       }
       if (onlyIfStored) return { event, receivedAt, number: 0, verdict: 'absent' }
-      let ids = sent.get(runId)
-      if (ids === undefined) sent.set(runId, (ids = new Set()))
+      let ids = eventIds.get(runId)
+      if (ids === undefined) eventIds.set(runId, (ids = new Set()))
       if (ids.has(eventId)) return { event, receivedAt, number: 0, verdict: 'unstorable' }
       ids.add(eventId)
       return { event, receivedAt, number: ++run.seqs, verdict: 'unstorable' }
     }),
   )
-  return { runs, candidates }
+  return { runs, eventIds, candidates }
 }
 
-/** Nothing is stored where some of the events are stored already. */
+/** Nothing is stored where some of the events are stored already. Who holds a run is told of all its events. */
 function appendNew(work: Work): Promise<Written | typeof UNDONE> {
-  const { client, candidates } = work
+  const { client, group, runs, eventIds, candidates } = work
+  const { environmentId } = group
   const tally = newTally()
   for (const candidate of candidates) count(tally, candidate)
-  return inTransaction(client, 'write', async (_, atCommit) => {
-    const held = await holdRuns(work, tally)
+  return inTransaction(client, async (_, atCommit) => {
+    const holding = holdRuns(work, tally)
+    const sent = [...eventIds].map(([runId, ids]) => ({ runId, newId: runs.get(runId)!.id, eventIds: ids }))
+    const looking = isAnyStored(client, environmentId, sent)
+    atCommit(looking)
+    const held = await holding
+    if (await looking) return UNDONE
     const rows = candidates.map((candidate) => rowOf(work, candidate, held, true))
-    if ((await insertEvents(work, rows)) !== rows.length) return UNDONE
+    if (rows.length > 0) atCommit(copyRows(client, 'events', EVENT_COLUMNS, environmentId, rows))
     for (const candidate of candidates) candidate.verdict = 'stored'
     return writeRest(work, held, tally, atCommit)
   })
@@ -126,7 +136,7 @@ function appendNew(work: Work): Promise<Written | typeof UNDONE> {
 function appendKnown(work: Work): Promise<Written> {
   const { client, group, runs, candidates } = work
   const { environmentId } = group
-  return inTransaction(client, 'write', async (_, atCommit) => {
+  return inTransaction(client, async (_, atCommit) => {
     const tally = newTally()
     const held = await holdRuns(work, tally)
     const rows = candidates.map((candidate) => rowOf(work, candidate, held, false))
@@ -153,8 +163,8 @@ async function holdRuns({ client, group, runs }: Work, tally: Tally): Promise<Ma
   return runs.size === 0 ? new Map() : changeRuns(client, group.environmentId, runs.values(), tally)
 }
 
-async function insertEvents({ client, group }: Work, rows: Row[]): Promise<number> {
-  return rows.length === 0 ? 0 : ((await write(client, 'events', group.environmentId, rows)).rowCount ?? 0)
+async function insertEvents({ client, group }: Work, rows: Row[]): Promise<void> {
+  if (rows.length > 0) await write(client, 'events', group.environmentId, rows)
 }
 
 /** Counted under the external id of its run, which stands for the run's agent, too. */

@@ -84,7 +84,7 @@ export function partCommitter(connections: Connections) {
     const count = (untrimmed.get(environmentId) ?? 0) + added
     untrimmed.set(environmentId, count % REJECTIONS_BETWEEN_TRIMS)
     if (count < REJECTIONS_BETWEEN_TRIMS) return
-    const work = connections.transaction('write', (client) => trimRejections(postgresSql(client), environmentId))
+    const work = connections.transaction((client) => trimRejections(postgresSql(client), environmentId))
     await work.catch(() => undefined)
   }
 

@@ -1,7 +1,7 @@
 /** The connections of a node. What holds of each of them is set when it opens; one that broke never serves again. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../storage.ts'
-import { isPoolBusy, keepsConnection, storageError } from './errors.ts'
+import { followsFailure, isPoolBusy, keepsConnection, storageError } from './errors.ts'
 import type { Reachability } from './reachability.ts'
 
 export interface Timeouts {
@@ -24,12 +24,12 @@ export interface ConnectionsOptions {
 export interface Connections {
   /** Runs work on a connection of its own. Rejects with a StorageError where the trouble is the store's. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
-  /** The same in a transaction of the given kind, committed durably when the promise resolves. */
-  transaction<Result>(kind: TransactionKind, work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /** The same in a transaction, committed durably when the promise resolves. */
+  transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /** The same on one snapshot, without writing. */
+  snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   end(): Promise<void>
 }
-
-export type TransactionKind = 'read' | 'write'
 
 /** Where the tables lie: a schema of our own, so that a database may be shared with others. */
 export const SCHEMA = 'tacho'
@@ -50,7 +50,7 @@ const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_conf
   set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
     ELSE current_setting('synchronous_commit') END, false)`
 
-const BEGIN = { read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', write: 'BEGIN' }
+const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const INT8 = 20
 /** The database gives up first, and says why; this is for one that has fallen silent. */
 const SILENCE_MS = 5_000
@@ -81,6 +81,8 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
   const pool = new pg.Pool({
     ...clientConfig(address, timeouts),
     max: size,
+    // To open one takes tens of milliseconds, and whoever asks in that moment waits for it.
+    idleTimeoutMillis: 0,
     // Statements that nobody waits for in between travel together.
     pipeline: true,
     onConnect: (client) => client.query(SETTINGS) as unknown as void,
@@ -114,9 +116,28 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     }
   }
 
+  /** Its result is told before the transaction is over: nothing but the connection waits for that. */
+  async function snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    use(async (client) => {
+      const begun = client.query(SNAPSHOT)
+      try {
+        const [result] = await Promise.all([work(client), begun])
+        resolve(result)
+        await client.query('COMMIT')
+      } catch (error) {
+        await Promise.allSettled([begun])
+        if (keepsConnection(error)) await client.query('ROLLBACK')
+        throw error
+      }
+    }).catch(reject)
+    return promise
+  }
+
   return {
     use,
-    transaction: (kind, work) => use((client) => inTransaction(client, kind, work)),
+    transaction: (work) => use((client) => inTransaction(client, work)),
+    snapshot,
     end: () => pool.end(),
   }
 }
@@ -132,7 +153,6 @@ export const UNDONE = Symbol('undone')
  */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
-  kind: TransactionKind,
   work: (client: Client, atCommit: AtCommit) => Promise<Result>,
 ): Promise<Result> {
   const sent: Promise<unknown>[] = []
@@ -142,7 +162,7 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
     sent.push(statement)
   }
   // Not awaited: it travels with the first statement of the work.
-  atCommit(client.query(BEGIN[kind]))
+  atCommit(client.query('BEGIN'))
   try {
     const result = await work(client, atCommit)
     if (result === UNDONE) {
@@ -154,9 +174,10 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
     if (failed) throw failed.reason
     return result
   } catch (error) {
-    await Promise.allSettled(sent)
+    const settled = await Promise.allSettled(sent)
     if (keepsConnection(error)) await client.query('ROLLBACK')
-    throw error
+    if (!followsFailure(error)) throw error
+    throw settled.find((outcome) => outcome.status === 'rejected')?.reason ?? error
   }
 }
 

@@ -11,6 +11,7 @@ const STORE_CLASSES = ['08', '28', '53', '57', '58', 'XX']
 /** Read only (the other side of a failover), lock not available, not in the state that is needed, not allowed. */
 const STORE_CODES = ['25006', '55P03', '55000', '42501']
 const DISK_FULL = '53100'
+const IN_FAILED_TRANSACTION = '25P02'
 /** What pg says when all connections of a pool stay busy. */
 const POOL_BUSY = 'timeout exceeded when trying to connect'
 
@@ -22,6 +23,11 @@ export function isDataError(error: unknown): boolean {
 /** Whether another transaction was in the way, and trying again is likely to go well. */
 export function isRace(error: unknown): boolean {
   return error instanceof DatabaseError && RACES.includes(error.code ?? '')
+}
+
+/** Whether a statement failed for no other reason than that one before it in its transaction had. */
+export function followsFailure(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
 /** Whether the connection may serve others after this error, once its transaction is rolled back. */

@@ -101,7 +101,7 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
     await client.query(text)
     await record()
   } else {
-    await inTransaction(client, 'write', async () => {
+    await inTransaction(client, async () => {
       await client.query(text)
       await record()
     })

@@ -60,7 +60,7 @@ export async function joinNodes(connections: Connections): Promise<NodeRegistry>
   }
 
   function join(): Promise<typeof place> {
-    return connections.transaction('write', async (client) => {
+    return connections.transaction(async (client) => {
       await client.query('LOCK TABLE nodes IN EXCLUSIVE MODE')
       await client.query(EXPIRE)
       await client.query({ ...JOIN, values })

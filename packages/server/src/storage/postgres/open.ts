@@ -62,7 +62,8 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     const through = name === 'controlRevision' ? own : connections
     for (let tries = 1; ; tries++) {
       try {
-        return await through.transaction(kind, (client) => runAct(postgresSql(client), name, args))
+        const run = kind === 'read' ? through.snapshot : through.transaction
+        return await run((client) => runAct(postgresSql(client), name, args))
       } catch (error) {
         if (tries === TRIES || !(error instanceof StorageError && isRace(error.cause))) throw error
       }

@@ -25,8 +25,8 @@ function insert(table: string, columns: Columns, rest: string): Statement {
   return statement(`INSERT INTO ${table} (environment_id, ${names}) SELECT $1, ${fields} FROM ${ROWS} AS x ${rest}`)
 }
 
-const EVENT_PLACE: Columns = { run_id: 'uuid', event_id: 'text', seq: 'bigint' }
-const EVENT_CONTENT: Columns = {
+const EVENT_PLACE = { run_id: 'uuid', event_id: 'text', seq: 'bigint' } as const satisfies Columns
+const EVENT_CONTENT = {
   time: 'bigint',
   client_id: 'text',
   session_id: 'text',
@@ -38,8 +38,8 @@ const EVENT_CONTENT: Columns = {
   parent_span_id: 'text',
   schema_version: 'text',
   payload: 'text',
-}
-const EVENT_COLUMNS: Columns = { ...EVENT_PLACE, ...EVENT_CONTENT, received_at: 'bigint' }
+} as const satisfies Columns
+export const EVENT_COLUMNS = { ...EVENT_PLACE, ...EVENT_CONTENT, received_at: 'bigint' } as const satisfies Columns
 
 /** In the order of EVENT_COLUMNS. */
 export function eventRow(run: string, seq: number, receivedAt: number, event: NewEvent): Row {
@@ -141,11 +141,24 @@ export function write(client: ClientBase, table: Table, environmentId: string, r
 const SAME = Object.entries(EVENT_CONTENT).map(
   ([column, type], index) => `e.${column} IS NOT DISTINCT FROM ${fieldOf(type, index + 3)}`,
 )
-// OFFSET 0 keeps the subquery whole: it is one look-up by key for each row, whatever the statistics say.
+/**
+ * The row of one key. Only the index of that key has this order, so it is the one that is walked, whatever the statistics
+ * say; by equality, the planner may take another index of the tenant's while a table is new, and look through all of it.
+ */
+const oneOf = (table: string, key: string, value: string) =>
+  `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1) AS ${table}`
+const storedEvent = (selected: string, run: string, id: string) =>
+  `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run_id = ${run} AND ${oneOf('e', 'e.event_id', id)}`
+
 const COMPARE = statement(`SELECT n - 1 AS index, e.is_mine AS "isMine", e.is_same AS "isSame"
-  FROM ${ROWS} WITH ORDINALITY AS rows (x, n), LATERAL (
-    SELECT e.seq = (x->>2)::bigint AS is_mine, ${SAME.join(' AND ')} AS is_same FROM events AS e
-    WHERE e.environment_id = $1 AND e.run_id = (x->>0)::uuid AND e.event_id = x->>1 OFFSET 0) AS e`)
+  FROM ${ROWS} WITH ORDINALITY AS rows (x, n),
+  LATERAL ${storedEvent(`e.seq = (x->>2)::bigint AS is_mine, ${SAME.join(' AND ')} AS is_same`, '(x->>0)::uuid', 'x->>1')}`)
+
+// No event of a run is stored that was opened a moment ago.
+const ANY_STORED = statement(`SELECT 1 AS stored FROM ${ROWS} AS x,
+  LATERAL (SELECT r.id FROM runs AS r WHERE r.environment_id = $1 AND ${oneOf('r', 'r.run_id', 'x->>0')},
+  LATERAL jsonb_array_elements_text(CASE WHEN r.id <> (x->>1)::uuid THEN x->2 ELSE '[]' END) AS sent (id),
+  LATERAL ${storedEvent('1', 'r.id', 'sent.id')} LIMIT 1`)
 
 export interface Compared {
   /** Place in the rows that were given. */
@@ -158,4 +171,18 @@ export interface Compared {
 /** What is stored under the ids of these rows, which are as for `events`. */
 export async function compare(client: ClientBase, environmentId: string, rows: readonly Row[]): Promise<Compared[]> {
   return (await client.query<Compared>({ ...COMPARE, values: [environmentId, JSON.stringify(rows)] })).rows
+}
+
+/** Events that were sent to a run, and the id that it has where it is new. */
+export interface Sent {
+  runId: string
+  newId: string
+  eventIds: ReadonlySet<string>
+}
+
+/** Whether one of these events is stored. The runs are held. */
+export async function isAnyStored(client: ClientBase, environmentId: string, sent: readonly Sent[]): Promise<boolean> {
+  const ids = sent.map(({ runId, newId, eventIds }) => [runId, newId, [...eventIds]])
+  const { rows } = await client.query({ ...ANY_STORED, values: [environmentId, JSON.stringify(ids)] })
+  return rows.length > 0
 }

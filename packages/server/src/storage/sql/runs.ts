@@ -16,7 +16,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
   const where = `SELECT ${COLUMNS} FROM runs r ${WITH_AGENT} WHERE r.environment_id = ? AND`
-  const run = await sql.get<RunRow>(`${where} r.run_id = ?`, [environmentId, runIdOrUuid])
+  // Not by equality: PostgreSQL would take any index of the tenant's while the table is new. Only one has this order.
+  const byRunId = `${where} r.run_id >= ? AND r.run_id <= ? ORDER BY r.run_id LIMIT 1`
+  const run = await sql.get<RunRow>(byRunId, [environmentId, runIdOrUuid, runIdOrUuid])
   if (run !== null || !UUID.test(runIdOrUuid)) return run
   return sql.get(`${where} r.id = ?`, [environmentId, runIdOrUuid.toLowerCase()])
 }
