@@ -36,8 +36,8 @@ export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
 }
 
 /** JSON text of a read event, with the payload's own text spliced in: encoding it again would change it. */
-export function eventJson(run: RunRow, row: StoredEvent): string {
-  return `${JSON.stringify(eventFields(run, row)).slice(0, -1)},"payload":${row.payload}}`
+export function eventJson(run: RunRow, row: StoredEvent, times = EACH): string {
+  return `${JSON.stringify(eventFields(run, row, times)).slice(0, -1)},"payload":${row.payload}}`
 }
 
 /** JSON text of a page of events. */
@@ -56,11 +56,28 @@ export function isoTime(milliseconds: number): string {
   return new Date(milliseconds).toISOString()
 }
 
-function eventsJson(run: RunRow, rows: StoredEvent[]): string {
-  return `[${rows.map((row) => eventJson(run, row)).join(',')}]`
+const EACH = { sent: isoTime, received: isoTime }
+
+/** The same for many times that lie close together: what they have in common is made once. */
+function isoTimes(): typeof isoTime {
+  let second = Number.NaN
+  let text = ''
+  return (milliseconds) => {
+    const of = Math.floor(milliseconds / 1000)
+    if (of !== second) {
+      second = of
+      text = isoTime(of * 1000).slice(0, -'000Z'.length)
+    }
+    return `${text}${String(milliseconds - of * 1000).padStart(3, '0')}Z`
+  }
 }
 
-function eventFields(run: RunRow, row: EventRowRead): Omit<EventRow, 'payloadBytes'> {
+function eventsJson(run: RunRow, rows: StoredEvent[]): string {
+  const times = { sent: isoTimes(), received: isoTimes() }
+  return `[${rows.map((row) => eventJson(run, row, times)).join(',')}]`
+}
+
+function eventFields(run: RunRow, row: EventRowRead, times = EACH): Omit<EventRow, 'payloadBytes'> {
   return {
     id: uuidv5(run.id, row.eventId),
     eventId: row.eventId,
@@ -71,8 +88,8 @@ function eventFields(run: RunRow, row: EventRowRead): Omit<EventRow, 'payloadByt
     clientId: row.clientId,
     eventType: row.eventType,
     label: row.label,
-    timestamp: isoTime(row.time),
-    receivedAt: isoTime(row.receivedAt),
+    timestamp: times.sent(row.time),
+    receivedAt: times.received(row.receivedAt),
     spanId: row.spanId,
     parentSpanId: row.parentSpanId,
     schemaVersion: row.schemaVersion,

@@ -5,6 +5,8 @@ export type Random = (size: number) => Uint8Array
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const COUNTER_MAX = 0xfff
+/** The digit of the variant, by its two free bits. */
+const VARIANTS = '89ab'
 /** A clock set back by less than this is waited out; by more, it is followed. */
 const CLOCK_STEP_MS = 10_000
 
@@ -37,12 +39,14 @@ export function uuidv7(now: number, random: Random): string {
   return format(bytes)
 }
 
-/** UUIDv5 (RFC 9562 5.5): the same namespace and name always give the same id. */
+/** UUIDv5 (RFC 9562 5.5): the same namespace and name always give the same id. A page of events makes hundreds. */
 export function uuidv5(namespace: string, name: string): string {
-  const input = Buffer.concat([Buffer.from(namespace.replaceAll('-', ''), 'hex'), Buffer.from(name)])
-  const bytes = hash('sha1', input, 'buffer')
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6)
-  return format(bytes)
+  const input = Buffer.allocUnsafe(16 + Buffer.byteLength(name))
+  input.write(namespace.replaceAll('-', ''), 'hex')
+  input.write(name, 16)
+  const hex = hash('sha1', input)
+  const variant = VARIANTS[Number.parseInt(hex.charAt(16), 16) & 3]
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /** The first 16 bytes as text, with the variant bits set. */

@@ -1,10 +1,10 @@
 /** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
-import { actMethods, runAct, type ActName } from '../sql/acts.ts'
+import { actMethods, runAct, type ActKind, type ActName } from '../sql/acts.ts'
 import { StorageError, type EventBatchRows, type Storage, type StorageErrorCode } from '../storage.ts'
 import { parseAddress } from './address.ts'
 import { createBatchQueue } from './batch-queue.ts'
 import { partCommitter } from './commit-parts.ts'
-import { openConnections, type Timeouts } from './connections.ts'
+import { openConnections, type Connections, type Timeouts } from './connections.ts'
 import { isRace } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
 import { knownMigrations } from './migrate.ts'
@@ -34,6 +34,9 @@ const TRIES = 3
 /** How long writes are refused after the database's disk was full. */
 const FULL_MS = 5_000
 
+const inKind = ({ use, snapshot, transaction }: Connections, kind: ActKind) =>
+  ({ look: use, read: snapshot, write: transaction })[kind]
+
 export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
   const { url, poolSize = 10, queueBytes = 64 * MIB, waitMs = 10_000, onReachable = () => undefined } = options
   const address = parseAddress(url)
@@ -58,12 +61,11 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     commit,
   })
 
-  async function call(name: ActName, kind: 'read' | 'write', args: unknown[]): Promise<unknown> {
+  async function call(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {
     const through = name === 'controlRevision' ? own : connections
     for (let tries = 1; ; tries++) {
       try {
-        const run = kind === 'read' ? through.snapshot : through.transaction
-        return await run((client) => runAct(postgresSql(client), name, args))
+        return await inKind(through, kind)((client) => runAct(postgresSql(client), name, args))
       } catch (error) {
         if (tries === TRIES || !(error instanceof StorageError && isRace(error.cause))) throw error
       }

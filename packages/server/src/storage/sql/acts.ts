@@ -73,17 +73,23 @@ export type ActMethods = Pick<Nouns, ActName>
 type Run<Name extends ActName> = (sql: Sql, ...args: Parameters<Nouns[Name]>) => ReturnType<Nouns[Name]>
 
 interface Act<Name extends ActName> {
-  /** A read runs on one snapshot; a write is one read-write transaction. */
-  readonly kind: 'read' | 'write'
+  readonly kind: ActKind
   readonly run: Run<Name>
 }
 
+/**
+ * A look needs no transaction: it is one statement, or some that may see the store at different moments. A read runs on
+ * one snapshot; a write is one read-write transaction.
+ */
+export type ActKind = 'look' | 'read' | 'write'
+
+const look = <Name extends ActName>(run: Run<Name>): Act<Name> => ({ kind: 'look', run })
 const read = <Name extends ActName>(run: Run<Name>): Act<Name> => ({ kind: 'read', run })
 const write = <Name extends ActName>(run: Run<Name>): Act<Name> => ({ kind: 'write', run })
 
 export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   initialise: write<'initialise'>(control.initialise),
-  controlRevision: read<'controlRevision'>(controlRevision),
+  controlRevision: look<'controlRevision'>(controlRevision),
   secret: write<'secret'>(control.secret),
   touchCredentials: write<'touchCredentials'>(control.touchCredentials),
   createWorkspace: write<'createWorkspace'>(workspaces.createWorkspace),
@@ -94,7 +100,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   findEnvironment: read<'findEnvironment'>(environments.findEnvironment),
   createApiKey: write<'createApiKey'>(apiKeys.createApiKey),
   listApiKeys: read<'listApiKeys'>(apiKeys.listApiKeys),
-  findApiKey: read<'findApiKey'>(apiKeys.findApiKey),
+  findApiKey: look<'findApiKey'>(apiKeys.findApiKey),
   revokeApiKey: write<'revokeApiKey'>(apiKeys.revokeApiKey),
   createOperatorToken: write<'createOperatorToken'>(operatorTokens.createOperatorToken),
   listOperatorTokens: read<'listOperatorTokens'>(operatorTokens.listOperatorTokens),
@@ -128,10 +134,10 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   deleteSignIn: write<'deleteSignIn'>(signIn.deleteSignIn),
   appendAudit: write<'appendAudit'>(audit.appendAudit),
   listAudit: read<'listAudit'>(audit.listAudit),
-  findRun: read<'findRun'>(runs.findRun),
-  listRuns: read<'listRuns'>(runs.listRuns),
+  findRun: look<'findRun'>(runs.findRun),
+  listRuns: look<'listRuns'>(runs.listRuns),
   findEvent: read<'findEvent'>(events.findEvent),
-  listEvents: read<'listEvents'>(events.listEvents),
+  listEvents: look<'listEvents'>(events.listEvents),
   listEventRows: read<'listEventRows'>(events.listEventRows),
   findRejection: read<'findRejection'>(rejections.findRejection),
   readUsage: read<'readUsage'>(usage.readUsage),
@@ -139,7 +145,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   extendWork: write<'extendWork'>(work.extendWork),
   postponeWork: write<'postponeWork'>(work.postponeWork),
   finishWork: write<'finishWork'>(work.finishWork),
-  workBacklog: read<'workBacklog'>(work.workBacklog),
+  workBacklog: look<'workBacklog'>(work.workBacklog),
   receiveIssueRecord: write<'receiveIssueRecord'>(issueRecords.receiveIssueRecord),
   findIssueRecord: read<'findIssueRecord'>(issueRecords.findIssueRecord),
   listIssueRecords: read<'listIssueRecords'>(issueRecords.listIssueRecords),
@@ -161,14 +167,14 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   createApproval: write<'createApproval'>(approvals.createApproval),
   decideApprovals: write<'decideApprovals'>(approvals.decideApprovals),
   expireApprovals: write<'expireApprovals'>(approvals.expireApprovals),
-  findApproval: read<'findApproval'>(findApproval),
+  findApproval: look<'findApproval'>(findApproval),
   findApprovals: read<'findApprovals'>(findApprovals),
   listApprovals: read<'listApprovals'>(approvalLists.listApprovals),
   listApprovalsOfRun: read<'listApprovalsOfRun'>(approvalLists.listApprovalsOfRun),
   groupApprovals: read<'groupApprovals'>(approvalLists.groupApprovals),
   countRequests: read<'countRequests'>(approvalLists.countRequests),
   listOverdueEnvironments: read<'listOverdueEnvironments'>(approvalLists.listOverdueEnvironments),
-  approvalRevisions: read<'approvalRevisions'>(approvalLists.approvalRevisions),
+  approvalRevisions: look<'approvalRevisions'>(approvalLists.approvalRevisions),
   listChangedApprovals: read<'listChangedApprovals'>(approvalLists.listChangedApprovals),
   listToolEvents: read<'listToolEvents'>(listToolEvents),
   createPrompt: write<'createPrompt'>(prompts.createPrompt),
@@ -213,7 +219,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
 }
 
 /** One method per act, each passing its name and arguments to `call`. */
-export function actMethods(call: (name: ActName, kind: 'read' | 'write', args: unknown[]) => Promise<unknown>) {
+export function actMethods(call: (name: ActName, kind: ActKind, args: unknown[]) => Promise<unknown>) {
   const method = (name: ActName) => [name, (...args: unknown[]) => call(name, ACTS[name].kind, args)]
   return Object.fromEntries((Object.keys(ACTS) as ActName[]).map(method)) as unknown as ActMethods
 }
