@@ -199,7 +199,7 @@ test('the facts are those of the call: agent, run, session, signals and the time
       timestamp: at + 13 * 60 * 60 * 1000,
       payload: { toolName: 't', riskSignals: ['leak', 7] },
     }),
-    event({ eventType: 'TOOL_CALL', payload: {} }),
+    event({ eventType: 'TOOL_CALL', timestamp: at + 14 * 60 * 60 * 1000, payload: {} }),
   )
   const hits = async (condition: string) => (await simulated({ condition }, environmentId)).hits
   const facts = 'agent.id == "i" && agent.name == "n" && run.id == "r" && session.id == "s" && tool.name == "t"'
