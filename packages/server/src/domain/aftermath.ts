@@ -4,7 +4,7 @@
  */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
-import type { RunRow } from '../storage/storage.ts'
+import type { RunRow } from '../storage/runs.ts'
 import { isoTime } from './run.ts'
 import { uuidv5 } from './uuid.ts'
 

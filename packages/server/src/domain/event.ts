@@ -3,7 +3,7 @@ import { EventInput, type BatchResult, type Rejection } from '@tacho/contract/ev
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
-import type { EventVerdict, NewEvent, RejectionRow } from '../storage/storage.ts'
+import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
 import { payloadSlices, type JsonSlice } from './json-slices.ts'
 import { isStorableText } from './text.ts'
 import { outcomeOf, usageOf } from './usage.ts'

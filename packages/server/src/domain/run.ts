@@ -2,7 +2,8 @@
 import type { Run } from '@tacho/contract/run.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import type { EventRowRead, RunRow, StoredEvent } from '../storage/storage.ts'
+import type { EventRowRead, StoredEvent } from '../storage/events.ts'
+import type { RunRow } from '../storage/runs.ts'
 import { toUsage } from './usage.ts'
 import { uuidv5 } from './uuid.ts'
 

@@ -4,10 +4,12 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { eventPageJson, runDetailJson, toRun } from '../domain/run.ts'
 import { isStorableText } from '../domain/text.ts'
-import type { EventPage, RunPage, RunRow, Storage, StoredEvent } from '../storage/storage.ts'
+import type { EventPage, Timeline } from '../storage/events.ts'
+import type { RunPage, RunRow } from '../storage/runs.ts'
+import type { Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
 import { pageOf, startOf, type Walk } from './paging.ts'
-import { isRefusal, refuse } from './reply-error.ts'
+import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
 type RunPosition = NonNullable<RunPage['after']>
@@ -29,39 +31,49 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, ROUTES.readRun, deps, async ({ params, request }) => {
     const { environmentId } = tenantOf(request)
-    const run = await findRun(storage, environmentId, params.runId)
-    if (!run) return refuse('not_found', 'There is no such run')
-    const { rows, nextCursor } = await readEvents(environmentId, run, LIMITS.runDetailEvents, null)
-    return { json: runDetailJson(run, rows, nextCursor) }
+    const timeline = await readTimeline(environmentId, params.runId, LIMITS.runDetailEvents)
+    if (!timeline) return noSuchRun()
+    return { json: runDetailJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)) }
   })
 
   serveRoute(app, ROUTES.listRunEvents, deps, async ({ params, query, request }) => {
     const { environmentId } = tenantOf(request)
-    const run = await findRun(storage, environmentId, params.runId)
-    if (!run) return refuse('not_found', 'There is no such run')
-    const start = startOf<EventPosition>(cursors, eventsWalk(environmentId, run), query.cursor)
-    if (isRefusal(start)) return start
-    const { limit = LIMITS.eventsPageDefault } = query
-    const { rows, nextCursor } = await readEvents(environmentId, run, limit, start.after)
-    return { json: eventPageJson(run, rows, nextCursor) }
+    const { cursor, limit = LIMITS.eventsPageDefault } = query
+    const timeline =
+      cursor === undefined
+        ? await readTimeline(environmentId, params.runId, limit)
+        : await continueTimeline(environmentId, params.runId, limit, cursor)
+    if (isRefusal(timeline)) return timeline
+    if (!timeline) return noSuchRun()
+    return { json: eventPageJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)) }
   })
 
-  async function readEvents(
+  function readTimeline(environmentId: string, runId: string, limit: number): Promise<Timeline | null> {
+    if (!isStorableText(runId)) return Promise.resolve(null)
+    return storage.readTimeline(environmentId, runId, { limit, pageBytes: LIMITS.pageBytes })
+  }
+
+  async function continueTimeline(
     environmentId: string,
-    run: RunRow,
+    runId: string,
     limit: number,
-    after: EventPosition | null,
-  ): Promise<{ rows: StoredEvent[]; nextCursor: string | null }> {
-    const { rows, more } = await storage.listEvents(environmentId, run.id, {
-      limit,
-      pageBytes: LIMITS.pageBytes,
-      after,
-    })
+    cursor: string,
+  ): Promise<Timeline | Refusal | null> {
+    const run = await findRun(storage, environmentId, runId)
+    if (!run) return null
+    const start = startOf<EventPosition>(cursors, eventsWalk(environmentId, run), cursor)
+    if (isRefusal(start)) return start
+    const page = { limit, pageBytes: LIMITS.pageBytes, ...start }
+    return { run, ...(await storage.listEvents(environmentId, run.id, page)) }
+  }
+
+  function nextCursor(environmentId: string, { run, rows, more }: Timeline): string | null {
     const last = more ? rows.at(-1) : undefined
-    const position: EventPosition | undefined = last && { time: last.time, seq: last.seq }
-    return { rows, nextCursor: position ? cursors.write(eventsWalk(environmentId, run), position) : null }
+    return last ? cursors.write(eventsWalk(environmentId, run), { time: last.time, seq: last.seq }) : null
   }
 }
+
+const noSuchRun = () => refuse('not_found', 'There is no such run')
 
 /** By external id or internal UUID; a text that no store keeps is nobody's id. */
 export async function findRun(storage: Storage, environmentId: string, id: string): Promise<RunRow | null> {

@@ -4,13 +4,12 @@
  * the clock and the ids of control rows come from the caller, the store makes the ids of runs and agents. Expected
  * outcomes are values; a rejected promise is a StorageError or a bug.
  */
-import type { RejectionCode } from '@tacho/contract/errors.ts'
-import type { RunOutcome, RunStatus } from '@tacho/contract/run.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { ApprovalStore } from './approvals.ts'
 import type { AuditEntry, AuditStore } from './audit.ts'
 import type { DeploymentStore } from './deployments.ts'
+import type { EventStore } from './events.ts'
 import type { PageById } from './page.ts'
 import type { InvitationRow, OperatorStore } from './operators.ts'
 import type { PolicyStore } from './policies.ts'
@@ -20,6 +19,7 @@ import type { SimulationStore } from './simulations.ts'
 import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
 import type { IdempotencyStore } from './idempotency.ts'
+import type { RunStore } from './runs.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
 
@@ -101,34 +101,6 @@ export interface ControlStore {
   secret(name: string, candidate: string): Promise<string>
 }
 
-export interface EventStore {
-  /**
-   * Stores the events of one batch durably and judges each: run, agent, usage and rollup in the same transaction.
-   * Verdicts are in the order of `batch.events`. Concurrent batches may share a commit; one never fails another.
-   * Rejects with a StorageError when nothing of this batch was stored.
-   */
-  appendEvents(batch: EventBatchRows): Promise<EventVerdict[]>
-  findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null>
-  /** The newest refusal of that id, among those kept (bounded per environment). */
-  findRejection(environmentId: string, runId: string, eventId: string): Promise<RejectionRow | null>
-}
-
-export interface RunStore {
-  /** External id first, then internal UUID. */
-  findRun(environmentId: string, runIdOrUuid: string): Promise<RunRow | null>
-  /** Newest startedAt first, then internal id, both descending. */
-  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]>
-  /**
-   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of what clients sent, with at least one row.
-   * `run` is the internal id.
-   */
-  listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>
-  /** The same without payloads, by time or by arrival; all or those that fit a filter. */
-  listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventRowsRead>
-  /** Sums of the hours from `fromHour` to `toHour` (both included, start of the hour), ordered by hour, agent, model. */
-  readUsage(environmentId: string, fromHour: number, toHour: number): Promise<UsageHourRow[]>
-}
-
 // --- control rows
 
 export interface WorkspaceRow {
@@ -186,174 +158,6 @@ export interface FirstTenant {
   operatorToken: OperatorTokenRow
   /** Of the first person, where one is named. */
   invitation?: InvitationRow
-}
-
-// --- events
-
-/** A judged event: everything the store needs, flat. The payload is the JSON text as it was sent. */
-export interface NewEvent {
-  eventId: string
-  clientId: string
-  runId: string
-  sessionId: string | null
-  agentId: string | null
-  agentName: string
-  eventType: string
-  label: string
-  time: number
-  payload: string
-  spanId: string | null
-  parentSpanId: string | null
-  schemaVersion: string | null
-  /** Set on a SESSION_OUTCOME with a valid status. */
-  outcome: RunOutcome | null
-  /** Set on an LLM_CALL. */
-  usage: NewUsage | null
-  /** Too old to be stored now, but accepted when it is already stored: looked up, never inserted. */
-  onlyIfStored: boolean
-}
-
-export interface NewUsage {
-  model: string
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  /** Integer of 1e-9 units. */
-  costNanos: number
-}
-
-export interface EventBatchRows {
-  environmentId: string
-  receivedAt: number
-  events: NewEvent[]
-  /** Refused items that named a run and an id: kept for `doctor`, bounded. */
-  rejections: RejectionRow[]
-}
-
-/** `stored` and `duplicate` are accepted; `absent`: an `onlyIfStored` event that is not; `unstorable`: refused by the store. */
-export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable'
-
-export interface RejectionRow {
-  runId: string
-  eventId: string
-  code: RejectionCode
-  rejectedAt: number
-}
-
-export interface EventRowRead {
-  /** Arrival order within the store. */
-  seq: number
-  eventId: string
-  sessionId: string | null
-  agentId: string | null
-  agentName: string
-  clientId: string
-  eventType: string
-  label: string
-  time: number
-  receivedAt: number
-  spanId: string | null
-  parentSpanId: string | null
-  schemaVersion: string | null
-  payloadBytes: number
-}
-
-export interface StoredEvent extends EventRowRead {
-  /** JSON text as sent. */
-  payload: string
-}
-
-export interface FoundEvent {
-  run: RunRow
-  event: StoredEvent
-  /** Place on the timeline, from 1. */
-  position: number
-  /** Whether it is the outcome that closed its run. */
-  closedRun: boolean
-}
-
-export interface EventsRead<Row> {
-  rows: Row[]
-  /** Whether rows follow the last one. */
-  more: boolean
-}
-
-export interface EventPage {
-  limit: number
-  pageBytes: number
-  /** Rows after this place; null for the first page. */
-  after: { time: number; seq: number } | null
-}
-
-export interface EventRowsPage {
-  limit: number
-  order: 'time' | 'arrival'
-  after: { time: number; seq: number } | null
-  /** At least one of its conditions is given. */
-  filter?: EventFilter | undefined
-}
-
-export interface EventFilter {
-  eventType?: string | undefined
-  /** Text that the label contains; A to Z match a to z. */
-  label?: string | undefined
-  /** A page ends when so many rows were looked at, however few of them fit. */
-  rowsLookedAt: number
-}
-
-/** `lookedTo`: where to go on when the page ended because enough rows were looked at; else that is its last row. */
-export type EventRowsRead = EventsRead<EventRowRead> & { lookedTo?: { time: number; seq: number } }
-
-// --- runs
-
-export interface RunRow {
-  id: string
-  runId: string
-  sessionId: string | null
-  status: RunStatus
-  startedAt: number
-  endedAt: number | null
-  agentId: string
-  agentExternalId: string | null
-  agentName: string
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
-  eventCount: number
-  differingRetries: number
-  lastEventAt: number
-  /** When its first event was stored. */
-  receivedAt: number
-}
-
-export interface RunFilter {
-  /** Beginning of the external run id, or whole session id, agent id or name; looks as far as LIMITS.searched… say. */
-  search?: string | undefined
-  agentId?: string | undefined
-  status?: RunStatus | undefined
-  sessionId?: string | undefined
-  /** startedAt at or after. */
-  from?: number | undefined
-  /** startedAt before. */
-  to?: number | undefined
-}
-
-export interface RunPage {
-  limit: number
-  after: { startedAt: number; id: string } | null
-}
-
-export interface UsageHourRow {
-  hour: number
-  agentId: string
-  agentName: string
-  model: string
-  events: number
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
 }
 
 // --- operation

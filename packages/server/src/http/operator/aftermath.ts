@@ -5,7 +5,7 @@ import { judgeCalls, toJudgedCall, type CallJudgement } from '../../domain/after
 import { toOperatorApproval } from '../../domain/approval.ts'
 import { isUuid } from '../../domain/uuid.ts'
 import type { ApprovalRow, ToolEventPage, ToolEventRow } from '../../storage/approvals.ts'
-import type { RunRow } from '../../storage/storage.ts'
+import type { RunRow } from '../../storage/runs.ts'
 import type { ApprovalDesk } from '../approval-desk.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'

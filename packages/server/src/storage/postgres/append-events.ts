@@ -13,7 +13,7 @@
 import type { PoolClient } from 'pg'
 import { refusedByStore } from '../sql/rejections.ts'
 import { countDifferingRetry, countStored, newTally, type Tally } from '../sql/tally.ts'
-import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
+import type { EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
 import { changeRuns, closeEmpty, wantRun, type HeldRun, type WantedRun } from './change-runs.ts'
 import { inTransaction, UNDONE, type AtCommit } from './connections.ts'

@@ -1,5 +1,6 @@
 /** Batches on their way to a commit: divided over the lanes of their runs, put together again for the answer. */
-import { StorageError, type EventBatchRows, type EventVerdict, type NewEvent, type RejectionRow } from '../storage.ts'
+import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
+import { StorageError } from '../storage.ts'
 import type { Part } from './append-events.ts'
 import type { Committed } from './commit-parts.ts'
 import { createLanes, laneOf, LANES, type Taken } from './lanes.ts'

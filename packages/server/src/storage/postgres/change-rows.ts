@@ -2,7 +2,7 @@
 import { rejectionKey } from '../sql/keys.ts'
 import { addUsage } from '../sql/sums.ts'
 import type { HourChange, Tally } from '../sql/tally.ts'
-import type { NewEvent, RejectionRow } from '../storage.ts'
+import type { NewEvent, RejectionRow } from '../events.ts'
 import type { Buckets } from './known-models.ts'
 import type { Row } from './row-writes.ts'
 

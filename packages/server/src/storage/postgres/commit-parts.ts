@@ -6,7 +6,7 @@
  *      |--trouble of the store--> all fail
  *      `--data error--> each part alone --data error--> event by event: what fails then is 'unstorable'
  */
-import type { EventVerdict, RejectionRow } from '../storage.ts'
+import type { EventVerdict, RejectionRow } from '../events.ts'
 import { trimRejections } from '../sql/rejections.ts'
 import { appendGroup, type Group, type KnownRows, type Part } from './append-events.ts'
 import type { Connections } from './connections.ts'

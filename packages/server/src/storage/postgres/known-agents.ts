@@ -8,7 +8,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { agentKey, textKey } from '../sql/keys.ts'
-import type { NewEvent } from '../storage.ts'
+import type { NewEvent } from '../events.ts'
 import { statement } from './statement.ts'
 
 export interface KnownAgent {

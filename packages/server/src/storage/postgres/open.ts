@@ -1,6 +1,7 @@
 /** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
 import { actMethods, runAct, type ActKind, type ActName } from '../sql/acts.ts'
-import { StorageError, type EventBatchRows, type Storage, type StorageErrorCode } from '../storage.ts'
+import type { EventBatchRows } from '../events.ts'
+import { StorageError, type Storage, type StorageErrorCode } from '../storage.ts'
 import { parseAddress } from './address.ts'
 import { createBatchQueue } from './batch-queue.ts'
 import { partCommitter } from './commit-parts.ts'

@@ -6,7 +6,7 @@
  * too: PostgreSQL would read them as numerics on the way (a fifth of the cost), and a payload's own text must come back.
  */
 import type { ClientBase } from 'pg'
-import type { NewEvent } from '../storage.ts'
+import type { NewEvent } from '../events.ts'
 import { statement, type Statement } from './statement.ts'
 
 /** What is no number of the database makes the statement fail, as it should. */

@@ -10,7 +10,9 @@ import type { SimulationStore } from '../simulations.ts'
 import type { IdempotencyStore } from '../idempotency.ts'
 import type { IssueRecordStore } from '../issue-records.ts'
 import type { IssueStore } from '../issues.ts'
-import type { ControlStore, EventStore, RunStore } from '../storage.ts'
+import type { EventStore } from '../events.ts'
+import type { RunStore } from '../runs.ts'
+import type { ControlStore } from '../storage.ts'
 import type { WebhookStore } from '../webhooks.ts'
 import type { WorkStore } from '../work.ts'
 import * as apiKeys from './api-keys.ts'
@@ -137,6 +139,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   findRun: look<'findRun'>(runs.findRun),
   listRuns: look<'listRuns'>(runs.listRuns),
   findEvent: read<'findEvent'>(events.findEvent),
+  readTimeline: look<'readTimeline'>(events.readTimeline),
   listEvents: look<'listEvents'>(events.listEvents),
   listEventRows: read<'listEventRows'>(events.listEventRows),
   findRejection: read<'findRejection'>(rejections.findRejection),

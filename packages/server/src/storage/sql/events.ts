@@ -7,8 +7,9 @@ import type {
   EventsRead,
   FoundEvent,
   StoredEvent,
-} from '../storage.ts'
-import { findRun } from './runs.ts'
+  Timeline,
+} from '../events.ts'
+import { findByRunId, findByUuid, findRun, RUN_OF } from './runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 const COLUMNS = {
@@ -43,25 +44,48 @@ const OF_RUN = 'environment_id = ? AND run_id = ?'
 const AFTER = '(time, seq) > (?, ?)'
 const BY_TIME = 'ORDER BY time, seq LIMIT ?'
 
+type FirstPage = Omit<EventPage, 'after'>
+
 interface Query {
   text: string
   params: SqlValue[]
+}
+
+/** The first page of a run's events, with the run. */
+export async function readTimeline(
+  sql: Sql,
+  environmentId: string,
+  runIdOrUuid: string,
+  page: FirstPage,
+): Promise<Timeline | null> {
+  const text = `FROM events WHERE environment_id = ? AND run_id = ${RUN_OF} ${BY_TIME}`
+  // On PostgreSQL both are asked in one go; whoever names a run by its UUID is asked for a second time.
+  const byRunId = { text, params: [environmentId, environmentId, runIdOrUuid, runIdOrUuid] }
+  const [found, events] = await Promise.all([
+    findByRunId(sql, environmentId, runIdOrUuid),
+    readPage(sql, byRunId, page),
+  ])
+  if (found !== null) return { run: found, ...events }
+  const run = await findByUuid(sql, environmentId, runIdOrUuid)
+  return run && { run, ...(await listEvents(sql, environmentId, run.id, { ...page, after: null })) }
 }
 
 export function listEvents(
   sql: Sql,
   environmentId: string,
   run: string,
-  page: EventPage,
+  { after, ...page }: EventPage,
 ): Promise<EventsRead<StoredEvent>> {
-  const after = page.after ? ` AND ${AFTER}` : ''
-  const place = page.after ? [page.after.time, page.after.seq] : []
-  const query = { text: `FROM events WHERE ${OF_RUN}${after} ${BY_TIME}`, params: [environmentId, run, ...place] }
+  const text = `FROM events WHERE ${OF_RUN}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+  return readPage(sql, { text, params: [environmentId, run, ...(after ? [after.time, after.seq] : [])] }, page)
+}
+
+function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   // To PostgreSQL each statement is a way there and back; SQLite copies the rows of a window, which takes longer than two.
   return sql.dialect === 'postgres' ? pageAtOnce(sql, query, page) : pageBySizes(sql, query, page)
 }
 
-async function pageAtOnce(sql: Sql, { text, params }: Query, page: EventPage): Promise<EventsRead<StoredEvent>> {
+async function pageAtOnce(sql: Sql, { text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
   const rows = await sql.all<StoredEvent & { found: number }>(
     `SELECT ${NAMES}, payload, found
@@ -73,7 +97,7 @@ async function pageAtOnce(sql: Sql, { text, params }: Query, page: EventPage): P
   return { rows: rows.map(({ found: _, ...row }) => row), more }
 }
 
-async function pageBySizes(sql: Sql, { text, params }: Query, page: EventPage): Promise<EventsRead<StoredEvent>> {
+async function pageBySizes(sql: Sql, { text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   // First the sizes alone, so that nothing large is read that the page has no room for.
   const sizes = await sql.all<{ bytes: number }>(`SELECT ${BYTES} ${text}`, [...params, page.limit + 1])
   const count = rowsWithin(
@@ -85,7 +109,7 @@ async function pageBySizes(sql: Sql, { text, params }: Query, page: EventPage): 
 }
 
 /** How many of the rows, by their sizes, a page has room for. */
-export function rowsWithin(sizes: number[], { limit, pageBytes }: Pick<EventPage, 'limit' | 'pageBytes'>): number {
+export function rowsWithin(sizes: number[], { limit, pageBytes }: FirstPage): number {
   let bytes = 0
   const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
   return Math.min(past === -1 ? sizes.length : past, limit)

@@ -1,5 +1,5 @@
 /** Refused events are remembered, the newest of each environment. */
-import type { EventVerdict, NewEvent, RejectionRow } from '../storage.ts'
+import type { EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { rejectionKey } from './keys.ts'
 import type { Sql } from './sql.ts'
 

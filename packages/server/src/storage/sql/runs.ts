@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { RunFilter, RunPage, RunRow } from '../storage.ts'
+import type { RunFilter, RunPage, RunRow } from '../runs.ts'
 import { agentKey, textKey } from './keys.ts'
 import { prefixRange } from './prefix-range.ts'
 import type { Sql, SqlValue } from './sql.ts'
@@ -14,13 +14,25 @@ const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.i
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
+// Not by equality: PostgreSQL would take any index of the tenant's while the table is new. Only one has this order.
+const BY_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
+
+/** The internal id of the run of an external id, for use in a statement. */
+export const RUN_OF = `(SELECT id FROM runs WHERE environment_id = ? AND ${BY_RUN_ID})`
+
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
-  const where = `SELECT ${COLUMNS} FROM runs r ${WITH_AGENT} WHERE r.environment_id = ? AND`
-  // Not by equality: PostgreSQL would take any index of the tenant's while the table is new. Only one has this order.
-  const byRunId = `${where} r.run_id >= ? AND r.run_id <= ? ORDER BY r.run_id LIMIT 1`
-  const run = await sql.get<RunRow>(byRunId, [environmentId, runIdOrUuid, runIdOrUuid])
-  if (run !== null || !UUID.test(runIdOrUuid)) return run
-  return sql.get(`${where} r.id = ?`, [environmentId, runIdOrUuid.toLowerCase()])
+  return (await findByRunId(sql, environmentId, runIdOrUuid)) ?? findByUuid(sql, environmentId, runIdOrUuid)
+}
+
+export function findByRunId(sql: Sql, environmentId: string, runId: string): Promise<RunRow | null> {
+  const text = `SELECT ${COLUMNS} FROM runs r ${WITH_AGENT} WHERE r.environment_id = ? AND r.${BY_RUN_ID}`
+  return sql.get(text, [environmentId, runId, runId])
+}
+
+export async function findByUuid(sql: Sql, environmentId: string, uuid: string): Promise<RunRow | null> {
+  if (!UUID.test(uuid)) return null
+  const text = `SELECT ${COLUMNS} FROM runs r ${WITH_AGENT} WHERE r.environment_id = ? AND r.id = ?`
+  return sql.get(text, [environmentId, uuid.toLowerCase()])
 }
 
 export function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]> {

@@ -1,5 +1,5 @@
 /** Sums that saturate at the largest exact integer, so that they are the same in any order and on any engine. */
-import type { NewUsage } from '../storage.ts'
+import type { NewUsage } from '../events.ts'
 
 export const MAX_SUM = Number.MAX_SAFE_INTEGER
 

@@ -3,7 +3,7 @@
  * Only events that were really inserted are counted, in the order they were stored.
  */
 import type { RunOutcome } from '@tacho/contract/run.ts'
-import type { NewEvent } from '../storage.ts'
+import type { NewEvent } from '../events.ts'
 import { addUsage, noUsage, type UsageSums } from './sums.ts'
 
 export interface Tally {

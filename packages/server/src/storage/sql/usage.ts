@@ -1,4 +1,4 @@
-import type { UsageHourRow } from '../storage.ts'
+import type { UsageHourRow } from '../runs.ts'
 import type { Sql } from './sql.ts'
 import { MAX_SUM } from './sums.ts'
 

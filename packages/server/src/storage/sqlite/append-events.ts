@@ -1,6 +1,6 @@
 /** The hot path: stores the events of batches, and what they change, within the caller's transaction. */
 import { countDifferingRetry, countStored, newTally } from '../sql/tally.ts'
-import type { EventBatchRows, EventVerdict, NewEvent } from '../storage.ts'
+import type { EventBatchRows, EventVerdict, NewEvent } from '../events.ts'
 import { changedRows, type Changes } from './changed-rows.ts'
 import type { Database } from './database.ts'
 import { eventRows } from './event-rows.ts'

@@ -1,4 +1,4 @@
-import type { EventBatchRows } from '../storage.ts'
+import type { EventBatchRows } from '../events.ts'
 
 /** What an event weighs beside its payload, roughly. */
 const EVENT_BYTES = 500

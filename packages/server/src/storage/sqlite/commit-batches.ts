@@ -7,7 +7,7 @@
  */
 import { keepRejections, refusedByStore, trimRejections } from '../sql/rejections.ts'
 import type { Sql } from '../sql/sql.ts'
-import type { EventBatchRows, EventVerdict } from '../storage.ts'
+import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { createAppender } from './append-events.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'

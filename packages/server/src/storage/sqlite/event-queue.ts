@@ -1,4 +1,5 @@
-import { StorageError, type EventBatchRows, type EventVerdict, type StorageErrorCode } from '../storage.ts'
+import type { EventBatchRows, EventVerdict } from '../events.ts'
+import { StorageError, type StorageErrorCode } from '../storage.ts'
 import { batchBytes } from './batch-bytes.ts'
 import type { Disk } from './disk.ts'
 import type { Thread } from './thread.ts'

@@ -1,4 +1,4 @@
-import type { NewEvent } from '../storage.ts'
+import type { NewEvent } from '../events.ts'
 import type { Database } from './database.ts'
 
 export interface EventRows {

@@ -5,7 +5,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { agentKey, textKey } from '../sql/keys.ts'
-import type { NewEvent } from '../storage.ts'
+import type { NewEvent } from '../events.ts'
 import type { Database } from './database.ts'
 
 export interface KnownRun {

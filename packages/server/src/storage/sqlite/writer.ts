@@ -1,7 +1,7 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { runAct } from '../sql/acts.ts'
-import type { EventBatchRows } from '../storage.ts'
+import type { EventBatchRows } from '../events.ts'
 import { batchBytes } from './batch-bytes.ts'
 import { checkpointer } from './checkpoint.ts'
 import { batchCommitter } from './commit-batches.ts'

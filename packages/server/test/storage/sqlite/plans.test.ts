@@ -6,7 +6,8 @@ import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
 import type { Sql } from '../../../src/storage/sql/sql.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
-import type { EventRowsPage, RunFilter } from '../../../src/storage/storage.ts'
+import type { EventRowsPage } from '../../../src/storage/events.ts'
+import type { RunFilter } from '../../../src/storage/runs.ts'
 
 const db = new Database(':memory:')
 migrate(db)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { NewEvent } from '../../../src/storage/storage.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, newId, NOON, runOf, timelineOf } from './sample.ts'
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { NewEvent, RunRow } from '../../../src/storage/storage.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import type { RunRow } from '../../../src/storage/runs.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, newId, NOON } from './sample.ts'
 

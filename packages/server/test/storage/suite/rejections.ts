@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { RejectionRow } from '../../../src/storage/storage.ts'
+import type { RejectionRow } from '../../../src/storage/events.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { batch, event, newId, NOON } from './sample.ts'
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { NewEvent, RunFilter, RunRow } from '../../../src/storage/storage.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import type { RunFilter, RunRow } from '../../../src/storage/runs.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
 

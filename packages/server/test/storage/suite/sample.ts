@@ -1,6 +1,8 @@
 /** Rows for tests, complete, with only what matters given. */
 import { randomUUID } from 'node:crypto'
-import type { EventBatchRows, EventVerdict, NewEvent, NewUsage, RunRow, Storage } from '../../../src/storage/storage.ts'
+import type { EventBatchRows, EventVerdict, NewEvent, NewUsage } from '../../../src/storage/events.ts'
+import type { RunRow } from '../../../src/storage/runs.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
 
 /** 2026-09-21T14:00:00Z: the start of an hour. */
 export const NOON = 1_790_000_000_000 - (1_790_000_000_000 % 3_600_000)

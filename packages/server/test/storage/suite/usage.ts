@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { NewEvent, UsageHourRow } from '../../../src/storage/storage.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import type { UsageHourRow } from '../../../src/storage/runs.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
 

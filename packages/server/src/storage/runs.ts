@@ -1,0 +1,61 @@
+/** Runs, and what they used. */
+import type { RunStatus } from '@tacho/contract/run.ts'
+
+export interface RunStore {
+  /** External id first, then internal UUID. */
+  findRun(environmentId: string, runIdOrUuid: string): Promise<RunRow | null>
+  /** Newest startedAt first, then internal id, both descending. */
+  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]>
+  /** Sums of the hours from `fromHour` to `toHour` (both included, start of the hour), ordered by hour, agent, model. */
+  readUsage(environmentId: string, fromHour: number, toHour: number): Promise<UsageHourRow[]>
+}
+
+export interface RunRow {
+  id: string
+  runId: string
+  sessionId: string | null
+  status: RunStatus
+  startedAt: number
+  endedAt: number | null
+  agentId: string
+  agentExternalId: string | null
+  agentName: string
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  costNanos: number
+  eventCount: number
+  differingRetries: number
+  lastEventAt: number
+  /** When its first event was stored. */
+  receivedAt: number
+}
+
+export interface RunFilter {
+  /** Beginning of the external run id, or whole session id, agent id or name; looks as far as LIMITS.searched… say. */
+  search?: string | undefined
+  agentId?: string | undefined
+  status?: RunStatus | undefined
+  sessionId?: string | undefined
+  /** startedAt at or after. */
+  from?: number | undefined
+  /** startedAt before. */
+  to?: number | undefined
+}
+
+export interface RunPage {
+  limit: number
+  after: { startedAt: number; id: string } | null
+}
+
+export interface UsageHourRow {
+  hour: number
+  agentId: string
+  agentName: string
+  model: string
+  events: number
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  costNanos: number
+}
