@@ -4,7 +4,14 @@ import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
 import { policies } from './benchmarks/policies.ts'
-import { postgres, postgresMixed, postgresReads, postgresWorkers } from './benchmarks/postgres.ts'
+import {
+  postgres,
+  postgresMixed,
+  postgresReads,
+  postgresReadsFull,
+  postgresStored,
+  postgresWorkers,
+} from './benchmarks/postgres.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
 import { runtimeConfig } from './benchmarks/runtime-config.ts'
 import { start } from './benchmarks/start.ts'
@@ -23,6 +30,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   policies,
   postgres,
   postgresMixed,
+  postgresStored,
   postgresReads,
+  postgresReadsFull,
   postgresWorkers,
 ]

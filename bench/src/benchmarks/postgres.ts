@@ -1,5 +1,6 @@
 /** The same on PostgreSQL, and with two processes. */
 import path from 'node:path'
+import pg from 'pg'
 import { databasesOf, startPostgres } from '../../../packages/server/test/postgres-server.ts'
 import type { PostgresReads } from '../bare/postgres-reads.ts'
 import type { BarePostgresWrites } from '../bare/postgres.ts'
@@ -21,8 +22,11 @@ import {
   WHOLE_RUNS,
   type Recording,
 } from './recording.ts'
+import { FULL_AND_EMPTY, measureStored } from './stored.ts'
 
-const SETTINGS = ['shared_buffers = 1GB', 'max_wal_size = 4GB']
+/** Files of the write-ahead log are kept to be used again. */
+const SETTINGS = ['shared_buffers = 1GB', 'max_wal_size = 4GB', 'min_wal_size = 4GB']
+const WAL_FILES = 4096 / 16
 const BARE_CONNECTIONS = 4
 const STORED_EVENTS_MAX = 200_000
 
@@ -42,21 +46,38 @@ export const postgresMixed: Benchmark = {
   run: (setting) => record(setting, 'mixed'),
 }
 
+export const postgresStored: Benchmark = {
+  name: 'postgres-stored',
+  title: 'Recording on PostgreSQL, 10 million events stored',
+  part: 'postgres',
+  about: [`${WHOLE_RUNS} ${FULL_AND_EMPTY}`],
+  onDemand: true,
+  run: (setting) =>
+    withDatabases((newDatabase) => {
+      const urls = new Map<string, Promise<string>>()
+      return measureStored(setting, async (store) => {
+        const url = urls.get(store) ?? newDatabase()
+        urls.set(store, url)
+        return startServer(path.join(setting.place, store), ['--database-url', await url])
+      })
+    }),
+}
+
 export const postgresReads: Benchmark = {
   name: 'postgres-reads',
   title: 'Reading from PostgreSQL while recording',
   part: 'postgres',
   about: ['200,000 events of 20,000 runs are stored before.'],
-  run: (setting) =>
-    withDatabases(async (newDatabase, end) => {
-      const url = await newDatabase()
-      const server = await startServer(path.join(setting.place, 'server'), ['--database-url', url])
-      end(server.stop)
-      const child = startChild<PostgresReads, Times>(new URL('../bare/postgres-reads.ts', import.meta.url))
-      end(child.end)
-      const storedEvents = Math.min(setting.plan.storedEvents, STORED_EVENTS_MAX)
-      return measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, url }) })
-    }),
+  run: (setting) => read(setting, Math.min(setting.plan.storedEvents, STORED_EVENTS_MAX)),
+}
+
+export const postgresReadsFull: Benchmark = {
+  name: 'postgres-reads-full',
+  title: 'Reading from PostgreSQL while recording, 10 million events stored',
+  part: 'postgres',
+  about: ['10 million events of 1 million runs are stored before.'],
+  onDemand: true,
+  run: (setting) => read(setting, setting.plan.storedEvents),
 }
 
 export const postgresWorkers: Benchmark = {
@@ -96,6 +117,17 @@ one process. With the database and the load generator on the same machine, two c
     }),
 }
 
+function read(setting: Setting, storedEvents: number): Promise<Result> {
+  return withDatabases(async (newDatabase, end) => {
+    const url = await newDatabase()
+    const server = await startServer(path.join(setting.place, 'server'), ['--database-url', url])
+    end(server.stop)
+    const child = startChild<PostgresReads, Times>(new URL('../bare/postgres-reads.ts', import.meta.url))
+    end(child.end)
+    return measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, url }) })
+  })
+}
+
 function record(setting: Setting, shape: Shape): Promise<Result> {
   return withDatabases(async (newDatabase, end) => {
     const server = await startServer(path.join(setting.place, 'server'), ['--database-url', await newDatabase()])
@@ -117,7 +149,22 @@ function withDatabases<T>(work: (newDatabase: () => Promise<string>, end: End) =
   return withEnds(async (end) => {
     const server = await startPostgres({ durable: true, settings: SETTINGS })
     end(server.close)
+    await fillWal(server.url())
     const databases = databasesOf((name) => server.url(name), server.url())
     return work(async () => (await databases.create()).url, end)
   })
+}
+
+/**
+ * Makes the files of the write-ahead log, as a database has them that has run for a day. To make a file of 16 MiB while it
+ * is needed holds up all commits for as long as the disk takes.
+ */
+async function fillWal(url: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  for (let file = 0; file < WAL_FILES; file++) {
+    await client.query("SELECT pg_logical_emit_message(false, '', ''); SELECT pg_switch_wal()")
+  }
+  await client.query('CHECKPOINT')
+  await client.end()
 }

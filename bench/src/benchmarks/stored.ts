@@ -1,52 +1,55 @@
 /** Whether recording slows down as the store grows. */
 import path from 'node:path'
-import { withEnds, type Benchmark } from '../benchmark.ts'
+import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
 import { newPlot } from '../load/shapes.ts'
-import { row } from '../result.ts'
-import { startServer } from '../server.ts'
+import { row, type Result } from '../result.ts'
+import { startServer, type Server } from '../server.ts'
 import { whole } from '../text.ts'
 import { fillHistory } from './history.ts'
 import { CONNECTIONS, rateOf, startIngestLoad, WHOLE_RUNS } from './recording.ts'
+
+export const FULL_AND_EMPTY = `One store has 10 million events of 1 million runs before, the other is empty at the start of each round. Here the bare \
+limit is not the driver but the same server on the empty store.`
 
 export const stored: Benchmark = {
   name: 'stored',
   title: 'Recording, 10 million events stored',
   part: 'sqlite',
-  about: [
-    `${WHOLE_RUNS} One store has 10 million events of 1 million runs before, the other is empty at the start of each round. Here the bare limit is \
-not the driver but the same server on the empty store.`,
-  ],
+  about: [`${WHOLE_RUNS} ${FULL_AND_EMPTY}`],
   onDemand: true,
-  run: ({ plan, place, say }) =>
-    withEnds(async (end) => {
-      const load = startIngestLoad()
-      end(load.end)
-      const full = path.join(place, 'full')
-      const filling = await startServer(full)
-      await fillHistory(load, filling, plan.storedEvents)
-      await filling.stop()
-      say(`${whole(plan.storedEvents)} events are stored`)
+  run: (setting) => measureStored(setting, (store) => startServer(path.join(setting.place, store))),
+}
 
-      async function rateOn(directory: string): Promise<number> {
-        // Started anew for each, so that both are as warm.
-        const server = await startServer(directory)
-        try {
-          const { url, apiKey } = server
-          const target = { url, apiKey, plot: newPlot('whole-run'), connections: CONNECTIONS }
-          await load.call({ ...target, seconds: plan.warmUpSeconds })
-          return rateOf(await load.call({ ...target, seconds: plan.seconds }))
-        } finally {
-          await server.stop()
-        }
-      }
+/** `start` starts a server on the store of that name, which is empty when it is named for the first time. */
+export function measureStored({ plan, say }: Setting, start: (store: string) => Promise<Server>): Promise<Result> {
+  return withEnds(async (end) => {
+    const load = startIngestLoad()
+    end(load.end)
+    const filling = await start('full')
+    await fillHistory(load, filling, plan.storedEvents)
+    await filling.stop()
+    say(`${whole(plan.storedEvents)} events are stored`)
 
-      const [ours, empty]: [number[], number[]] = [[], []]
-      for (let round = 1; round <= plan.rounds; round++) {
-        ours.push(await rateOn(full))
-        empty.push(await rateOn(path.join(place, `empty-${round}`)))
-        say(`round ${round}: ${whole(ours.at(-1) ?? 0)} events/s, empty ${whole(empty.at(-1) ?? 0)}`)
+    async function rateOn(store: string): Promise<number> {
+      // Started anew for each, so that both are as warm.
+      const server = await start(store)
+      try {
+        const { url, apiKey } = server
+        const target = { url, apiKey, plot: newPlot('whole-run'), connections: CONNECTIONS }
+        await load.call({ ...target, seconds: plan.warmUpSeconds })
+        return rateOf(await load.call({ ...target, seconds: plan.seconds }))
+      } finally {
+        await server.stop()
       }
-      const budgets = [{ of: 'ratio', is: 'at least', limit: 0.9 } as const]
-      return { rows: [row({ what: 'events', unit: '/s', better: 'more', ours, bare: empty, budgets })], notes: [] }
-    }),
+    }
+
+    const [ours, empty]: [number[], number[]] = [[], []]
+    for (let round = 1; round <= plan.rounds; round++) {
+      ours.push(await rateOn('full'))
+      empty.push(await rateOn(`empty-${round}`))
+      say(`round ${round}: ${whole(ours.at(-1) ?? 0)} events/s, empty ${whole(empty.at(-1) ?? 0)}`)
+    }
+    const budgets = [{ of: 'ratio', is: 'at least', limit: 0.9 } as const]
+    return { rows: [row({ what: 'events', unit: '/s', better: 'more', ours, bare: empty, budgets })], notes: [] }
+  })
 }

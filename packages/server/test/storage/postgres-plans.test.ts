@@ -13,7 +13,12 @@ import { recordTransactions } from './postgres-rules.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from './suite/sample.ts'
 
 const TABLES = ['events', 'runs', 'agents', 'models', 'usage_hours']
-const RUNS = 2_000
+/** `TEST_PLAN_SCALE=80 npm test -- postgres-plans` looks at ten million events, for some minutes. */
+const SCALE = Number(process.env['TEST_PLAN_SCALE'] ?? 10)
+const RUNS = 2_000 * SCALE
+/** What a hundred of them begin with. */
+const SOME_RUNS = SCALE > 10 ? 'run 1000' : 'run 100'
+const FILLING = { timeout: SCALE * 60_000 }
 const EVENTS_OF_RUN = 60
 const LONG_RUN = 20_000
 const TENANTS = 300
@@ -25,6 +30,7 @@ const MOST_PAGES = 2_000
 interface Plan {
   'Node Type': string
   'Relation Name'?: string
+  'Index Name'?: string
   'Actual Rows': number
   'Actual Loops': number
   'Rows Removed by Filter'?: number
@@ -58,7 +64,7 @@ describe('plans', () => {
     await append(storage, env, ...['first', 'long', 'run 1000'].map((runId) => event({ agentId: 'a', runId })))
     await prepareEarly()
     await fill(await runOf(storage, env, 'first'), await runOf(storage, env, 'long'))
-  })
+  }, FILLING)
   after(async () => {
     await client.end()
     await storage.close()
@@ -149,7 +155,7 @@ describe('plans', () => {
     await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately, filter })
     const filters = [
       { from: NOON + 100, to: NOON + 1_500 },
-      { search: 'run 10' },
+      { search: SOME_RUNS },
       { search: 'session 7', status: 'FAILED' },
       { search: 'a' },
       { search: 'Support bot' },
@@ -232,7 +238,9 @@ function faultsOf(node: Plan, text: string): string[] {
     node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
   const rows = perLoop * node['Actual Loops']
   const isWhole = node['Node Type'] === 'Seq Scan'
-  return isWhole || rows > MOST_ROWS ? [`${node['Node Type']} of ${rows} rows of ${table}: ${text}`] : []
+  return isWhole || rows > MOST_ROWS
+    ? [`${node['Node Type']} of ${rows} rows of ${node['Index Name'] ?? table}: ${text}`]
+    : []
 }
 
 function literal(value: unknown): string {

@@ -169,17 +169,27 @@ function rowsByTime(_: Sql, environmentId: string, run: string, { after }: Event
 }
 
 /**
- * No index is in this order: it would cost every event 5 % of its insert. The seqs of the run come from the index of
- * its event ids, a few milliseconds for 30,000 of them, and only the rows of the page are read.
+ * No index is in this order: it would cost every event 5 % of its insert. The seqs of the run come from an index, a few
+ * milliseconds for 30,000 of them, and only the rows of the page are read.
  */
 function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Query {
-  // SQLite finds a row by its seq, and would read every row of the run for its time; PostgreSQL finds it by both.
-  const [time, sameTime] = sql.dialect === 'postgres' ? ['time AS moment,', 'time = moment AND'] : ['', '']
-  const page = `SELECT ${time} seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
-  const rows = `(${page}) page JOIN events ON ${sameTime} seq = place`
-  // The second limit keeps a filter from being moved into the join.
-  const text = `SELECT ${ROW} FROM ${rows} WHERE ${OF_RUN} ORDER BY place LIMIT ?`
-  return { text, params: [environmentId, run, after?.seq ?? 0, count, environmentId, run, count] }
+  const ofRun = [environmentId, run]
+  const places = [...ofRun, after?.seq ?? 0, count]
+  // The last limit keeps a filter from being moved into the join.
+  const end = 'ORDER BY place LIMIT ?'
+  if (sql.dialect === 'sqlite') {
+    const page = `SELECT seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
+    const text = `SELECT ${ROW} FROM (${page}) page JOIN events ON seq = place WHERE ${OF_RUN} ${end}`
+    return { text, params: [...places, ...ofRun, count] }
+  }
+  // Each order stands for an index: that of times has the seqs in it, and finds each row of the page. That all times are
+  // above zero is told because PostgreSQL 18 would plan to look for the seq under each time of the run.
+  const inIndex = `SELECT time AS moment, seq AS place FROM events
+    WHERE ${OF_RUN} AND (time, seq) > (0, 0) AND seq > ? ORDER BY time, seq OFFSET 0`
+  const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT ?`
+  const row = `SELECT * FROM events WHERE ${OF_RUN} AND (time, seq) >= (moment, place) ${BY_TIME}`
+  const text = `SELECT ${ROW} FROM (${page}) AS page, LATERAL (${row}) AS events ${end}`
+  return { text, params: [...places, ...ofRun, 1, count] }
 }
 
 export async function findEvent(

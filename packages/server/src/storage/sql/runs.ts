@@ -25,7 +25,7 @@ export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: stri
 }
 
 export function findByRunId(sql: Sql, environmentId: string, runId: string): Promise<RunRow | null> {
-  const text = `SELECT ${COLUMNS} FROM runs r ${WITH_AGENT} WHERE r.environment_id = ? AND r.${BY_RUN_ID}`
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${BY_RUN_ID}) r ${WITH_AGENT}`
   return sql.get(text, [environmentId, runId, runId])
 }
 
