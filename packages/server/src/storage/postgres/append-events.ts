@@ -1,9 +1,11 @@
 /**
- * The hot path: stores the events of parts of batches, and what they change, in one transaction and two round trips.
+ * The hot path: stores the events of parts of batches, and what they change, in one transaction and few round trips.
  *
- *   BEGIN, change the runs as if all events were new, look for stored ones
- *      |--there are none--> copy the events, models, hours, refusals, names, COMMIT
- *      `--there are some--> ROLLBACK
+ *   BEGIN, change the runs as if all events were new
+ *      |--all runs are new--> copy the events, models, hours, refusals, names, COMMIT
+ *      `--some are not--> look for stored events
+ *            |--there are none--> copy the events, models, hours, refusals, names, COMMIT
+ *            `--there are some--> ROLLBACK
  *   BEGIN, hold the runs -> insert the events -> compare with what is stored -> the same and the changes of runs, COMMIT
  *
  * Locks are taken in one order by everybody, so that overlapping retries on any number of nodes wait for each other but
@@ -57,8 +59,6 @@ interface Work {
   agentOf: AgentOf
   /** By external id. */
   runs: Map<string, WantedRun>
-  /** Event ids that were sent, by external id of their run. */
-  eventIds: Map<string, Set<string>>
   candidates: Candidate[]
 }
 
@@ -90,9 +90,9 @@ export async function appendGroup(client: PoolClient, group: Group, known: Known
 }
 
 /** Gives the events of each run their numbers: all but repeats, and those that may only be looked up. */
-function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'eventIds' | 'candidates'> {
+function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'candidates'> {
   const runs = new Map<string, WantedRun>()
-  const eventIds = new Map<string, Set<string>>()
+  const sent = new Map<string, Set<string>>()
   const candidates = parts.flatMap(({ receivedAt, events }) =>
     events.map((event): Candidate => {
       const { runId, eventId, onlyIfStored } = event
@@ -102,29 +102,30 @@ function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'eventI
         runs.set(runId, run)
       }
       if (onlyIfStored) return { event, receivedAt, number: 0, verdict: 'absent' }
-      let ids = eventIds.get(runId)
-      if (ids === undefined) eventIds.set(runId, (ids = new Set()))
+      let ids = sent.get(runId)
+      if (ids === undefined) sent.set(runId, (ids = new Set()))
       if (ids.has(eventId)) return { event, receivedAt, number: 0, verdict: 'unstorable' }
       ids.add(eventId)
       return { event, receivedAt, number: ++run.seqs, verdict: 'unstorable' }
     }),
   )
-  return { runs, eventIds, candidates }
+  return { runs, candidates }
 }
 
-/** Nothing is stored where some of the events are stored already. Who holds a run is told of all its events. */
+/** Nothing is stored where some of the events are stored already. */
 function appendNew(work: Work): Promise<Written | typeof UNDONE> {
-  const { client, group, runs, eventIds, candidates } = work
+  const { client, group, candidates } = work
   const { environmentId } = group
   const tally = newTally()
   for (const candidate of candidates) count(tally, candidate)
   return inTransaction(client, async (_, atCommit) => {
-    const holding = holdRuns(work, tally)
-    const sent = [...eventIds].map(([runId, ids]) => ({ runId, newId: runs.get(runId)!.id, eventIds: ids }))
-    const looking = isAnyStored(client, environmentId, sent)
-    atCommit(looking)
-    const held = await holding
-    if (await looking) return UNDONE
+    const held = await holdRuns(work, tally)
+    // Only of runs that were there before, and while they are held: what is not found now will not be stored by others.
+    const mayBeStored = candidates.flatMap(({ event: { runId, eventId } }): [string, string][] => {
+      const { id, isNew } = heldRun(held, runId)
+      return isNew ? [] : [[id, eventId]]
+    })
+    if (mayBeStored.length > 0 && (await isAnyStored(client, environmentId, mayBeStored))) return UNDONE
     const rows = candidates.map((candidate) => rowOf(work, candidate, held, true))
     if (rows.length > 0) atCommit(copyRows(client, 'events', EVENT_COLUMNS, environmentId, rows))
     for (const candidate of candidates) candidate.verdict = 'stored'

@@ -154,11 +154,8 @@ const COMPARE = statement(`SELECT n - 1 AS index, e.is_mine AS "isMine", e.is_sa
   FROM ${ROWS} WITH ORDINALITY AS rows (x, n),
   LATERAL ${storedEvent(`e.seq = (x->>2)::bigint AS is_mine, ${SAME.join(' AND ')} AS is_same`, '(x->>0)::uuid', 'x->>1')}`)
 
-// No event of a run is stored that was opened a moment ago.
 const ANY_STORED = statement(`SELECT 1 AS stored FROM ${ROWS} AS x,
-  LATERAL (SELECT r.id FROM runs AS r WHERE r.environment_id = $1 AND ${oneOf('r', 'r.run_id', 'x->>0')},
-  LATERAL jsonb_array_elements_text(CASE WHEN r.id <> (x->>1)::uuid THEN x->2 ELSE '[]' END) AS sent (id),
-  LATERAL ${storedEvent('1', 'r.id', 'sent.id')} LIMIT 1`)
+  LATERAL ${storedEvent('1', '(x->>0)::uuid', 'x->>1')} LIMIT 1`)
 
 export interface Compared {
   /** Place in the rows that were given. */
@@ -173,16 +170,12 @@ export async function compare(client: ClientBase, environmentId: string, rows: r
   return (await client.query<Compared>({ ...COMPARE, values: [environmentId, JSON.stringify(rows)] })).rows
 }
 
-/** Events that were sent to a run, and the id that it has where it is new. */
-export interface Sent {
-  runId: string
-  newId: string
-  eventIds: ReadonlySet<string>
-}
-
-/** Whether one of these events is stored. The runs are held. */
-export async function isAnyStored(client: ClientBase, environmentId: string, sent: readonly Sent[]): Promise<boolean> {
-  const ids = sent.map(({ runId, newId, eventIds }) => [runId, newId, [...eventIds]])
-  const { rows } = await client.query({ ...ANY_STORED, values: [environmentId, JSON.stringify(ids)] })
+/** Whether one of these events is stored: internal ids of runs with ids of events. */
+export async function isAnyStored(
+  client: ClientBase,
+  environmentId: string,
+  events: readonly [run: string, eventId: string][],
+): Promise<boolean> {
+  const { rows } = await client.query({ ...ANY_STORED, values: [environmentId, JSON.stringify(events)] })
   return rows.length > 0
 }
