@@ -14,7 +14,7 @@
  */
 import type { PoolClient } from 'pg'
 import { refusedByStore } from '../sql/rejections.ts'
-import { countDifferingRetry, countStored, newTally, type Tally } from '../sql/tally.ts'
+import { countDifferingRetry, countForHour, countForRun, newTally, type Tally } from '../sql/tally.ts'
 import type { EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
 import { changeRuns, closeEmpty, wantRun, type HeldRun, type WantedRun } from './change-runs.ts'
@@ -92,7 +92,7 @@ export async function appendGroup(client: PoolClient, group: Group, known: Known
 /** Gives the events of each run their numbers: all but repeats, and those that may only be looked up. */
 function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'candidates'> {
   const runs = new Map<string, WantedRun>()
-  const sent = new Map<string, Set<string>>()
+  const sent = new Set<string>()
   const candidates = parts.flatMap(({ receivedAt, events }) =>
     events.map((event): Candidate => {
       const { runId, eventId, onlyIfStored } = event
@@ -102,10 +102,10 @@ function number({ parts }: Group, agentOf: AgentOf): Pick<Work, 'runs' | 'candid
         runs.set(runId, run)
       }
       if (onlyIfStored) return { event, receivedAt, number: 0, verdict: 'absent' }
-      let ids = sent.get(runId)
-      if (ids === undefined) sent.set(runId, (ids = new Set()))
-      if (ids.has(eventId)) return { event, receivedAt, number: 0, verdict: 'unstorable' }
-      ids.add(eventId)
+      // NUL is in no id, so it can divide two.
+      const id = `${runId}\0${eventId}`
+      if (sent.has(id)) return { event, receivedAt, number: 0, verdict: 'unstorable' }
+      sent.add(id)
       return { event, receivedAt, number: ++run.seqs, verdict: 'unstorable' }
     }),
   )
@@ -117,7 +117,7 @@ function appendNew(work: Work): Promise<Written | typeof UNDONE> {
   const { client, group, candidates } = work
   const { environmentId } = group
   const tally = newTally()
-  for (const candidate of candidates) count(tally, candidate)
+  for (const { event, number: seq } of candidates) countForRun(tally, event.runId, seq, event)
   return inTransaction(client, async (_, atCommit) => {
     const held = await holdRuns(work, tally)
     // Only of runs that were there before, and while they are held: what is not found now will not be stored by others.
@@ -129,7 +129,7 @@ function appendNew(work: Work): Promise<Written | typeof UNDONE> {
     const rows = candidates.map((candidate) => rowOf(work, candidate, held, true))
     if (rows.length > 0) atCommit(copyRows(client, 'events', EVENT_COLUMNS, environmentId, rows))
     for (const candidate of candidates) candidate.verdict = 'stored'
-    return writeRest(work, held, tally, atCommit)
+    return writeRest(work, held, atCommit)
   })
 }
 
@@ -151,12 +151,14 @@ function appendKnown(work: Work): Promise<Written> {
       candidate.verdict = isMine && candidate.number > 0 ? 'stored' : 'duplicate'
       if (candidate.verdict === 'duplicate' && !isSame) countDifferingRetry(tally, candidate.event.runId)
     }
-    for (const candidate of candidates) if (candidate.verdict === 'stored') count(tally, candidate)
+    for (const { event, number: seq, verdict } of candidates) {
+      if (verdict === 'stored') countForRun(tally, event.runId, seq, event)
+    }
     const changed = [...runs.values()].filter(({ runId }) => tally.runs.has(runId))
     if (changed.length > 0) atCommit(changeRuns(client, environmentId, changed, tally))
     const empty = [...held].filter(([runId, { isNew }]) => isNew && !tally.runs.has(runId)).map(([, { id }]) => id)
     if (empty.length > 0) atCommit(closeEmpty(client, environmentId, empty))
-    return writeRest(work, held, tally, atCommit)
+    return writeRest(work, held, atCommit)
   })
 }
 
@@ -166,11 +168,6 @@ async function holdRuns({ client, group, runs }: Work, tally: Tally): Promise<Ma
 
 async function insertEvents({ client, group }: Work, rows: Row[]): Promise<void> {
   if (rows.length > 0) await write(client, 'events', group.environmentId, rows)
-}
-
-/** Counted under the external id of its run, which stands for the run's agent, too. */
-function count(tally: Tally, { event, number: seq }: Candidate): void {
-  countStored(tally, { run: event.runId, agentId: event.runId, seq, event })
 }
 
 /** `isTaken`: whether the run's last seq counts the new events already. */
@@ -191,22 +188,20 @@ function heldRun(held: Map<string, HeldRun>, runId: string): HeldRun {
 async function writeRest(
   { client, group, known, agentOf, candidates }: Work,
   held: Map<string, HeldRun>,
-  tally: Tally,
   atCommit: AtCommit,
 ): Promise<Written> {
   const { environmentId, slot, parts } = group
   const send = (table: Table, rows: Row[]) => {
     if (rows.length > 0) atCommit(write(client, table, environmentId, rows))
   }
-  const buckets = await known.models.bucketsOf(client, environmentId, modelsOf(tally))
+  const stored = candidates.filter(({ verdict }) => verdict === 'stored').map(({ event }) => event)
+  const { hours } = tallyOfHours(stored, held)
+  const models = new Set(Array.from(hours.values(), ({ model }) => model))
+  const buckets = await known.models.bucketsOf(client, environmentId, models)
   send('models', buckets.isNew)
-  send(
-    'hours',
-    hourRows(tally, (runId) => heldRun(held, runId).agentId, buckets, slot),
-  )
+  send('hours', hourRows(hours, buckets, slot))
   const refused = candidates.flatMap(({ event, verdict, receivedAt }) => refusedByStore([event], [verdict], receivedAt))
   send('rejections', rejectionRows([...parts.flatMap(({ rejections }) => rejections), ...refused]))
-  const stored = candidates.filter(({ verdict }) => verdict === 'stored').map(({ event }) => event)
   const renames = newestOfAgents(stored).flatMap((event) => noteName(agentOf(event), event) ?? [])
   renames.sort((a, b) => (a.id < b.id ? -1 : 1))
   const renamed = renames.map((rename) => renameAgent(client, environmentId, rename))
@@ -214,6 +209,8 @@ async function writeRest(
   return { buckets, renamed }
 }
 
-function modelsOf({ hours }: Tally): Set<string> {
-  return new Set([...hours.values()].map(({ model }) => model))
+function tallyOfHours(stored: readonly NewEvent[], held: Map<string, HeldRun>): Tally {
+  const tally = newTally()
+  for (const event of stored) countForHour(tally, heldRun(held, event.runId).agentId, event)
+  return tally
 }

@@ -6,16 +6,14 @@ import type { NewEvent, RejectionRow } from '../events.ts'
 import type { Buckets } from './known-models.ts'
 import type { Row } from './row-writes.ts'
 
-/** Hours are counted under the external ids of runs. */
-export function hourRows({ hours }: Tally, agentOf: (runId: string) => string, { keys }: Buckets, slot: number): Row[] {
-  // Runs of one agent and models of one bucket share a row, which a statement may change but once.
+export function hourRows(hours: Tally['hours'], { keys }: Buckets, slot: number): Row[] {
+  // Models of one bucket share a row, which a statement may change but once.
   const merged = new Map<string, HourChange>()
   for (const change of hours.values()) {
     const bucket = keys.get(change.model) ?? ''
-    const agentId = agentOf(change.agentId)
-    const place = `${String(change.hour).padStart(16, '0')} ${agentId} ${bucket}`
+    const place = `${String(change.hour).padStart(16, '0')} ${change.agentId} ${bucket}`
     const same = merged.get(place)
-    if (same === undefined) merged.set(place, { ...change, agentId, model: bucket })
+    if (same === undefined) merged.set(place, { ...change, model: bucket })
     else {
       same.events += change.events
       addUsage(same, change)

@@ -7,7 +7,7 @@ import type { NewEvent } from '../events.ts'
 import { addUsage, noUsage, type UsageSums } from './sums.ts'
 
 export interface Tally {
-  /** By internal run id. */
+  /** By id of the run: the internal one, or the external one while that is not known. */
   runs: Map<string, RunChange>
   /** By hour, agent and model. */
   hours: Map<string, HourChange>
@@ -32,55 +32,51 @@ export interface HourChange extends UsageSums {
   events: number
 }
 
-/** One newly stored event: `run` and `agentId` are the internal ids of its run and of that run's agent. */
-export interface Stored {
-  run: string
-  agentId: string
-  seq: number
-  event: NewEvent
-}
-
 const HOUR_MS = 3_600_000
 
 export function newTally(): Tally {
   return { runs: new Map(), hours: new Map() }
 }
 
-export function countStored(tally: Tally, { run, agentId, seq, event }: Stored): void {
-  const change = runChange(tally, run)
+/** Counts a newly stored event for its run. */
+export function countForRun({ runs }: Pick<Tally, 'runs'>, run: string, seq: number, event: NewEvent): void {
+  const change = runChange(runs, run)
   change.events++
   if (event.time < change.firstTime) change.firstTime = event.time
   if (event.time > change.lastTime) change.lastTime = event.time
   change.sessionId ??= event.sessionId
   if (event.outcome !== null) change.outcome ??= { status: event.outcome, time: event.time, seq }
-  const hour = hourChange(tally, Math.floor(event.time / HOUR_MS) * HOUR_MS, agentId, event.usage?.model ?? '')
-  hour.events++
-  if (event.usage !== null) {
-    addUsage(change, event.usage)
-    addUsage(hour, event.usage)
-  }
+  if (event.usage !== null) addUsage(change, event.usage)
 }
 
-export function countDifferingRetry(tally: Tally, run: string): void {
-  runChange(tally, run).differingRetries++
+/** Counts it for its hour; `agentId` is the internal id of its run's agent. */
+export function countForHour({ hours }: Pick<Tally, 'hours'>, agentId: string, event: NewEvent): void {
+  const hour = Math.floor(event.time / HOUR_MS) * HOUR_MS
+  const change = hourChange(hours, hour, agentId, event.usage?.model ?? '')
+  change.events++
+  if (event.usage !== null) addUsage(change, event.usage)
 }
 
-function runChange(tally: Tally, run: string): RunChange {
-  let change = tally.runs.get(run)
+export function countDifferingRetry(tally: Pick<Tally, 'runs'>, run: string): void {
+  runChange(tally.runs, run).differingRetries++
+}
+
+function runChange(runs: Tally['runs'], run: string): RunChange {
+  let change = runs.get(run)
   if (change === undefined) {
     const times = { firstTime: Infinity, lastTime: -Infinity }
     change = { events: 0, ...times, sessionId: null, outcome: null, differingRetries: 0, ...noUsage() }
-    tally.runs.set(run, change)
+    runs.set(run, change)
   }
   return change
 }
 
-function hourChange(tally: Tally, hour: number, agentId: string, model: string): HourChange {
+function hourChange(hours: Tally['hours'], hour: number, agentId: string, model: string): HourChange {
   const key = `${hour} ${agentId} ${model}`
-  let change = tally.hours.get(key)
+  let change = hours.get(key)
   if (change === undefined) {
     change = { hour, agentId, model, events: 0, ...noUsage() }
-    tally.hours.set(key, change)
+    hours.set(key, change)
   }
   return change
 }

@@ -1,5 +1,5 @@
 /** The hot path: stores the events of batches, and what they change, within the caller's transaction. */
-import { countDifferingRetry, countStored, newTally } from '../sql/tally.ts'
+import { countDifferingRetry, countForHour, countForRun, newTally } from '../sql/tally.ts'
 import type { EventBatchRows, EventVerdict, NewEvent } from '../events.ts'
 import { changedRows, type Changes } from './changed-rows.ts'
 import type { Database } from './database.ts'
@@ -46,7 +46,8 @@ export function createAppender(db: Database): Appender {
     const seq = rows.insert(environmentId, run.id, receivedAt, event)
     if (seq === null) return compare(environmentId, run, event, changes) ?? 'unstorable'
     changes.runs.set(run.id, run)
-    countStored(changes.tally, { run: run.id, agentId: run.agentId, seq, event })
+    countForRun(changes.tally, run.id, seq, event)
+    countForHour(changes.tally, run.agentId, event)
     if (event.time >= agent.nameTime) {
       agent.name = event.agentName
       agent.nameTime = event.time
