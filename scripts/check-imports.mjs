@@ -35,7 +35,14 @@ const layers = [
   },
   ...['sqlite', 'postgres'].map((engine) => ({
     folder: `${storage}/${engine}/**`,
-    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, `${storage}/*.ts`, ...anyPackage],
+    may: [
+      contract,
+      `${storage}/${engine}/**`,
+      `${storage}/sql/**`,
+      `${storage}/*.ts`,
+      `${server}/release-memory.ts`,
+      ...anyPackage,
+    ],
     not: ['npm/fastify', 'npm/@fastify/*'],
   })),
   { folder: `${storage}/**`, may: [contract, `${storage}/**`, ...anyPackage], not: ['npm/fastify', 'npm/@fastify/*'] },
