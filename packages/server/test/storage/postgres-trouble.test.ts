@@ -1,6 +1,9 @@
 /** What nodes do when the database does not do its part. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openPostgresStorage, type PostgresOptions } from '../../src/storage/postgres/open.ts'
 import { StorageError, StoreRefused, type Storage } from '../../src/storage/storage.ts'
@@ -54,6 +57,57 @@ async function whileFailing(table: string, condition: string, work: () => Promis
     await outsider.query('DROP FUNCTION tacho.fail CASCADE')
   }
 }
+
+/** Forwards to the database, until a connection sends the text: of what comes then it forwards a little, and falls silent. */
+async function proxyFallingSilentAt(text: string) {
+  const target = new URL(database.url)
+  const sockets: Socket[] = []
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname)
+    for (const socket of [client, upstream]) sockets.push(socket.on('error', () => undefined))
+    upstream.pipe(client)
+    let isSilent = false
+    client.on('data', (chunk: Buffer) => {
+      const at = isSilent ? -1 : chunk.indexOf(text)
+      if (!isSilent) upstream.write(at < 0 ? chunk : chunk.subarray(0, at + text.length + 200))
+      isSilent ||= at >= 0
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = new URL(database.url)
+  url.port = String((server.address() as AddressInfo).port)
+  return {
+    url: url.href,
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+describe('a node that falls silent in the middle of its rows', () => {
+  test('holds up others for as long as a silent transaction may', async () => {
+    const proxy = await proxyFallingSilentAt('COPY events')
+    const timeouts = { statementMs: 2_000, lockMs: 500, idleInTransactionMs: 1_000 }
+    const env = newId()
+    const inSameRun = () => event({ runId: 'silent', payload: JSON.stringify('x'.repeat(10_000)) })
+    try {
+      await withStorage({ timeouts }, async (storage) => {
+        await append(storage, env, inSameRun())
+        const other = await openPostgresStorage({ url: proxy.url, timeouts })
+        const failing = assert.rejects(append(other, env, inSameRun()), refusal('storage_unavailable'))
+        await sleep(300)
+        await assert.rejects(append(storage, env, inSameRun()), refusal('storage_unavailable'))
+        assert.deepEqual(await retried(() => append(storage, env, inSameRun())), ['stored'])
+        proxy.close()
+        await failing
+        await other.close()
+      })
+    } finally {
+      proxy.close()
+    }
+  })
+})
 
 describe('a database in trouble', () => {
   for (const timeouts of [{ statementMs: 200 }, { lockMs: 200 }]) {
@@ -301,7 +355,7 @@ async function retried<Result>(work: () => Promise<Result>): Promise<Result> {
       return await work()
     } catch (error) {
       if (!(error instanceof StorageError) || tries === 50) throw error
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await sleep(20)
     }
   }
 }

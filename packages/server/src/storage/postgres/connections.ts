@@ -127,7 +127,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
         await client.query('COMMIT')
       } catch (error) {
         await Promise.allSettled([begun])
-        if (keepsConnection(error)) await client.query('ROLLBACK')
+        await rollback(client, error)
         throw error
       }
     }).catch(reject)
@@ -175,10 +175,15 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
     return result
   } catch (error) {
     const settled = await Promise.allSettled(sent)
-    if (keepsConnection(error)) await client.query('ROLLBACK')
+    await rollback(client, error)
     if (!followsFailure(error)) throw error
     throw settled.find((outcome) => outcome.status === 'rejected')?.reason ?? error
   }
+}
+
+/** A commit that found a failed transaction has ended it already. */
+async function rollback(client: pg.ClientBase, error: unknown): Promise<void> {
+  if (keepsConnection(error) && client.getTransactionStatus() !== 'I') await client.query('ROLLBACK')
 }
 
 /** Commits, or throws: after a statement that failed, COMMIT is answered without an error and commits nothing. */

@@ -35,10 +35,17 @@ const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_
   SELECT (SELECT min(slot) FROM generate_series(0, (SELECT count(*) FROM nodes)) AS slot
     WHERE slot NOT IN (SELECT nodes.slot FROM nodes)), $1, ${NOW}, ${NOW}`)
 const LEAVE = statement('DELETE FROM nodes WHERE node_id = $1')
+/**
+ * Sessions of ours that wait for the rest of a statement. The database's own timeouts do not count that: to it they are
+ * at work, not idle, and it listens to no cancellation within a message. Whoever comes next would wait for their rows.
+ */
+const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND usename = current_user AND application_name = current_setting('application_name')
+  AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - $1 * interval '1 millisecond'`)
 const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes')
 
-/** Joins, and keeps saying that this node is alive. */
-export async function joinNodes(connections: Connections): Promise<NodeRegistry> {
+/** Joins, and keeps saying that this node is alive. Sessions that have fallen silent for `silentMs` are ended by any node. */
+export async function joinNodes(connections: Connections, silentMs: number): Promise<NodeRegistry> {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }
   let databaseBytes: number | null = null
@@ -59,6 +66,8 @@ export async function joinNodes(connections: Connections): Promise<NodeRegistry>
     place = found ?? (await join())
   }
 
+  const endHalfSent = () => connections.use((client) => client.query({ ...END_HALF_SENT, values: [silentMs] }))
+
   function join(): Promise<typeof place> {
     return connections.transaction(async (client) => {
       await client.query('LOCK TABLE nodes IN EXCLUSIVE MODE')
@@ -71,7 +80,13 @@ export async function joinNodes(connections: Connections): Promise<NodeRegistry>
 
   await beat()
   // A beat that fails is followed by the next: the connections know that the database is away.
-  const timer = setInterval(() => void beat().catch(() => undefined), BEAT_MS)
+  const timer = setInterval(
+    () =>
+      void beat()
+        .then(endHalfSent)
+        .catch(() => undefined),
+    BEAT_MS,
+  )
 
   return {
     slot: () => place.slot,

@@ -48,7 +48,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   const connections = openConnections({ ...shared, size: poolSize })
   // Signs of life and what caches follow must come through when all other connections are busy.
   const own = openConnections({ ...shared, size: 1 })
-  const nodes = await joinNodes(own).catch(async (error: unknown) => {
+  const nodes = await joinNodes(own, timeouts.idleInTransactionMs).catch(async (error: unknown) => {
     await Promise.all([connections.end(), own.end()])
     throw error
   })

@@ -139,7 +139,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   findRun: look<'findRun'>(runs.findRun),
   listRuns: look<'listRuns'>(runs.listRuns),
   findEvent: read<'findEvent'>(events.findEvent),
-  readTimeline: look<'readTimeline'>(events.readTimeline),
+  readTimeline: read<'readTimeline'>(events.readTimeline),
   listEvents: look<'listEvents'>(events.listEvents),
   listEventRows: read<'listEventRows'>(events.listEventRows),
   findRejection: read<'findRejection'>(rejections.findRejection),

@@ -33,7 +33,15 @@ export function createAppender(db: Database): Appender {
   }
 
   function storeBatch({ environmentId, receivedAt, events }: EventBatchRows, changes: Changes): EventVerdict[] {
-    return events.map((event) => storeEvent(environmentId, receivedAt, event, changes))
+    const verdicts: EventVerdict[] = []
+    // Those that may only be looked up come last: what the batch itself stores is stored.
+    for (const isLookedUp of [false, true]) {
+      events.forEach((event, place) => {
+        if (event.onlyIfStored !== isLookedUp) return
+        verdicts[place] = storeEvent(environmentId, receivedAt, event, changes)
+      })
+    }
+    return verdicts
   }
 
   function storeEvent(environmentId: string, receivedAt: number, event: NewEvent, changes: Changes): EventVerdict {

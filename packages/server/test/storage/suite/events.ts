@@ -62,6 +62,13 @@ export function eventsSuite(open: OpenStorage) {
       })
     }
 
+    test('an event too old is stored when its batch stores it, whichever comes first', async () => {
+      const [env, fresh] = [newId(), event()]
+      const old = { ...fresh, time: fresh.time - 1, onlyIfStored: true }
+      assert.deepEqual(await append(storage(), env, old, fresh, old), ['duplicate', 'stored', 'duplicate'])
+      assert.equal((await runOf(storage(), env, fresh.runId)).eventCount, 1)
+    })
+
     test('an event that may only be looked up is never stored, and opens no run', async () => {
       const env = newId()
       const [old, known] = [event({ onlyIfStored: true }), event()]
