@@ -1,12 +1,13 @@
 /** Judges batches: small ones at once, large ones on a thread, for parsing 1 MiB of JSON can hold up this one for 30 ms. */
 import { Worker } from 'node:worker_threads'
+import { myTurn } from '../turns.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 
 /** Up to here even the costliest JSON parses within a few milliseconds. */
 const DIRECT_BYTES = 128 * 1024
 
 export interface Judge {
-  judge(body: Buffer, context: JudgeContext): Judgement | Promise<Judgement>
+  judge(body: Buffer, context: JudgeContext): Promise<Judgement>
   close(): Promise<void>
 }
 
@@ -51,8 +52,11 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
   }
 
   return {
-    judge(body, context) {
-      if (body.length <= directBytes) return judgeBatch(body.toString(), context)
+    async judge(body, context) {
+      if (body.length <= directBytes) {
+        await myTurn()
+        return judgeBatch(body.toString(), context)
+      }
       thread ??= start()
       const id = ++lastId
       thread.postMessage({ id, body, context } satisfies JudgeTask)

@@ -15,6 +15,7 @@
 import type { PoolClient } from 'pg'
 import { refusedByStore } from '../sql/rejections.ts'
 import { countDifferingRetry, countForHour, countForRun, newTally, type Tally } from '../sql/tally.ts'
+import { myTurn } from '../../turns.ts'
 import type { EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'
 import { changeRuns, closeEmpty, wantRun, type HeldRun, type WantedRun } from './change-runs.ts'
@@ -126,6 +127,7 @@ function appendNew(work: Work): Promise<Written | typeof UNDONE> {
       return isNew ? [] : [[id, eventId]]
     })
     if (mayBeStored.length > 0 && (await isAnyStored(client, environmentId, mayBeStored))) return UNDONE
+    await myTurn()
     const rows = candidates.map((candidate) => rowOf(work, candidate, held, true))
     if (rows.length > 0) atCommit(copyRows(client, 'events', EVENT_COLUMNS, environmentId, rows))
     for (const candidate of candidates) candidate.verdict = 'stored'

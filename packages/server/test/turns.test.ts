@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { myTurn } from '@tacho/server/turns.ts'
+
+test('pieces of work come in order, one in each turn of the event loop', async () => {
+  const seen: string[] = []
+  let isOver = false
+  const tick = () => {
+    seen.push('-')
+    if (!isOver) setImmediate(tick)
+  }
+  setImmediate(tick)
+  await Promise.all(['a', 'b', 'c'].map(async (piece) => void (await myTurn(), seen.push(piece))))
+  isOver = true
+  assert.match(seen.join(''), /a-+b-+c/)
+})
