@@ -22,8 +22,10 @@ file at the same time, without a server.`,
 \`min_wal_size=4GB\`, \`max_wal_size=4GB\`, otherwise as it comes. Its write-ahead log has been filled once, as it is after some hours of work: to make \
 a new file of the log holds up all commits for 50 ms here.`,
       `**Recording** and **reading while recording** mean the same as above. The bare limit of recording is one process that writes the same rows \
-into the same tables and indexes through \`pg\`, events by COPY, over 4 connections, with as many events in a transaction as the server had on average in \
-that round; each transaction is one round trip. It parses nothing, checks nothing, locks nothing and answers nobody. The bare limit of reading is the same SQL \
+into the same tables and indexes through \`pg\`, over 4 connections, with as many events in a transaction as the server had on average in that round; \
+each transaction is one round trip. It parses nothing, checks nothing, locks nothing and answers nobody. Its rows travel as the JSON parameter of an \
+INSERT, as those of a server must that leaves it to the database to pass over repeats; beside it stands what COPY does, which cannot: the server looks \
+for repeats itself, and copies. The bare limit of reading is the same SQL \
 through \`pg\`, on the same database at the same time, without a server.`,
     ],
   },

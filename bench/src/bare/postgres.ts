@@ -1,7 +1,8 @@
 /**
  * The limit of PostgreSQL: some connections that write the same rows into the same tables and indexes through `pg`, with as
  * many events in a transaction as the server has. The statements of a transaction travel together, so that each costs one
- * round trip; events are copied in, the quickest way there is. Nothing is locked, looked up or compared.
+ * round trip; rows travel as one JSON parameter, or events by COPY, which is quicker and cannot tell that one is stored
+ * already. Nothing is locked, looked up or compared.
  */
 import { hash } from 'node:crypto'
 import { clientConfig } from '@tacho/server/storage/postgres/connections.ts'
@@ -20,6 +21,8 @@ export interface BarePostgresWrites {
   connections: number
   seconds: number
   eventsPerCommit: number
+  /** How events travel. */
+  way: 'insert' | 'copy'
 }
 
 /** Rows are made in portions, outside of the time that counts. */
@@ -36,6 +39,7 @@ const adding = (table: string, names: string[]) => names.map((name) => `${name} 
 const TOKENS = columns(SUMS).map(([name]) => name)
 
 const STATEMENTS = {
+  events: insert('events', Object.entries(EVENT_COLUMNS)),
   runs: `${insert('runs AS r', RUNS)} ON CONFLICT (environment_id, id) DO UPDATE SET status = excluded.status,
     last_event_at = excluded.last_event_at, last_seq = excluded.last_seq,
     ${adding('r', ['event_count', ...TOKENS]).join(', ')}`,
@@ -51,7 +55,7 @@ function insert(table: string, fields: [string, string][]): string {
 
 const opened = new Map<string, Promise<Lane[]>>()
 
-answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit }) => {
+answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit, way }) => {
   const known = opened.get(url) ?? openLanes(url, plot, connections)
   opened.set(url, known)
   const lanes = await known
@@ -59,7 +63,7 @@ answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, e
   while (busyMs < seconds * 1000) {
     const portion = lanes.map((lane) => lane.take(PORTION_EVENTS / connections, eventsPerCommit))
     const [from, cpuFrom] = [performance.now(), process.cpuUsage()]
-    await Promise.all(lanes.map((lane, index) => lane.commitAll(portion[index] ?? [])))
+    await Promise.all(lanes.map((lane, index) => lane.commitAll(portion[index] ?? [], way)))
     busyMs += performance.now() - from
     const { user, system } = process.cpuUsage(cpuFrom)
     cpuUs += user + system
@@ -103,13 +107,14 @@ async function openLane(url: string, plot: Plot, slot: number) {
     return [run.id, eventId, nextSeq(run.id), time, ...names, row.payload, receivedAt]
   }
 
-  async function commit(rows: readonly EventRow[]): Promise<void> {
+  async function commit(rows: readonly EventRow[], way: BarePostgresWrites['way']): Promise<void> {
     const receivedAt = Date.now()
     const send = (name: keyof typeof STATEMENTS, values: unknown[]) =>
       client.query({ name, text: STATEMENTS[name], values: [JSON.stringify(values)] })
     const begun = client.query('BEGIN')
     const values = rows.map((row) => eventValues(row, receivedAt))
-    const events = copyRows(client, 'events', EVENT_COLUMNS, ENVIRONMENT, values)
+    const events =
+      way === 'copy' ? copyRows(client, 'events', EVENT_COLUMNS, ENVIRONMENT, values) : send('events', values)
     const sums = sumsOf(rows)
     const runs = send(
       'runs',
@@ -144,8 +149,8 @@ async function openLane(url: string, plot: Plot, slot: number) {
       }
       return commits
     },
-    async commitAll(commits: EventRow[][]): Promise<void> {
-      for (const rows of commits) await commit(rows)
+    async commitAll(commits: EventRow[][], way: BarePostgresWrites['way']): Promise<void> {
+      for (const rows of commits) await commit(rows, way)
     },
   }
 }

@@ -136,9 +136,13 @@ function record(setting: Setting, shape: Shape): Promise<Result> {
     end(child.end)
     const plot = newPlot(shape)
     const target = { url: await newDatabase(), plot, connections: BARE_CONNECTIONS }
-    const bare: Recording['bare'] = (args) => child.call({ ...args, ...target })
+    const by =
+      (way: BarePostgresWrites['way']): Recording['bare'] =>
+      (args) =>
+        child.call({ ...args, ...target, way })
     const budgets = { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 } as const] }
-    return measureRecording(setting, { server, plot, bare, budgets })
+    const beside = { what: 'events, beside COPY', bare: by('copy') }
+    return measureRecording(setting, { server, plot, bare: by('insert'), beside, budgets })
   })
 }
 

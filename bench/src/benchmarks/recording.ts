@@ -22,6 +22,8 @@ export interface Recording {
   plot: Plot
   /** The driver alone. */
   bare(args: { seconds: number; eventsPerCommit: number }): Promise<Recorded>
+  /** A way in that is quicker, and cannot do what is asked of the server. */
+  beside?: { what: string; bare: Recording['bare'] }
   budgets: { rate: Budget[]; p99?: Budget[] }
 }
 
@@ -33,7 +35,7 @@ export function startIngestLoad() {
 }
 
 export async function measureRecording({ plan, place, say }: Setting, recording: Recording): Promise<Result> {
-  const { server, plot, bare, budgets } = recording
+  const { server, plot, bare, beside, budgets } = recording
   return withEnds(async (end) => {
     const load = startIngestLoad()
     end(load.end)
@@ -43,6 +45,7 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
 
     const ours: Paced[] = []
     const bares: Recorded[] = []
+    const besides: Recorded[] = []
     const commits: number[] = []
     const cpus: number[] = []
     for (let round = 1; round <= plan.rounds; round++) {
@@ -55,6 +58,7 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
       commits.push(perCommit)
       cpus.push(cpuUsPerEvent(before, after))
       bares.push(limit)
+      if (beside) besides.push(await beside.bare({ seconds: plan.seconds, eventsPerCommit: perCommit }))
       const rates = [rateOf(paced), limit.eventsPerSecond].map(whole)
       say(`round ${round}: ${rates.join(' events/s, bare ')} at ${whole(perCommit)} a commit`)
     }
@@ -72,6 +76,17 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
           bare: bares.map(({ eventsPerSecond }) => eventsPerSecond),
           budgets: budgets.rate,
         }),
+        ...(beside
+          ? [
+              row({
+                what: beside.what,
+                unit: '/s',
+                better: 'more',
+                ours: ours.map(rateOf),
+                bare: besides.map(({ eventsPerSecond }) => eventsPerSecond),
+              }),
+            ]
+          : []),
         row({
           what: 'processor time of an event',
           unit: 'µs',
