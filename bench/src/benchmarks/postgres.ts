@@ -1,7 +1,7 @@
 /** The same on PostgreSQL, and with two processes. */
 import path from 'node:path'
 import pg from 'pg'
-import { databasesOf, startPostgres } from '../../../packages/server/test/postgres-server.ts'
+import { databasesOf, startPostgres } from '../../../packages/server/test/setup/postgres-server.ts'
 import type { PostgresReads } from '../bare/postgres-reads.ts'
 import type { BarePostgresWrites } from '../bare/postgres.ts'
 import type { Recorded } from '../bare/rows.ts'

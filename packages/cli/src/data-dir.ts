@@ -1,5 +1,5 @@
 /** Where the embedded store lies, for the commands that act on it while no server has it open. */
-import { settingTexts } from '@tacho/server/config.ts'
+import { settingTexts } from '@tacho/server/config/config.ts'
 import type { Command } from 'commander'
 import { wrongUsage } from './stop.ts'
 

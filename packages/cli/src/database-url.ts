@@ -1,5 +1,5 @@
 /** The address of a database for the commands that act on it. A password is better kept out of the arguments. */
-import { readConfig } from '@tacho/server/config.ts'
+import { readConfig } from '@tacho/server/config/config.ts'
 import { wrongUsage } from './stop.ts'
 
 /** A flag, else TACHO_DATABASE_URL or what TACHO_DATABASE_URL_FILE names, as `tacho serve` reads them. */

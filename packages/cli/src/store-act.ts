@@ -1,11 +1,11 @@
 /** Acts on a store that no server has open; what speaks against it is said in a sentence. */
-import type * as offlineModule from '@tacho/server/offline.ts'
+import type * as offlineModule from '@tacho/server/maintenance/offline.ts'
 import { failed } from './stop.ts'
 
 type Offline = typeof offlineModule
 
 export async function storeAct<Result>(act: (offline: Offline) => Promise<Result> | Result): Promise<Result> {
-  const offline = await import('@tacho/server/offline.ts')
+  const offline = await import('@tacho/server/maintenance/offline.ts')
   try {
     return await act(offline)
   } catch (error) {

@@ -4,7 +4,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { after, before, test } from 'node:test'
-import { readConfig, settingTexts } from '@tacho/server/config.ts'
+import { readConfig, settingTexts } from '@tacho/server/config/config.ts'
 import { parseAllDocuments } from 'yaml'
 import { runTacho, startServer, type TestServer } from './tacho.ts'
 

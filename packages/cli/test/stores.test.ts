@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { testDatabases, type TestDatabases } from '../../server/test/postgres-server.ts'
+import { testDatabases, type TestDatabases } from '../../server/test/setup/postgres-server.ts'
 import { OPERATOR_TOKEN, API_KEY, runTacho, serveFrom, startServer } from './tacho.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-stores-'))

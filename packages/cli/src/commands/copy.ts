@@ -34,7 +34,7 @@ Examples:
 
 async function copy({ from, to, whileRunning, json }: Options): Promise<void> {
   const [source, target] = [placeOf(from), placeOf(to)]
-  const server = await import('@tacho/server/copy.ts')
+  const server = await import('@tacho/server/maintenance/copy.ts')
   const progress = progressOfPhases()
   const report = await copied()
   if (json) return printJson(report)

@@ -33,7 +33,7 @@ Examples:
 
 async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
   const url = readDatabaseUrl(databaseUrl)
-  const { migrateStore, StoreRefused } = await import('@tacho/server/migrate-store.ts')
+  const { migrateStore, StoreRefused } = await import('@tacho/server/maintenance/migrate-store.ts')
   const done = await migrateStore({ databaseUrl: url, citus: citus === true }).catch((error: unknown) => {
     throw error instanceof StoreRefused ? failed(error.message) : error
   })

@@ -1,4 +1,4 @@
-import { readConfig, settingTexts, type SettingText } from '@tacho/server/config.ts'
+import { readConfig, settingTexts, type SettingText } from '@tacho/server/config/config.ts'
 import { Option, type Command } from 'commander'
 import { wrongUsage } from '../stop.ts'
 
@@ -32,6 +32,6 @@ async function start(flags: Readonly<Record<string, string | undefined>>): Promi
   const read = readConfig(flags, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
   // Only now: no other command should wait for the server to load.
-  const { serve } = await import('@tacho/server/serve.ts')
+  const { serve } = await import('@tacho/server/process/serve.ts')
   await serve(read.config)
 }

@@ -1,5 +1,5 @@
 /** Everything the routes need; main.ts makes it once. Files that are named here take single parts of it, never `Deps`. */
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { SessionRow } from '../storage/operators.ts'
 import type { OperatorTokenRow, Storage } from '../storage/storage.ts'
@@ -10,7 +10,7 @@ import type { CredentialCache } from './credential-cache.ts'
 import type { Judge } from './judge.ts'
 import type { Metrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
-import type { SignInLibrary } from './sign-in/library.ts'
+import type { SignInLibrary } from './operator/sign-in/library.ts'
 import type { BodyMemory } from './read-body.ts'
 
 export interface Deps {

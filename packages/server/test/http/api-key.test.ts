@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { SCOPES, type Scope } from '@tacho/contract/route.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
-import { event, startService, type Service } from '../service.ts'
+import { event, startService, type Service } from '../setup/service.ts'
 
 let service: Service
 before(async () => {

@@ -8,11 +8,11 @@ import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Approval, Decision } from '@tacho/contract/approval.ts'
 import type { ApprovalChanges } from '@tacho/contract/operator/approval.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
-import { startServer, type RunningServer } from '../../src/main.ts'
-import { openEventStream } from '../event-stream.ts'
-import { testDatabases, type TestDatabases } from '../postgres-server.ts'
+import { startServer, type RunningServer } from '../../src/process/main.ts'
+import { openEventStream } from '../setup/event-stream.ts'
+import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-nodes-'))
 const apiKey = newApiKey(randomBytes).text

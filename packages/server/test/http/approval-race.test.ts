@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Approval, ApprovalStatus } from '@tacho/contract/approval.ts'
-import { approvalCalls } from '../approval-service.ts'
-import { startService } from '../service.ts'
+import { approvalCalls } from '../setup/approval-service.ts'
+import { startService } from '../setup/service.ts'
 
 const CLIENTS = 100
 const REQUESTS = 40

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { approvalCalls, type ApprovalCalls } from '../approval-service.ts'
-import { startService, type Service } from '../service.ts'
+import { approvalCalls, type ApprovalCalls } from '../setup/approval-service.ts'
+import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
 let approvals: ApprovalCalls

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
-import { startService, type Answer, type Service } from '../service.ts'
+import { startService, type Answer, type Service } from '../setup/service.ts'
 
 const HASH = 'ab'.repeat(32)
 const CLIENT = 'client-1'

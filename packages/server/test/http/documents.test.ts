@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
-import { startService, type Service } from '../service.ts'
+import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
 before(async () => {

@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { ERRORS, Problem, REJECTIONS } from '@tacho/contract/errors.ts'
 import { Compile } from 'typebox/compile'
-import { event, startService, type Service } from '../service.ts'
+import { event, startService, type Service } from '../setup/service.ts'
 
 const problem = Compile(Problem)
 let service: Service

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { event, startService, type RunDetail, type Service } from '../service.ts'
+import { event, startService, type RunDetail, type Service } from '../setup/service.ts'
 
 let service: Service
 before(async () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { fastify } from 'fastify'
 import { healthRoutes } from '@tacho/server/http/health.ts'
 import { StorageError, type Storage, type StorageErrorCode } from '@tacho/server/storage/storage.ts'
-import { startService } from '../service.ts'
+import { startService } from '../setup/service.ts'
 
 /** The two routes over a store that is in some trouble, which a real one cannot be brought into at will. */
 function open(state: { draining?: boolean; refused?: StorageErrorCode | null; ping?: () => Promise<void> }) {

@@ -5,8 +5,8 @@ import { gzipSync } from 'node:zlib'
 import { RECORD_KINDS } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueRecordDetail } from '@tacho/contract/operator/issue-record.ts'
-import { issueRecord, reviewed, submit } from '../issue-service.ts'
-import { startService, type Answer, type Service } from '../service.ts'
+import { issueRecord, reviewed, submit } from '../setup/issue-service.ts'
+import { startService, type Answer, type Service } from '../setup/service.ts'
 import { refusalOf } from './operator/contract.ts'
 
 let service: Service

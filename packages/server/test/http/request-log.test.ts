@@ -5,10 +5,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { readConfig } from '@tacho/server/config.ts'
+import { readConfig } from '@tacho/server/config/config.ts'
 import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
-import { startServer, type RunningServer } from '@tacho/server/main.ts'
-import { event } from '../service.ts'
+import { startServer, type RunningServer } from '@tacho/server/process/main.ts'
+import { event } from '../setup/service.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-log-'))
 const apiKey = newApiKey(randomBytes)

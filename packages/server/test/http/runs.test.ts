@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { event, startService, type EventPage, type RunDetail, type RunPage, type Service } from '../service.ts'
+import { event, startService, type EventPage, type RunDetail, type RunPage, type Service } from '../setup/service.ts'
 
 const HOUR = 3_600_000
 let service: Service

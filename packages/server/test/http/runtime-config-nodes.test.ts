@@ -7,10 +7,10 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { RuntimeConfig } from '@tacho/contract/runtime-config.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
-import { startServer, type RunningServer } from '../../src/main.ts'
-import { testDatabases, type TestDatabases } from '../postgres-server.ts'
+import { startServer, type RunningServer } from '../../src/process/main.ts'
+import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-nodes-'))
 const apiKey = newApiKey(randomBytes).text

@@ -7,8 +7,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { RuntimeConfig } from '@tacho/contract/runtime-config.ts'
 import canonicalize from 'canonicalize'
 import { Compile } from 'typebox/compile'
-import { configurationCalls, type ConfigurationCalls } from '../configuration-service.ts'
-import { startService, type Service } from '../service.ts'
+import { configurationCalls, type ConfigurationCalls } from '../setup/configuration-service.ts'
+import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
 let calls: ConfigurationCalls

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import { followControlRevision } from '@tacho/server/jobs/follow-control-revision.ts'
-import { startService, event } from '../service.ts'
+import { startService, event } from '../setup/service.ts'
 
 test('every listener hears the revision and when it was asked for; a silent store is not heard', async () => {
   const answers = [7, new Error('away'), 8]

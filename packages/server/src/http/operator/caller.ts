@@ -5,10 +5,10 @@ import { sessionCredential } from '../../domain/credential.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { OperatorTokenRow } from '../../storage/storage.ts'
 import type { CredentialCache } from '../credential-cache.ts'
-import { bearerOf, tokenActor } from '../operator-token.ts'
+import { bearerOf, tokenActor } from './operator-token.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
-import { foreignOrigin } from '../same-origin.ts'
-import { sessionTokenOf } from '../session-cookie.ts'
+import { foreignOrigin } from './same-origin.ts'
+import { sessionTokenOf } from './sign-in/session-cookie.ts'
 import { actorWith, type Actor } from './access.ts'
 
 declare module 'fastify' {

@@ -17,7 +17,13 @@ import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { COOKIE_PREFIX, cookieHeader, SECOND_FACTOR_COOKIE, SESSION_COOKIE, sessionTokenIn } from '../session-cookie.ts'
+import {
+  COOKIE_PREFIX,
+  cookieHeader,
+  SECOND_FACTOR_COOKIE,
+  SESSION_COOKIE,
+  sessionTokenIn,
+} from './sign-in/session-cookie.ts'
 import {
   codeRefusal,
   libraryHeaders,
@@ -25,10 +31,10 @@ import {
   readAnswer,
   WRONG_CODE,
   type LibraryAnswer,
-} from '../sign-in/answer.ts'
-import type { Attempts } from '../sign-in/attempts.ts'
-import { PROVIDER_ID } from '../sign-in/identity-provider.ts'
-import { personalEntry } from '../sign-in/personal-entry.ts'
+} from './sign-in/answer.ts'
+import type { Attempts } from './sign-in/attempts.ts'
+import { PROVIDER_ID } from './sign-in/identity-provider.ts'
+import { personalEntry } from './sign-in/personal-entry.ts'
 
 const WRONG = refuse('unauthenticated', 'The e-mail address or the password is wrong')
 const NEEDS_CODE: SignInResult = { status: 'second_factor_needed' }

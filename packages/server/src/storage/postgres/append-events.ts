@@ -14,7 +14,7 @@
  */
 import type { PoolClient } from 'pg'
 import { refusedByStore } from '../sql/rejections.ts'
-import { countDifferingRetry, countForHour, countForRun, newTally, type Tally } from '../sql/tally.ts'
+import { countDifferingRetry, countForHour, countForRun, newTally, type Tally } from '../sql/issues/tally.ts'
 import { myTurn } from '../../turns.ts'
 import type { EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { hourRows, newestOfAgents, rejectionRows } from './change-rows.ts'

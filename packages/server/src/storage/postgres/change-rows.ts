@@ -1,7 +1,7 @@
 /** Rows for what stored events change beside their runs, each in the order in which rows of its table are locked. */
 import { rejectionKey } from '../sql/keys.ts'
 import { addUsage } from '../sql/sums.ts'
-import type { HourChange, Tally } from '../sql/tally.ts'
+import type { HourChange, Tally } from '../sql/issues/tally.ts'
 import type { NewEvent, RejectionRow } from '../events.ts'
 import type { Buckets } from './known-models.ts'
 import type { Row } from './row-writes.ts'

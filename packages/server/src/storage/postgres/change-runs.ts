@@ -5,7 +5,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { textKey } from '../sql/keys.ts'
-import type { RunChange, Tally } from '../sql/tally.ts'
+import type { RunChange, Tally } from '../sql/issues/tally.ts'
 import { write, type Row } from './row-writes.ts'
 import { statement } from './statement.ts'
 

@@ -1,5 +1,5 @@
 /** The hot path: stores the events of batches, and what they change, within the caller's transaction. */
-import { countDifferingRetry, countForHour, countForRun, newTally } from '../sql/tally.ts'
+import { countDifferingRetry, countForHour, countForRun, newTally } from '../sql/issues/tally.ts'
 import type { EventBatchRows, EventVerdict, NewEvent } from '../events.ts'
 import { changedRows, type Changes } from './changed-rows.ts'
 import type { Database } from './database.ts'

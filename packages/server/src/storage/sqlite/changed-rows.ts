@@ -1,7 +1,7 @@
 /** What stored events change in other rows, written once at the end of a transaction. */
 import { textKey } from '../sql/keys.ts'
 import { MAX_SUM } from '../sql/sums.ts'
-import type { RunChange, Tally } from '../sql/tally.ts'
+import type { RunChange, Tally } from '../sql/issues/tally.ts'
 import type { Database } from './database.ts'
 import type { KnownAgent, KnownRows, KnownRun } from './known-rows.ts'
 

@@ -1,6 +1,6 @@
 /** A thread that serves reads: each act on one snapshot. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { releaseMemoryWhenIdle } from '../../release-memory.ts'
+import { releaseMemoryWhenIdle } from '../../process/release-memory.ts'
 import { runAct } from '../sql/acts.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'

@@ -1,6 +1,6 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { releaseMemoryWhenIdle } from '../../release-memory.ts'
+import { releaseMemoryWhenIdle } from '../../process/release-memory.ts'
 import { runAct } from '../sql/acts.ts'
 import type { EventBatchRows } from '../events.ts'
 import { batchBytes } from './batch-bytes.ts'

@@ -4,7 +4,7 @@ import { ROLES, type OperatorRoute, type Role } from '@tacho/contract/operator/a
 import type { AuditPage } from '@tacho/contract/operator/audit.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import { startService, type Service } from '../../service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { UNKNOWN_ID } from './contract.ts'
 
 let service: Service

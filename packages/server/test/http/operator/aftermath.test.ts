@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { approvalCalls, HASH, type ApprovalCalls } from '../../approval-service.ts'
-import { event, startService, type Service } from '../../service.ts'
+import { approvalCalls, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 const OTHER_HASH = 'cd'.repeat(32)

@@ -5,8 +5,8 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '@tacho/contract/operator/audit.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
-import { approvalCalls, HASH, type ApprovalCalls } from '../../approval-service.ts'
-import { startService, type Answer, type Service } from '../../service.ts'
+import { approvalCalls, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { startService, type Answer, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

@@ -15,9 +15,9 @@ import type { ApprovalRow } from '@tacho/server/storage/approvals.ts'
 import { fastify, type FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Check } from 'typebox/value'
-import { approvalCalls, type ApprovalCalls } from '../../approval-service.ts'
-import { openEventStream, type EventStream } from '../../event-stream.ts'
-import { startService, type Service } from '../../service.ts'
+import { approvalCalls, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { openEventStream, type EventStream } from '../../setup/event-stream.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

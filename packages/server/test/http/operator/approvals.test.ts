@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { ASKED_LATELY } from '@tacho/server/domain/approval.ts'
-import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../approval-service.ts'
-import { startService, type Service } from '../../service.ts'
+import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 const MINUTE = 60_000

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startService, type Service } from '../../service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
 
 let service: Service

@@ -7,7 +7,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import Database from 'better-sqlite3'
-import { event, startService, type Service } from '../../service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf } from './contract.ts'
 
 let service: Service

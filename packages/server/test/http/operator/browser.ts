@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
-import type { Answer, Service } from '../../service.ts'
+import type { Answer, Service } from '../../setup/service.ts'
 import { replyOf } from './contract.ts'
 
 export const PASSWORD = 'correct horse battery staple'

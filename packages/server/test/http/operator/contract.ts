@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/compile'
-import type { Answer } from '../../service.ts'
+import type { Answer } from '../../setup/service.ts'
 
 type Name = keyof typeof OPERATOR_ROUTES
 

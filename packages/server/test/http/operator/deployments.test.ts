@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { configurationCalls, type ConfigurationCalls } from '../../configuration-service.ts'
-import { startService, type Answer, type Service } from '../../service.ts'
+import { configurationCalls, type ConfigurationCalls } from '../../setup/configuration-service.ts'
+import { startService, type Answer, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startService } from '../../service.ts'
+import { startService } from '../../setup/service.ts'
 import { replyOf } from './contract.ts'
 
 async function report(flags: Record<string, string>) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { event, startService, type Service } from '../../service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
 
 let service: Service

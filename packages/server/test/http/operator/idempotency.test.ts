@@ -5,7 +5,7 @@ import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/operato
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import Database from 'better-sqlite3'
-import { startService, type Answer, type Service } from '../../service.ts'
+import { startService, type Answer, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
 
 const CONFLICT = [409, 'conflict']

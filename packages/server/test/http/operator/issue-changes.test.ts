@@ -3,8 +3,8 @@ import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
 import { issueRoutes } from '@tacho/contract/operator/issue-routes.ts'
-import { issueRecord, openedIssue, reviewed, submit } from '../../issue-service.ts'
-import { startService, type Service } from '../../service.ts'
+import { issueRecord, openedIssue, reviewed, submit } from '../../setup/issue-service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssuePage } from '@tacho/contract/operator/issue.ts'
-import { issueRecord, openedIssue, reviewed, submit } from '../../issue-service.ts'
-import { event, startService, type Service } from '../../service.ts'
+import { issueRecord, openedIssue, reviewed, submit } from '../../setup/issue-service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

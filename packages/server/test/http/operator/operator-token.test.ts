@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import { startService, type Service } from '../../service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { UNKNOWN_ID } from './contract.ts'
 
 let service: Service

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { startService, type Service } from '../../service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { invite, newPerson, openBrowser, PASSWORD, signIn, type Browser } from './browser.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 

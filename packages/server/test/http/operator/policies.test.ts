@@ -4,8 +4,8 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/runtime-config.ts'
 import { ACTIONS, SEVERITIES as POLICY_SEVERITIES } from '@tacho/policy/decide.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
-import { configurationCalls, policyBody, type ConfigurationCalls } from '../../configuration-service.ts'
-import { startService, type Service } from '../../service.ts'
+import { configurationCalls, policyBody, type ConfigurationCalls } from '../../setup/configuration-service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { configurationCalls, type ConfigurationCalls } from '../../configuration-service.ts'
-import { startService, type Service } from '../../service.ts'
+import { configurationCalls, type ConfigurationCalls } from '../../setup/configuration-service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { event, startService, type Service } from '../../service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 /** Run r<i> starts i seconds after this. */

@@ -6,10 +6,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { newOperatorToken } from '../../../src/domain/credential.ts'
-import { startServer, type RunningServer } from '../../../src/main.ts'
-import { testDatabases, type TestDatabases } from '../../postgres-server.ts'
+import { startServer, type RunningServer } from '../../../src/process/main.ts'
+import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import { codeOf, PASSWORD } from './browser.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-nodes-'))

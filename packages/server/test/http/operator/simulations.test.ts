@@ -4,8 +4,8 @@ import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
-import { approvalCalls } from '../../approval-service.ts'
-import { event, startService, type Service } from '../../service.ts'
+import { approvalCalls } from '../../setup/approval-service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service

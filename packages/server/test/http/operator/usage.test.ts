@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { event, startService, type Service } from '../../service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
 
 const HOUR_MS = 3_600_000

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { text } from 'node:stream/consumers'
 import type { CreatedWebhook, Delivery, DeliveryPage, Webhook } from '@tacho/contract/operator/webhook.ts'
-import { startService, type Service } from '../../service.ts'
+import { startService, type Service } from '../../setup/service.ts'
 
 interface Received {
   path: string

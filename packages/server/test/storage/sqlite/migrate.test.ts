@@ -87,7 +87,7 @@ test('opening again applies nothing again', () => {
 })
 
 // To renew the file after a new migration: TACHO_WRITE_SNAPSHOTS=1 npm test -- sqlite/migrate
-test('the schema is the one in sqlite-schema.sql', () => {
+test('the schema is the one in schema.sql', () => {
   const db = new Database(':memory:')
   migrate(db)
   const objects = db.prepare<[], string>(
@@ -96,7 +96,7 @@ test('the schema is the one in sqlite-schema.sql', () => {
   const statistics = db.prepare<[], string>("SELECT tbl || ' ' || idx || ': ' || stat FROM sqlite_stat1 ORDER BY idx")
   const schema = `${objects.pluck().all().join('\n\n')}\n\n-- ${statistics.pluck().all().join('\n-- ')}\n`
   db.close()
-  const file = path.join(import.meta.dirname, '..', 'sqlite-schema.sql')
+  const file = path.join(import.meta.dirname, 'schema.sql')
   if (process.env['TACHO_WRITE_SNAPSHOTS'] === '1') writeFileSync(file, schema)
   // Told in a sentence: the two texts side by side fill a screen, and git shows the difference.
   assert.ok(schema === readFileSync(file, 'utf8'), 'The schema has changed: renew the file as told above this test')

@@ -1,0 +1,324 @@
+import { readFileSync } from 'node:fs'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/credential.ts'
+import { nearestName } from './nearest-name.ts'
+import { isEmail, lowerCase } from '../domain/email.ts'
+import {
+  choice,
+  integer,
+  networks,
+  onOff,
+  optional,
+  optionalText,
+  quantity,
+  secret,
+  text,
+  webAddress,
+  type Setting,
+} from './setting.ts'
+
+/**
+ * Every setting of the server, once. The name gives the flag and the variable: `dataDir` is --data-dir and
+ * TACHO_DATA_DIR. A flag wins over a variable; a secret has no flag.
+ */
+export const SETTINGS = {
+  host: text(
+    { placeholder: 'address', byDefault: '127.0.0.1', help: 'Address to listen on; :: or 0.0.0.0 for all' },
+    255,
+  ),
+  port: integer({ placeholder: 'port', byDefault: '4680', help: 'Port to listen on; 0 for any free one' }, 0, 65_535),
+  dataDir: text({ placeholder: 'directory', byDefault: './data', help: 'Where the embedded store lies' }, 4_096),
+  databaseUrl: optionalText(
+    {
+      placeholder: 'url',
+      help: 'PostgreSQL database to use instead: postgres://user:password@host/database?sslmode=verify-full',
+      fromFile: true,
+    },
+    4_096,
+  ),
+  databasePool: integer(
+    { placeholder: 'number', byDefault: '10', help: 'Connections to the database of each process' },
+    2,
+    1_000,
+  ),
+  databaseTimeout: quantity(
+    { placeholder: 'duration', byDefault: '20s', help: 'Time the database gets for a statement' },
+    'duration',
+    '1s',
+    '10m',
+  ),
+  workers: integer(
+    {
+      placeholder: 'number',
+      byDefault: '1',
+      help: 'Processes that serve together on this machine; more than one need a database',
+    },
+    1,
+    256,
+  ),
+  trustProxy: networks({
+    placeholder: 'networks',
+    byDefault: 'none',
+    help: 'Proxies whose X-Forwarded headers are believed, separated by commas',
+  }),
+  logLevel: choice({ byDefault: 'info', help: 'What is logged' }, [
+    'debug',
+    'info',
+    'warn',
+    'error',
+    'fatal',
+    'silent',
+  ]),
+  rateLimit: integer(
+    {
+      placeholder: 'number',
+      byDefault: String(LIMITS.requestsPerSecondDefault),
+      help: 'Requests a second of an API key without a limit of its own',
+    },
+    1,
+    LIMITS.requestsPerSecondMax,
+  ),
+  minFreeDisk: quantity(
+    { placeholder: 'bytes', byDefault: '256MiB', help: 'Writes are refused while less disk is free' },
+    'bytes',
+    '0B',
+    '1TiB',
+  ),
+  requestTimeout: quantity(
+    { placeholder: 'duration', byDefault: '30s', help: 'Time a request may take to arrive' },
+    'duration',
+    '1s',
+    '1h',
+  ),
+  bodyMemory: quantity(
+    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for the bodies of all requests under way' },
+    'bytes',
+    '4MiB',
+    '64GiB',
+  ),
+  // Below the ten seconds after which container engines kill by default.
+  drainTimeout: quantity(
+    { placeholder: 'duration', byDefault: '8s', help: 'Time that requests under way get when the server stops' },
+    'duration',
+    '0s',
+    '10m',
+  ),
+  webhookNetworks: networks({
+    placeholder: 'networks',
+    byDefault: 'none',
+    help: 'Networks of your own that webhooks may be sent to, separated by commas; public ones always may',
+  }),
+  readers: integer({ placeholder: 'number', byDefault: '2', help: 'Threads that read from the store' }, 1, 32),
+  publicUrl: optional(
+    { placeholder: 'address', help: 'Where people reach the server, for links and for an identity provider' },
+    webAddress,
+    'an http or https address without query',
+  ),
+  oidcIssuer: optional(
+    { placeholder: 'address', help: 'Identity provider that people may sign in with; it is asked where its parts are' },
+    webAddress,
+    'an http or https address without query',
+  ),
+  oidcClientId: optional({ placeholder: 'id', help: 'Our id at the identity provider' }, anyText, 'a text'),
+  oidcClientSecret: secret(
+    { placeholder: 'secret', help: 'Our secret at the identity provider', fromFile: true },
+    (given) => anyText(given) !== null,
+    'a text of up to 1024 characters',
+  ),
+  oidcName: text(
+    { placeholder: 'name', byDefault: 'Single sign-on', help: 'What people call the identity provider' },
+    LIMITS.nameChars,
+  ),
+  oidcDomain: optional(
+    { placeholder: 'domain', help: 'Whoever has an address of it at the identity provider needs no invitation' },
+    (given) => (isEmail(`x@${given}`) ? lowerCase(given) : null),
+    'a domain such as example.com',
+  ),
+  oidcDomainRole: choice({ byDefault: 'viewer', help: 'Their role, in every workspace' }, [
+    'viewer',
+    'approver',
+    'admin',
+  ]),
+  metrics: onOff({ byDefault: 'on', help: 'Serve /metrics, without a key' }),
+  docs: onOff({ byDefault: 'on', help: 'Serve /docs and the interface documents, without a key' }),
+  initWorkspace: text(
+    { placeholder: 'name', byDefault: 'default', help: 'Workspace of a new store', fromFile: true },
+    LIMITS.nameChars,
+  ),
+  initEnvironment: text(
+    { placeholder: 'name', byDefault: 'development', help: 'Environment of a new store', fromFile: true },
+    LIMITS.nameChars,
+  ),
+  initApiKey: secret(
+    { placeholder: 'key', help: 'API key of a new store; otherwise one is made and printed once', fromFile: true },
+    (given) => parseApiKey(given) !== null,
+    API_KEY_FORM,
+  ),
+  initOperatorToken: secret(
+    {
+      placeholder: 'token',
+      help: 'Operator token of a new store; otherwise one is made and printed once',
+      fromFile: true,
+    },
+    (given) => parseOperatorToken(given) !== null,
+    OPERATOR_TOKEN_FORM,
+  ),
+  initOperatorEmail: optional(
+    { placeholder: 'address', help: 'E-mail address of the first person of a new store; a one-time link is printed' },
+    (given) => (isEmail(given) ? lowerCase(given) : null),
+    'an e-mail address',
+  ),
+}
+
+export type SettingName = keyof typeof SETTINGS
+type ValueOf<OneSetting> = OneSetting extends Setting<infer Value> ? Value : never
+export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
+
+/** A setting in the words of a command line. */
+export interface SettingText {
+  name: SettingName
+  /** `--data-dir <directory>`; null for a secret. */
+  flag: string | null
+  variable: string
+  help: string
+  byDefault: string | null
+  fromFile: boolean
+}
+
+export type Flags = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
+export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
+
+const PREFIX = 'TACHO_'
+/** Variables of the other commands: the same shell may hold them. */
+const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY']
+const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
+
+/** All settings in the order of the table: for the options of `tacho serve` and for the documentation. */
+export function settingTexts(): SettingText[] {
+  return ENTRIES.map(([name, setting]) => ({
+    name,
+    flag: setting.secret ? null : `${flagOf(name)} <${setting.placeholder}>`,
+    variable: variableOf(name),
+    help: setting.help,
+    byDefault: setting.byDefault,
+    fromFile: setting.fromFile ?? false,
+  }))
+}
+
+/** The whole configuration from flags (by setting name) and environment, or everything that is wrong with them. */
+export function readConfig(flags: Flags, environment: Environment): ConfigRead {
+  const faults = [...unknownFlags(flags), ...unknownVariables(environment)]
+  const values: Record<string, unknown> = {}
+  for (const [name, setting] of ENTRIES) {
+    const given = findText(name, setting, flags, environment)
+    const parsed = given.text === null ? { value: null } : setting.parse(given.text)
+    if (given.fault !== undefined) faults.push(given.fault)
+    else if ('value' in parsed) values[name] = parsed.value
+    else faults.push(`${given.from} must be ${parsed.mustBe}${setting.secret ? '' : `, not ${quoted(given.text)}`}.`)
+  }
+  if (faults.length > 0) return { ok: false, faults }
+  const config = Object.freeze(values) as Config
+  const together = [workersFault(config), identityProviderFault(config)].filter((fault) => fault !== null)
+  return together.length === 0 ? { ok: true, config } : { ok: false, faults: together }
+}
+
+function workersFault({ workers, databaseUrl }: Config): string | null {
+  if (workers === 1 || databaseUrl !== null) return null
+  return `--workers ${workers} needs a database: the embedded store has one process. Set --database-url, or leave --workers out.`
+}
+
+/** The identity provider is set up as a whole or not at all. */
+function identityProviderFault(config: Config): string | null {
+  const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
+  const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
+    (name) => config[name] !== null,
+  )
+  const missing = needed.filter((name) => config[name] === null).map(variableOf)
+  if (given === undefined || missing.length === 0) return null
+  return `${variableOf(given)} is for an identity provider, which needs ${missing.join(', ')} too.`
+}
+
+function anyText(given: string): string | null {
+  return given.length > 0 && given.length <= 1024 ? given : null
+}
+
+interface Given {
+  from: string
+  text: string | null
+  fault?: string
+}
+
+function findText(name: SettingName, setting: Setting<unknown>, flags: Flags, environment: Environment): Given {
+  const flag = setting.secret ? undefined : flags[name]
+  if (flag !== undefined) return { from: flagOf(name), text: flag }
+  const variable = variableOf(name)
+  const fileVariable = `${variable}_FILE`
+  // An empty variable is one that is not set: compose and unit files write it so.
+  const value = environment[variable] || null
+  const file = (setting.fromFile && environment[fileVariable]) || null
+  if (value !== null && file !== null) return noText(`Only one of ${variable} and ${fileVariable} may be set.`)
+  if (file !== null) return readText(fileVariable, file)
+  // A service link is told of as what it is, not as a bad value.
+  if (value === null || isServiceLink(value)) return { from: 'The default', text: setting.byDefault }
+  return { from: variable, text: value }
+}
+
+function readText(fileVariable: string, file: string): Given {
+  try {
+    return { from: `What ${fileVariable} names`, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
+  } catch (error) {
+    return noText(
+      `${fileVariable} names ${quoted(file)}, which cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+    )
+  }
+}
+
+function noText(fault: string): Given {
+  return { from: '', text: null, fault }
+}
+
+function unknownFlags(flags: Flags): string[] {
+  const known = ENTRIES.filter(([, setting]) => !setting.secret).map(([name]) => flagOf(name))
+  return Object.keys(flags)
+    .map(flagOf)
+    .filter((flag) => !known.includes(flag))
+    .map((flag) => `There is no flag ${flag}${suggestion(flag, known)}`)
+}
+
+function unknownVariables(environment: Environment): string[] {
+  const known = ENTRIES.flatMap(([name, { fromFile }]) => [
+    variableOf(name),
+    ...(fromFile ? [`${variableOf(name)}_FILE`] : []),
+  ])
+  const unknown = Object.keys(environment)
+    .filter((variable) => variable.startsWith(PREFIX) && ![...known, ...CLIENT_VARIABLES].includes(variable))
+    .map((variable) => ({ variable, fault: `There is no setting ${variable}${suggestion(variable, known)}` }))
+  if (!isServiceLink(environment['TACHO_PORT'])) return unknown.map(({ fault }) => fault)
+  return [
+    'TACHO_PORT is a service link that Kubernetes made, not a port: set enableServiceLinks to false, or rename the Service.',
+    ...unknown.filter(({ variable }) => !/^TACHO_(SERVICE|PORT)_/.test(variable)).map(({ fault }) => fault),
+  ]
+}
+
+/** Kubernetes gives each pod TACHO_PORT=tcp://…, and more, for a Service that is named tacho. */
+function isServiceLink(value: string | undefined): boolean {
+  return /^(tcp|udp|sctp):\/\//.test(value ?? '')
+}
+
+function suggestion(given: string, known: readonly string[]): string {
+  const near = nearestName(given, known)
+  return near === null ? '.' : `; did you mean ${near}?`
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+function variableOf(name: SettingName): string {
+  return PREFIX + flagOf(name).slice(2).replaceAll('-', '_').toUpperCase()
+}
+
+function quoted(given: string | null): string {
+  return JSON.stringify(given !== null && given.length > 60 ? `${given.slice(0, 60)}…` : given)
+}

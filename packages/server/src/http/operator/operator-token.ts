@@ -1,0 +1,14 @@
+/** Operator tokens: what scripts call the operator API with. */
+import type { FastifyRequest } from 'fastify'
+import type { OperatorTokenRow } from '../../storage/storage.ts'
+import { actorWith, type Actor } from './access.ts'
+
+export function tokenActor({ id, name, workspaceId, role }: OperatorTokenRow): Actor {
+  const who = { kind: 'token', id, name } as const
+  return workspaceId === null ? actorWith(who, role, new Map()) : actorWith(who, null, new Map([[workspaceId, role]]))
+}
+
+/** The token that a request carries, good or not. */
+export function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
+}

@@ -1,0 +1,70 @@
+/** What the sign-in library answers, as replies of ours: its cookies are passed on, its bodies are not. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { refuse, type Refusal } from '../../reply-error.ts'
+import { setCookies } from './session-cookie.ts'
+import { ADDRESS_HEADER } from './library.ts'
+
+/** The headers of a request that concern sign-in, with the given cookies. */
+export function libraryHeaders(request: FastifyRequest, cookie: string): Headers {
+  const headers = new Headers({ [ADDRESS_HEADER]: request.ip })
+  if (cookie !== '') headers.set('cookie', cookie)
+  const { 'user-agent': userAgent } = request.headers
+  if (userAgent !== undefined) headers.set('user-agent', userAgent.slice(0, 500))
+  return headers
+}
+
+export interface LibraryAnswer {
+  ok: boolean
+  /** The library's code of what went wrong. */
+  code: string | null
+  body: Record<string, unknown>
+  setCookies: string[]
+  location: string | null
+}
+
+export async function readAnswer(response: Response): Promise<LibraryAnswer> {
+  const text = await response.text()
+  let body: Record<string, unknown> = {}
+  try {
+    body = (JSON.parse(text) as Record<string, unknown> | null) ?? {}
+  } catch {
+    // Redirects have none.
+  }
+  return {
+    ok: response.status < 400,
+    code: response.status < 400 ? null : typeof body['code'] === 'string' ? body['code'] : `status ${response.status}`,
+    body,
+    setCookies: response.headers.getSetCookie(),
+    location: response.headers.get('location'),
+  }
+}
+
+/** Passes the cookies on, also those that an error ends. */
+export function passCookies(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: LibraryAnswer,
+  { publicUrl }: { publicUrl: string | null },
+): void {
+  setCookies(request, reply, answer.setCookies, publicUrl)
+  void reply.header('cache-control', 'no-store')
+}
+
+export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong or used up, or the sign-in has taken too long')
+
+/** What is wrong with a code, by the library's code; null: nothing that is the caller's. */
+export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
+  switch (code) {
+    case 'ACCOUNT_TEMPORARILY_LOCKED':
+      return refuse('rate_limited', 'Too many wrong codes', { retryAfterSeconds: 15 * 60 })
+    case 'TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE':
+    case 'INVALID_CODE':
+    case 'INVALID_BACKUP_CODE':
+    case 'INVALID_TWO_FACTOR_COOKIE':
+    case 'TOTP_NOT_ENABLED':
+    case 'BACKUP_CODES_NOT_ENABLED':
+      return WRONG_CODE
+    default:
+      return null
+  }
+}

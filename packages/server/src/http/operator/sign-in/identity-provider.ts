@@ -1,0 +1,81 @@
+/** Who of an identity provider's people is let in: whoever is invited, or has an address of the allowed domain. */
+import { randomBytes } from 'node:crypto'
+import type { Role } from '@tacho/contract/operator/access.ts'
+import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
+import { isStorableText } from '../../../domain/text.ts'
+import { uuidv7 } from '../../../domain/uuid.ts'
+import type { NewOperator } from '../../../storage/operators.ts'
+import type { Storage } from '../../../storage/storage.ts'
+import { personalEntry } from './personal-entry.ts'
+
+/** Of our one identity provider. */
+export const PROVIDER_ID = 'oidc'
+
+export interface AdmissionOptions {
+  storage: Storage
+  /** Whoever has an address of this domain needs no invitation; null: everybody does. */
+  domain: string | null
+  domainRole: Role
+  now: () => number
+}
+
+/** What an identity provider says of somebody, already authentic. */
+export type Profile = Record<string, unknown>
+
+/** Only what the provider has verified counts; a text such as "true" does not say so. */
+export function verifiedEmail(profile: Profile): string | null {
+  const { email, email_verified: verified } = profile
+  return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
+}
+
+/**
+ * Makes sure that whoever may come in has an account, and gives them what they are invited to. Whoever else comes gets
+ * no account here, and so no session.
+ */
+export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
+  return async function admit(profile: Profile): Promise<void> {
+    const email = verifiedEmail(profile)
+    if (email === null) return
+    const linked = await linkedOperatorEmail(String(profile['sub']))
+    // An account that is linked stays with its person, whatever address the provider has for them now.
+    if (linked !== null && linked !== email) return
+    await verify(email)
+    for (const { id, workspaceId, role } of await storage.findInvitationsFor(email, now())) {
+      const operator = (await storage.findOperatorByEmail(email)) ?? newOperator(email, profile)
+      const person = { id: operator.id, email }
+      const detail = { role, by: 'identity provider' }
+      const audit = personalEntry(person, now(), 'operator.accept_invitation', workspaceId, detail)
+      await storage.acceptInvitation(id, operator, now(), [audit])
+    }
+    if (domain === null || domainOf(email) !== domain || (await storage.findOperatorByEmail(email))) return
+    const operator = newOperator(email, profile)
+    const audit = personalEntry(operator, now(), 'operator.join_by_domain', null, { role: domainRole, domain })
+    await storage.createOperator(operator, domainRole, [audit])
+  }
+
+  async function linkedOperatorEmail(subject: string): Promise<string | null> {
+    const where = [
+      { field: 'providerId', operator: 'eq', value: PROVIDER_ID } as const,
+      { field: 'accountId', operator: 'eq', value: subject } as const,
+    ]
+    const [account] = await storage.findSignIn('account', { where, limit: 1 })
+    if (!account) return null
+    return (await storage.findOperator(null, String(account['userId'])))?.email ?? null
+  }
+
+  /** Whoever opened an account in the name of this address without having it is out. */
+  async function verify(email: string): Promise<void> {
+    const operator = await storage.findOperatorByEmail(email)
+    if (!operator || operator.emailVerified === 1) return
+    const audit = personalEntry(operator, now(), 'operator.verify_email', null, { ended: 'password and sessions' })
+    await storage.verifyOperatorEmail(operator.id, now(), [audit])
+  }
+
+  function newOperator(email: string, profile: Profile): NewOperator {
+    const { name } = profile
+    const given = typeof name === 'string' && isStorableText(name) ? Array.from(name.trim()).slice(0, 100).join('') : ''
+    const createdAt = now()
+    const id = uuidv7(createdAt, randomBytes)
+    return { id, name: given || email, email, emailVerified: 1, createdAt, password: null }
+  }
+}

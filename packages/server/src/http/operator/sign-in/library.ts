@@ -1,0 +1,168 @@
+/**
+ * The sign-in library (better-auth): passwords with a second factor, and an identity provider. It is loaded when somebody
+ * first signs in, because that costs 50 MB. What it is asked goes through its functions, not through its own endpoints:
+ * ours check origin and rate, and say what happened in our words.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Role } from '@tacho/contract/operator/access.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { hashPassword, verifyPassword } from '../../../domain/password.ts'
+import type { Storage } from '../../../storage/storage.ts'
+import { COOKIE_PREFIX } from './session-cookie.ts'
+import { createAdmission, PROVIDER_ID, verifiedEmail } from './identity-provider.ts'
+import { newRecordId, signInRecords } from './records.ts'
+
+const SIGN_IN_PATH = '/operator/v1/sign-in'
+/** Carries the address of the client to the library; what a client sends under this name is not passed on. */
+export const ADDRESS_HEADER = 'x-tacho-address'
+
+const SECOND_FACTOR_SECONDS = 10 * 60
+
+export interface IdentityProvider {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  domain: string | null
+  domainRole: Role
+}
+
+export interface LibraryOptions {
+  storage: Storage
+  publicUrl: string | null
+  identityProvider: IdentityProvider | null
+  now: () => number
+}
+
+type PasswordLibrary = Awaited<ReturnType<typeof loadPasswordLibrary>>
+type OidcLibrary = Awaited<ReturnType<typeof loadOidcLibrary>>
+
+export interface SignInLibrary {
+  passwords(): Promise<PasswordLibrary>
+  /** Null: its discovery document cannot be read just now. Rejects where no identity provider is set up. */
+  oidc(): Promise<OidcLibrary | null>
+  hasOidc: boolean
+}
+
+export function createSignInLibrary(options: LibraryOptions): SignInLibrary {
+  const { identityProvider, publicUrl } = options
+  let passwords: Promise<PasswordLibrary> | null = null
+  let oidc: Promise<OidcLibrary> | null = null
+  return {
+    hasOidc: identityProvider !== null && publicUrl !== null,
+    passwords() {
+      passwords ??= loadPasswordLibrary(options)
+      // What failed is tried again by whoever comes next.
+      passwords.catch(() => (passwords = null))
+      return passwords
+    },
+    async oidc() {
+      if (identityProvider === null || publicUrl === null) throw new Error('No identity provider is set up')
+      oidc ??= loadOidcLibrary(options, identityProvider, publicUrl)
+      oidc.catch(() => (oidc = null))
+      const library = await oidc
+      const { socialProviders } = await library.$context
+      if (Array.isArray(socialProviders) && socialProviders.some(({ id }) => id === PROVIDER_ID)) return library
+      oidc = null
+      return null
+    },
+  }
+}
+
+async function loadPasswordLibrary(options: LibraryOptions) {
+  const [{ betterAuth }, { twoFactor }, common] = await Promise.all([
+    import('better-auth/minimal'),
+    import('better-auth/plugins/two-factor'),
+    commonOptions(options),
+  ])
+  return betterAuth({
+    ...common,
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: true,
+      password: { hash: hashPassword, verify: ({ hash, password }) => verifyPassword(password, hash) },
+    },
+    plugins: [
+      twoFactor({
+        issuer: 'Tacho',
+        twoFactorCookieMaxAge: SECOND_FACTOR_SECONDS,
+        backupCodeOptions: { storeBackupCodes: 'encrypted' },
+      }),
+    ],
+  })
+}
+
+async function loadOidcLibrary(options: LibraryOptions, provider: IdentityProvider, publicUrl: string) {
+  const { issuer, clientId, clientSecret, domain, domainRole } = provider
+  const [{ betterAuth }, { genericOAuth }, common] = await Promise.all([
+    import('better-auth/minimal'),
+    import('better-auth/plugins/generic-oauth'),
+    commonOptions(options),
+  ])
+  const admit = createAdmission({ storage: options.storage, domain, domainRole, now: options.now })
+  return betterAuth({
+    ...common,
+    baseURL: publicUrl,
+    account: { accountLinking: { enabled: true }, updateAccountOnSignIn: false },
+    plugins: [
+      genericOAuth({
+        config: [
+          {
+            providerId: PROVIDER_ID,
+            discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+            clientId,
+            clientSecret,
+            scopes: ['openid', 'email', 'profile'],
+            pkce: true,
+            requireIdTokenVerification: true,
+            // Accounts are made by the admission alone.
+            disableSignUp: true,
+            accountSubject: ({ profile }) => String(profile['sub'] ?? ''),
+            async mapProfileToUser(profile) {
+              await admit(profile)
+              const email = verifiedEmail(profile)
+              return email === null ? { emailVerified: false } : { email, emailVerified: true }
+            },
+          },
+        ],
+      }),
+    ],
+  })
+}
+
+async function commonOptions({ storage }: LibraryOptions) {
+  const [{ createAdapterFactory }, secret] = await Promise.all([
+    import('better-auth/adapters'),
+    storage.secret('sign-in', randomBytes(32).toString('hex')),
+  ])
+  return {
+    appName: 'Tacho',
+    secret,
+    baseURL: 'http://localhost',
+    basePath: SIGN_IN_PATH,
+    database: createAdapterFactory({
+      config: {
+        adapterId: 'tacho',
+        adapterName: 'Tacho',
+        supportsDates: true,
+        supportsBooleans: true,
+        supportsNumericIds: false,
+        transaction: false,
+        customIdGenerator: newRecordId,
+      },
+      adapter: () => signInRecords(storage),
+    }),
+    session: { expiresIn: LIMITS.sessionMs / 1000, disableSessionRefresh: true, cookieCache: { enabled: false } },
+    verification: { storeIdentifier: 'hashed' as const },
+    // Ours are before it.
+    rateLimit: { enabled: false },
+    telemetry: { enabled: false },
+    // Some of its lines name people.
+    logger: { disabled: true },
+    advanced: {
+      cookiePrefix: COOKIE_PREFIX,
+      useSecureCookies: false,
+      ipAddress: { ipAddressHeaders: [ADDRESS_HEADER] },
+      database: { generateId: newRecordId },
+    },
+  }
+}

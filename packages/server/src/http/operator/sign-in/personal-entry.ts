@@ -1,0 +1,28 @@
+import { randomBytes } from 'node:crypto'
+import { uuidv7 } from '../../../domain/uuid.ts'
+import type { AuditEntry } from '../../../storage/audit.ts'
+
+/** The audit entry of what a person does about their own account, where no credential speaks for them yet. */
+export function personalEntry(
+  person: { id: string; email: string },
+  at: number,
+  action: string,
+  workspaceId: string | null,
+  detail: Record<string, unknown>,
+  requestId = '',
+): AuditEntry {
+  return {
+    id: uuidv7(at, randomBytes),
+    workspaceId,
+    environmentId: null,
+    at,
+    actorKind: 'operator',
+    actorId: person.id,
+    actorName: person.email,
+    action,
+    targetKind: 'operator',
+    targetId: person.id,
+    detail: JSON.stringify(detail),
+    requestId,
+  }
+}

@@ -1,0 +1,58 @@
+/** Moves an installation between the embedded store and a database, or between two of a kind. */
+import path from 'node:path'
+import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy-store.ts'
+import type { Source, Target } from '../storage/copy/side.ts'
+import { StoreRefused } from '../storage/storage.ts'
+
+export { StoreRefused, type CopyReport }
+
+export interface CopyOptions extends CopyWatch {
+  /** `sqlite:<directory>` or `postgres://…` */
+  from: string
+  to: string
+  /** Take a database as it is now, though servers write to it: what they store from now on is not copied. */
+  whileRunning?: boolean
+}
+
+/** Throws StoreRefused, whose message is for people. */
+export async function copy({ from, to, whileRunning = false, ...watch }: CopyOptions): Promise<CopyReport> {
+  const [source, target] = [parsePlace(from), parsePlace(to)]
+  if (from === to || (source.directory !== null && source.directory === target.directory)) {
+    throw new StoreRefused('The source and the target of a copy must be two stores.')
+  }
+  const opened = await openSource(source, whileRunning)
+  try {
+    const into = await openTarget(target)
+    try {
+      return await copyStore(opened, into, watch)
+    } finally {
+      await into.close()
+    }
+  } finally {
+    await opened.close()
+  }
+}
+
+interface Place {
+  directory: string | null
+  url: string
+}
+
+function parsePlace(given: string): Place {
+  if (/^postgres(ql)?:\/\//.test(given)) return { directory: null, url: given }
+  const directory = /^sqlite:(.+)$/s.exec(given)?.[1]
+  if (directory !== undefined) return { directory: path.resolve(directory), url: '' }
+  throw new StoreRefused(`A store is given as sqlite:<directory> or postgres://…, not ${JSON.stringify(given)}.`)
+}
+
+async function openSource({ directory, url }: Place, whileRunning: boolean): Promise<Source> {
+  if (directory === null) {
+    return (await import('../storage/copy/postgres-side.ts')).openPostgresSource(url, whileRunning)
+  }
+  return (await import('../storage/copy/sqlite-side.ts')).openSqliteSource(directory)
+}
+
+async function openTarget({ directory, url }: Place): Promise<Target> {
+  if (directory === null) return (await import('../storage/copy/postgres-side.ts')).openPostgresTarget(url)
+  return (await import('../storage/copy/sqlite-side.ts')).openSqliteTarget(directory)
+}

@@ -1,0 +1,112 @@
+/** What makes an empty store usable: one workspace, one environment, one key and one operator token. */
+import { randomBytes } from 'node:crypto'
+import { SCOPES } from '@tacho/contract/route.ts'
+import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Config } from '../config/config.ts'
+import {
+  newApiKey,
+  newInvitation,
+  newOperatorToken,
+  parseApiKey,
+  parseOperatorToken,
+  type Credential,
+  type NewCredential,
+} from '../domain/credential.ts'
+import { uuidv7 } from '../domain/uuid.ts'
+import { invitationLink } from '../http/operator/invitation-page.ts'
+import type { Storage } from '../storage/storage.ts'
+
+/** What was made, for people to see once. Null: it was given, and its owner knows it. */
+export interface FirstTenant {
+  workspace: string
+  environment: string
+  apiKey: string | null
+  operatorToken: string | null
+  /** Of the first person, where one is named: their address, and what stands in the one-time link. */
+  invitation: { email: string; text: string } | null
+}
+
+/** A text that was given is not shown. */
+type MaybeShown = Credential & Partial<NewCredential>
+type First = Pick<
+  Config,
+  'initWorkspace' | 'initEnvironment' | 'initApiKey' | 'initOperatorToken' | 'initOperatorEmail'
+>
+
+/** Null: the store is not empty, and nothing was done. */
+export async function createFirstTenant(storage: Storage, config: First, now: number): Promise<FirstTenant | null> {
+  const key: MaybeShown = given(config.initApiKey, parseApiKey) ?? newApiKey(randomBytes)
+  const token: MaybeShown = given(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
+  const [workspaceId, environmentId] = [uuidv7(now, randomBytes), uuidv7(now, randomBytes)]
+  const email = config.initOperatorEmail
+  const link = email === null ? null : newInvitation(randomBytes)
+  const never = { createdAt: now, expiresAt: null, revokedAt: null, lastUsedAt: null }
+  const outcome = await storage.initialise({
+    workspace: { id: workspaceId, name: config.initWorkspace, createdAt: now },
+    environment: { id: environmentId, workspaceId, name: config.initEnvironment, createdAt: now },
+    apiKey: {
+      id: key.id,
+      environmentId,
+      name: 'first key',
+      hash: key.hash,
+      scopes: [...SCOPES],
+      requestsPerSecond: null,
+      ...never,
+    },
+    operatorToken: { id: token.id, name: 'first token', hash: token.hash, workspaceId: null, role: 'owner', ...never },
+    ...(email === null || link === null
+      ? {}
+      : {
+          invitation: {
+            id: link.id,
+            hash: link.hash,
+            email,
+            workspaceId: null,
+            role: 'owner',
+            invitedBy: 'first start',
+            createdAt: now,
+            expiresAt: now + LIMITS.invitationMs,
+            endedAt: null,
+          },
+        }),
+  })
+  if (outcome === 'not_empty') return null
+  return {
+    workspace: config.initWorkspace,
+    environment: config.initEnvironment,
+    apiKey: key.text ?? null,
+    operatorToken: token.text ?? null,
+    invitation: email === null || link === null ? null : { email, text: link.text },
+  }
+}
+
+/** What a person reads once. `url` is where the server listens; null when it could not; `base` where people reach it. */
+export function firstTenantText(
+  { workspace, environment, apiKey, operatorToken, invitation }: FirstTenant,
+  url: string | null,
+  base: string | null = url,
+): string {
+  const lines = [`The store is new: it has the workspace "${workspace}" with the environment "${environment}".`]
+  if (apiKey !== null || operatorToken !== null) lines.push('Keep these, they are not shown again:', '')
+  if (apiKey !== null) lines.push(`  API key         ${apiKey}`)
+  if (operatorToken !== null) lines.push(`  Operator token  ${operatorToken}`)
+  if (invitation !== null) {
+    lines.push('', `For ${invitation.email}, once, within a week:`, '')
+    lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', invitation.text)}`)
+  }
+  if (apiKey !== null && url !== null) lines.push('', 'Record a first event:', '', curlLine(url, apiKey))
+  return `${lines.join('\n')}\n`
+}
+
+/** One line for a POSIX shell, which puts the time in. */
+function curlLine(url: string, apiKey: string): string {
+  const event = `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello","agentName":"curl",\
+"eventType":"USER_INPUT","label":"Hello","timestamp":'$(date +%s)000'}`
+  const headers = `-H 'Content-Type: application/json' -H 'X-API-Key: ${apiKey}'`
+  return `curl -sS ${url}${PUBLIC_PREFIX}${ROUTES.recordEvents.path} ${headers} -d '[${event}]'`
+}
+
+function given(text: string | null, parse: (text: string) => Credential | null): Credential | null {
+  return text === null ? null : parse(text)
+}

@@ -1,0 +1,144 @@
+/** What is done to a store without its server: replacing lost credentials, restoring a backup. */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { SCOPES } from '@tacho/contract/route.ts'
+import { newApiKey, newOperatorToken } from '../domain/credential.ts'
+import { STORE_FILE } from '../storage/sqlite/database.ts'
+import { openSqliteStorage } from '../storage/sqlite/open.ts'
+import { restoreSqlite, type Restored } from '../storage/sqlite/restore.ts'
+import { StoreRefused, type EnvironmentRow, type PageById, type Storage } from '../storage/storage.ts'
+
+export { StoreRefused }
+
+export interface RecoverOptions {
+  /** Of the embedded store, which no server may have open. */
+  dataDir: string
+  /** Of a store in a database, instead; its servers may run on. */
+  databaseUrl?: string | null
+  /** Make a new operator token. */
+  operatorToken?: boolean
+  /** Make a new API key with every scope for the environment of these names. */
+  apiKeyFor?: { workspace: string; environment: string }
+  /** Revoke what the new ones replace: all other operator tokens, all other keys of that environment. */
+  revokeOld?: boolean
+}
+
+/** The texts of what was made; they cannot be read again. */
+export interface Recovered {
+  operatorToken: string | null
+  apiKey: string | null
+  revokedOperatorTokens: number
+  revokedApiKeys: number
+}
+
+/** Rejects with StoreRefused, whose message is for people, when a server has the store open or there is none. */
+export async function recover(options: RecoverOptions): Promise<Recovered> {
+  const { operatorToken = false, apiKeyFor, revokeOld = false } = options
+  const storage = await open(options)
+  try {
+    // Looked up first, so that a wrong name leaves nothing half done.
+    const environment = apiKeyFor ? await environmentNamed(storage, apiKeyFor) : null
+    const token = operatorToken ? await replaceToken(storage, revokeOld) : null
+    const key = environment ? await replaceKey(storage, environment, revokeOld) : null
+    return {
+      operatorToken: token?.text ?? null,
+      apiKey: key?.text ?? null,
+      revokedOperatorTokens: token?.revoked ?? 0,
+      revokedApiKeys: key?.revoked ?? 0,
+    }
+  } finally {
+    await storage.close()
+  }
+}
+
+async function open({ dataDir, databaseUrl = null }: RecoverOptions): Promise<Storage> {
+  if (databaseUrl !== null) {
+    const { openPostgresStorage } = await import('../storage/postgres/open.ts')
+    return openPostgresStorage({ url: databaseUrl, poolSize: 2 })
+  }
+  const directory = path.resolve(dataDir)
+  if (!existsSync(path.join(directory, STORE_FILE))) throw new StoreRefused(`There is no store in ${directory}.`)
+  return openSqliteStorage({ directory, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
+}
+
+/** Puts a backup in the place of the store; throws StoreRefused when it must not. */
+export function restore(options: { from: string; dataDir: string; replace?: boolean }): Restored {
+  const { from, dataDir, replace = false } = options
+  return restoreSqlite({ from: path.resolve(from), directory: path.resolve(dataDir), replace })
+}
+
+interface Replacement {
+  text: string
+  revoked: number
+}
+
+async function replaceToken(storage: Storage, revokeOld: boolean): Promise<Replacement> {
+  const { id, hash, text } = newOperatorToken(randomBytes)
+  const now = Date.now()
+  await storage.createOperatorToken(
+    {
+      id,
+      hash,
+      name: 'recovered',
+      workspaceId: null,
+      role: 'owner',
+      ...usableFrom(now),
+    },
+    [],
+  )
+  return { text, revoked: revokeOld ? await storage.revokeOtherOperatorTokens(id, now) : 0 }
+}
+
+async function replaceKey(
+  storage: Storage,
+  { id: environmentId }: EnvironmentRow,
+  revokeOld: boolean,
+): Promise<Replacement> {
+  const { id, hash, text } = newApiKey(randomBytes)
+  const now = Date.now()
+  const old = revokeOld ? await all((page) => storage.listApiKeys(environmentId, page)) : []
+  const good = old.filter(({ revokedAt }) => revokedAt === null)
+  const scopes = [...SCOPES]
+  await storage.createApiKey(
+    {
+      id,
+      environmentId,
+      name: 'recovered',
+      hash,
+      scopes,
+      requestsPerSecond: null,
+      ...usableFrom(now),
+    },
+    [],
+  )
+  for (const key of good) await storage.revokeApiKey(environmentId, key.id, now, [])
+  return { text, revoked: good.length }
+}
+
+async function environmentNamed(
+  storage: Storage,
+  names: { workspace: string; environment: string },
+): Promise<EnvironmentRow> {
+  const workspaces = await all((page) => storage.listWorkspaces(page))
+  const workspace = workspaces.find(({ name }) => name === names.workspace)
+  if (!workspace) throw new StoreRefused(`There is no workspace ${JSON.stringify(names.workspace)}.`)
+  const environments = await all((page) => storage.listEnvironments(workspace.id, page))
+  const environment = environments.find(({ name }) => name === names.environment)
+  if (environment) return environment
+  throw new StoreRefused(`Workspace ${workspace.name} has no environment ${JSON.stringify(names.environment)}.`)
+}
+
+async function all<Row extends { id: string }>(read: (page: PageById) => Promise<Row[]>): Promise<Row[]> {
+  const limit = 200
+  const rows: Row[] = []
+  for (;;) {
+    const page = await read({ limit, after: rows.at(-1)?.id ?? null })
+    rows.push(...page)
+    if (page.length < limit) return rows
+  }
+}
+
+function usableFrom(createdAt: number) {
+  return { createdAt, expiresAt: null, revokedAt: null, lastUsedAt: null }
+}

@@ -1,0 +1,235 @@
+/**
+ * The process.
+ *
+ *   starting --> ready --signal or close()--> draining --> closed
+ *
+ * starting: the store is opened, an empty one gets its first tenant, the port is opened last. draining: nothing new is
+ * let in, requests under way are finished or cut after the drain timeout, the store writes what it has taken. A signal
+ * while starting is obeyed once ready, so that a first key is always shown; a second signal ends the process at once.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { isIPv6, type AddressInfo } from 'node:net'
+import type { FastifyBaseLogger } from 'fastify'
+import { createApp } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/credential.ts'
+import { cursors } from '../domain/cursor.ts'
+import { createDrain } from './drain.ts'
+import { createFirstTenant, firstTenantText } from '../maintenance/first-tenant.ts'
+import { createConfigurationCache } from '../http/configuration-cache.ts'
+import { createCredentialCache } from '../http/credential-cache.ts'
+import { createJudge } from '../http/judge.ts'
+import { createMetrics } from '../http/metrics.ts'
+import { createRateLimit } from '../http/rate-limit.ts'
+import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
+import { BodyMemory } from '../http/read-body.ts'
+import { expireApprovals } from '../jobs/expire-approvals.ts'
+import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
+import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
+import { forgetSignIns } from '../jobs/forget-sign-ins.ts'
+import { followControlRevision } from '../jobs/follow-control-revision.ts'
+import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
+import { simulate } from '../jobs/simulate.ts'
+import { createWebhookSender } from '../jobs/webhook-sender.ts'
+import { createWorkRunner } from '../jobs/work.ts'
+import { createLog } from './log.ts'
+import { nextSignal } from './next-signal.ts'
+import { openStorage, storagePlace } from './open-storage.ts'
+import { releaseMemoryWhenIdle } from './release-memory.ts'
+import { startErrorText } from './start-error.ts'
+import type { Storage } from '../storage/storage.ts'
+import { workerLink, type WorkerLink } from './worker-link.ts'
+
+export interface RunningServer {
+  /** Where it listens, as a client on this machine writes it. */
+  url: string
+  /** Drains and lets go of the store. May be called again. */
+  close(): Promise<void>
+}
+
+export interface StartOptions {
+  /** Takes what people should read: the address, and the first credentials of a new store. */
+  print?: (text: string) => void
+  log?: FastifyBaseLogger | undefined
+  /** The clock, in milliseconds since 1970. */
+  now?: () => number
+  /** The store has failed for good: the process should end. */
+  onTrouble?: (error: Error) => void
+  /** To the parent, in a worker. */
+  link?: WorkerLink | null
+}
+
+/** Starts a server in this process. Rejects with whatever keeps it from starting; then nothing is left open. */
+export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
+  const { log, onTrouble = () => undefined } = options
+  const storage = await openStorage(config, { log, onTrouble })
+  try {
+    return await serve(config, storage, options)
+  } catch (error) {
+    await storage.close()
+    throw error
+  }
+}
+
+/** Runs a server until a signal ends it: the process of `tacho serve`, or one of its workers. */
+export async function runServer(config: Config): Promise<void> {
+  const link = workerLink()
+  const log = createLog(config.logLevel, link && { worker: link.worker })
+  const { logger } = log
+  const leave = (code: number): never => {
+    log.flush()
+    process.exit(code)
+  }
+  process.on('uncaughtException', (err, origin) => {
+    logger.fatal({ err, origin }, 'unexpected failure')
+    leave(1)
+  })
+  // Whoever read the first lines may be gone.
+  process.stdout.on('error', () => undefined)
+  const signalled = nextSignal(leave)
+
+  const start = startServer(config, {
+    log: logger,
+    print: (text) => (link ? link.print(text) : process.stdout.write(text)),
+    link,
+    onTrouble(err) {
+      logger.fatal({ err }, 'the store has failed')
+      leave(1)
+    },
+  })
+  const server = await start.catch((error: unknown) => {
+    const text = startErrorText(error, config)
+    if (text === null) logger.fatal({ err: error }, 'the server could not start')
+    else process.stderr.write(`tacho: ${text}\n`)
+    return leave(1)
+  })
+  link?.ready()
+  releaseMemoryWhenIdle()
+  const signal = await signalled
+  logger.info({ signal }, 'draining')
+  await server.close()
+  logger.info('closed')
+  leave(0)
+}
+
+async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
+  const { log, print = () => undefined, now = Date.now, link = null } = options
+  const version = readVersion()
+  const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
+  const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
+  let listensOn = ''
+  const operatorTokens = createCredentialCache({
+    parse: parseOperatorToken,
+    load: (id) => storage.findOperatorToken(id),
+  })
+  const configurations = createConfigurationCache({ storage })
+  const memory = new BodyMemory(config.bodyMemory)
+  const judge = createJudge()
+  const metrics = createMetrics({ version, storage, memory, workers: link })
+  link?.measure(metrics.registry)
+  const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const owner = randomUUID()
+  const sender = createWebhookSender(config.webhookNetworks)
+  const work = createWorkRunner({
+    storage,
+    handlers: [
+      reviewIssueRecords({ storage, now, random: randomBytes }),
+      simulate({ storage, now }),
+      deliverWebhooks({ storage, sender, owner, now }),
+    ],
+    owner,
+    now,
+    onError: (error, kind) => toldBy(kind)(error),
+  })
+  let draining = false
+  const app = createApp(
+    {
+      config,
+      version,
+      storage,
+      keys,
+      operatorTokens,
+      sessions,
+      signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
+      publicUrl: () => config.publicUrl ?? listensOn,
+      configurations,
+      cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
+      rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
+      judge,
+      memory,
+      work,
+      checkWebhookUrl: sender.check,
+      metrics,
+      now,
+      draining: () => draining,
+    },
+    log,
+  )
+  const drain = createDrain(app)
+  await app.ready()
+  const first = await createFirstTenant(storage, config, now())
+  const url = await listen(app.server, config).catch(async (error: unknown) => {
+    // The store is no longer new: this is the only chance to show them.
+    if (first) print(firstTenantText(first, null, config.publicUrl))
+    await app.close()
+    throw error
+  })
+  listensOn = url
+  work.start()
+  const jobs = [
+    work,
+    expireApprovals({ storage, now, onError: toldBy('expire approvals') }),
+    followControlRevision({
+      storage,
+      listeners: [keys, operatorTokens, sessions, configurations],
+      onError: toldBy('follow control revision'),
+    }),
+    forgetSignIns({ storage, now, onError: toldBy('forget sign-ins') }),
+    flushCredentialUses({
+      storage,
+      sources: [
+        { kind: 'api_key', credentials: keys },
+        { kind: 'operator_token', credentials: operatorTokens },
+        { kind: 'session', credentials: sessions },
+      ],
+      onError: toldBy('flush credential uses'),
+    }),
+  ]
+  print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
+  if (first) print(`\n${firstTenantText(first, url, config.publicUrl ?? url)}`)
+  log?.info({ version, url, pid: process.pid }, 'ready')
+
+  async function stop(): Promise<void> {
+    draining = true
+    await drain.run(config.drainTimeout)
+    await Promise.all(jobs.map((job) => job.stop()))
+    await Promise.all([judge.close(), sender.close()])
+    await storage.close()
+  }
+  let stopped: Promise<void> | null = null
+  return { url, close: () => (stopped ??= stop()) }
+}
+
+function signInOptions(config: Config) {
+  const { publicUrl, oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret } = config
+  const isSetUp = issuer !== null && clientId !== null && clientSecret !== null
+  const { oidcDomain: domain, oidcDomainRole: domainRole } = config
+  return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, domain, domainRole } : null }
+}
+
+/** Not the framework's own: that one listens twice for `localhost`. */
+async function listen(server: Server, { host, port }: Config): Promise<string> {
+  server.listen({ host, port })
+  await once(server, 'listening')
+  const { address, port: actual } = server.address() as AddressInfo
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address
+  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${actual}`
+}
+
+function readVersion(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(file) as { version: string }).version
+}

@@ -1,0 +1,56 @@
+/** Which engine keeps the data: a directory of this machine, or a database that many processes share. */
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../config/config.ts'
+import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
+import type { Storage } from '../storage/storage.ts'
+
+export interface StorageWatch {
+  log?: FastifyBaseLogger | undefined
+  /** The store has failed for good: the process should end. */
+  onTrouble: (error: Error) => void
+}
+
+/** Opens the store that the settings name. Each engine is loaded only where it is used. */
+export async function openStorage(config: Config, watch: StorageWatch): Promise<Storage> {
+  return config.databaseUrl === null ? openEmbedded(config, watch) : openDatabase(config.databaseUrl, config, watch)
+}
+
+/** Where the data is, for people: without user and password. */
+export function storagePlace({ databaseUrl, dataDir }: Config): string {
+  if (databaseUrl === null) return path.resolve(dataDir)
+  const { host, pathname } = new URL(databaseUrl)
+  return `the database ${host}${pathname}`
+}
+
+async function openEmbedded(config: Config, { onTrouble }: StorageWatch): Promise<Storage> {
+  const { openSqliteStorage } = await import('../storage/sqlite/open.ts')
+  const directory = path.resolve(config.dataDir)
+  // Only its owner may read what agents did.
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const storage = await openSqliteStorage({
+    directory,
+    minFreeDiskBytes: config.minFreeDisk,
+    readers: config.readers,
+    onTrouble,
+  })
+  // What a process that was killed left behind; the lock on the store is ours by now.
+  for (const name of readdirSync(directory)) {
+    if (name.startsWith(SNAPSHOT_PREFIX)) rmSync(path.join(directory, name))
+  }
+  return storage
+}
+
+async function openDatabase(url: string, config: Config, { log }: StorageWatch): Promise<Storage> {
+  const { openPostgresStorage } = await import('../storage/postgres/open.ts')
+  return openPostgresStorage({
+    url,
+    poolSize: config.databasePool,
+    timeouts: { statementMs: config.databaseTimeout },
+    onReachable(reachable, why) {
+      if (reachable) log?.info('the database can be reached again')
+      else log?.warn({ why }, 'the database cannot be reached')
+    },
+  })
+}

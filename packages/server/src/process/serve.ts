@@ -1,0 +1,13 @@
+/** `tacho serve`: one process, or a parent of several workers. What a parent does not need is not loaded into it. */
+import cluster from 'node:cluster'
+import type { Config } from '../config/config.ts'
+
+/** Serves until a signal ends it. */
+export async function serve(config: Config): Promise<void> {
+  if (config.workers > 1 && cluster.isPrimary) {
+    const { runWorkers } = await import('./workers.ts')
+    return runWorkers(config)
+  }
+  const { runServer } = await import('./main.ts')
+  return runServer(config)
+}

@@ -1,0 +1,55 @@
+/** A worker's side of what it and its parent tell each other. */
+import cluster from 'node:cluster'
+import type { MetricObject, Registry } from 'prom-client'
+import type { MetricsOfWorkers } from '../http/metrics.ts'
+
+export type FromWorker =
+  /** What people should read, once for all workers. */
+  | { tacho: 'print'; text: string }
+  | { tacho: 'ready' }
+  /** The answer to `measure`. */
+  | { tacho: 'measured'; metrics: MetricObject[] }
+  /** Asks for the metrics of all workers. */
+  | { tacho: 'gather'; id: number }
+
+export type ToWorker = { tacho: 'measure' } | { tacho: 'gathered'; id: number; text: string }
+
+export interface WorkerLink extends MetricsOfWorkers {
+  /** Which worker this is, counted from the start of the parent. */
+  worker: number
+  print(text: string): void
+  ready(): void
+  /** Answers for the metrics of this process from now on. */
+  measure(own: Registry): void
+}
+
+/** Null in a process that is no worker. */
+export function workerLink(): WorkerLink | null {
+  const { worker } = cluster
+  if (worker === undefined) return null
+  const waiting = new Map<number, (text: string) => void>()
+  let lastId = 0
+  let registry: Registry | null = null
+  // The parent may be gone: then this process ends as well.
+  const send = (message: FromWorker) => void worker.send(message, () => undefined)
+
+  worker.on('message', (message: ToWorker) => {
+    if (message.tacho === 'measure') {
+      void registry?.getMetricsAsJSON().then((metrics) => send({ tacho: 'measured', metrics }))
+    } else if (message.tacho === 'gathered') {
+      waiting.get(message.id)?.(message.text)
+      waiting.delete(message.id)
+    }
+  })
+  return {
+    worker: worker.id,
+    print: (text) => send({ tacho: 'print', text }),
+    ready: () => send({ tacho: 'ready' }),
+    measure: (own) => (registry = own),
+    gather() {
+      const id = ++lastId
+      send({ tacho: 'gather', id })
+      return new Promise((resolve) => waiting.set(id, resolve))
+    },
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The parent of several workers: they share its port, it does nothing else but keep them.
+ *
+ *   starting --first worker is ready--> serving --signal--> draining --all workers have ended--> (end)
+ *      '--it ends before: so does this, for its reason holds for all--> (end)
+ *
+ * Workers take connections from the port themselves: one that the parent had handed to a worker would hang for ever, were
+ * that worker killed before it had taken it. A worker that dies while serving is replaced after a pause that doubles while workers die young; should QUICK_DEATHS of
+ * them do so in a row, all is ended, and whoever started it is told. A second signal ends everything at once.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Config } from '../config/config.ts'
+import { createLog } from './log.ts'
+import { nextSignal } from './next-signal.ts'
+import { createWorkerMetrics } from './worker-metrics.ts'
+import type { FromWorker } from './worker-link.ts'
+
+/** A worker that ends within this has died young. Less than a new one waits for a database that is away. */
+const YOUNG_MS = 8_000
+const QUICK_DEATHS = 5
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 5_000
+
+/** Runs workers until a signal ends them. The configuration reaches them as it reached this process. */
+export async function runWorkers({ workers: count, logLevel }: Config): Promise<void> {
+  const { logger, flush } = createLog(logLevel)
+  const leave = (code: number): never => {
+    flush()
+    process.exit(code)
+  }
+  process.stdout.on('error', () => undefined)
+  cluster.schedulingPolicy = cluster.SCHED_NONE
+  const printed = new Set<string>()
+  const metrics = createWorkerMetrics()
+  const idle = Promise.withResolvers<void>()
+  let isStopping = false
+  let youngDeaths = 0
+
+  const signalled = nextSignal((code) => {
+    for (const worker of workers()) worker.process.kill('SIGKILL')
+    leave(code)
+  })
+
+  /** Resolves when the worker is ready, or has ended, with its exit code. */
+  function start(): Promise<number | null> {
+    const worker = cluster.fork()
+    const bornAt = performance.now()
+    const { promise, resolve } = Promise.withResolvers<number | null>()
+    worker.on('message', (message: FromWorker) => {
+      if (message.tacho === 'ready') resolve(null)
+      if (message.tacho === 'print') print(message.text)
+      if (message.tacho === 'measured') metrics.measured(worker.id, message.metrics)
+      if (message.tacho === 'gather') void metrics.gather(workers()).then((text) => answer(worker, message.id, text))
+    })
+    worker.on('exit', (code, signal) => {
+      metrics.departed(worker.id)
+      resolve(code ?? 1)
+      youngDeaths = performance.now() - bornAt < YOUNG_MS ? youngDeaths + 1 : 0
+      if (isStopping) return workers().length === 0 ? idle.resolve() : undefined
+      if (isServing) void replace(worker.id, signal ?? code)
+    })
+    return promise
+  }
+
+  /** Workers say the same of where they listen; only one of them makes the first tenant. */
+  function print(text: string): void {
+    if (printed.has(text)) return
+    printed.add(text)
+    process.stdout.write(text)
+  }
+
+  async function replace(worker: number, end: string | number): Promise<void> {
+    if (youngDeaths >= QUICK_DEATHS) return giveUp(end)
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** youngDeaths)
+    logger.warn({ worker, end, pauseMs: pause }, 'a worker has ended; another takes its place')
+    await wait(pause)
+    if (!isStopping) await start()
+  }
+
+  async function giveUp(end: string | number): Promise<void> {
+    if (isStopping) return
+    const text = `${QUICK_DEATHS} workers in a row ended within ${YOUNG_MS / 1000} s of their start, the last with ${end}`
+    process.stderr.write(`tacho: ${text}; what they logged says why.\n`)
+    await stop('SIGTERM')
+    leave(1)
+  }
+
+  async function stop(signal: NodeJS.Signals): Promise<void> {
+    isStopping = true
+    // In a process group they have it already; within a second it is the same signal.
+    for (const worker of workers()) worker.process.kill(signal)
+    if (workers().length > 0) await idle.promise
+  }
+
+  let isServing = false
+  const first = await start()
+  if (first !== null) leave(first)
+  isServing = true
+  logger.info({ workers: count, pid: process.pid }, 'workers start')
+  for (let others = 1; others < count; others++) void start()
+  const signal = await signalled
+  logger.info({ signal }, 'draining')
+  await stop(signal)
+  logger.info('closed')
+  leave(0)
+}
+
+function workers(): Worker[] {
+  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+}
+
+function answer(worker: Worker, id: number, text: string): void {
+  if (worker.isConnected()) worker.send({ tacho: 'gathered', id, text })
+}

@@ -1,0 +1,116 @@
+/** Lists of approvals, and what follows their changes. */
+import type {
+  ApprovalFilter,
+  ApprovalGroupRow,
+  ApprovalPage,
+  ApprovalRevision,
+  ApprovalRow,
+  ChangePlace,
+  GroupBounds,
+  Requester,
+} from '../../approvals.ts'
+import { agentKeyOf, COLUMNS } from './approval-rows.ts'
+import { chunksOf, PLACES } from '../chunks.ts'
+import { textKey } from '../keys.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+export function listApprovals(
+  sql: Sql,
+  environmentId: string,
+  filter: ApprovalFilter,
+  { limit, after }: ApprovalPage,
+): Promise<ApprovalRow[]> {
+  const conditions = ['environment_id = ?']
+  const params: SqlValue[] = [environmentId]
+  const add = (condition: string, ...values: SqlValue[]) => {
+    conditions.push(condition)
+    params.push(...values)
+  }
+  const { status, toolName, inputHash, agentId, policyId, runId } = filter
+  // Spelled out, so that the index of what is pending is found.
+  if (status === 'PENDING') add(`status = 'PENDING'`)
+  else if (status !== undefined) add('status = ?', status)
+  if (toolName !== undefined) add('tool_key = ?', textKey(toolName))
+  if (inputHash !== undefined) add('input_hash = ?', inputHash)
+  if (agentId !== undefined) add('agent_key = ?', agentKeyOf({ agentId, clientId: '' }))
+  if (policyId !== undefined) add('policy_key = ?', textKey(policyId))
+  if (runId !== undefined) add('run_key = ?', textKey(runId))
+  const byDeadline = status === 'PENDING'
+  if (after !== null) add(byDeadline ? '(expires_at, id) > (?, ?)' : '(created_at, id) < (?, ?)', after.time, after.id)
+  const order = byDeadline ? 'expires_at, id' : 'created_at DESC, id DESC'
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE ${conditions.join(' AND ')} ORDER BY ${order} LIMIT ?`
+  return sql.all(text, [...params, limit])
+}
+
+export function listApprovalsOfRun(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  limit: number,
+): Promise<ApprovalRow[]> {
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND run_key = ?
+    ORDER BY created_at, id LIMIT ?`
+  return sql.all(text, [environmentId, textKey(run), limit])
+}
+
+export function groupApprovals(
+  sql: Sql,
+  environmentId: string,
+  now: number,
+  { requests, groups }: GroupBounds,
+): Promise<ApprovalGroupRow[]> {
+  const text = `SELECT tool_name AS "toolName", input_hash AS "inputHash", COUNT(*) AS requests,
+      COUNT(DISTINCT run_key) AS runs, COUNT(DISTINCT agent_key) AS agents, COUNT(DISTINCT policy_key) AS policies,
+      MIN(expires_at) AS "oldestExpiresAt", MIN(created_at) AS "oldestCreatedAt"
+    FROM (SELECT tool_name, input_hash, tool_key, run_key, agent_key, policy_key, expires_at, created_at
+      FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ?
+      ORDER BY expires_at, id LIMIT ?) AS pending
+    GROUP BY tool_key, tool_name, input_hash
+    ORDER BY MIN(expires_at), MIN(created_at), tool_key, input_hash LIMIT ?`
+  return sql.all(text, [environmentId, now, requests, groups])
+}
+
+export async function countRequests(
+  sql: Sql,
+  environmentId: string,
+  requesters: Requester[],
+  since: number,
+  most: number,
+): Promise<number[]> {
+  const text = `SELECT COUNT(*) AS requests FROM (SELECT 1 FROM approvals
+    WHERE environment_id = ? AND agent_key = ? AND created_at >= ? LIMIT ?) AS lately`
+  const counts: number[] = []
+  for (const requester of requesters) {
+    const row = await sql.get<{ requests: number }>(text, [environmentId, agentKeyOf(requester), since, most])
+    counts.push(row?.requests ?? 0)
+  }
+  return counts
+}
+
+export async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {
+  const text = `SELECT environment_id AS id FROM approval_feeds WHERE next_deadline <= ? ORDER BY next_deadline LIMIT ?`
+  const rows = await sql.all<{ id: string }>(text, [now, limit])
+  return rows.map(({ id }) => id)
+}
+
+export async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<ApprovalRevision[]> {
+  const text = `SELECT environment_id AS "environmentId", revision FROM approval_feeds
+    WHERE environment_id IN (${PLACES})`
+  const found = new Map<string, number>()
+  for (const chunk of chunksOf(environmentIds)) {
+    const rows = await sql.all<ApprovalRevision>(text, chunk)
+    for (const { environmentId, revision } of rows) found.set(environmentId, revision)
+  }
+  return environmentIds.map((environmentId) => ({ environmentId, revision: found.get(environmentId) ?? 0 }))
+}
+
+export function listChangedApprovals(
+  sql: Sql,
+  environmentId: string,
+  { revision, id }: ChangePlace,
+  limit: number,
+): Promise<ApprovalRow[]> {
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND (revision, id) > (?, ?)
+    ORDER BY revision, id LIMIT ?`
+  return sql.all(text, [environmentId, revision, id, limit])
+}

@@ -1,0 +1,75 @@
+/** The runtime configuration of an environment: computed when it is published, then only read. */
+import { hash } from 'node:crypto'
+import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
+import canonicalize from 'canonicalize'
+import type { Configuration } from '../../deployments.ts'
+import type { Sql } from '../sql.ts'
+
+/**
+ * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of what the text
+ * says beside it, so that clients can compute it too. Lists are sorted by code units, which no collation changes.
+ */
+export function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
+  const content = {
+    prompts: prompts.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    policies: policies.toSorted((a, b) => (a.policyId < b.policyId ? -1 : 1)),
+  }
+  const revision = hash('sha256', canonicalize(content) ?? '')
+  return { revision, text: JSON.stringify({ revision, ...content }) }
+}
+
+const EMPTY = configurationOf([], [])
+
+export async function readConfiguration(
+  sql: Sql,
+  environmentId: string,
+  knownRevision: string | null,
+): Promise<Configuration> {
+  const revision = await readRevision(sql, environmentId)
+  if (revision === knownRevision) return { revision, text: null }
+  const row = await sql.get<{ text: string }>('SELECT body AS text FROM configurations WHERE environment_id = ?', [
+    environmentId,
+  ])
+  return { revision, text: row?.text ?? EMPTY.text }
+}
+
+async function readRevision(sql: Sql, environmentId: string): Promise<string> {
+  const text = 'SELECT revision FROM configurations WHERE environment_id = ?'
+  return (await sql.get<{ revision: string }>(text, [environmentId]))?.revision ?? EMPTY.revision
+}
+
+/** Gives the caller's transaction the turn to publish in an environment. Returns what is in force now. */
+export async function takeTurn(sql: Sql, environmentId: string): Promise<{ revision: string; publication: number }> {
+  const create = `INSERT INTO configurations (environment_id, publication, revision, body) VALUES (?, 0, ?, ?)
+    ON CONFLICT (environment_id) DO NOTHING`
+  await sql.run(create, [environmentId, EMPTY.revision, EMPTY.text])
+  const lock = `UPDATE configurations SET publication = publication WHERE environment_id = ?
+    RETURNING revision, publication`
+  const row = await sql.get<{ revision: string; publication: number }>(lock, [environmentId])
+  if (row === null) throw new Error('the turn of an environment was not given')
+  return row
+}
+
+/** Computes the configuration from what is deployed, and keeps it. */
+export async function keepConfiguration(sql: Sql, environmentId: string, publication: number): Promise<string> {
+  const prompts = await sql.all<RuntimePrompt>(
+    `SELECT p.id AS "promptId", p.name, v.id AS "versionId", CAST(v.number AS TEXT) AS version, v.content,
+      v.content_hash AS "contentHash"
+      FROM deployments d JOIN prompts p ON p.id = d.item_id
+      JOIN prompt_versions v ON v.prompt_id = d.item_id AND v.number = d.version
+      WHERE d.environment_id = ? AND d.kind = 'prompt'`,
+    [environmentId],
+  )
+  const policies = await sql.all<RuntimePolicy>(
+    `SELECT v.policy_id AS "policyId", v.name, v.description, CAST(v.number AS TEXT) AS version, v.condition,
+      v.severity, v.action
+      FROM deployments d JOIN environments e ON e.id = d.environment_id
+      JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
+      WHERE d.environment_id = ? AND d.kind = 'policy'`,
+    [environmentId],
+  )
+  const { revision, text } = configurationOf(prompts, policies)
+  const keep = 'UPDATE configurations SET publication = ?, revision = ?, body = ? WHERE environment_id = ?'
+  await sql.run(keep, [publication, revision, text, environmentId])
+  return revision
+}

@@ -1,0 +1,49 @@
+/** What is in force in an environment, and who changed it. Publishing is in publish.ts. */
+import type {
+  DeploymentChangePage,
+  DeploymentChangeRow,
+  DeploymentFilter,
+  DeploymentPage,
+  DeploymentRow,
+} from '../../deployments.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+const NAME = `COALESCE(p.name, d.item_id) AS name`
+const NAMED = `LEFT JOIN prompts p ON d.kind = 'prompt' AND p.id = d.item_id`
+
+export function listDeployments(
+  sql: Sql,
+  environmentId: string,
+  { limit, after }: DeploymentPage,
+): Promise<DeploymentRow[]> {
+  const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''
+  const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
+    d.deployed_by AS "deployedBy"
+    FROM deployments d ${NAMED} WHERE d.environment_id = ?${further} ORDER BY d.kind, d.item_id LIMIT ?`
+  return sql.all(text, [environmentId, ...(after ? [after.kind, after.id] : []), limit])
+}
+
+export function listDeploymentChanges(
+  sql: Sql,
+  environmentId: string,
+  { kind, id }: DeploymentFilter,
+  { limit, after }: DeploymentChangePage,
+): Promise<DeploymentChangeRow[]> {
+  const conditions = ['d.environment_id = ?']
+  const params: SqlValue[] = [environmentId]
+  const add = (condition: string, ...values: SqlValue[]) => {
+    conditions.push(condition)
+    params.push(...values)
+  }
+  if (kind !== undefined) add('d.kind = ?', kind)
+  if (id !== undefined) add('d.item_id = ?', id)
+  if (after !== null) {
+    add('d.publication <= ?', after.publication)
+    add('(d.publication < ? OR (d.kind, d.item_id) > (?, ?))', after.publication, after.kind, after.id)
+  }
+  const text = `SELECT d.publication, d.action, d.kind, d.item_id AS id, ${NAME}, d.from_version AS "from",
+    d.to_version AS "to", d.at, d.by_name AS "by", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
+    FROM deployment_changes d ${NAMED} WHERE ${conditions.join(' AND ')}
+    ORDER BY d.publication DESC, d.kind, d.item_id LIMIT ?`
+  return sql.all(text, [...params, limit])
+}

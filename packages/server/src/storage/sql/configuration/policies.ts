@@ -1,0 +1,107 @@
+import type { AuditEntry } from '../../audit.ts'
+import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies.ts'
+import type { SavedVersion, VersionPage } from '../../prompts.ts'
+import type { PageById } from '../../storage.ts'
+import { insertAudit } from '../audit.ts'
+import type { Sql } from '../sql.ts'
+import { findWorkspace } from '../workspaces.ts'
+
+const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,
+  v.author, v.note, v.created_at AS "createdAt"`
+
+const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt", ${VERSION}
+  FROM policies p
+  JOIN policy_versions v ON v.workspace_id = p.workspace_id AND v.policy_id = p.id AND v.number = p.newest`
+
+type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number }
+
+function toPolicy({ workspaceId, policyCreatedAt, ...newest }: JoinedPolicy): PolicyRow {
+  return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, newest }
+}
+
+export async function createPolicy(
+  sql: Sql,
+  { id, workspaceId, createdAt }: NewPolicyRow,
+  first: NewPolicyVersionRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'id_taken' | 'no_workspace'> {
+  if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
+  const text = `INSERT INTO policies (workspace_id, id, created_at, newest) VALUES (?, ?, ?, 1)
+    ON CONFLICT (workspace_id, id) DO NOTHING`
+  if ((await sql.run(text, [workspaceId, id, createdAt])) === 0) return 'id_taken'
+  await insertVersion(sql, workspaceId, { policyId: id, number: 1, ...first })
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+export async function createPolicyVersion(
+  sql: Sql,
+  workspaceId: string,
+  policyId: string,
+  version: NewPolicyVersionRow,
+  follows: number | null,
+  audit: AuditEntry[],
+): Promise<SavedVersion<PolicyVersionRow> | null> {
+  // Whoever holds the row of the policy numbers its versions.
+  await sql.run('UPDATE policies SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, policyId])
+  const policy = await findPolicy(sql, workspaceId, policyId)
+  if (policy === null) return null
+  const { newest } = policy
+  if (saysTheSame(newest, version)) return { outcome: 'unchanged', version: newest }
+  if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
+  const saved: PolicyVersionRow = { policyId, number: newest.number + 1, ...version }
+  await insertVersion(sql, workspaceId, saved)
+  const grow = 'UPDATE policies SET newest = ? WHERE workspace_id = ? AND id = ?'
+  await sql.run(grow, [saved.number, workspaceId, policyId])
+  await insertAudit(sql, audit)
+  return { outcome: 'created', version: saved }
+}
+
+const CONTENT = ['name', 'description', 'condition', 'severity', 'action'] as const
+
+function saysTheSame(one: NewPolicyVersionRow, other: NewPolicyVersionRow): boolean {
+  return CONTENT.every((field) => one[field] === other[field])
+}
+
+async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): Promise<void> {
+  const { policyId, number, name, description, condition, severity, action, author, note, createdAt } = version
+  const text = `INSERT INTO policy_versions (workspace_id, policy_id, number, name, description, condition, severity,
+    action, author, note, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const said = [name, description, condition, severity, action]
+  await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
+}
+
+export async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<PolicyRow[]> {
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ? ORDER BY p.id LIMIT ?`
+  return (await sql.all<JoinedPolicy>(text, [workspaceId, after ?? '', limit])).map(toPolicy)
+}
+
+export async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
+  const row = await sql.get<JoinedPolicy>(`${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id = ?`, [
+    workspaceId,
+    policyId,
+  ])
+  return row && toPolicy(row)
+}
+
+export function listPolicyVersions(
+  sql: Sql,
+  workspaceId: string,
+  policyId: string,
+  { limit, before }: VersionPage,
+): Promise<PolicyVersionRow[]> {
+  const earlier = before === null ? '' : ' AND v.number < ?'
+  const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ?${earlier}
+    ORDER BY v.number DESC LIMIT ?`
+  return sql.all(text, [workspaceId, policyId, ...(before === null ? [] : [before]), limit])
+}
+
+export function findPolicyVersion(
+  sql: Sql,
+  workspaceId: string,
+  policyId: string,
+  number: number,
+): Promise<PolicyVersionRow | null> {
+  const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ? AND v.number = ?`
+  return sql.get(text, [workspaceId, policyId, number])
+}

@@ -1,0 +1,121 @@
+import { hash } from 'node:crypto'
+import type { AuditEntry } from '../../audit.ts'
+import type {
+  NewPromptRow,
+  NewPromptVersionRow,
+  PromptRow,
+  PromptVersionInfo,
+  PromptVersionRow,
+  SavedVersion,
+  VersionPage,
+} from '../../prompts.ts'
+import type { PageById } from '../../storage.ts'
+import { insertAudit } from '../audit.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { findWorkspace } from '../workspaces.ts'
+
+const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",
+  v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt"`
+
+const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt", ${INFO}
+  FROM prompts p JOIN prompt_versions v ON v.prompt_id = p.id AND v.number = p.newest`
+
+type JoinedPrompt = PromptVersionInfo & { workspaceId: string; name: string; promptCreatedAt: number }
+
+function toPrompt({ workspaceId, name, promptCreatedAt, ...newest }: JoinedPrompt): PromptRow {
+  return { id: newest.promptId, workspaceId, name, createdAt: promptCreatedAt, newest }
+}
+
+export async function createPrompt(
+  sql: Sql,
+  prompt: NewPromptRow,
+  first: NewPromptVersionRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'name_taken' | 'no_workspace'> {
+  const { id, workspaceId, name, createdAt } = prompt
+  if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
+  const text = `INSERT INTO prompts (id, workspace_id, name, created_at, newest) VALUES (?, ?, ?, ?, 1)
+    ON CONFLICT (workspace_id, name) DO NOTHING`
+  if ((await sql.run(text, [id, workspaceId, name, createdAt])) === 0) return 'name_taken'
+  await insertVersion(sql, id, 1, first)
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+export async function createPromptVersion(
+  sql: Sql,
+  workspaceId: string,
+  promptId: string,
+  version: NewPromptVersionRow,
+  follows: number | null,
+  audit: AuditEntry[],
+): Promise<SavedVersion<PromptVersionInfo> | null> {
+  // Whoever holds the row of the prompt numbers its versions.
+  await sql.run('UPDATE prompts SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, promptId])
+  const prompt = await findPrompt(sql, workspaceId, promptId)
+  if (prompt === null) return null
+  const { newest } = prompt
+  if (newest.contentHash === contentHash(version.content)) return { outcome: 'unchanged', version: newest }
+  if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
+  const saved = await insertVersion(sql, promptId, newest.number + 1, version)
+  await sql.run('UPDATE prompts SET newest = ? WHERE id = ?', [saved.number, promptId])
+  await insertAudit(sql, audit)
+  return { outcome: 'created', version: saved }
+}
+
+async function insertVersion(
+  sql: Sql,
+  promptId: string,
+  number: number,
+  { id, content, author, note, createdAt }: NewPromptVersionRow,
+): Promise<PromptVersionInfo> {
+  const text = `INSERT INTO prompt_versions (id, prompt_id, number, content_hash, content_bytes, author, created_at,
+    note, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const measured = { contentHash: contentHash(content), contentBytes: Buffer.byteLength(content) }
+  const values: SqlValue[] = [id, promptId, number, measured.contentHash, measured.contentBytes, author, createdAt]
+  await sql.run(text, [...values, note, content])
+  return { id, promptId, number, ...measured, author, note, createdAt }
+}
+
+function contentHash(content: string): string {
+  return hash('sha256', content)
+}
+
+export async function listPrompts(
+  sql: Sql,
+  workspaceId: string,
+  name: string | null,
+  { limit, after }: PageById,
+): Promise<PromptRow[]> {
+  const named = name === null ? '' : ' AND p.name = ?'
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id > ?${named} ORDER BY p.id LIMIT ?`
+  const params = [workspaceId, after ?? '', ...(name === null ? [] : [name]), limit]
+  return (await sql.all<JoinedPrompt>(text, params)).map(toPrompt)
+}
+
+export async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id = ?`
+  const row = await sql.get<JoinedPrompt>(text, [workspaceId, promptId])
+  return row && toPrompt(row)
+}
+
+export function listPromptVersions(
+  sql: Sql,
+  promptId: string,
+  { limit, before }: VersionPage,
+): Promise<PromptVersionInfo[]> {
+  const earlier = before === null ? '' : ' AND v.number < ?'
+  const text = `SELECT ${INFO} FROM prompt_versions v WHERE v.prompt_id = ?${earlier} ORDER BY v.number DESC LIMIT ?`
+  return sql.all(text, [promptId, ...(before === null ? [] : [before]), limit])
+}
+
+export function findPromptVersion(
+  sql: Sql,
+  workspaceId: string,
+  promptId: string,
+  number: number,
+): Promise<PromptVersionRow | null> {
+  const text = `SELECT ${INFO}, v.content FROM prompt_versions v JOIN prompts p ON p.id = v.prompt_id
+    WHERE p.workspace_id = ? AND v.prompt_id = ? AND v.number = ?`
+  return sql.get(text, [workspaceId, promptId, number])
+}

@@ -1,0 +1,168 @@
+import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type {
+  NewSimulationRow,
+  RunStepPage,
+  RunStepRow,
+  SimulationEnd,
+  SimulationProgress,
+  SimulationRow,
+  ToolCallPage,
+  ToolCallRow,
+} from '../../simulations.ts'
+import type { PageById } from '../../storage.ts'
+import { insertAudit } from '../audit.ts'
+import { rowsWithin } from '../events.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { enqueueWork } from '../work.ts'
+
+const COLUMNS = `id, environment_id AS "environmentId", status, condition, severity, action, days,
+  created_at AS "createdAt", created_by AS "createdBy", ended_at AS "endedAt", scanned, total, error, result`
+
+const WAITING = `status IN ('QUEUED', 'RUNNING')`
+
+/** The result is kept as JSON text. */
+type Kept = Omit<SimulationRow, 'result'> & { result: string | null }
+
+function parsed({ result, ...row }: Kept): SimulationRow {
+  return { ...row, result: result === null ? null : (JSON.parse(result) as SimulationResult) }
+}
+
+export async function createSimulation(
+  sql: Sql,
+  simulation: NewSimulationRow,
+  bounds: { waiting: number; kept: number },
+  audit: AuditEntry[],
+): Promise<'created' | 'too_many'> {
+  const { id, environmentId, condition, severity, action, days, createdAt, createdBy } = simulation
+  const waiting = await sql.get<{ count: number }>(
+    `SELECT COUNT(*) AS count FROM simulations WHERE environment_id = ? AND ${WAITING}`,
+    [environmentId],
+  )
+  if ((waiting?.count ?? 0) >= bounds.waiting) return 'too_many'
+  const text = `INSERT INTO simulations (id, environment_id, status, condition, severity, action, days, created_at,
+    created_by, scanned) VALUES (?, ?, 'QUEUED', ?, ?, ?, ?, ?, ?, 0)`
+  await sql.run(text, [id, environmentId, condition, severity, action, days, createdAt, createdBy])
+  const forget = `DELETE FROM simulations WHERE environment_id = ? AND NOT ${WAITING} AND id <= (
+    SELECT id FROM simulations WHERE environment_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`
+  await sql.run(forget, [environmentId, environmentId, bounds.kept])
+  await enqueueWork(sql, { kind: 'simulate', environmentId, subjectId: id, dueAt: createdAt })
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+export async function findSimulation(sql: Sql, environmentId: string, id: string): Promise<SimulationRow | null> {
+  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ? AND id = ?`
+  const row = await sql.get<Kept>(text, [environmentId, id])
+  return row && parsed(row)
+}
+
+export async function listSimulations(
+  sql: Sql,
+  environmentId: string,
+  { limit, after }: PageById,
+): Promise<SimulationRow[]> {
+  const older = after === null ? '' : ' AND id < ?'
+  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ?${older} ORDER BY id DESC LIMIT ?`
+  const rows = await sql.all<Kept>(text, [environmentId, ...(after === null ? [] : [after]), limit])
+  return rows.map(parsed)
+}
+
+export async function cancelSimulation(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  now: number,
+  audit: AuditEntry[],
+): Promise<SimulationRow | null> {
+  const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = ?
+    WHERE environment_id = ? AND id = ? AND ${WAITING}`
+  if ((await sql.run(text, [now, environmentId, id])) === 1) {
+    await insertAudit(sql, audit)
+    await removeWork(sql, environmentId, id)
+  }
+  return findSimulation(sql, environmentId, id)
+}
+
+export async function reportSimulation(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  { scanned, total }: SimulationProgress,
+): Promise<boolean> {
+  const text = `UPDATE simulations SET status = 'RUNNING', scanned = ?, total = ?
+    WHERE environment_id = ? AND id = ? AND ${WAITING}`
+  return (await sql.run(text, [scanned, total, environmentId, id])) === 1
+}
+
+export async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
+  const set = end.status === 'DONE' ? `scanned = ?, total = ?, result = ?` : 'error = ?'
+  const values: SqlValue[] =
+    end.status === 'DONE' ? [end.scanned, end.scanned, JSON.stringify(end.result)] : [end.error]
+  const text = `UPDATE simulations SET status = ?, ended_at = ?, ${set}
+    WHERE environment_id = ? AND id = ? AND ${WAITING}`
+  await sql.run(text, [end.status, end.at, ...values, environmentId, id])
+  await removeWork(sql, environmentId, id)
+}
+
+/** Whoever holds it notices when it next tells how far it is. */
+async function removeWork(sql: Sql, environmentId: string, id: string): Promise<void> {
+  const text = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = ? AND environment_id = ?`
+  await sql.run(text, [id, environmentId])
+}
+
+// --- what is simulated on. `event_type` is spelled out, so that the index of tool calls is found.
+
+export async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
+  const text = `SELECT COUNT(*) AS count FROM events
+    WHERE environment_id = ? AND event_type = 'TOOL_CALL' AND time >= ? AND time < ?`
+  return (await sql.get<{ count: number }>(text, [environmentId, from, to]))?.count ?? 0
+}
+
+export async function listToolCalls(
+  sql: Sql,
+  environmentId: string,
+  { from, to, after, ...page }: ToolCallPage,
+): Promise<ToolCallRow[]> {
+  const further = after ? ' AND (e.time, e.run_id, e.seq) > (?, ?, ?)' : ''
+  const params: SqlValue[] = [environmentId, after?.time ?? from, to]
+  if (after) params.push(after.time, after.run, after.seq)
+  const rest = `WHERE e.environment_id = ? AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?${further}
+    ORDER BY e.time, e.run_id, e.seq LIMIT ?`
+  // First the sizes alone, so that no payload is read that the page has no room for.
+  const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(e.payload) AS bytes FROM events e ${rest}`, [
+    ...params,
+    page.limit,
+  ])
+  const count = rowsWithin(
+    sizes.map(({ bytes }) => bytes),
+    page,
+  )
+  const text = `SELECT e.time, e.run_id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
+    e.session_id AS "sessionId", e.agent_id AS "agentId", e.agent_name AS "agentName", e.payload
+    FROM events e JOIN runs r ON r.environment_id = e.environment_id AND r.id = e.run_id ${rest}`
+  return sql.all(text, [...params, count])
+}
+
+export async function listRunSteps(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  { after, before, ...page }: RunStepPage,
+): Promise<RunStepRow[]> {
+  const further = after ? ' AND (time, seq) > (?, ?)' : ''
+  const params: SqlValue[] = [environmentId, run, before.time, before.seq]
+  if (after) params.push(after.time, after.seq)
+  const rest = `FROM events WHERE environment_id = ? AND run_id = ? AND (time, seq) < (?, ?)${further}
+    AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY time, seq LIMIT ?`
+  const sizes = await sql.all<{ bytes: number }>(
+    `SELECT CASE WHEN event_type = 'LLM_CALL' THEN octet_length(payload) ELSE 0 END AS bytes ${rest}`,
+    [...params, page.limit],
+  )
+  const count = rowsWithin(
+    sizes.map(({ bytes }) => bytes),
+    page,
+  )
+  const text = `SELECT time, seq, CASE WHEN event_type = 'LLM_CALL' THEN payload END AS payload ${rest}`
+  return sql.all(text, [...params, count])
+}

@@ -1,0 +1,49 @@
+/** What the tool calls and policy decisions of a run say about approvals. Payloads are read here and go no further. */
+import type { ToolEventPage, ToolEventRow, ToolEventsRead } from '../../approvals.ts'
+import { rowsWithin } from '../events.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
+
+export async function listToolEvents(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  page: ToolEventPage,
+): Promise<ToolEventsRead> {
+  const after = page.after ? ' AND (time, seq) > (?, ?)' : ''
+  const params: SqlValue[] = [environmentId, run, ...(page.after ? [page.after.time, page.after.seq] : [])]
+  const from = `FROM events WHERE environment_id = ? AND run_id = ?${after}
+    AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY time, seq LIMIT ?`
+  const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(payload) AS bytes ${from}`, [
+    ...params,
+    page.limit + 1,
+  ])
+  const count = rowsWithin(
+    sizes.map(({ bytes }) => bytes),
+    page,
+  )
+  const text = `SELECT seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt",
+    payload ${from}`
+  const rows = await sql.all<Read>(text, [...params, count])
+  return { rows: rows.map(toToolEvent), more: sizes.length > count }
+}
+
+function toToolEvent({ payload, ...row }: Read): ToolEventRow {
+  const said = JSON.parse(payload) as Record<string, unknown>
+  const text = (name: string) => (typeof said[name] === 'string' ? said[name] : null)
+  return {
+    ...row,
+    toolName: text('toolName'),
+    inputHash: text('inputHash')?.toLowerCase() ?? null,
+    approvalId: text('approvalId')?.toLowerCase() ?? null,
+    action: row.kind === 'POLICY_DECISION' ? text('action') : null,
+    outcome: outcomeOf(said),
+  }
+}
+
+/** A null error is none; a null output is one. */
+function outcomeOf(said: Record<string, unknown>): ToolEventRow['outcome'] {
+  if (said['error'] !== undefined && said['error'] !== null && said['error'] !== false) return 'error'
+  return 'output' in said ? 'output' : 'unknown'
+}

@@ -1,0 +1,80 @@
+/**
+ * What people do with an issue.
+ *
+ *   opened --> OPEN --resolve--> RESOLVED
+ *               |^ ^               |   |
+ *               || +----reopen-----+   |
+ *               || +--next detection---+  a regression
+ *        ignore ||reopen
+ *               v|
+ *             IGNORED   detections count and change nothing
+ *
+ * Every change of the state is one compare-and-set. An issue that is merged into another has no changes of its own.
+ */
+import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { ChangedIssue, IssueChange, IssueRef } from '../../issues.ts'
+import { insertAudit } from '../audit.ts'
+import { insertActivity } from './issue-activity.ts'
+import { findIssue } from './issues.ts'
+import type { Sql } from '../sql.ts'
+
+/** From which states each state can be reached by a person, and how that is called. */
+const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {
+  RESOLVED: { from: ['OPEN'], kind: 'RESOLVED' },
+  IGNORED: { from: ['OPEN'], kind: 'IGNORED' },
+  OPEN: { from: ['RESOLVED', 'IGNORED'], kind: 'REOPENED' },
+}
+
+export async function changeIssueState(
+  sql: Sql,
+  issue: IssueRef,
+  to: IssueState,
+  { id, at, actor }: IssueChange,
+  audit: AuditEntry[],
+): Promise<ChangedIssue | null> {
+  const { from, kind } = CHANGES[to]
+  const text = `UPDATE issues SET state = ?, state_at = ?, state_by = ?
+    WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state IN (${from.map(() => '?').join(', ')})`
+  const params = [to, at, JSON.stringify(actor), issue.environmentId, issue.id, ...from]
+  const changed = (await sql.run(text, params)) === 1
+  if (changed) {
+    await insertActivity(sql, issue, { id, at, kind, actor, text: null, detail: {} })
+    await insertAudit(sql, audit)
+  }
+  return changedIssue(sql, issue, changed)
+}
+
+export async function assignIssue(
+  sql: Sql,
+  issue: IssueRef,
+  assignee: string | null,
+  { id, at, actor }: IssueChange,
+  audit: AuditEntry[],
+): Promise<ChangedIssue | null> {
+  const text = 'UPDATE issues SET assignee = ? WHERE environment_id = ? AND id = ? AND merged_into IS NULL'
+  const changed = (await sql.run(text, [assignee, issue.environmentId, issue.id])) === 1
+  if (changed) {
+    await insertActivity(sql, issue, { id, at, kind: 'ASSIGNED', actor, text: null, detail: { assignee } })
+    await insertAudit(sql, audit)
+  }
+  return changedIssue(sql, issue, changed)
+}
+
+export async function commentIssue(
+  sql: Sql,
+  issue: IssueRef,
+  text: string,
+  { id, at, actor }: IssueChange,
+  audit: AuditEntry[],
+): Promise<boolean> {
+  if ((await findIssue(sql, issue.environmentId, issue.id)) === null) return false
+  await insertActivity(sql, issue, { id, at, kind: 'COMMENTED', actor, text, detail: {} })
+  await insertAudit(sql, audit)
+  return true
+}
+
+async function changedIssue(sql: Sql, issue: IssueRef, changed: boolean): Promise<ChangedIssue | null> {
+  const row = await findIssue(sql, issue.environmentId, issue.id)
+  return row && { changed, issue: row }
+}

@@ -1,0 +1,27 @@
+/** The fingerprints of an issue: what is listed of an issue is gathered from each of them. */
+import type { Sql, SqlValue } from '../sql.ts'
+
+/** In their order. */
+export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: string): Promise<string[]> {
+  const text = `SELECT fingerprint FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ?
+    ORDER BY fingerprint`
+  const rows = await sql.all<{ fingerprint: string }>(text, [environmentId, issueId])
+  return rows.map(({ fingerprint }) => fingerprint)
+}
+
+/** One branch for each fingerprint, each ordered and limited by itself, so that an index serves it. */
+export interface Branches {
+  fingerprints: string[]
+  /** The statement for one fingerprint, and its parameters. */
+  branch: (fingerprint: string) => { text: string; params: SqlValue[] }
+  /** Of the whole, by the columns of the branches. */
+  order: string
+  limit: number
+}
+
+export function fromEachFingerprint<Row>(sql: Sql, { fingerprints, branch, order, limit }: Branches): Promise<Row[]> {
+  const branches = fingerprints.map(branch)
+  if (branches.length === 0) return Promise.resolve([])
+  const union = branches.map(({ text }, index) => `SELECT * FROM (${text}) AS b${index}`).join(' UNION ALL ')
+  return sql.all<Row>(`${union} ORDER BY ${order} LIMIT ?`, [...branches.flatMap(({ params }) => params), limit])
+}

@@ -1,0 +1,153 @@
+/**
+ * Merging and splitting move fingerprints between issues; records follow, for they belong to their fingerprint.
+ *
+ * merged_into never names an issue that is merged itself: a merge passes on what was merged into its source before. An
+ * issue that is not merged has a fingerprint, so holding its fingerprints holds the issue. See review.ts for the order.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues.ts'
+import { StorageError } from '../../storage.ts'
+import { insertAudit } from '../audit.ts'
+import { chunksOf, PLACES } from '../chunks.ts'
+import { insertActivity } from './issue-activity.ts'
+import { fingerprintsOf } from './issue-fingerprints.ts'
+import { recountIssue } from './issue-recount.ts'
+import { findIssue } from './issues.ts'
+import type { Sql } from '../sql.ts'
+
+const ATTEMPTS = 5
+
+export async function mergeIssues(
+  sql: Sql,
+  issue: IssueRef,
+  into: string,
+  change: IssueChange,
+  audit: AuditEntry[],
+): Promise<MergeOutcome> {
+  const { environmentId } = issue
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const source = await mergedInto(sql, issue)
+    if (source === undefined) return { outcome: 'no_issue' }
+    if (source !== null) return { outcome: 'merged_already', into: source }
+    const target = await mergedInto(sql, { environmentId, id: into })
+    if (target === undefined) return { outcome: 'no_target' }
+    const root = target ?? into
+    if (root === issue.id) return { outcome: 'same_issue' }
+    const held = await holdFingerprints(sql, environmentId, [issue.id, root])
+    if (held === null) continue
+    if (held.length > LIMITS.issueFingerprints) return { outcome: 'too_many_groups' }
+    await merge(sql, issue, root, change)
+    await insertAudit(sql, audit)
+    return { outcome: 'merged', issue: await whole(sql, environmentId, root) }
+  }
+  throw moving()
+}
+
+async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }: IssueChange): Promise<void> {
+  const { environmentId } = issue
+  const move = 'UPDATE issue_fingerprints SET issue_id = ? WHERE environment_id = ? AND issue_id = ?'
+  await sql.run(move, [root, environmentId, issue.id])
+  const passOn = 'UPDATE issues SET merged_into = ? WHERE environment_id = ? AND (id = ? OR merged_into = ?)'
+  await sql.run(passOn, [root, environmentId, issue.id, issue.id])
+  await recountIssue(sql, environmentId, root)
+  const entry = { id, at, actor, text: null }
+  await insertActivity(sql, issue, { ...entry, kind: 'MERGED_INTO', detail: { issueId: root } })
+  await insertActivity(sql, { environmentId, id: root }, { ...entry, kind: 'MERGED', detail: { issueId: issue.id } })
+}
+
+export async function splitIssue(
+  sql: Sql,
+  issue: IssueRef,
+  { fingerprints, newIssueId }: IssueSplit,
+  change: IssueChange,
+  audit: AuditEntry[],
+): Promise<SplitOutcome> {
+  const { environmentId } = issue
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const source = await mergedInto(sql, issue)
+    if (source === undefined) return { outcome: 'no_issue' }
+    if (source !== null) return { outcome: 'merged_already', into: source }
+    const held = await holdFingerprints(sql, environmentId, [issue.id])
+    if (held === null) continue
+    if (!fingerprints.every((fingerprint) => held.includes(fingerprint))) return { outcome: 'no_such_group' }
+    if (fingerprints.length === held.length) return { outcome: 'nothing_left' }
+    const target = await split(sql, issue, fingerprints, newIssueId, change)
+    await insertAudit(sql, audit)
+    return { outcome: 'split', issue: await whole(sql, environmentId, target) }
+  }
+  throw moving()
+}
+
+/** The issue that has the fingerprints now: the one they all came from by a merge, or else a new one. */
+async function split(
+  sql: Sql,
+  issue: IssueRef,
+  fingerprints: string[],
+  newIssueId: string,
+  { id, at, actor }: IssueChange,
+): Promise<string> {
+  const { environmentId } = issue
+  const target = (await returnHome(sql, issue, fingerprints)) ?? newIssueId
+  if (target === newIssueId) {
+    const insert = `INSERT INTO issues (environment_id, id, title, detection_type, state, state_at, state_by, opened_at,
+        first_seen, last_seen, occurrences, recoveries, runs, agents, regressions)
+      VALUES (?, ?, '', '', 'OPEN', ?, ?, ?, 0, 0, 0, 0, 0, 0, 0)`
+    await sql.run(insert, [environmentId, target, at, JSON.stringify(actor), at])
+  }
+  const move = `UPDATE issue_fingerprints SET issue_id = ?, home_issue_id = ?
+    WHERE environment_id = ? AND fingerprint = ?`
+  for (const fingerprint of fingerprints) await sql.run(move, [target, target, environmentId, fingerprint])
+  for (const one of [issue.id, target].toSorted()) await recountIssue(sql, environmentId, one)
+  const entry = { id, at, actor, text: null }
+  const detail = { issueId: target, fingerprints }
+  await insertActivity(sql, issue, { ...entry, kind: 'SPLIT', detail })
+  const from = { issueId: issue.id, fingerprints }
+  await insertActivity(sql, { environmentId, id: target }, { ...entry, kind: 'SPLIT_FROM', detail: from })
+  return target
+}
+
+async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprints: string[]): Promise<string | null> {
+  const text = `SELECT DISTINCT home_issue_id AS home FROM issue_fingerprints
+    WHERE environment_id = ? AND fingerprint IN (${PLACES})`
+  const homes = new Set<string>()
+  for (const chunk of chunksOf(fingerprints)) {
+    for (const { home } of await sql.all<{ home: string }>(text, [environmentId, ...chunk])) homes.add(home)
+  }
+  const [first, ...others] = homes
+  if (first === undefined || others.length > 0) return null
+  const revive = 'UPDATE issues SET merged_into = NULL WHERE environment_id = ? AND id = ? AND merged_into = ?'
+  return (await sql.run(revive, [environmentId, first, id])) === 1 ? first : null
+}
+
+/** Where an issue was merged into, null for one that was not. Undefined: no such issue. */
+async function mergedInto(sql: Sql, { environmentId, id }: IssueRef): Promise<string | null | undefined> {
+  const text = 'SELECT merged_into AS "mergedInto" FROM issues WHERE environment_id = ? AND id = ?'
+  return (await sql.get<{ mergedInto: string | null }>(text, [environmentId, id]))?.mergedInto
+}
+
+/** Holds all fingerprints of the issues until the transaction ends. Null: some have come or gone meanwhile. */
+async function holdFingerprints(sql: Sql, environmentId: string, issueIds: string[]): Promise<string[] | null> {
+  const list = async () => {
+    const lists: string[][] = []
+    for (const id of issueIds) lists.push(await fingerprintsOf(sql, environmentId, id))
+    return lists
+  }
+  const before = await list()
+  const hold = 'UPDATE issue_fingerprints SET issue_id = issue_id WHERE environment_id = ? AND fingerprint = ?'
+  for (const fingerprint of before.flat().toSorted()) await sql.run(hold, [environmentId, fingerprint])
+  const after = await list()
+  // One without any was merged after it was looked at: an issue that is not merged has a fingerprint.
+  const isMerged = after.some((fingerprints) => fingerprints.length === 0)
+  return !isMerged && JSON.stringify(before) === JSON.stringify(after) ? after.flat() : null
+}
+
+async function whole(sql: Sql, environmentId: string, id: string): Promise<IssueWhole> {
+  const issue = await findIssue(sql, environmentId, id)
+  if (issue === null) throw new Error('An issue that was just changed is gone')
+  return issue
+}
+
+function moving(): StorageError {
+  return new StorageError('overloaded', 'The issue is being merged or split by others')
+}

@@ -1,0 +1,171 @@
+/**
+ * Issue records and their status.
+ *
+ *   RECEIVED --review begins--> EVALUATING --issue found or opened--> DECIDED
+ *      ^                          |     ^
+ *      |                          |     +--taken over from a dead node, tried again after an error
+ *      +--operator-- FAILED <-----+ it keeps failing
+ *
+ * Every change is one compare-and-set on the status, so that a record is decided once, whoever reviews it.
+ */
+import type {
+  IssueRecordFilter,
+  IssueRecordPage,
+  IssueRecordReceived,
+  IssueRecordRow,
+  IssueRecordWhole,
+  NewIssueRecord,
+  RecordInReview,
+  RetriedRecord,
+} from '../../issue-records.ts'
+import type { AuditEntry } from '../../audit.ts'
+import { insertAudit } from '../audit.ts'
+import { chunksOf, PLACES } from '../chunks.ts'
+import { textKey } from '../keys.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { enqueueWork } from '../work.ts'
+
+const COLUMNS = `r.id, r.sdk_instance_id AS "sdkInstanceId", r.client_record_id AS "clientRecordId",
+  r.record_kind AS "recordKind", r.detection_type AS "detectionType", r.run_id AS "runId",
+  r.session_id AS "sessionId", r.event_id AS "eventId", r.agent_id AS "agentId", r.policy_id AS "policyId",
+  r.prompt_version_id AS "promptVersionId", r.detected_at AS "detectedAt", r.received_at AS "receivedAt",
+  r.seen_at AS "seenAt", r.status, r.status_at AS "statusAt", r.failure, r.fingerprint, f.issue_id AS "issueId", n.id AS run,
+  CASE WHEN e.event_id IS NULL THEN 0 ELSE 1 END AS "eventIsStored"`
+
+const JOINS = `LEFT JOIN issue_fingerprints f ON f.environment_id = r.environment_id AND f.fingerprint = r.fingerprint
+  LEFT JOIN runs n ON n.environment_id = r.environment_id AND n.run_id = r.run_id
+  LEFT JOIN events e ON e.environment_id = r.environment_id AND e.run_id = n.id AND e.event_id = r.event_id`
+
+type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
+
+const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
+
+export async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived> {
+  const { environmentId, id, detectedAt, receivedAt } = record
+  const key = textKey(`${record.sdkInstanceId}\0${record.clientRecordId}`)
+  const columns = {
+    environment_id: environmentId,
+    id,
+    record_key: key,
+    sdk_instance_id: record.sdkInstanceId,
+    client_record_id: record.clientRecordId,
+    record_kind: record.recordKind,
+    detection_type: record.detectionType,
+    run_id: record.runId,
+    session_id: record.sessionId,
+    event_id: record.eventId,
+    agent_id: record.agentId,
+    policy_id: record.policyId,
+    prompt_version_id: record.promptVersionId,
+    detected_at: detectedAt,
+    seen_at: Math.min(detectedAt, receivedAt),
+    received_at: receivedAt,
+    status: 'RECEIVED',
+    status_at: receivedAt,
+    payload: record.payload,
+    evidence: record.evidence,
+  }
+  const values: SqlValue[] = Object.values(columns)
+  const text = `INSERT INTO issue_records (${Object.keys(columns).join(', ')})
+    VALUES (${values.map(() => '?').join(', ')}) ON CONFLICT (environment_id, record_key) DO NOTHING`
+  if ((await sql.run(text, values)) === 1) {
+    await enqueueWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id, dueAt: receivedAt })
+    return { id, status: 'RECEIVED', isNew: true }
+  }
+  const select = 'SELECT id, status FROM issue_records WHERE environment_id = ? AND record_key = ?'
+  const known = await sql.get<Pick<IssueRecordReceived, 'id' | 'status'>>(select, [environmentId, key])
+  if (known === null) throw new Error('A record that was in the way is gone')
+  return { ...known, isNew: false }
+}
+
+export async function findIssueRecord(sql: Sql, environmentId: string, id: string): Promise<IssueRecordWhole | null> {
+  const text = `SELECT ${COLUMNS}, r.payload, r.evidence FROM issue_records r ${JOINS}
+    WHERE r.environment_id = ? AND r.id = ?`
+  const row = await sql.get<Kept<IssueRecordWhole>>(text, [environmentId, id])
+  return row && parsed(row)
+}
+
+export async function listIssueRecords(
+  sql: Sql,
+  environmentId: string,
+  filter: IssueRecordFilter,
+  { limit, before }: IssueRecordPage,
+): Promise<IssueRecordRow[]> {
+  const conditions = ['r.environment_id = ?']
+  const params: SqlValue[] = [environmentId]
+  const add = (condition: string, value: SqlValue) => {
+    conditions.push(condition)
+    params.push(value)
+  }
+  if (filter.status !== undefined) add('r.status = ?', filter.status)
+  if (filter.recordKind !== undefined) add('r.record_kind = ?', filter.recordKind)
+  if (before !== null) add('r.id < ?', before)
+  const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS}
+    WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC LIMIT ?`
+  const rows = await sql.all<Kept<IssueRecordRow>>(text, [...params, limit])
+  return rows.map(parsed)
+}
+
+/** The records of these ids, in that order. */
+export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
+  const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
+  const byId = new Map<string, IssueRecordRow>()
+  for (const chunk of chunksOf(ids)) {
+    const rows = await sql.all<Kept<IssueRecordRow>>(text, [environmentId, ...chunk])
+    for (const row of rows) byId.set(row.id, parsed(row))
+  }
+  return ids.flatMap((id) => byId.get(id) ?? [])
+}
+
+export async function startReview(
+  sql: Sql,
+  environmentId: string,
+  ids: string[],
+  now: number,
+): Promise<RecordInReview[]> {
+  const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN ? ELSE status_at END,
+      status = 'EVALUATING' WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')
+    RETURNING id, detection_type AS "detectionType", policy_id AS "policyId", payload`
+  const records: RecordInReview[] = []
+  for (const id of ids.toSorted()) records.push(...(await sql.all<RecordInReview>(text, [now, environmentId, id])))
+  return records
+}
+
+export async function failIssueRecord(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  failure: string,
+  now: number,
+): Promise<void> {
+  const text = `UPDATE issue_records SET status = 'FAILED', status_at = ?, failure = ?
+    WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')`
+  const changed = (await sql.run(text, [now, failure, environmentId, id])) === 1
+  // A record that is gone must not keep its work.
+  const select = 'SELECT id FROM issue_records WHERE environment_id = ? AND id = ?'
+  if (changed || (await sql.get(select, [environmentId, id])) === null) await endReview(sql, environmentId, id)
+}
+
+/** Part of the act that decides or fails a record: one has work exactly while it waits for its decision. */
+export async function endReview(sql: Sql, environmentId: string, id: string): Promise<void> {
+  const text = "DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id = ? AND environment_id = ?"
+  await sql.run(text, [id, environmentId])
+}
+
+export async function retryIssueRecord(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  now: number,
+  audit: AuditEntry[],
+): Promise<RetriedRecord | null> {
+  const text = `UPDATE issue_records SET status = 'RECEIVED', status_at = ?, failure = NULL
+    WHERE environment_id = ? AND id = ? AND status = 'FAILED'`
+  const changed = (await sql.run(text, [now, environmentId, id])) === 1
+  if (changed) {
+    await enqueueWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id, dueAt: now })
+    await insertAudit(sql, audit)
+  }
+  const [record] = await recordsOf(sql, environmentId, [id])
+  return record ? { changed, record } : null
+}

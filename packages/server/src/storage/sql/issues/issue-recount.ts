@@ -1,0 +1,55 @@
+/** The numbers of an issue, taken anew from its fingerprints after a merge or split. */
+import type { Sql } from '../sql.ts'
+
+interface Group {
+  homeIssueId: string
+  title: string
+  detectionType: string
+  firstSeen: number
+  lastSeen: number
+  occurrences: number
+  recoveries: number
+  runs: number
+  agents: number
+}
+
+/** Its fingerprints are held by the caller. */
+export async function recountIssue(sql: Sql, environmentId: string, issueId: string): Promise<void> {
+  const groups = await sql.all<Group>(
+    `SELECT home_issue_id AS "homeIssueId", title, detection_type AS "detectionType", first_seen AS "firstSeen",
+      last_seen AS "lastSeen", occurrences, recoveries, runs, agents FROM issue_fingerprints
+      WHERE environment_id = ? AND issue_id = ? ORDER BY first_seen, fingerprint`,
+    [environmentId, issueId],
+  )
+  // What was in the issue first names it.
+  const named = groups.find(({ homeIssueId }) => homeIssueId === issueId) ?? groups[0]
+  if (named === undefined) return
+  const sum = (count: (group: Group) => number) => groups.reduce((total, group) => total + count(group), 0)
+  const affected = groups.length === 1 ? named : await distinct(sql, environmentId, issueId)
+  const text = `UPDATE issues SET title = ?, detection_type = ?, first_seen = ?, last_seen = ?, occurrences = ?,
+    recoveries = ?, runs = ?, agents = ? WHERE environment_id = ? AND id = ?`
+  await sql.run(text, [
+    named.title,
+    named.detectionType,
+    Math.min(...groups.map(({ firstSeen }) => firstSeen)),
+    Math.max(...groups.map(({ lastSeen }) => lastSeen)),
+    sum(({ occurrences }) => occurrences),
+    sum(({ recoveries }) => recoveries),
+    affected.runs,
+    affected.agents,
+    environmentId,
+    issueId,
+  ])
+}
+
+/** Runs and agents may be affected by several fingerprints, and count once. */
+async function distinct(sql: Sql, environmentId: string, issueId: string): Promise<{ runs: number; agents: number }> {
+  // SQLite keeps the order of a cross join; else it would walk all that is affected in the environment.
+  const text = `SELECT a.kind, COUNT(DISTINCT a.subject_key) AS count
+    FROM issue_fingerprints f CROSS JOIN issue_affected a
+    WHERE f.environment_id = ? AND f.issue_id = ? AND a.environment_id = f.environment_id
+      AND a.fingerprint = f.fingerprint GROUP BY a.kind`
+  const counts = await sql.all<{ kind: 'run' | 'agent'; count: number }>(text, [environmentId, issueId])
+  const of = (kind: string) => counts.find((row) => row.kind === kind)?.count ?? 0
+  return { runs: of('run'), agents: of('agent') }
+}

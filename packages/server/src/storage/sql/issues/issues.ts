@@ -1,0 +1,101 @@
+/** Reads issues. */
+import type { RecordKind } from '@tacho/contract/issue-record.ts'
+import type { IssueRecordRow } from '../../issue-records.ts'
+import type {
+  IssueActor,
+  IssueFilter,
+  IssueGroupRow,
+  IssuePage,
+  IssueRow,
+  IssueWhole,
+  PageBySeen,
+} from '../../issues.ts'
+import { idKey } from './issue-affected.ts'
+import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
+import { recordsOf } from './issue-records.ts'
+import { textKey } from '../keys.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+const COLUMNS = `i.id, i.title, i.detection_type AS "detectionType", i.state, i.state_at AS "stateAt",
+  i.state_by AS "stateBy", i.opened_at AS "openedAt", i.first_seen AS "firstSeen", i.last_seen AS "lastSeen",
+  i.occurrences, i.recoveries, i.runs, i.agents, i.regressions, i.last_regression_at AS "lastRegressionAt",
+  i.assignee, i.merged_into AS "mergedInto"`
+
+/** Who changed the state is kept as JSON. */
+type Kept = Omit<IssueRow, 'stateBy'> & { stateBy: string | null }
+
+const parsed = (row: Kept): IssueRow => ({
+  ...row,
+  stateBy: row.stateBy === null ? null : (JSON.parse(row.stateBy) as IssueActor),
+})
+
+const WITH_AFFECTED = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
+    ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
+    WHERE a.environment_id = ? AND a.kind = ? AND a.subject_key = ?)`
+const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
+    WHERE f.environment_id = ? AND f.detection_type = ?)`
+
+export async function listIssues(
+  sql: Sql,
+  environmentId: string,
+  filter: IssueFilter,
+  { limit, after }: IssuePage,
+): Promise<IssueRow[]> {
+  const conditions = ['i.environment_id = ?', 'i.merged_into IS NULL']
+  const params: SqlValue[] = [environmentId]
+  const add = (condition: string, ...values: SqlValue[]) => {
+    conditions.push(condition)
+    params.push(...values)
+  }
+  if (filter.state !== undefined) add('i.state = ?', filter.state)
+  if (filter.detectionType !== undefined) add(WITH_TYPE, environmentId, filter.detectionType)
+  if (filter.agentId !== undefined) add(WITH_AFFECTED, environmentId, 'agent', idKey(filter.agentId))
+  if (filter.runId !== undefined) add(WITH_AFFECTED, environmentId, 'run', textKey(filter.runId))
+  if (filter.assignee !== undefined) add('i.assignee = ?', filter.assignee)
+  if (filter.assigned !== undefined) add(`i.assignee IS ${filter.assigned ? 'NOT ' : ''}NULL`)
+  if (after !== null) add('(i.last_seen, i.id) < (?, ?)', after.lastSeen, after.id)
+  const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditions.join(' AND ')}
+    ORDER BY i.last_seen DESC, i.id DESC LIMIT ?`
+  return (await sql.all<Kept>(text, [...params, limit])).map(parsed)
+}
+
+export async function findIssue(sql: Sql, environmentId: string, id: string): Promise<IssueWhole | null> {
+  const text = `SELECT ${COLUMNS} FROM issues i WHERE i.environment_id = ? AND i.id = ?`
+  const row = await sql.get<Kept>(text, [environmentId, id])
+  if (row === null) return null
+  const groups = await sql.all<IssueGroupRow>(
+    `SELECT fingerprint, facts, first_seen AS "firstSeen", last_seen AS "lastSeen", occurrences, recoveries, runs,
+      agents, home_issue_id AS "homeIssueId" FROM issue_fingerprints
+      WHERE environment_id = ? AND issue_id = ? ORDER BY fingerprint`,
+    [environmentId, id],
+  )
+  const merged = await sql.all<{ id: string }>(
+    'SELECT id FROM issues WHERE environment_id = ? AND merged_into = ? ORDER BY id',
+    [environmentId, id],
+  )
+  return { ...parsed(row), groups, mergedFrom: merged.map((issue) => issue.id) }
+}
+
+export async function listIssueOccurrences(
+  sql: Sql,
+  environmentId: string,
+  issueId: string,
+  kind: RecordKind,
+  { limit, after }: PageBySeen,
+): Promise<IssueRecordRow[]> {
+  const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
+    WHERE environment_id = ? AND fingerprint = ? AND record_kind = ? ${after ? 'AND (seen_at, id) < (?, ?)' : ''}
+    ORDER BY seen_at DESC, id DESC LIMIT ?`
+  const place = after ? [after.at, after.key] : []
+  const found = await fromEachFingerprint<{ id: string }>(sql, {
+    fingerprints: await fingerprintsOf(sql, environmentId, issueId),
+    branch: (fingerprint) => ({ text, params: [environmentId, fingerprint, kind, ...place, limit] }),
+    order: '"seenAt" DESC, id DESC',
+    limit,
+  })
+  return recordsOf(
+    sql,
+    environmentId,
+    found.map(({ id }) => id),
+  )
+}

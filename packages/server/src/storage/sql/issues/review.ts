@@ -1,0 +1,93 @@
+/**
+ * Decides records: each joins the issue of its fingerprint, or opens it.
+ *
+ * Rows are locked in one order everywhere: records, fingerprints, issues, each by their keys. Whoever holds a fingerprint
+ * knows where it belongs, for merging and splitting hold it too. The first decision about a fingerprint inserts it, and
+ * others wait for that, so that one set of facts has one issue.
+ */
+import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'
+import { announceIssues } from '../announcements.ts'
+import { countAffected, type AffectedPlace } from './issue-affected.ts'
+import {
+  addGrowth,
+  growFingerprint,
+  growIssue,
+  growthOf,
+  openIssue,
+  type DecidedRecord,
+  type Growth,
+} from './issue-growth.ts'
+import { endReview } from './issue-records.ts'
+import type { Sql } from '../sql.ts'
+
+/** The newly decided records of one fingerprint. */
+interface Group {
+  decision: IssueDecision
+  detections: DecidedRecord[]
+  recoveries: number
+}
+
+export async function decideIssueRecords(
+  sql: Sql,
+  environmentId: string,
+  decisions: IssueDecision[],
+  now: number,
+): Promise<DecidedIssues> {
+  const groups = new Map<string, Group>()
+  for (const decision of decisions.toSorted((a, b) => (a.recordId < b.recordId ? -1 : 1))) {
+    const record = await decide(sql, environmentId, decision, now)
+    if (record === null) continue
+    const group = groups.get(decision.fingerprint) ?? { decision, detections: [], recoveries: 0 }
+    groups.set(decision.fingerprint, group)
+    if (record.kind === 'DETECTION') group.detections.push(record)
+    else group.recoveries += 1
+  }
+  return countGroups(sql, environmentId, [...groups.values()], now)
+}
+
+/** Null: the record does not wait for a decision any more. */
+async function decide(
+  sql: Sql,
+  environmentId: string,
+  { recordId, fingerprint }: IssueDecision,
+  now: number,
+): Promise<DecidedRecord | null> {
+  const text = `UPDATE issue_records SET status = 'DECIDED', status_at = ?, fingerprint = ?
+    WHERE environment_id = ? AND id = ? AND status = 'EVALUATING'
+    RETURNING id, record_kind AS kind, seen_at AS "seenAt", run_id AS "runId", agent_id AS "agentId"`
+  const record = await sql.get<DecidedRecord>(text, [now, fingerprint, environmentId, recordId])
+  if (record !== null) await endReview(sql, environmentId, recordId)
+  return record
+}
+
+async function countGroups(sql: Sql, environmentId: string, groups: Group[], now: number): Promise<DecidedIssues> {
+  const decided: DecidedIssues = { opened: [], regressed: [] }
+  const growths = new Map<string, Growth>()
+  const detected: { place: AffectedPlace; detections: DecidedRecord[] }[] = []
+  for (const { decision, detections, recoveries } of groups.toSorted(byFingerprint)) {
+    const growth = growthOf(detections, recoveries)
+    const known = await growFingerprint(sql, environmentId, decision, growth)
+    // A recovery of what was never detected waits with its fingerprint.
+    if (known.issueId === null && detections.length === 0) continue
+    const issueId = known.issueId ?? decision.newIssueId
+    detected.push({ place: { environmentId, fingerprint: decision.fingerprint, issueId }, detections })
+    if (known.issueId === null) {
+      await openIssue(sql, environmentId, decision, { ...growth, recoveries: known.recoveries }, now)
+      decided.opened.push(issueId)
+    } else {
+      growths.set(issueId, addGrowth(growths.get(issueId), growth))
+    }
+  }
+  for (const [issueId, growth] of [...growths].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    if (await growIssue(sql, environmentId, issueId, growth, now)) decided.regressed.push(issueId)
+  }
+  // Only now, for what is new to an issue can be told while the issue is held.
+  for (const { place, detections } of detected) await countAffected(sql, place, detections)
+  await announceIssues(sql, environmentId, 'issue.opened', decided.opened, now)
+  await announceIssues(sql, environmentId, 'issue.regressed', decided.regressed, now)
+  return decided
+}
+
+function byFingerprint(one: Group, other: Group): number {
+  return one.decision.fingerprint < other.decision.fingerprint ? -1 : 1
+}

@@ -1,0 +1,64 @@
+import type { AuditEntry } from '../../audit.ts'
+import type { OperatorTokenRow, PageById } from '../../storage.ts'
+import { insertAudit } from '../audit.ts'
+import { growRevision } from '../revision.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt",
+  expires_at AS "expiresAt", revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"`
+
+export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Promise<void> {
+  const text = `INSERT INTO operator_tokens (id, name, hash, workspace_id, role, created_at, expires_at, revoked_at,
+      last_used_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const { id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt } = token
+  await sql.run(text, [id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt])
+}
+
+export async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
+  await insertOperatorToken(sql, token)
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+}
+
+export function listOperatorTokens(
+  sql: Sql,
+  workspaceId: string | null,
+  { limit, after }: PageById,
+): Promise<OperatorTokenRow[]> {
+  const [scope, params] = inScope(workspaceId)
+  const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id > ? ORDER BY id LIMIT ?`
+  return sql.all(text, [...params, after ?? '', limit])
+}
+
+export async function revokeOperatorToken(
+  sql: Sql,
+  workspaceId: string | null,
+  id: string,
+  now: number,
+  audit: AuditEntry[],
+): Promise<OperatorTokenRow | null> {
+  const [scope, params] = inScope(workspaceId)
+  const revoke = `UPDATE operator_tokens SET revoked_at = ? WHERE ${scope} AND id = ? AND revoked_at IS NULL`
+  if ((await sql.run(revoke, [now, ...params, id])) === 1) {
+    await insertAudit(sql, audit)
+    await growRevision(sql)
+  }
+  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id = ?`, [...params, id])
+}
+
+/** Tokens of one workspace, or those that hold in every workspace. */
+function inScope(workspaceId: string | null): [text: string, params: SqlValue[]] {
+  return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
+}
+
+export async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
+  const text = 'UPDATE operator_tokens SET revoked_at = ? WHERE id <> ? AND revoked_at IS NULL'
+  const revoked = await sql.run(text, [now, keptId])
+  if (revoked > 0) await growRevision(sql)
+  return revoked
+}
+
+export function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
+  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = ?`, [id])
+}

@@ -1,0 +1,137 @@
+/** People and their roles. A scope is the id of a workspace, or that of the whole installation. */
+import type { Role } from '@tacho/contract/operator/access.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { MemberRow, NewOperator, OperatorRow, RoleChange } from '../../operators.ts'
+import type { PageById } from '../../storage.ts'
+import { insertAudit } from '../audit.ts'
+import { growRevision, lockControl } from '../revision.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+/** No workspace has this id. */
+const INSTALLATION = 'installation'
+
+export const scopeOf = (workspaceId: string | null): string => workspaceId ?? INSTALLATION
+
+/** In SQL: the workspace of a scope, null for the installation. */
+export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL ELSE scope END`
+
+const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
+const MEMBER = `${OPERATOR}, r.role,
+  (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
+
+export function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<MemberRow[]> {
+  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id LIMIT ?`
+  return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
+}
+
+export function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
+  return sql.get(`SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = ?`, [scopeOf(workspaceId), id])
+}
+
+/** The installation's people are all there are, with a role for it or without. */
+function membersOf(workspaceId: string | null): string {
+  const join = workspaceId === null ? 'LEFT JOIN' : 'JOIN'
+  return `operators o ${join} operator_roles r ON r.operator_id = o.id AND r.scope = ?`
+}
+
+export function findOperatorByEmail(
+  sql: Sql,
+  email: string,
+): Promise<(OperatorRow & { emailVerified: number }) | null> {
+  return sql.get(`SELECT ${OPERATOR}, o.email_verified AS "emailVerified" FROM operators o WHERE o.email = ?`, [email])
+}
+
+export async function changeOperatorRole(
+  sql: Sql,
+  workspaceId: string | null,
+  id: string,
+  role: Role | null,
+  now: number,
+  audit: AuditEntry[],
+): Promise<RoleChange> {
+  // Two owners who demote each other at the same time must not both succeed.
+  await lockControl(sql)
+  const scope = scopeOf(workspaceId)
+  if ((await findOperator(sql, workspaceId, id)) === null) return 'unknown'
+  if (role !== 'owner' && (await isLastOwner(sql, scope, id))) return 'last_owner'
+  if (role === null) {
+    await sql.run('DELETE FROM operator_roles WHERE scope = ? AND operator_id = ?', [scope, id])
+  } else {
+    await giveRole(sql, scope, id, role, now)
+  }
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return 'changed'
+}
+
+export async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
+  await lockControl(sql)
+  const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])
+  for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
+  await endWaysIn(sql, id)
+  await sql.run('DELETE FROM operator_accounts WHERE operator_id = ?', [id])
+  await sql.run('DELETE FROM operator_roles WHERE operator_id = ?', [id])
+  if ((await sql.run('DELETE FROM operators WHERE id = ?', [id])) === 0) return 'unknown'
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return 'changed'
+}
+
+export async function createOperator(
+  sql: Sql,
+  operator: NewOperator,
+  role: Role,
+  audit: AuditEntry[],
+): Promise<'created' | 'changed'> {
+  if (!(await insertOperator(sql, operator))) return 'changed'
+  await giveRole(sql, INSTALLATION, operator.id, role, operator.createdAt)
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return 'created'
+}
+
+export async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
+  const verify = 'UPDATE operators SET email_verified = 1, updated_at = ? WHERE id = ? AND email_verified = 0'
+  if ((await sql.run(verify, [now, id])) === 0) return
+  await endWaysIn(sql, id)
+  await sql.run('DELETE FROM operator_accounts WHERE operator_id = ? AND password IS NOT NULL', [id])
+  await sql.run('UPDATE operators SET two_factor_enabled = 0 WHERE id = ?', [id])
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+}
+
+/** False: the address has an account. */
+export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {
+  const { id, name, email, emailVerified, createdAt, password } = operator
+  const made = await sql.run(
+    `INSERT INTO operators (id, name, email, email_verified, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (email) DO NOTHING`,
+    [id, name, email, emailVerified, createdAt, createdAt],
+  )
+  if (made === 0) return false
+  if (password !== null) {
+    // The library looks a password up under this provider, with the person's id as the account's.
+    const text = `INSERT INTO operator_accounts (id, operator_id, provider_id, account_id, password, created_at, updated_at)
+      VALUES (?, ?, 'credential', ?, ?, ?, ?)`
+    await sql.run(text, [password.accountId, id, id, password.hash, createdAt, createdAt])
+  }
+  return true
+}
+
+export async function giveRole(sql: Sql, scope: string, operatorId: string, role: Role, now: number): Promise<void> {
+  const text = `INSERT INTO operator_roles (scope, operator_id, role, created_at) VALUES (?, ?, ?, ?)
+    ON CONFLICT (scope, operator_id) DO UPDATE SET role = excluded.role`
+  await sql.run(text, [scope, operatorId, role, now])
+}
+
+async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
+  const text = `SELECT operator_id AS "id" FROM operator_roles WHERE scope = ? AND role = 'owner' LIMIT 2`
+  const owners = await sql.all<{ id: string }>(text, [scope] satisfies SqlValue[])
+  return owners.length === 1 && owners[0]?.id === id
+}
+
+/** Sessions and second factor; the accounts stay. */
+async function endWaysIn(sql: Sql, id: string): Promise<void> {
+  await sql.run('DELETE FROM operator_sessions WHERE operator_id = ?', [id])
+  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [id])
+}

@@ -1,0 +1,112 @@
+/** Sessions of people, and what ends them. */
+import type { Role } from '@tacho/contract/operator/access.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { SessionListRow, SessionRow } from '../../operators.ts'
+import { insertAudit } from '../audit.ts'
+import { WORKSPACE_OF_SCOPE } from './operators.ts'
+import { textKey } from '../keys.ts'
+import { growRevision } from '../revision.ts'
+import type { Sql } from '../sql.ts'
+
+interface FoundSession {
+  sessionId: string
+  expiresAt: number
+  id: string
+  name: string
+  email: string
+  twoFactor: number
+  createdAt: number
+}
+
+export async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
+  const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", o.id, o.name, o.email,
+      o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"
+    FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = ?`
+  const found = await sql.get<FoundSession>(text, [tokenHash])
+  if (found === null) return null
+  const { sessionId, expiresAt, ...operator } = found
+  const roles = await sql.all<{ workspaceId: string | null; role: Role }>(
+    `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles WHERE operator_id = ? ORDER BY scope`,
+    [operator.id],
+  )
+  return {
+    id: tokenHash,
+    hash: tokenHash,
+    sessionId,
+    expiresAt,
+    revokedAt: null,
+    operator,
+    everywhere: roles.find(({ workspaceId }) => workspaceId === null)?.role ?? null,
+    roles: roles.flatMap(({ workspaceId, role }) => (workspaceId === null ? [] : [{ workspaceId, role }])),
+  }
+}
+
+export function listSessions(sql: Sql, operatorId: string, now: number): Promise<SessionListRow[]> {
+  const text = `SELECT id, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+      ip_address AS "ipAddress", user_agent AS "userAgent"
+    FROM operator_sessions WHERE operator_id = ? AND expires_at > ? ORDER BY id DESC LIMIT 1000`
+  return sql.all(text, [operatorId, now])
+}
+
+export async function endSessions(
+  sql: Sql,
+  operatorId: string,
+  which: { id: string } | { exceptId: string | null },
+  audit: AuditEntry[],
+): Promise<number> {
+  const [condition, id] = 'id' in which ? ['id = ?', which.id] : ['id <> ?', which.exceptId ?? '']
+  const text = `DELETE FROM operator_sessions WHERE operator_id = ? AND ${condition}`
+  const ended = await sql.run(text, [operatorId, id])
+  if (ended === 0) return 0
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return ended
+}
+
+export async function readPassword(sql: Sql, operatorId: string): Promise<string | null> {
+  const text = `SELECT password FROM operator_accounts WHERE operator_id = ? AND provider_id = 'credential'`
+  return (await sql.get<{ password: string | null }>(text, [operatorId]))?.password ?? null
+}
+
+export async function setPassword(
+  sql: Sql,
+  operatorId: string,
+  hash: string,
+  now: number,
+  keptSessionId: string,
+  audit: AuditEntry[],
+): Promise<void> {
+  const text = `UPDATE operator_accounts SET password = ?, updated_at = ?
+    WHERE operator_id = ? AND provider_id = 'credential'`
+  await sql.run(text, [hash, now, operatorId])
+  await endSessions(sql, operatorId, { exceptId: keptSessionId }, [])
+  await insertAudit(sql, audit)
+}
+
+/** Longer than any code is taken: one interval early to one late. */
+const CODE_MS = 2 * 60_000
+
+export async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {
+  const key = textKey(`${operatorId} ${code}`)
+  await sql.run('DELETE FROM sign_in_challenges WHERE id = ? AND expires_at <= ?', [key, now])
+  const text = `INSERT INTO sign_in_challenges (id, identifier, value, created_at, updated_at, expires_at)
+    VALUES (?, ?, 'used code', ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+  return (await sql.run(text, [key, key, now, now, now + CODE_MS])) === 1
+}
+
+export async function removeSecondFactor(
+  sql: Sql,
+  operatorId: string,
+  now: number,
+  audit: AuditEntry[],
+): Promise<void> {
+  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [operatorId])
+  await sql.run('UPDATE operators SET two_factor_enabled = 0, updated_at = ? WHERE id = ?', [now, operatorId])
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+}
+
+export async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
+  const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= ?', [now])
+  return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= ?', [now]))
+}

@@ -1,0 +1,160 @@
+/** Statements of the sign-in library's records. Names come from the tables below, never from a request. */
+import type { SignInCondition, SignInFind, SignInModel, SignInRecord } from '../../sign-in.ts'
+import { growRevision } from '../revision.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+interface Table {
+  name: string
+  /** Field -> column. Other fields of the library are not kept. */
+  columns: Record<string, string>
+}
+
+const TIMES = { createdAt: 'created_at', updatedAt: 'updated_at' }
+
+const TABLES: Record<SignInModel, Table> = {
+  user: {
+    name: 'operators',
+    columns: {
+      id: 'id',
+      name: 'name',
+      email: 'email',
+      emailVerified: 'email_verified',
+      twoFactorEnabled: 'two_factor_enabled',
+      ...TIMES,
+    },
+  },
+  session: {
+    name: 'operator_sessions',
+    columns: {
+      id: 'id',
+      userId: 'operator_id',
+      token: 'token_hash',
+      ipAddress: 'ip_address',
+      userAgent: 'user_agent',
+      expiresAt: 'expires_at',
+      ...TIMES,
+    },
+  },
+  account: {
+    name: 'operator_accounts',
+    // What an identity provider gave is not kept: nothing here calls it again.
+    columns: {
+      id: 'id',
+      userId: 'operator_id',
+      providerId: 'provider_id',
+      accountId: 'account_id',
+      password: 'password',
+      ...TIMES,
+    },
+  },
+  verification: {
+    name: 'sign_in_challenges',
+    columns: { id: 'id', identifier: 'identifier', value: 'value', expiresAt: 'expires_at', ...TIMES },
+  },
+  twoFactor: {
+    name: 'operator_second_factors',
+    columns: {
+      id: 'id',
+      userId: 'operator_id',
+      secret: 'secret',
+      backupCodes: 'recovery_codes',
+      verified: 'verified',
+      failedVerificationCount: 'failed_attempts',
+      lockedUntil: 'locked_until',
+    },
+  },
+}
+
+const OPERATORS = { eq: '=', ne: '<>', lt: '<', lte: '<=', gt: '>', gte: '>=' } as const
+
+export function findSignIn(sql: Sql, model: SignInModel, find: SignInFind): Promise<SignInRecord[]> {
+  const table = TABLES[model]
+  const [where, params] = conditions(table, find.where)
+  const order = find.newestFirst && 'createdAt' in table.columns ? 'ORDER BY created_at DESC, id DESC' : 'ORDER BY id'
+  const text = `SELECT ${fields(table)} FROM ${table.name} ${where} ${order} LIMIT ?`
+  return sql.all(text, [...params, find.limit])
+}
+
+export async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord): Promise<SignInRecord> {
+  const table = TABLES[model]
+  const given = kept(table, record)
+  const names = given.map(([column]) => column).join(', ')
+  const places = given.map(() => '?').join(', ')
+  const text = `INSERT INTO ${table.name} (${names}) VALUES (${places}) RETURNING ${fields(table)}`
+  const row = await sql.get<SignInRecord>(
+    text,
+    given.map(([, value]) => value),
+  )
+  if (row === null) throw new Error('An inserted row is returned')
+  return row
+}
+
+export async function updateSignIn(
+  sql: Sql,
+  model: SignInModel,
+  where: SignInCondition[],
+  set: SignInRecord,
+  increment: Record<string, number>,
+): Promise<SignInRecord[]> {
+  const table = TABLES[model]
+  const [condition, params] = conditions(table, where)
+  const sets = kept(table, set)
+  const sums = kept(table, increment)
+  const changes = [
+    ...sets.map(([column]) => `${column} = ?`),
+    ...sums.map(([column]) => `${column} = COALESCE(${column}, 0) + ?`),
+  ]
+  if (changes.length === 0) return sql.all(`SELECT ${fields(table)} FROM ${table.name} ${condition}`, params)
+  const values = [...sets, ...sums].map(([, value]) => value)
+  const text = `UPDATE ${table.name} SET ${changes.join(', ')} ${condition} RETURNING ${fields(table)}`
+  return sql.all(text, [...values, ...params])
+}
+
+export async function deleteSignIn(
+  sql: Sql,
+  model: SignInModel,
+  where: SignInCondition[],
+  one: boolean,
+): Promise<SignInRecord[]> {
+  const table = TABLES[model]
+  const [condition, params] = conditions(table, where)
+  const chosen = one ? `WHERE id = (SELECT id FROM ${table.name} ${condition} ORDER BY id LIMIT 1)` : condition
+  const rows = await sql.all<SignInRecord>(`DELETE FROM ${table.name} ${chosen} RETURNING ${fields(table)}`, params)
+  // What nodes remember of sessions goes.
+  if (model === 'session' && rows.length > 0) await growRevision(sql)
+  return rows
+}
+
+function fields({ columns }: Table): string {
+  return Object.entries(columns)
+    .map(([field, column]) => (field === column ? column : `${column} AS "${field}"`))
+    .join(', ')
+}
+
+function kept({ columns }: Table, record: Record<string, SqlValue>): [column: string, value: SqlValue][] {
+  return Object.entries(record).flatMap(([field, value]) => {
+    const column = Object.hasOwn(columns, field) ? columns[field] : undefined
+    return column === undefined ? [] : [[column, value] as [string, SqlValue]]
+  })
+}
+
+/** All of them must hold: what the library asks otherwise is refused before it comes here. */
+function conditions({ columns }: Table, where: SignInCondition[]): [text: string, params: SqlValue[]] {
+  const parts: string[] = []
+  const params: SqlValue[] = []
+  for (const { field, operator, value } of where) {
+    const column = Object.hasOwn(columns, field) ? columns[field] : undefined
+    if (column === undefined) throw new Error(`There is no field ${field}`)
+    if (operator === 'in' || Array.isArray(value)) {
+      const values = Array.isArray(value) ? (value as readonly string[]) : []
+      parts.push(values.length === 0 ? '1 = 0' : `${column} IN (${values.map(() => '?').join(', ')})`)
+      params.push(...values)
+    } else if (value === null) {
+      parts.push(`${column} IS ${operator === 'ne' ? 'NOT ' : ''}NULL`)
+    } else {
+      parts.push(`${column} ${OPERATORS[operator]} ?`)
+      params.push(value as SqlValue)
+    }
+  }
+  return [parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', params]
+}

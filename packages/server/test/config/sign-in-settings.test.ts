@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readConfig, type Environment } from '../../src/config/config.ts'
+import { startProcess, temporaryDirectory } from '../setup/process.ts'
+
+function faults(environment: Environment): string[] {
+  const read = readConfig({}, environment)
+  return read.ok ? [] : read.faults
+}
+
+const WHOLE = {
+  TACHO_PUBLIC_URL: 'https://tacho.example.com/',
+  TACHO_OIDC_ISSUER: 'https://id.example.com/realm',
+  TACHO_OIDC_CLIENT_ID: 'tacho',
+  TACHO_OIDC_CLIENT_SECRET: 'hunter2',
+}
+
+test('an identity provider is set up as a whole or not at all', () => {
+  assert.deepEqual(faults(WHOLE), [])
+  for (const name of Object.keys(WHOLE)) {
+    const told = faults({ ...WHOLE, [name]: '' })
+    assert.equal(told.length, 1)
+    assert.match(told[0] ?? '', new RegExp(`needs ${name} too`))
+    assert.ok(!told[0]?.includes('hunter2'))
+  }
+  assert.match(faults({ TACHO_OIDC_DOMAIN: 'example.com' })[0] ?? '', /TACHO_OIDC_DOMAIN is for an identity provider/)
+  assert.deepEqual(faults({ TACHO_PUBLIC_URL: 'https://tacho.example.com' }), [])
+})
+
+test('addresses, domains and e-mail addresses are checked for their form', () => {
+  const read = readConfig(
+    {},
+    { ...WHOLE, TACHO_OIDC_DOMAIN: 'Example.COM', TACHO_INIT_OPERATOR_EMAIL: 'Ann@Example.com' },
+  )
+  assert.ok(read.ok)
+  const { publicUrl, oidcDomain, oidcDomainRole, initOperatorEmail } = read.config
+  assert.deepEqual(
+    [publicUrl, oidcDomain, oidcDomainRole, initOperatorEmail],
+    ['https://tacho.example.com', 'example.com', 'viewer', 'ann@example.com'],
+  )
+  for (const [name, wrong] of [
+    ['TACHO_PUBLIC_URL', 'tacho.example.com'],
+    ['TACHO_PUBLIC_URL', 'https://u:p@tacho.example.com'],
+    ['TACHO_PUBLIC_URL', 'https://tacho.example.com/?x'],
+    ['TACHO_OIDC_DOMAIN', '@example.com'],
+    // An owner is made by an owner.
+    ['TACHO_OIDC_DOMAIN_ROLE', 'owner'],
+    ['TACHO_INIT_OPERATOR_EMAIL', 'ann'],
+  ] as const) {
+    assert.equal(faults({ ...WHOLE, [name]: wrong }).length, 1, `${name} ${wrong}`)
+  }
+})
+
+test('the first start prints a one-time link for the first person, who runs the installation; the next prints none', async (t) => {
+  const directory = temporaryDirectory(t)
+  const variables = { TACHO_INIT_OPERATOR_EMAIL: 'ann@example.com' }
+  const first = startProcess(t, directory, variables)
+  const url = await first.ready()
+  const link = /^ {2}(http\S+)$/m.exec(first.stdout())?.[1] ?? ''
+  assert.ok(link.startsWith(`${url}/invitation#tacho-invitation_`), first.stdout())
+  assert.ok(!first.stderr().includes('tacho-invitation_'))
+  const post = (path: string, body: object, cookie = '') =>
+    fetch(`${url}/operator/v1${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: url, ...(cookie === '' ? {} : { cookie }) },
+      body: JSON.stringify(body),
+    })
+  const password = 'correct horse battery staple'
+  const token = link.split('#')[1]
+  assert.equal((await post('/invitations/accept', { token, password })).status, 200)
+  const signIn = await post('/sign-in', { email: 'ann@example.com', password })
+  const cookie = signIn.headers
+    .getSetCookie()
+    .map((line) => line.split(';')[0])
+    .join('; ')
+  assert.equal((await post('/workspaces', { name: 'acme' }, cookie)).status, 201)
+  for (const secret of [password, 'tacho-invitation_', cookie.split('=')[1] ?? '?']) {
+    assert.ok(!first.stderr().includes(secret))
+  }
+  first.signal('SIGTERM')
+  assert.equal(await first.ended(), 0)
+
+  const second = startProcess(t, directory, variables)
+  await second.ready()
+  assert.ok(!second.stdout().includes('invitation'))
+})

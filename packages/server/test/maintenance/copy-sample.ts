@@ -1,0 +1,93 @@
+/** A store with rows in every table, made from the schema alone, so that a new table is filled without being told of. */
+import { randomUUID } from 'node:crypto'
+import path from 'node:path'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import { TABLES } from '../../src/storage/copy/tables.ts'
+
+/** Of each table; one of control. */
+const ROWS = 3
+const TEXTS = [
+  'plain',
+  'ä ß 😀 \u2028 "quoted" \\u0000 \\ \' $1 ?',
+  '{"a": 1.0, "é": [1e999, "\\ud83d\\ude00"], "a": 2}',
+]
+
+interface Column {
+  table: string
+  name: string
+  type: string
+}
+
+type Rows = Map<string, Record<string, string | number | null>[]>
+
+/** Fills the store of a directory; its types and references are those that a database of the same schema has. */
+export async function fillEveryTable(directory: string, databaseUrl: string): Promise<void> {
+  const client = new pg.Client(databaseUrl)
+  await client.connect()
+  const columns = (await client.query<Column>(COLUMNS)).rows
+  const references = (await client.query<Reference>(REFERENCES)).rows
+  await client.end()
+  const db = new Database(path.join(directory, 'tacho.db'))
+  db.pragma('foreign_keys = OFF')
+  db.exec('DELETE FROM control')
+  const filled: Rows = new Map()
+  for (const { name: table } of TABLES) {
+    const rows = Array.from({ length: table === 'control' ? 1 : ROWS }, (_, index) =>
+      rowOf(
+        columns.filter((column) => column.table === table),
+        references,
+        filled,
+        index,
+      ),
+    )
+    filled.set(table, rows)
+    for (const row of rows) {
+      const names = Object.keys(row).filter((name) => !(table === 'runs' && name === 'last_seq'))
+      db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`).run(
+        names.map((name) => row[name]),
+      )
+    }
+  }
+  db.close()
+}
+
+function rowOf(columns: Column[], references: Reference[], filled: Rows, index: number) {
+  return Object.fromEntries(
+    columns.map(({ table, name, type }) => {
+      const reference = references.find((one) => one.table === table && one.column === name)
+      const referred = reference && filled.get(reference.to)?.[index]?.[reference.toColumn]
+      return [name, referred ?? valueOf(table, name, type, index)]
+    }),
+  )
+}
+
+function valueOf(table: string, name: string, type: string, index: number): string | number {
+  // Events are of the run of the same number, and each run was closed by its event.
+  if ((table === 'runs' && name === 'id') || (table === 'events' && name === 'run_id')) return runs[index] ?? ''
+  if (['seq', 'closing_seq', 'last_seq'].includes(name)) return 10 * (ROWS - index)
+  if (type === 'uuid') return randomUUID()
+  if (type === 'bigint') return Number.MAX_SAFE_INTEGER - index
+  if (type === 'integer' || type === 'smallint') return index + 1
+  return `${TEXTS[index]} ${table}.${name}`
+}
+
+const runs = Array.from({ length: ROWS }, () => randomUUID())
+
+const COLUMNS = `SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, NULL) AS type
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+  WHERE c.relnamespace = 'tacho'::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped`
+
+interface Reference {
+  table: string
+  column: string
+  to: string
+  toColumn: string
+}
+
+const REFERENCES = `SELECT f.relname AS table, fa.attname AS column, t.relname AS to, ta.attname AS "toColumn"
+  FROM pg_constraint k CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS u (mine, theirs)
+  JOIN pg_class f ON f.oid = k.conrelid JOIN pg_class t ON t.oid = k.confrelid
+  JOIN pg_attribute fa ON fa.attrelid = f.oid AND fa.attnum = u.mine
+  JOIN pg_attribute ta ON ta.attrelid = t.oid AND ta.attnum = u.theirs
+  WHERE k.contype = 'f' AND f.relnamespace = 'tacho'::regnamespace`

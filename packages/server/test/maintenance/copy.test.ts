@@ -1,0 +1,347 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, test, type TestContext } from 'node:test'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import { copy, StoreRefused } from '../../src/maintenance/copy.ts'
+import { migrateStore } from '../../src/maintenance/migrate-store.ts'
+import { NOT_COPIED, TABLES } from '../../src/storage/copy/tables.ts'
+import { openPostgresStorage } from '../../src/storage/postgres/open.ts'
+import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { fillEveryTable } from './copy-sample.ts'
+import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
+import { append, batch, event, llmCall, newId, NOON, outcome, runOf, timelineOf } from '../storage/suite/sample.ts'
+
+let databases: TestDatabases
+before(async () => {
+  databases = await testDatabases()
+})
+after(() => databases.close())
+
+function directory(t: TestContext): string {
+  const made = mkdtempSync(path.join(os.tmpdir(), 'tacho-copy-'))
+  t.after(() => rmSync(made, { recursive: true }))
+  return made
+}
+
+/** The address of an empty database. */
+async function database(t: TestContext): Promise<string> {
+  const { url, drop } = await databases.create()
+  t.after(drop)
+  return url
+}
+
+const openSqlite = (at: string): Promise<Storage> =>
+  openSqliteStorage({ directory: at, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
+
+/** Works on a store and lets go of it. */
+async function using<Result>(opened: Promise<Storage>, work: (storage: Storage) => Promise<Result>): Promise<Result> {
+  const storage = await opened
+  try {
+    return await work(storage)
+  } finally {
+    await storage.close()
+  }
+}
+
+const inDatabase = async <Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> => {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    await client.query('SET search_path = tacho')
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** All that a store has, without what is its own: which numbers events have, and with what cursors are signed. */
+function contents(at: string): Record<string, unknown[]> {
+  const db = new Database(path.join(at, 'tacho.db'), { readonly: true })
+  const all = TABLES.map(({ name, key }) => {
+    const rows = db.prepare<[], Record<string, unknown>>(`SELECT * FROM ${name} ORDER BY ${key.join(', ')}`).all()
+    return [name, rows.map(({ seq: _seq, closing_seq: _closing, ...row }) => row)] as const
+  })
+  db.close()
+  return Object.fromEntries(all)
+}
+
+test('every table of both engines is copied, or named as one that is not', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openSqlite(at), async () => undefined)
+  await migrateStore({ databaseUrl: url })
+  const db = new Database(path.join(at, 'tacho.db'), { readonly: true })
+  const text = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+  const embedded = db.prepare<[], string>(text).pluck().all()
+  db.close()
+  const known = [...TABLES.map(({ name }) => name), ...NOT_COPIED]
+  assert.deepEqual(
+    embedded.filter((name) => !known.includes(name)),
+    [],
+  )
+  await inDatabase(url, async (client) => {
+    const { rows } = await client.query("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'tacho'")
+    assert.deepEqual(
+      rows.map(({ name }: { name: string }) => name).filter((name) => !known.includes(name)),
+      [],
+    )
+    // Nothing to set past a maximum.
+    assert.equal((await client.query("SELECT 1 FROM pg_sequences WHERE schemaname = 'tacho'")).rowCount, 0)
+  })
+})
+
+test('each table is walked over by what is unique on both engines', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openSqlite(at), async () => undefined)
+  await migrateStore({ databaseUrl: url })
+  const db = new Database(path.join(at, 'tacho.db'), { readonly: true })
+  const unique = db.prepare<[string], string>(
+    `SELECT group_concat(c.name) FROM pragma_index_list(?) AS l, pragma_index_info(l.name) AS c
+      WHERE l."unique" AND NOT l.partial GROUP BY l.name`,
+  )
+  const primary = db.prepare<[string], string>('SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk')
+  await inDatabase(url, async (client) => {
+    for (const { name, key, walk } of TABLES) {
+      const order = walk?.sqlite ?? key
+      const keys = [...unique.pluck().all(name), primary.pluck().all(name).join(',')]
+      assert.ok(keys.includes(order.join(',')), `${name}: ${order.join()} in ${keys.join(' ')}`)
+      const { rows } = await client.query<{ columns: string }>(
+        `SELECT (SELECT string_agg(a.attname, ',' ORDER BY k.place) FROM unnest(i.indkey::int[]) WITH ORDINALITY AS k (number, place)
+          JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number) AS columns
+          FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indpred IS NULL`,
+        [`tacho.${name}`],
+      )
+      const wanted = (walk?.postgres ?? key).join(',')
+      assert.ok(
+        rows.some(({ columns }) => columns === wanted),
+        `${name}: ${wanted}`,
+      )
+    }
+  })
+  db.close()
+})
+
+test('a store with rows in every table arrives byte for byte in a database, and back in a file', async (t) => {
+  const [first, last, url] = [directory(t), directory(t), await database(t)]
+  await using(openSqlite(first), async () => undefined)
+  await migrateStore({ databaseUrl: url })
+  await fillEveryTable(first, url)
+  const report = await copy({ from: `sqlite:${first}`, to: url, rowsPerBatch: 2 })
+  assert.equal(report.outcome, 'copied')
+  assert.ok(report.tables.every(({ rows }) => rows > 0))
+  const back = await copy({ from: url, to: `sqlite:${last}`, rowsPerBatch: 2 })
+  assert.equal(back.rows, report.rows)
+  const [before, after] = [contents(first), contents(last)]
+  assert.deepEqual(Object.keys(after), Object.keys(before))
+  for (const table of Object.keys(before)) assert.deepEqual(after[table], before[table], table)
+})
+
+/** Runs of two environments whose events came in turns, out of order and with an end in between. */
+async function record(storage: Storage): Promise<string[]> {
+  const environments = [newId(), newId()]
+  for (let round = 0; round < 6; round++) {
+    for (const environment of environments) {
+      const events = ['a', 'b', 'c'].flatMap((runId) => [
+        event({ runId, time: NOON + ((round * 7) % 5), payload: `{"n": ${round}.0, "text": "ü\\u00fc"}` }),
+        llmCall({ promptTokens: round, costNanos: 7 }, { runId, time: NOON - round, agentId: 'agent' }),
+        ...(round === 3 ? [outcome('FAILED', { runId, time: NOON })] : []),
+      ])
+      const rejections = [{ runId: 'a', eventId: `bad ${round}`, code: 'empty' as const, rejectedAt: NOON + round }]
+      await storage.appendEvents(batch(environment, events, { rejections, receivedAt: NOON + round }))
+    }
+  }
+  return environments
+}
+
+/** What clients read of it: runs with their events by time and by arrival, usage, and which event closed a run. */
+async function readAll(storage: Storage, environments: string[]) {
+  const page = { limit: 1000, after: null }
+  const withoutSeq = <Event extends { seq: number }>({ seq: _seq, ...rest }: Event) => rest
+  return Promise.all(
+    environments.map(async (environment) => {
+      const runs = await storage.listRuns(environment, {}, page)
+      const events = await Promise.all(
+        runs.map(async (run) => {
+          const byTime = await timelineOf(storage, environment, run.runId)
+          const byArrival = await storage.listEventRows(environment, run.id, { ...page, order: 'arrival' })
+          const found = await Promise.all(
+            byTime.map(({ eventId }) => storage.findEvent(environment, run.runId, eventId)),
+          )
+          const closing = found.filter((one) => one?.closedRun).map((one) => one?.event.eventId)
+          return { byTime: byTime.map(withoutSeq), byArrival: byArrival.rows.map(withoutSeq), closing }
+        }),
+      )
+      return { runs, events, usage: await storage.readUsage(environment, 0, 2 * NOON) }
+    }),
+  )
+}
+
+test('clients read the same from a database as from the file before, and the next events come after all others', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  const environments = await using(openSqlite(at), record)
+  const before = await using(openSqlite(at), (storage) => readAll(storage, environments))
+  await copy({ from: `sqlite:${at}`, to: url, rowsPerBatch: 5 })
+  await using(openPostgresStorage({ url }), async (storage) => {
+    assert.deepEqual(await readAll(storage, environments), before)
+    await addLater(storage, environments[0] ?? '')
+  })
+})
+
+test('clients read the same from a file as from the database before, and the next events come after all others', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  const environments = await using(openPostgresStorage({ url }), record)
+  const before = await using(openPostgresStorage({ url }), (storage) => readAll(storage, environments))
+  await copy({ from: url, to: `sqlite:${at}`, rowsPerBatch: 5 })
+  await using(openSqlite(at), async (storage) => {
+    assert.deepEqual(await readAll(storage, environments), before)
+    await addLater(storage, environments[0] ?? '')
+  })
+})
+
+async function addLater(storage: Storage, environment: string): Promise<void> {
+  const [late, again] = [event({ runId: 'b', time: NOON - 1000 }), event({ runId: 'b', eventId: 'twice' })]
+  assert.deepEqual(await append(storage, environment, late, again, again), ['stored', 'stored', 'duplicate'])
+  const { id } = await runOf(storage, environment, 'b')
+  const { rows } = await storage.listEventRows(environment, id, { limit: 100, order: 'arrival', after: null })
+  assert.deepEqual(
+    rows.slice(-2).map(({ eventId }) => eventId),
+    [late.eventId, 'twice'],
+  )
+}
+
+for (const [name, from, to] of [
+  ['a database', 'file', 'database'],
+  ['a file', 'database', 'file'],
+] as const) {
+  test(`an interrupted copy into ${name} goes on where it was, and nobody serves half of it`, async (t) => {
+    const [at, url] = [directory(t), await database(t)]
+    const places = { file: `sqlite:${at}`, database: url }
+    const open = { file: () => openSqlite(at), database: () => openPostgresStorage({ url }) }
+    const environments = await using(open[from](), record)
+    const before = await using(open[from](), (storage) => readAll(storage, environments))
+    for (const last of [3, 20, 44]) {
+      const broken = copy({
+        from: places[from],
+        to: places[to],
+        rowsPerBatch: 5,
+        onProgress(phase, rows) {
+          if (phase === 'copy' && rows >= last) throw new Error('pulled the plug')
+        },
+      })
+      await assert.rejects(broken, /pulled the plug/)
+      await assert.rejects(open[to](), (error) => error instanceof StoreRefused && /has not ended/.test(error.message))
+    }
+    const { outcome: how } = await copy({ from: places[from], to: places[to], rowsPerBatch: 7 })
+    assert.equal(how, 'resumed')
+    const again = await copy({ from: places[from], to: places[to] })
+    assert.equal(again.outcome, 'already_copied')
+    assert.deepEqual(await using(open[to](), (storage) => readAll(storage, environments)), before)
+  })
+}
+
+const refused = (sentence: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof StoreRefused, String(error))
+  assert.match(error.message, sentence)
+  return true
+}
+
+test('a target that is not empty, or holds a copy of another store, is refused', async (t) => {
+  const [at, other, url] = [directory(t), directory(t), await database(t)]
+  await using(openSqlite(at), async (storage) => {
+    await record(storage)
+    await storage.secret('cursors', 'one')
+  })
+  await using(openPostgresStorage({ url }), record)
+  await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/is not empty: it has rows in agents/))
+  const empty = await database(t)
+  await copy({ from: `sqlite:${at}`, to: empty })
+  await using(openSqlite(other), (storage) => storage.secret('cursors', 'two'))
+  await assert.rejects(copy({ from: `sqlite:${other}`, to: empty }), refused(/holds a copy of another store/))
+  await assert.rejects(copy({ from: `sqlite:${at}`, to: `sqlite:${at}/.` }), refused(/must be two stores/))
+  await assert.rejects(copy({ from: `sqlite:${at}/nothing`, to: empty }), refused(/There is no store in/))
+  await assert.rejects(copy({ from: 'mysql://x', to: empty }), refused(/sqlite:<directory> or postgres:/))
+})
+
+test('a source that changes between the parts of a copy is refused', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  const [environment = ''] = await using(openSqlite(at), record)
+  await assert.rejects(
+    copy({
+      from: `sqlite:${at}`,
+      to: url,
+      onProgress() {
+        throw new Error('pulled the plug')
+      },
+    }),
+  )
+  await using(openSqlite(at), (storage) => append(storage, environment, event({ runId: 'a' })))
+  await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/has changed since the copy began: events has/))
+})
+
+test('a row that differs at the end is found, whatever it is', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openSqlite(at), record)
+  await copy({ from: `sqlite:${at}`, to: url })
+  await inDatabase(url, (client) =>
+    client.query("UPDATE events SET payload = payload || ' ' WHERE event_id = (SELECT min(event_id) FROM events)"),
+  )
+  await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/differs from its source in events:/))
+})
+
+test('a database that is served is copied only when told so, and as it was at the start', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  const storage = await openPostgresStorage({ url })
+  const [environment = ''] = await record(storage)
+  await assert.rejects(copy({ from: url, to: `sqlite:${at}` }), refused(/1 processes of Tacho serve from/))
+  const empty = directory(t)
+  let isAdded = false
+  await copy({
+    from: url,
+    to: `sqlite:${empty}`,
+    whileRunning: true,
+    rowsPerBatch: 5,
+    onProgress() {
+      if (!isAdded) void append(storage, environment, event({ runId: 'late' }))
+      isAdded = true
+    },
+  })
+  await storage.close()
+  await using(openSqlite(empty), async (copied) => {
+    assert.equal(await copied.findRun(environment, 'late'), null)
+    assert.equal((await copied.listRuns(environment, {}, { limit: 10, after: null })).length, 3)
+  })
+})
+
+test('a database that is served is no target', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openSqlite(at), record)
+  await using(openPostgresStorage({ url }), () =>
+    assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/serve from .*stop them first/)),
+  )
+})
+
+test('an embedded store that a server has open is neither source nor target', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openSqlite(at), async () => {
+    await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/is open in another process/))
+    await migrateStore({ databaseUrl: url })
+    await assert.rejects(copy({ from: url, to: `sqlite:${at}` }), refused(/is open in another process/))
+  })
+})
+
+test('after a copy into a file, cursors of before are refused rather than misread', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openPostgresStorage({ url }), async (storage) => {
+    await record(storage)
+    await storage.secret('cursors', 'old')
+    await storage.secret('other', 'kept')
+  })
+  await copy({ from: url, to: `sqlite:${at}` })
+  await using(openSqlite(at), async (storage) => {
+    assert.equal(await storage.secret('cursors', 'new'), 'new')
+    assert.equal(await storage.secret('other', 'new'), 'kept')
+  })
+})

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readConfig } from '@tacho/server/config/config.ts'
+import { startErrorText } from '@tacho/server/process/start-error.ts'
+
+const read = readConfig({ port: '80', host: 'here.invalid' }, {})
+assert.ok(read.ok)
+const { config } = read
+const errorOf = (code: string, syscall?: string) => Object.assign(new Error('x'), { code, syscall })
+
+test('what people can mend is told in a sentence that names the setting', () => {
+  assert.match(startErrorText(errorOf('EACCES', 'listen'), config) ?? '', /^Port 80 needs rights .*--port\.$/)
+  assert.match(
+    startErrorText(errorOf('ENOTFOUND', 'getaddrinfo'), config) ?? '',
+    /^"here\.invalid" is no address .*--host\.$/,
+  )
+  assert.match(
+    startErrorText(errorOf('EROFS', 'mkdir'), config) ?? '',
+    /^The data directory \/.*data cannot be used \(EROFS\)/,
+  )
+  assert.match(startErrorText(errorOf('SQLITE_READONLY_DIRECTORY'), config) ?? '', /^The data directory/)
+  assert.match(startErrorText(errorOf('SQLITE_CORRUPT'), config) ?? '', /damaged/)
+})
+
+test('a bug is not dressed up as a sentence', () => {
+  for (const error of [new Error('x'), new TypeError('x'), errorOf('ERR_INVALID_ARG_TYPE'), 'x', undefined]) {
+    assert.equal(startErrorText(error, config), null)
+  }
+})

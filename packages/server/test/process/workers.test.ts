@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { after, before, test, type TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
+import { startProcess, temporaryDirectory, type ServerProcess } from '../setup/process.ts'
+import { event } from '../setup/service.ts'
+
+let databases: TestDatabases
+before(async () => {
+  databases = await testDatabases()
+})
+after(() => databases.close())
+
+async function start(t: TestContext, variables: Record<string, string> = {}): Promise<ServerProcess> {
+  const { url, drop } = await databases.create()
+  t.after(drop)
+  const own = { TACHO_DATABASE_URL: url, TACHO_WORKERS: '2', TACHO_DATABASE_POOL: '3', ...variables }
+  return startProcess(t, temporaryDirectory(t), own)
+}
+
+/** The first key: it comes to the parent, which prints it, beside what the workers log. */
+async function keyOf(server: ServerProcess): Promise<string> {
+  for (;;) {
+    const key = /API key +(tacho_\w+)\n/.exec(server.stdout())?.[1]
+    if (key !== undefined) return key
+    await wait(10)
+  }
+}
+
+interface Line {
+  msg: string
+  worker?: number
+  pid?: number
+}
+
+const lines = (server: ServerProcess): Line[] =>
+  server
+    .stderr()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Line)
+
+/** The process ids of the workers that have become ready, in that order. */
+async function workers(server: ServerProcess, count: number): Promise<number[]> {
+  for (;;) {
+    const ready = lines(server).filter(({ msg, worker }) => msg === 'ready' && worker !== undefined)
+    if (ready.length >= count) return ready.map(({ pid = 0 }) => pid)
+    await wait(20)
+  }
+}
+
+async function record(url: string, key: string, events: unknown[]): Promise<{ accepted: number }> {
+  const reply = await fetch(`${url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    // A connection for each request, so that the workers take turns.
+    headers: { 'x-api-key': key, 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify(events),
+  })
+  return (await reply.json()) as { accepted: number }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+async function metric(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`, { headers: { connection: 'close' } })).text()
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `))
+  return Number(line?.split(' ')[1])
+}
+
+test('workers share one port and one store, and print the address and the first key once', async (t) => {
+  const server = await start(t)
+  const url = await server.ready()
+  await workers(server, 2)
+  const key = await keyOf(server)
+  const ids = Array.from({ length: 20 }, (_, n) => `e${n}`)
+  for (const eventId of ids) await record(url, key, [event({ eventId })])
+  const { accepted } = await record(url, key, [event({ eventId: 'e0' })])
+  assert.equal(accepted, 1)
+  const run = await fetch(`${url}/openapi/v1/runs/run`, { headers: { 'x-api-key': key } })
+  assert.equal(((await run.json()) as { events: unknown[] }).events.length, 20)
+  for (const once of [/listens on/g, /API key {2}/g, /curl -sS/g]) {
+    assert.equal(server.stdout().match(once)?.length, 1, String(once))
+  }
+  server.signal('SIGTERM')
+  assert.equal(await server.ended(), 0)
+})
+
+test('a scrape answers for all workers, and its counts do not fall when a worker dies', async (t) => {
+  const server = await start(t)
+  const url = await server.ready()
+  const [, second = 0] = await workers(server, 2)
+  const key = await keyOf(server)
+  const counter = 'tacho_events_total{verdict="accepted"}'
+  for (let n = 0; n < 10; n++) await record(url, key, [event()])
+  // Answered first, counted after that.
+  while ((await metric(url, counter)) < 10) await wait(10)
+  assert.equal(await metric(url, counter), 10)
+  while ((await metric(url, 'tacho_nodes')) !== 2) await wait(50)
+  process.kill(second, 'SIGKILL')
+  await workers(server, 3)
+  assert.equal(await metric(url, counter), 10)
+  await record(url, key, [event()])
+  while ((await metric(url, counter)) < 11) await wait(10)
+})
+
+test('a worker that is killed is replaced, the others serve on, and nothing acknowledged is lost', async (t) => {
+  const server = await start(t)
+  const url = await server.ready()
+  const [first = 0] = await workers(server, 2)
+  const key = await keyOf(server)
+  const acknowledged: string[] = []
+  let going = true
+  const clients = Array.from({ length: 4 }, async (_, name) => {
+    while (going) {
+      const events = Array.from({ length: 5 }, () => event({ runId: `run ${name}` }))
+      const answer = await record(url, key, events).catch(() => null)
+      if (answer?.accepted === 5) acknowledged.push(...events.map(({ eventId }) => String(eventId)))
+    }
+  })
+  while (acknowledged.length < 100) await wait(5)
+  process.kill(first, 'SIGKILL')
+  const [, , third = 0] = await workers(server, 3)
+  const soFar = acknowledged.length
+  while (acknowledged.length < soFar + 100) await wait(5)
+  going = false
+  await Promise.all(clients)
+  assert.ok(isAlive(third))
+  const stored = new Set<string>()
+  for (let name = 0; name < 4; name++) {
+    let after = ''
+    do {
+      const page = await fetch(`${url}/openapi/v1/runs/run%20${name}/events?limit=200${after}`, {
+        headers: { 'x-api-key': key },
+      })
+      const { items, nextCursor } = (await page.json()) as { items: { eventId: string }[]; nextCursor: string | null }
+      for (const { eventId } of items) stored.add(eventId)
+      after = nextCursor === null ? '' : `&cursor=${nextCursor}`
+    } while (after !== '')
+  }
+  assert.deepEqual(
+    acknowledged.filter((id) => !stored.has(id)),
+    [],
+  )
+})
+
+test('a signal drains every worker; a second one ends them at once', async (t) => {
+  const server = await start(t, { TACHO_DRAIN_TIMEOUT: '10m' })
+  const url = await server.ready()
+  const [pids, key] = [await workers(server, 2), await keyOf(server)]
+  // A request that does not end holds its worker.
+  const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('[')) })
+  const held = fetch(`${url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'content-type': 'application/json' },
+    body,
+    duplex: 'half',
+  } as RequestInit).catch(() => null)
+  await wait(300)
+  server.signal('SIGTERM')
+  while (lines(server).filter(({ msg }) => msg === 'draining').length < 3) await wait(10)
+  await assert.rejects(fetch(`${url}/readyz`))
+  await wait(1_100)
+  server.signal('SIGTERM')
+  assert.equal(await server.ended(), 143)
+  await held
+  while (pids.some(isAlive)) await wait(10)
+})
+
+test('workers end with a parent that is killed: none serves on unseen', async (t) => {
+  const server = await start(t)
+  await server.ready()
+  const pids = await workers(server, 2)
+  server.signal('SIGKILL')
+  await server.ended()
+  while (pids.some(isAlive)) await wait(10)
+})
+
+test('what keeps the first worker from starting is told once, and ends all', async (t) => {
+  const variables = { TACHO_DATABASE_URL: 'mysql://host/db', TACHO_WORKERS: '3' }
+  const server = startProcess(t, temporaryDirectory(t), variables)
+  assert.equal(await server.ended(), 1)
+  assert.equal(server.stderr().match(/tacho: The database URL/g)?.length, 1)
+})
+
+test('workers that die again and again while young end the service with a sentence', async (t) => {
+  const server = await start(t)
+  await server.ready()
+  // Before that, the end of the first worker is the end of the service.
+  while (!lines(server).some(({ msg }) => msg === 'workers start')) await wait(10)
+  const end = server.ended()
+  let hasEnded = false
+  void end.then(() => (hasEnded = true))
+  for (const killed = new Set<number>(); !hasEnded; await wait(20)) {
+    const newest = lines(server).findLast(({ msg, worker }) => msg === 'ready' && worker !== undefined)?.pid ?? 0
+    if (killed.has(newest) || newest === 0) continue
+    killed.add(newest)
+    if (isAlive(newest)) process.kill(newest, 'SIGKILL')
+  }
+  assert.equal(await end, 1)
+  assert.match(server.stderr(), /tacho: 5 workers in a row ended within 8 s of their start, the last with SIGKILL;/)
+})

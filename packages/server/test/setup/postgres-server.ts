@@ -1,0 +1,170 @@
+/** A real PostgreSQL for tests: one that is started here, or that of TACHO_TEST_DATABASE_URL (PostgreSQL or Citus). */
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { distributeStore } from '../../src/storage/postgres/prepare.ts'
+import type { Release } from './postgres-binaries.ts'
+import type { KeeperOptions } from './postgres-keeper.ts'
+
+export interface PostgresServer {
+  /** Address of one of its databases, with everything needed to connect. */
+  url(database?: string): string
+  /** `immediate` is what a crash is to PostgreSQL; `kill` is kill -9. */
+  stop(how: 'fast' | 'immediate' | 'kill'): Promise<void>
+  start(): Promise<void>
+  /** Stops it and removes all of it. Also happens when this process ends in whatever way. */
+  close(): Promise<void>
+}
+
+export interface ServerOptions {
+  release?: Release
+  /** Whether what is committed survives a crash; slower. */
+  durable?: boolean
+  /** Lines of postgresql.conf. */
+  settings?: string[]
+  /** Files in the data folder, such as certificates. */
+  files?: Record<string, string>
+}
+
+const KEEPER = fileURLToPath(new URL('postgres-keeper.ts', import.meta.url))
+const FAST = ['fsync = off', 'full_page_writes = off']
+const SETTINGS = ['shared_buffers = 128MB', 'max_connections = 200', 'log_min_messages = warning']
+
+export async function startPostgres(wanted: ServerOptions = {}): Promise<PostgresServer> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await start(wanted)
+    } catch (error) {
+      // Between two looks at it, somebody else took the port.
+      if (tries === 3 || !/could not bind|could not create any TCP/.test(String(error))) throw error
+    }
+  }
+}
+
+async function start({ release = 'newest', durable = false, settings = [], files = {} }: ServerOptions) {
+  // Whoever runs the server must reach what is below.
+  const folder = mkdtempSync(path.join(tmpdir(), 'tacho-postgres-'))
+  chmodSync(folder, 0o755)
+  const [port, password] = [await freePort(), randomBytes(16).toString('hex')]
+  const lines = [...SETTINGS, ...(durable ? [] : FAST), ...settings]
+  const options: KeeperOptions = { folder, release, port, password, settings: lines, files }
+  const keeper = spawn(process.execPath, [KEEPER, JSON.stringify(options)], {
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const answers = createInterface({ input: keeper.stdout })[Symbol.asyncIterator]()
+
+  async function expect(word: string): Promise<void> {
+    const { value } = await answers.next()
+    if (value !== word) throw new Error(`The test PostgreSQL: ${value ?? 'its keeper ended'}`)
+  }
+
+  async function tell(word: string): Promise<void> {
+    keeper.stdin.write(`${word}\n`)
+    await expect(word)
+  }
+
+  await expect('initialised')
+  await tell('start')
+  const server: PostgresServer = {
+    url: (database = 'postgres') => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`,
+    stop: tell,
+    start: () => tell('start'),
+    async close() {
+      keeper.stdin.end()
+      if (keeper.exitCode === null) await once(keeper, 'close')
+    },
+  }
+  return server
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+export interface TestDatabase {
+  url: string
+  drop(): Promise<void>
+}
+
+/** Makes empty databases, each for one store. */
+export interface TestDatabases {
+  create(): Promise<TestDatabase>
+  close(): Promise<void>
+}
+
+/** Databases of the given server address, else of a server of their own. */
+export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL']): Promise<TestDatabases> {
+  if (given) return (await isCitus(given)) ? oneAtATime(given) : databasesOf((name) => withDatabase(given, name), given)
+  const server = await startPostgres()
+  const databases = databasesOf((name) => server.url(name), server.url())
+  return { ...databases, close: () => server.close() }
+}
+
+/** Fresh databases of one server. */
+export function databasesOf(url: (database: string) => string, adminUrl: string): TestDatabases {
+  return {
+    async create() {
+      const name = `tacho_test_${randomBytes(8).toString('hex')}`
+      await administer(adminUrl, `CREATE DATABASE ${name}`)
+      const drop = async () => void (await administer(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`))
+      return { url: url(name), drop }
+    },
+    close: async () => undefined,
+  }
+}
+
+/** A new database would not be a Citus one, so stores take turns in the given one; what they make is one schema. */
+function oneAtATime(url: string): TestDatabases {
+  return {
+    async create() {
+      const turn = new pg.Client(url)
+      await turn.connect()
+      await turn.query("SELECT pg_advisory_lock(hashtext('tacho tests'))")
+      await turn.query('DROP SCHEMA IF EXISTS tacho CASCADE')
+      await distributeStore(url)
+      const drop = async () => {
+        await turn.query('DROP SCHEMA IF EXISTS tacho CASCADE')
+        await turn.end()
+      }
+      return { url, drop }
+    },
+    close: async () => undefined,
+  }
+}
+
+async function isCitus(url: string): Promise<boolean> {
+  const { rows } = await administer(url, "SELECT 1 FROM pg_extension WHERE extname = 'citus'")
+  return rows.length > 0
+}
+
+async function administer(url: string, statement: string) {
+  const client = new pg.Client(url)
+  await client.connect().catch((error: unknown) => {
+    const hint = 'start it, for example with `docker run -p 5432:5432 -e POSTGRES_PASSWORD=tacho postgres:18`'
+    throw new Error(`The PostgreSQL of TACHO_TEST_DATABASE_URL does not answer; ${hint}.`, { cause: error })
+  })
+  try {
+    return await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+function withDatabase(given: string, name: string): string {
+  const url = new URL(given)
+  url.pathname = `/${name}`
+  return url.href
+}

@@ -1,0 +1,133 @@
+/** A real server on a temporary store, spoken to over HTTP as any client would. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import type { BatchResult, EventPage } from '@tacho/contract/event.ts'
+import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
+import type { Scope } from '@tacho/contract/route.ts'
+import type { RunDetail, RunPage } from '@tacho/contract/run.ts'
+import { readConfig, type Flags } from '../../src/config/config.ts'
+import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
+import { startServer } from '../../src/process/main.ts'
+
+export interface Answer<Body = unknown> {
+  status: number
+  headers: Headers
+  text: string
+  /** The parsed body; null where there is none. */
+  body: Body
+}
+
+export interface Request {
+  method?: string
+  headers?: Record<string, string>
+  /** A text or buffer goes as it is, everything else as JSON. */
+  body?: unknown
+}
+
+export interface Service {
+  url: string
+  directory: string
+  apiKey: string
+  operatorToken: string
+  environmentId: string
+  /** A request to any path, without a key. */
+  call<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
+  /** A request to the public interface, with the first key unless told. */
+  api<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
+  /** A request to the operator API. */
+  operator<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
+  record(events: unknown, key?: string): Promise<Answer<BatchResult>>
+  /** A key of another environment or with other scopes. */
+  newKey(given: { scopes: Scope[]; environmentId?: string; requestsPerSecond?: number }): Promise<string>
+  /** Another workspace with one environment. */
+  newTenant(name: string): Promise<{ workspaceId: string; environmentId: string }>
+  close(): Promise<void>
+}
+
+export type { BatchResult, EventPage, RunDetail, RunPage }
+
+export async function startService(
+  flags: Flags = {},
+  now: () => number = Date.now,
+  variables: Record<string, string> = {},
+): Promise<Service> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-test-'))
+  const apiKey = newApiKey(randomBytes).text
+  const operatorToken = newOperatorToken(randomBytes).text
+  const read = readConfig(
+    { port: '0', dataDir: directory, logLevel: 'silent', ...flags },
+    { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken, ...variables },
+  )
+  assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))
+  const server = await startServer(read.config, { now })
+
+  const call: Service['call'] = async <Body>(target: string, { method, headers = {}, body }: Request = {}) => {
+    const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
+    const reply = await fetch(`${server.url}${target}`, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
+    })
+    const text = await reply.text()
+    const json = reply.headers.get('content-type')?.includes('json') && text !== ''
+    return { status: reply.status, headers: reply.headers, text, body: (json ? JSON.parse(text) : null) as Body }
+  }
+  const api: Service['api'] = (target, { headers, ...rest } = {}) =>
+    call(`/openapi/v1${target}`, { ...rest, headers: { 'x-api-key': apiKey, ...headers } })
+  const operator: Service['operator'] = (target, { headers, ...rest } = {}) =>
+    call(`/operator/v1${target}`, { ...rest, headers: { authorization: `Bearer ${operatorToken}`, ...headers } })
+
+  interface Named {
+    id: string
+  }
+  const [workspace] = (await operator<{ items: Named[] }>('/workspaces')).body.items
+  const environments = await operator<{ items: Named[] }>(`/workspaces/${workspace?.id}/environments`)
+  const environmentId = environments.body.items[0]?.id ?? ''
+
+  return {
+    url: server.url,
+    directory,
+    apiKey,
+    operatorToken,
+    environmentId,
+    call,
+    api,
+    operator,
+    record: (events, key = apiKey) => api('/events/batch', { body: events, headers: { 'x-api-key': key } }),
+    async newKey({ environmentId: of = environmentId, ...given }) {
+      const { status, body } = await operator<CreatedApiKey>(`/environments/${of}/keys`, {
+        body: { name: 'k', ...given },
+      })
+      assert.equal(status, 201)
+      return body.key
+    },
+    async newTenant(name) {
+      const { body: made } = await operator<Named>('/workspaces', { body: { name } })
+      const { body } = await operator<Named>(`/workspaces/${made.id}/environments`, { body: { name: 'production' } })
+      return { workspaceId: made.id, environmentId: body.id }
+    },
+    async close() {
+      await server.close()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+let count = 0
+
+/** A valid event of now; every call has an id of its own. */
+export function event(change: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    eventId: `event-${++count}`,
+    clientId: 'client',
+    runId: 'run',
+    agentName: 'agent',
+    eventType: 'AGENT_STEP',
+    label: 'step',
+    timestamp: Date.now(),
+    ...change,
+  }
+}

@@ -1,0 +1,117 @@
+/** Crashes in full load, on a database that really writes to its disk. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import { databasesOf, startPostgres, type PostgresServer, type TestDatabase } from '../../setup/postgres-server.ts'
+import { verify, writeUntil } from './load.ts'
+
+const LOAD = fileURLToPath(new URL('load.ts', import.meta.url))
+
+describe('in full load', () => {
+  let server: PostgresServer
+  let database: TestDatabase
+  before(async () => {
+    server = await startPostgres({ durable: true })
+  })
+  after(() => server.close())
+
+  const create = async () => {
+    database = await databasesOf((name) => server.url(name), server.url()).create()
+  }
+
+  test('kill -9 of a node loses no acknowledged event and counts none twice, also when others write on', async () => {
+    await create()
+    const survivor = await openPostgresStorage({ url: database.url })
+    const acknowledged: string[] = []
+    let isOver = false
+    const writing = writeUntil(
+      survivor,
+      'survivor',
+      () => isOver,
+      (ids) => acknowledged.push(...ids),
+    )
+    for (const writer of ['first', 'second']) {
+      const told = await killedInLoad(writer, 40)
+      assert.ok(told.length >= 40 * 20)
+      acknowledged.push(...told)
+      // What the killed one may have sent without an answer is sent again, as its client would.
+      await writeUntil(survivor, `${writer}a`, countdown(10), () => undefined)
+    }
+    isOver = true
+    await writing
+    await verify(survivor, acknowledged)
+    await survivor.close()
+  })
+
+  for (const how of ['immediate', 'kill'] as const) {
+    test(`a crash of the database (${how}) loses no acknowledged event and counts none twice; nodes come back`, async () => {
+      await create()
+      const states: boolean[] = []
+      const open = () =>
+        openPostgresStorage({ url: database.url, poolSize: 4, onReachable: (reachable) => states.push(reachable) })
+      const nodes = await Promise.all([open(), open()])
+      const acknowledged: string[] = []
+      let isOver = false
+      const writing = nodes.flatMap((storage, number) =>
+        ['a', 'b', 'c'].map((name) =>
+          writeUntil(
+            storage,
+            `${number}${name}`,
+            () => isOver,
+            (ids) => acknowledged.push(...ids),
+          ),
+        ),
+      )
+      await until(() => acknowledged.length > 2_000)
+      await server.stop(how)
+      await until(() => nodes.every((node) => node.writesRefused() === 'storage_unavailable'))
+      await server.start()
+      const before = acknowledged.length
+      await until(() => acknowledged.length > before + 2_000)
+      isOver = true
+      await Promise.all(writing)
+      for (const node of nodes) {
+        await node.ping()
+        assert.equal(node.writesRefused(), null)
+        await verify(node, acknowledged)
+      }
+      assert.ok(states.includes(false) && states.at(-1) === true)
+      await Promise.all(nodes.map((node) => node.close()))
+    })
+  }
+
+  test('a node that starts before its database waits for it', async () => {
+    await create()
+    await server.stop('fast')
+    const opening = openPostgresStorage({ url: database.url })
+    await wait(300)
+    await server.start()
+    await (await opening).close()
+  })
+
+  /** What a node of its own said was acknowledged before it was killed. */
+  async function killedInLoad(writer: string, batches: number): Promise<string[]> {
+    const child = spawn(process.execPath, [LOAD, database.url, writer], { stdio: ['pipe', 'pipe', 'inherit'] })
+    let told = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (told += text))
+    const lines = () => told.split('\n').slice(0, -1)
+    await until(() => lines().length >= batches)
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    return lines().flatMap((line) => line.split(' '))
+  }
+})
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await wait(5)
+}
+
+/** Over after so many questions. */
+function countdown(times: number): () => boolean {
+  let left = times
+  return () => left-- <= 0
+}

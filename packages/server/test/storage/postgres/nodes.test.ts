@@ -1,0 +1,261 @@
+/** What only several processes can show: here each node is an engine of its own on one database. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import pg from 'pg'
+import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import type { EventRowRead, NewEvent } from '../../../src/storage/events.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
+import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from '../suite/sample.ts'
+
+let databases: TestDatabases
+let database: TestDatabase
+let nodes: Storage[]
+before(async () => {
+  databases = await testDatabases()
+  database = await databases.create()
+  nodes = await Promise.all([1, 2].map(() => openPostgresStorage({ url: database.url, poolSize: 6 })))
+})
+after(async () => {
+  await Promise.all(nodes.map((node) => node.close()))
+  await database.drop()
+  await databases.close()
+})
+const node = (number: number): Storage => nodes[number % nodes.length] ?? (undefined as never)
+
+const shuffled = <Item>(items: readonly Item[], order: readonly number[]) =>
+  items
+    .map((item, index) => ({ item, key: order[index % order.length] ?? 0 }))
+    .toSorted((a, b) => a.key - b.key)
+    .map(({ item }) => item)
+
+describe('two nodes on one database', () => {
+  test('store each event once, whatever is retried where, in whatever order and batches', async () => {
+    const deliveries = fc.record({
+      orders: fc.array(fc.array(fc.nat(), { minLength: 7, maxLength: 7 }), { minLength: 2, maxLength: 6 }),
+      size: fc.integer({ min: 3, max: 40 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(deliveries, async ({ orders, size }) => {
+        const env = newId()
+        const events = Array.from({ length: 60 }, (_, index) =>
+          llmCall(
+            { model: `m${index % 3}`, promptTokens: index, totalTokens: 2 * index, costNanos: 1 },
+            { runId: `run ${index % 7}`, agentId: 'a', sessionId: 's', time: NOON + index },
+          ),
+        )
+        const verdicts = await Promise.all(
+          orders.flatMap((order, number) => {
+            const sent = shuffled(events, order)
+            const batches = Array.from({ length: Math.ceil(60 / size) }, (_, n) => sent.slice(n * size, (n + 1) * size))
+            return batches.map(async (some, n) => {
+              const told = await append(node(number + n), env, ...some)
+              return some.map(({ eventId }, index) => [eventId, told[index]] as const)
+            })
+          }),
+        )
+        const stored = verdicts.flat().filter(([, verdict]) => verdict === 'stored')
+        assert.equal(stored.length, events.length)
+        assert.equal(new Set(stored.map(([eventId]) => eventId)).size, events.length)
+        assert.deepEqual(new Set(verdicts.flat().map(([, verdict]) => verdict)), new Set(['stored', 'duplicate']))
+        const runs = await node(0).listRuns(env, {}, { limit: 10, after: null })
+        const sum = (of: (row: (typeof runs)[number]) => number) => runs.reduce((total, row) => total + of(row), 0)
+        assert.deepEqual(
+          [
+            runs.length,
+            sum((run) => run.eventCount),
+            sum((run) => run.promptTokens),
+            sum((run) => run.differingRetries),
+          ],
+          [7, 60, (59 * 60) / 2, 0],
+        )
+        const hours = await node(1).readUsage(env, 0, 2 * NOON)
+        assert.equal(
+          hours.reduce((total, hour) => total + hour.promptTokens, 0),
+          (59 * 60) / 2,
+        )
+        assert.equal(
+          hours.reduce((total, hour) => total + hour.events, 0),
+          60,
+        )
+      }),
+      { numRuns: 15 },
+    )
+  })
+
+  test('close a run once, with the outcome that comes first by arrival', async () => {
+    for (let round = 0; round < 10; round++) {
+      const env = newId()
+      const ends = Array.from({ length: 8 }, (_, n) =>
+        outcome(n % 2 === 0 ? 'FAILED' : 'COMPLETED', { time: NOON + n }),
+      )
+      await Promise.all(ends.map((end, n) => append(node(n), env, end)))
+      const run = await runOf(node(0), env)
+      const arrived = await node(1).listEventRows(env, run.id, { limit: 10, order: 'arrival', after: null })
+      assert.equal(run.endedAt, arrived.rows[0]?.time)
+      const closing = await node(0).findEvent(env, 'run', arrived.rows[0]?.eventId ?? '')
+      assert.equal(closing?.closedRun, true)
+    }
+  })
+
+  test('open one run between them, with the agent of the event that came first by arrival', async () => {
+    for (let round = 0; round < 10; round++) {
+      const env = newId()
+      await Promise.all(Array.from({ length: 8 }, (_, n) => append(node(n), env, event({ agentId: `agent ${n}` }))))
+      const run = await runOf(node(0), env)
+      const arrived = await node(1).listEventRows(env, run.id, { limit: 10, order: 'arrival', after: null })
+      assert.deepEqual([run.eventCount, run.agentExternalId], [8, arrived.rows[0]?.agentId])
+    }
+  })
+
+  test('lose no event for a reader that follows a run by arrival while both write to it', async () => {
+    const env = newId()
+    await append(node(0), env, event())
+    const { id } = await runOf(node(0), env)
+    let isWriting = true
+    const writing = Promise.all(
+      Array.from({ length: 6 }, async (_, writer) => {
+        for (let n = 0; n < 30; n++) await append(node(writer), env, ...Array.from({ length: 5 }, () => event()))
+      }),
+    ).finally(() => (isWriting = false))
+    const seen: EventRowRead[] = []
+    // Until a page that was asked for after the last write has nothing more.
+    for (let isDone = false; !isDone;) {
+      const wasWriting = isWriting
+      const { time, seq } = seen.at(-1) ?? { time: 0, seq: 0 }
+      const page = { limit: 200, order: 'arrival', after: { time, seq } } as const
+      const { rows } = await node(seen.length).listEventRows(env, id, page)
+      seen.push(...rows)
+      isDone = !wasWriting && rows.length === 0
+    }
+    await writing
+    assert.equal(new Set(seen.map(({ eventId }) => eventId)).size, 1 + 6 * 30 * 5)
+  })
+
+  test('show the newest name of an agent, whoever heard it', async () => {
+    const env = newId()
+    const named = (agentName: string, time: number): NewEvent => event({ agentId: 'a', agentName, time })
+    await append(node(0), env, named('first', NOON))
+    await append(node(1), env, named('third', NOON + 20_000))
+    await append(node(0), env, named('second', NOON + 10_000))
+    assert.equal((await runOf(node(0), env)).agentName, 'third')
+    await append(node(0), env, named('fourth', NOON + 30_000))
+    await append(node(1), env, named('third', NOON + 29_000))
+    assert.equal((await runOf(node(1), env)).agentName, 'fourth')
+  })
+
+  test('take no event for new that the other has stored, nor for stored that it has not', async () => {
+    const env = newId()
+    const [known, changed, old] = [event(), event(), event({ onlyIfStored: true, runId: 'another' })]
+    await append(node(0), env, known, changed)
+    const verdicts = await append(node(1), env, { ...changed, label: 'other' }, event(), known, old)
+    assert.deepEqual(verdicts, ['duplicate', 'stored', 'duplicate', 'absent'])
+    assert.equal((await runOf(node(0), env)).differingRetries, 1)
+    assert.equal(await node(0).findRun(env, 'another'), null)
+  })
+
+  test('count each other, and a closed one no more', async () => {
+    const third = await openPostgresStorage({ url: database.url, poolSize: 1 })
+    assert.equal(third.nodes(), 3)
+    await node(0).ping()
+    assert.equal(node(0).nodes(), 3)
+    await third.close()
+    await node(0).ping()
+    assert.equal(node(0).nodes(), 2)
+  })
+
+  test('see at once what the other changed of keys and tenants', async () => {
+    const before = await node(1).controlRevision()
+    await node(0).createWorkspace({ id: newId(), name: newId(), createdAt: NOON }, [])
+    assert.ok((await node(1).controlRevision()) > before)
+  })
+
+  test('bound the refusals that they keep together', async () => {
+    const env = newId()
+    const rejections = Array.from({ length: 12_000 }, (_, n) => ({
+      runId: 'run',
+      eventId: `e${n}`,
+      code: 'too_long' as const,
+      rejectedAt: NOON + n,
+    }))
+    for (let n = 0; n < rejections.length; n += 2000) {
+      const halves = [rejections.slice(n, n + 1000), rejections.slice(n + 1000, n + 2000)]
+      await Promise.all(halves.map((half, index) => node(index).appendEvents(batch(env, [], { rejections: half }))))
+    }
+    assert.equal(await node(0).findRejection(env, 'run', 'e0'), null)
+    assert.ok(await node(0).findRejection(env, 'run', 'e11999'))
+  })
+})
+
+test('however many nodes start at once on an empty database, one makes the tables and all of them serve', async () => {
+  const empty = await databases.create()
+  const started = await Promise.all(
+    Array.from({ length: 5 }, () => openPostgresStorage({ url: empty.url, poolSize: 2 })),
+  )
+  const env = newId()
+  await Promise.all(started.map((one, n) => append(one, env, event({ runId: `run ${n}` }))))
+  assert.equal((await started[0]?.listRuns(env, {}, { limit: 9, after: null }))?.length, 5)
+  await started[0]?.ping()
+  assert.equal(started[0]?.nodes(), 5)
+  await Promise.all(started.map((one) => one.close()))
+  await empty.drop()
+})
+
+test('a node that fell silent loses its slot to the next one, and takes another when it wakes up', async () => {
+  const own = await databases.create()
+  const open = () => openPostgresStorage({ url: own.url, poolSize: 1 })
+  const [first, second] = [await open(), await open()]
+  await run(own.url, 'UPDATE tacho.nodes SET heartbeat_at = 0 WHERE slot = 0')
+  await second.ping()
+  assert.equal(second.nodes(), 1)
+  const third = await open()
+  assert.deepEqual(await run(own.url, 'SELECT slot FROM tacho.nodes ORDER BY slot'), [{ slot: 0 }, { slot: 1 }])
+  await first.ping()
+  assert.equal(first.nodes(), 3)
+  assert.deepEqual(await run(own.url, 'SELECT slot FROM tacho.nodes ORDER BY slot'), [
+    { slot: 0 },
+    { slot: 1 },
+    { slot: 2 },
+  ])
+  await Promise.all([first, second, third].map((node) => node.close()))
+  assert.deepEqual(await run(own.url, 'SELECT slot FROM tacho.nodes'), [])
+  await own.drop()
+})
+
+test('nodes never wait for each other in a circle when their batches overlap in opposite order', async () => {
+  const own = await databases.create()
+  // PostgreSQL does not break circles here, so one would fail with the lock timeout.
+  await run(own.url, `ALTER DATABASE ${new URL(own.url).pathname.slice(1)} SET deadlock_timeout = '60s'`)
+  const open = () => openPostgresStorage({ url: own.url, poolSize: 8, timeouts: { lockMs: 5_000 } })
+  const [one, two] = await Promise.all([open(), open()])
+  const env = newId()
+  const runs = Array.from({ length: 40 }, (_, n) => `run ${n}`)
+  for (let round = 0; round < 15; round++) {
+    const fresh = runs.map((runId) =>
+      llmCall(
+        { model: `m${round}` },
+        { runId, agentId: `a${runId}`, agentName: `n${round}`, time: NOON + round * 5_000 },
+      ),
+    )
+    const old = fresh.map((sent) => ({ ...sent, onlyIfStored: true }))
+    const rejections = fresh.map(({ runId, eventId }) => ({ runId, eventId, code: 'empty' as const, rejectedAt: NOON }))
+    await Promise.all([
+      one.appendEvents(batch(env, fresh, { rejections })),
+      two.appendEvents(batch(env, fresh.toReversed(), { rejections: rejections.toReversed() })),
+      append(one, env, ...old.toReversed()),
+      append(two, env, ...fresh.filter((_, n) => n % 2 === 0), ...old),
+    ])
+  }
+  assert.equal((await runOf(two, env, 'run 7')).eventCount, 15)
+  await Promise.all([one.close(), two.close()])
+  await own.drop()
+})
+
+async function run(url: string, statement: string): Promise<unknown[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query<Record<string, unknown>>(statement)
+  await client.end()
+  return rows
+}

@@ -1,0 +1,33 @@
+/** The same on the oldest release that is supported, where this machine has it. */
+import { after, before, describe, test } from 'node:test'
+import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import { whyMissing } from '../../setup/postgres-binaries.ts'
+import { databasesOf, startPostgres, type PostgresServer } from '../../setup/postgres-server.ts'
+import { conformanceSuite } from '../suite/all.ts'
+import type { OpenStorage } from '../suite/open.ts'
+
+const missing = whyMissing('oldest')
+
+if (missing === null) describe('PostgreSQL 15', onOldest)
+else test('PostgreSQL 15', { skip: missing })
+
+function onOldest(): void {
+  let server: PostgresServer
+  before(async () => {
+    server = await startPostgres({ release: 'oldest' })
+  })
+  after(() => server.close())
+
+  const open: OpenStorage = async () => {
+    const { url, drop } = await databasesOf((name) => server.url(name), server.url()).create()
+    const storage = await openPostgresStorage({ url })
+    return {
+      storage,
+      async close() {
+        await storage.close()
+        await drop()
+      },
+    }
+  }
+  conformanceSuite(open)
+}

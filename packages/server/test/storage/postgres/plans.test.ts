@@ -1,0 +1,250 @@
+/**
+ * How PostgreSQL finds the rows of every hot statement: by index, and no more of them than are asked for, whatever it
+ * knows of the tables. One tenant is large here, many are small, as where plans go wrong.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import type { RunFilter } from '../../../src/storage/runs.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
+import { recordTransactions } from './rules.ts'
+import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
+
+const TABLES = ['events', 'runs', 'agents', 'models', 'usage_hours']
+/** `TEST_PLAN_SCALE=80 npm test -- postgres-plans` looks at ten million events, for some minutes. */
+const SCALE = Number(process.env['TEST_PLAN_SCALE'] ?? 10)
+const RUNS = 2_000 * SCALE
+/** What a hundred of them begin with. */
+const SOME_RUNS = SCALE > 10 ? 'run 1000' : 'run 100'
+const FILLING = { timeout: SCALE * 60_000 }
+const EVENTS_OF_RUN = 60
+const LONG_RUN = 20_000
+const TENANTS = 300
+/** Of one table, by one statement here: pages are of 50 rows, batches of 60 events. */
+const MOST_ROWS = 500
+/** Read by one statement, indexes included. */
+const MOST_PAGES = 2_000
+
+interface Plan {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
+  'Shared Hit Blocks': number
+  'Shared Read Blocks': number
+  Plans?: Plan[]
+}
+
+describe('plans', () => {
+  const sent = recordTransactions()
+  let databases: TestDatabases
+  let database: TestDatabase
+  let client: pg.Client
+  let storage: Storage
+  const env = newId()
+  const place = { time: NOON + 30, seq: 30 }
+  /** Names of prepared statements, by their text. */
+  const prepared = new Map<string, string>()
+
+  before(async () => {
+    databases = await testDatabases()
+    database = await databases.create()
+    storage = await openPostgresStorage({ url: database.url })
+    client = new pg.Client(database.url)
+    await client.connect()
+    // As the engine connects, but for the collector of statistics, which is to know nothing at first.
+    const settings = sent.flat().find(({ text }) => text.includes("set_config('search_path'"))
+    await client.query(settings?.text ?? '')
+    for (const table of TABLES) await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`)
+    await append(storage, env, ...['first', 'long', 'run 1000'].map((runId) => event({ agentId: 'a', runId })))
+    await prepareEarly()
+    await fill(await runOf(storage, env, 'first'), await runOf(storage, env, 'long'))
+  }, FILLING)
+  after(async () => {
+    await client.end()
+    await storage.close()
+    await database.drop()
+    await databases.close()
+  })
+
+  /**
+   * Plans what clients make us send while the tables are as good as empty, as a node does that was the first to use them.
+   * Such plans are kept until the tables are analysed: some minute later, where they grow.
+   */
+  async function prepareEarly() {
+    for (const [index, { text, values }] of (await statements(useAsClient)).entries()) {
+      if (prepared.has(text)) continue
+      const name = `early_${index}`
+      prepared.set(text, name)
+      await client.query(`SET plan_cache_mode = force_generic_plan; PREPARE ${name} AS ${text}`)
+      await client.query(`EXPLAIN EXECUTE ${name}(${values.map(literal).join(', ')}); RESET plan_cache_mode`)
+    }
+  }
+
+  async function fill(first: { id: string; agentId: string }, long: { id: string }) {
+    const columns = `id, agent_id, started_at, last_event_at, received_at, event_count, differing_retries, prompt_tokens,
+      completion_tokens, total_tokens, cost_nanos, last_seq, run_id, status, session_key`
+    await client.query(
+      `INSERT INTO runs (environment_id, ${columns}) SELECT $1, gen_random_uuid(), $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, 0, 0, $4,
+        'run ' || n, CASE WHEN n % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 'session ' || n % 100
+        FROM generate_series(1, ${RUNS}) AS n ON CONFLICT DO NOTHING`,
+      [env, first.agentId, NOON, EVENTS_OF_RUN],
+    )
+    await client.query(
+      `INSERT INTO runs (environment_id, ${columns}) SELECT tenant, gen_random_uuid(), gen_random_uuid(), $1::bigint, $1, $1, 1, 0, 0, 0,
+        0, 0, 1, 'run ' || n, 'COMPLETED', NULL
+        FROM (SELECT gen_random_uuid() AS tenant FROM generate_series(1, ${TENANTS})) AS tenants, generate_series(1, 3) AS n`,
+      [NOON],
+    )
+    const ofEvent = `gen_random_uuid(), 'client', 'agent', CASE WHEN n % 4 = 0 THEN 'TOOL_CALL' ELSE 'AGENT_STEP' END, 'label', '{"text":"' || repeat('x', 100) || '"}'`
+    const names =
+      'environment_id, run_id, seq, time, received_at, event_id, client_id, agent_name, event_type, label, payload'
+    await client.query(
+      `INSERT INTO events (${names}) SELECT r.environment_id, r.id, n, $1::bigint + n, $1, ${ofEvent}
+        FROM generate_series(1, ${EVENTS_OF_RUN}) AS n, runs AS r WHERE r.run_id LIKE 'run %'`,
+      [NOON],
+    )
+    await client.query(
+      `INSERT INTO events (${names}) SELECT $2, $3, n, $1::bigint + n, $1, ${ofEvent} FROM generate_series(2, ${LONG_RUN}) AS n`,
+      [NOON, env, long.id],
+    )
+  }
+
+  /** What the public interface asks, on rows in the middle of the tables. */
+  async function useAsClient() {
+    const run = await runOf(storage, env, 'run 1000')
+    const long = await runOf(storage, env, 'long')
+    await storage.findRun(env, run.id)
+    for (const page of [null, place]) {
+      await storage.listEvents(env, run.id, { limit: 50, pageBytes: 1e6, after: page })
+      await storage.listEvents(env, long.id, { limit: 50, pageBytes: 1e6, after: page })
+    }
+    for (const filter of [{}, { status: 'FAILED' }, { agentId: run.agentId }] as const) await listRuns(run, filter)
+    const events = Array.from({ length: 60 }, (_, n) => llmCall({}, { runId: `run ${n * 20 + 1}`, agentId: 'a' }))
+    await append(storage, env, ...events)
+    await append(storage, env, ...events, ...events.map((one) => ({ ...one, onlyIfStored: true })))
+  }
+
+  async function listRuns({ id }: { id: string }, filter: RunFilter) {
+    await storage.listRuns(env, filter, { limit: 50, after: null })
+    await storage.listRuns(env, filter, { limit: 50, after: { startedAt: NOON + 1_500, id } })
+  }
+
+  /** Everything that is asked often. */
+  async function use() {
+    await useAsClient()
+    const run = await runOf(storage, env, 'run 1000')
+    const long = await runOf(storage, env, 'long')
+    const [found] = (await storage.listEventRows(env, run.id, { limit: 50, order: 'time', after: null })).rows
+    assert.ok(found)
+    await storage.findEvent(env, 'run 1000', found.eventId)
+    for (const page of [null, place]) {
+      await storage.listEventRows(env, long.id, { limit: 50, order: 'time', after: page })
+    }
+    const lately = { time: NOON + LONG_RUN - 50, seq: LONG_RUN - 50 }
+    await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately })
+    const filter = { eventType: 'TOOL_CALL', label: 'LABEL', rowsLookedAt: 400 }
+    for (const page of [null, place]) {
+      await storage.listEventRows(env, long.id, { limit: 150, order: 'time', after: page, filter })
+    }
+    await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately, filter })
+    const filters = [
+      { from: NOON + 100, to: NOON + 1_500 },
+      { search: SOME_RUNS },
+      { search: 'session 7', status: 'FAILED' },
+      { search: 'a' },
+      { search: 'Support bot' },
+    ] as const
+    for (const filter of filters) await listRuns(run, filter)
+    await storage.readUsage(env, NOON, NOON + HOUR)
+    const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
+    for (const place of [
+      null,
+      { time: NOON + 30, run: run.id, seq: 30 },
+      { time: NOON + 9_000, run: long.id, seq: 9_000 },
+    ]) {
+      await storage.listToolCalls(env, { ...calls, after: place })
+    }
+    await storage.countToolCalls(env, NOON + 5_000, NOON + 6_000)
+    const before = { time: NOON + 200, seq: 200 }
+    await storage.listRunSteps(env, long.id, { limit: 50, pageBytes: 1e6, after: null, before })
+    await storage.listRunSteps(env, long.id, {
+      limit: 50,
+      pageBytes: 1e6,
+      after: { time: NOON + 100, seq: 100 },
+      before,
+    })
+  }
+
+  /** What it makes the engine send, of the tables here. */
+  async function statements(used: () => Promise<void>): Promise<{ text: string; values: readonly unknown[] }[]> {
+    sent.length = 0
+    await used()
+    const found = new Map(sent.flat().map((one) => [`${one.text} ${JSON.stringify(one.values.slice(1))}`, one]))
+    return [...found.values()].filter(
+      ({ text }) => /^(SELECT|INSERT|UPDATE|DELETE)/.test(text) && TABLES.some((table) => text.includes(` ${table}`)),
+    )
+  }
+
+  async function check(mode: string, used = use, named = new Map<string, string>()) {
+    const faults: string[] = []
+    const found = await statements(used)
+    for (const { text, values } of found) {
+      const name = named.get(text) ?? 'explained'
+      await client.query(`BEGIN; SET LOCAL plan_cache_mode = ${mode}`)
+      if (!named.has(text)) await client.query(`PREPARE ${name} AS ${text}`)
+      const { rows } = await client.query(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE ${name}(${values.map(literal).join(', ')})`,
+      )
+      await client.query('ROLLBACK')
+      if (!named.has(text)) await client.query(`DEALLOCATE ${name}`)
+      const plan = rows[0]['QUERY PLAN'][0].Plan as Plan
+      const pages = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+      if (pages > MOST_PAGES) faults.push(`${pages} pages: ${text}`)
+      faults.push(...nodesOf(plan).flatMap((node) => faultsOf(node, text)))
+    }
+    assert.deepEqual([...new Set(faults)], [])
+    assert.ok(found.length > 15)
+  }
+
+  test('read no more than is asked for when they were made while the tables were empty', () =>
+    check('force_generic_plan', useAsClient, prepared))
+
+  for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+    test(`read no more than is asked for while nothing is known of the tables (${mode})`, () => check(mode))
+  }
+
+  for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+    test(`read no more than is asked for once the tables are known (${mode})`, async () => {
+      await client.query(`ANALYZE ${TABLES.join(', ')}`)
+      await check(mode)
+    })
+  }
+})
+
+function nodesOf(plan: Plan): Plan[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+}
+
+function faultsOf(node: Plan, text: string): string[] {
+  const table = node['Relation Name'] ?? ''
+  if (!TABLES.includes(table) || node['Node Type'] === 'ModifyTable') return []
+  const perLoop =
+    node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
+  const rows = perLoop * node['Actual Loops']
+  const isWhole = node['Node Type'] === 'Seq Scan'
+  return isWhole || rows > MOST_ROWS
+    ? [`${node['Node Type']} of ${rows} rows of ${node['Index Name'] ?? table}: ${text}`]
+    : []
+}
+
+function literal(value: unknown): string {
+  if (value === null) return 'NULL'
+  if (Array.isArray(value)) return pg.escapeLiteral(`{${value.map((item) => JSON.stringify(item)).join(',')}}`)
+  return pg.escapeLiteral(typeof value === 'string' ? value : JSON.stringify(value))
+}

@@ -1,0 +1,23 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
+import { conformanceSuite } from '../suite/all.ts'
+import type { OpenStorage } from '../suite/open.ts'
+
+const open: OpenStorage = async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'tacho-suite-'))
+  const onTrouble = (error: Error) => {
+    throw error
+  }
+  const storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble })
+  return {
+    storage,
+    async close() {
+      await storage.close()
+      await rm(directory, { recursive: true })
+    },
+  }
+}
+
+conformanceSuite(open)
