@@ -34,6 +34,11 @@ export interface ApprovalStore {
   listChangedApprovals(environmentId: string, after: ChangePlace, limit: number): Promise<ApprovalRow[]>
   /** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
   listToolEvents(environmentId: string, run: string, page: ToolEventPage): Promise<ToolEventsRead>
+  /**
+   * The first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries `input`.
+   * Searches back from `until`, within bounds.
+   */
+  findRecordedInput(environmentId: string, run: string, sought: SoughtInput): Promise<RecordedInputRow | null>
 }
 
 export interface NewApprovalRow {
@@ -161,4 +166,23 @@ export interface ToolEventsRead {
   rows: ToolEventRow[]
   /** Whether rows follow the last one. */
   more: boolean
+}
+
+export interface SoughtInput {
+  /** As this service gave it: lower case. */
+  approvalId: string
+  toolName: string
+  /** Lower-case hex. */
+  inputHash: string
+  /** Time of the newest event to look at, in milliseconds. */
+  until: number
+  /** How many events of the run, and among them how many policy decisions and bytes of their payloads. */
+  bounds: { rowsLookedAt: number; limit: number; pageBytes: number }
+}
+
+export interface RecordedInputRow {
+  eventId: string
+  receivedAt: number
+  /** JSON text as sent. */
+  payload: string
 }

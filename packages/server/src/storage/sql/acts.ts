@@ -19,6 +19,7 @@ import * as apiKeys from './api-keys.ts'
 import * as approvalLists from './approvals/approval-lists.ts'
 import { findApproval, findApprovals } from './approvals/approval-rows.ts'
 import * as approvals from './approvals/approvals.ts'
+import { findRecordedInput } from './approvals/recorded-input.ts'
 import * as audit from './audit.ts'
 import { readConfiguration } from './configuration/configurations.ts'
 import * as control from './control.ts'
@@ -180,6 +181,7 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   approvalRevisions: look<'approvalRevisions'>(approvalLists.approvalRevisions),
   listChangedApprovals: read<'listChangedApprovals'>(approvalLists.listChangedApprovals),
   listToolEvents: read<'listToolEvents'>(listToolEvents),
+  findRecordedInput: read<'findRecordedInput'>(findRecordedInput),
   createPrompt: write<'createPrompt'>(prompts.createPrompt),
   createPromptVersion: write<'createPromptVersion'>(prompts.createPromptVersion),
   listPrompts: read<'listPrompts'>(prompts.listPrompts),

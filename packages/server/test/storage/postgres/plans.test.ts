@@ -179,6 +179,13 @@ describe('plans', () => {
       after: { time: NOON + 100, seq: 100 },
       before,
     })
+    await storage.findRecordedInput(env, long.id, {
+      approvalId: newId(),
+      toolName: 'pay',
+      inputHash: 'ab',
+      until: NOON + 5_000,
+      bounds: { rowsLookedAt: 400, limit: 50, pageBytes: 1e6 },
+    })
   }
 
   /** What it makes the engine send, of the tables here. */

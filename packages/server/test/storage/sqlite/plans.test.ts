@@ -204,6 +204,13 @@ test('nothing is found by reading a whole table', async () => {
     await plansOf('approvalRevisions', ['env']),
     await plansOf('listChangedApprovals', 'env', { revision: 5, id: UUID }, 10),
     await plansOf('listToolEvents', 'env', 'run', { limit: 1, pageBytes: 1, after: place }),
+    await plansOf('findRecordedInput', 'env', 'run', {
+      approvalId: UUID,
+      toolName: 'pay',
+      inputHash: 'ab',
+      until: 5,
+      bounds: { rowsLookedAt: 10, limit: 10, pageBytes: 10 },
+    }),
   ].flat()
   for (const plan of plans) assertIndexed(plan)
 })

@@ -15,6 +15,7 @@ import { operatorsSuite } from './operators.ts'
 import { policiesSuite } from './policies.ts'
 import { promptsSuite } from './prompts.ts'
 import { propertySuite } from './property.ts'
+import { recordedInputSuite } from './recorded-input.ts'
 import { rejectionsSuite } from './rejections.ts'
 import { reviewSuite } from './review.ts'
 import { runsSuite } from './runs.ts'
@@ -41,6 +42,7 @@ const SUITES = [
   simulationsSuite,
   approvalsSuite,
   approvalListsSuite,
+  recordedInputSuite,
   propertySuite,
   workSuite,
   issueRecordsSuite,

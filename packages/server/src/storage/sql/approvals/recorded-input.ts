@@ -1,0 +1,45 @@
+/** The POLICY_DECISION in which a client recorded the input of a call that it asked approval for. */
+import type { RecordedInputRow, SoughtInput } from '../../approvals.ts'
+import { rowsWithin } from '../events.ts'
+import type { Sql } from '../sql.ts'
+
+const OF_RUN = 'environment_id = ? AND run_id = ?'
+
+export async function findRecordedInput(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  { approvalId, toolName, inputHash, until, bounds }: SoughtInput,
+): Promise<RecordedInputRow | null> {
+  const ofRun = [environmentId, run]
+  // First sizes alone, so that the search through payloads is bounded in bytes.
+  const decisions = await sql.all<{ time: number; bytes: number }>(
+    `SELECT time, bytes FROM (
+      SELECT time, seq, event_type, octet_length(payload) AS bytes FROM events
+      WHERE ${OF_RUN} AND time <= ? ORDER BY time DESC, seq DESC LIMIT ?) AS page
+    WHERE event_type = 'POLICY_DECISION' ORDER BY time DESC, seq DESC LIMIT ?`,
+    [...ofRun, until, bounds.rowsLookedAt, bounds.limit],
+  )
+  const count = rowsWithin(
+    decisions.map(({ bytes }) => bytes),
+    bounds,
+  )
+  const oldest = decisions[count - 1]
+  if (oldest === undefined) return null
+  const contains = sql.dialect === 'postgres' ? 'strpos(payload, ?) > 0' : 'instr(payload, ?) > 0'
+  const rows = await sql.all<RecordedInputRow & { seq: number }>(
+    `SELECT seq, event_id AS "eventId", received_at AS "receivedAt", payload FROM events
+      WHERE ${OF_RUN} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${contains}
+      ORDER BY time, seq LIMIT ?`,
+    [...ofRun, oldest.time, until, approvalId, bounds.limit],
+  )
+  const found = rows.filter(({ payload }) => {
+    const said = JSON.parse(payload) as Record<string, unknown>
+    const saidHash = typeof said['inputHash'] === 'string' ? said['inputHash'].toLowerCase() : null
+    const names = said['approvalId'] === approvalId && said['toolName'] === toolName && saidHash === inputHash
+    return names && 'input' in said
+  })
+  // The first one that was stored: no later event changes what an operator has seen.
+  const first = found.sort((a, b) => a.seq - b.seq)[0]
+  return first === undefined ? null : { eventId: first.eventId, receivedAt: first.receivedAt, payload: first.payload }
+}
