@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { nullableText, nullableTime, optionalText, time, uuid } from './fields.ts'
+import { id, nullableText, nullableTime, optionalText, time, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
 
 export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
@@ -14,19 +14,16 @@ export type Decision = (typeof DECISIONS)[number]
 export const CLIENT_ID_HEADER = 'X-Service-Client-ID'
 
 export const ApprovalHeaders = Type.Object({
-  [CLIENT_ID_HEADER]: Type.String({
-    minLength: 1,
-    description: 'Stable client identifier; only this one can read the approval',
-  }),
+  [CLIENT_ID_HEADER]: id(LIMITS.textChars, 'Stable client identifier; only this one can read the approval'),
 })
 
 /** Firewall approval request (interface: "Firewall approval request (create)"). Unknown fields are ignored. */
 export const NewApproval = Type.Object(
   {
-    clientRequestId: Type.String({
-      minLength: 1,
-      description: 'Stable per protected tool call; reused on retry of the same call, never for a different one',
-    }),
+    clientRequestId: id(
+      LIMITS.textChars,
+      'Stable per protected tool call; reused on retry of the same call, never for a different one',
+    ),
     runId: Type.Optional(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],
@@ -38,12 +35,12 @@ export const NewApproval = Type.Object(
     sessionId: optionalText('External session id'),
     agentId: optionalText('External agent id'),
     policyId: optionalText('Policy that required approval'),
-    toolName: Type.String({ minLength: 1, description: 'Protected tool' }),
+    toolName: id(LIMITS.textChars, 'Protected tool'),
     inputHash: Type.String({
       pattern: `^[0-9a-fA-F]{${LIMITS.inputHashDigitsMin},${LIMITS.inputHashDigitsMax}}$`,
       description: 'Deterministic hash of the tool input, in hex; compared without regard to case',
     }),
-    reason: optionalText('Why approval is needed, secrets masked; stored as given'),
+    reason: optionalText('Why approval is needed, secrets masked; stored as given', LIMITS.approvalBodyBytes),
     timeoutMs: Type.Optional(
       Type.Unsafe<number | null>({
         type: ['integer', 'null'],

@@ -11,7 +11,7 @@ export const EventInput = Type.Object(
     runId: id(LIMITS.runIdChars, 'One agent execution'),
     sessionId: optionalText('Groups related runs, for example one conversation'),
     agentId: optionalText('Stable external agent identifier'),
-    agentName: Type.String({ description: 'Human-readable agent name' }),
+    agentName: text(LIMITS.textChars, 'Human-readable agent name'),
     eventType: text(LIMITS.eventTypeChars, 'Event category; any text'),
     label: text(LIMITS.labelChars, 'Short timeline label'),
     timestamp: Type.Integer({
@@ -25,8 +25,12 @@ export const EventInput = Type.Object(
     ),
     schemaVersion: optionalText("Version of the client's payload contract"),
     workspaceId: optionalText("Consistency hint: must be the key's workspace when given"),
-    spanId: Type.Optional(Type.Unknown({ description: 'Span id (text); also read from the payload' })),
-    parentSpanId: Type.Optional(Type.Unknown({ description: 'Parent span id (text); also read from the payload' })),
+    spanId: Type.Optional(
+      Type.Unknown({
+        description: 'Span id: text; also read from the payload; left out when it is unusable or too long',
+      }),
+    ),
+    parentSpanId: Type.Optional(Type.Unknown({ description: 'Span id of the parent; the same rules' })),
   },
   { description: 'One event, as clients send it' },
 )

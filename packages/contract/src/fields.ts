@@ -1,4 +1,5 @@
 import Type, { type TUnsafe } from 'typebox'
+import { LIMITS } from './limits.ts'
 
 /** Text whose length is counted in Unicode code points. */
 export function text(maxLength: number, description: string): Type.TString {
@@ -24,8 +25,11 @@ export function nullableTime(description: string): TUnsafe<string | null> {
 }
 
 /** An optional request text: absent and null mean the same. */
-export function optionalText(description: string): Type.TOptional<TUnsafe<string | null>> {
-  return Type.Optional(nullableText(description))
+export function optionalText(
+  description: string,
+  maxLength: number = LIMITS.textChars,
+): Type.TOptional<TUnsafe<string | null>> {
+  return Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength, description }))
 }
 
 export function nullableText(description: string): TUnsafe<string | null> {

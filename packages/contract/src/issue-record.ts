@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { nullableText, optionalText, uuid } from './fields.ts'
+import { id, nullableText, optionalText, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
 
 export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
@@ -9,7 +9,7 @@ export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] a
 export type RecordStatus = (typeof RECORD_STATUSES)[number]
 export const RecordStatus = Type.Enum([...RECORD_STATUSES])
 
-const requiredId = (description: string) => Type.String({ minLength: 1, description })
+const requiredId = (description: string) => id(LIMITS.textChars, description)
 const optionalObject = (description: string) =>
   Type.Optional(Type.Unsafe<Record<string, unknown> | null>({ type: ['object', 'null'], description }))
 

@@ -12,6 +12,8 @@ export const LIMITS = {
   runIdChars: 255,
   eventTypeChars: 50,
   labelChars: 255,
+  /** Every text of a client that has no limit of its own. */
+  textChars: 1_024,
   eventPastMs: 30 * 24 * 60 * 60 * 1000,
   eventFutureMs: 5 * 60 * 1000,
   issueRecordBytes: 262_144,
@@ -19,6 +21,7 @@ export const LIMITS = {
   detectedAtMaxMs: 253_402_300_799_999,
   /** Sets of facts that one issue may hold after merges. */
   issueFingerprints: 50,
+  fingerprintChars: 100,
   commentChars: 10_000,
   assigneeChars: 200,
   runsPageDefault: 25,
@@ -35,7 +38,7 @@ export const LIMITS = {
   approvalTimeoutMsMin: 1_000,
   approvalTimeoutMsMax: 24 * 60 * 60 * 1000,
   approvalTimeoutMsDefault: 5 * 60 * 1000,
-  /** The texts of an approval request have no bound of their own but this one of the body. */
+  /** Also the bound of an approval's reason. */
   approvalBodyBytes: 65_536,
   inputHashDigitsMin: 32,
   inputHashDigitsMax: 128,

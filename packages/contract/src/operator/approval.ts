@@ -54,7 +54,8 @@ export type ApprovalCard = Static<typeof ApprovalCard>
 export const ApprovalPage = Type.Object({ items: Type.Array(ApprovalCard), nextCursor })
 export type ApprovalPage = Static<typeof ApprovalPage>
 
-const filterText = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
+const filterText = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.textChars, description }))
 
 export const ApprovalsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
@@ -114,8 +115,8 @@ export const NewDecisions = Type.Object(
   {
     ...decision,
     ids: Type.Optional(Type.Array(uuid('Approval id'), { minItems: 1, maxItems: LIMITS.decisionsMax })),
-    toolName: Type.Optional(Type.String({ minLength: 1 })),
-    inputHash: Type.Optional(Type.String({ minLength: 1 })),
+    toolName: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.textChars })),
+    inputHash: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.inputHashDigitsMax })),
   },
   { additionalProperties: false },
 )

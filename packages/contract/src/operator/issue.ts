@@ -169,7 +169,7 @@ export const Assignment = Type.Object({
 export const Merge = Type.Object({ into: uuid('The issue that takes its place, of the same environment') })
 
 export const Split = Type.Object({
-  fingerprints: Type.Array(Type.String({ minLength: 1 }), {
+  fingerprints: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.fingerprintChars }), {
     minItems: 1,
     maxItems: LIMITS.issueFingerprints,
     uniqueItems: true,

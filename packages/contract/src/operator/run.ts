@@ -30,7 +30,9 @@ export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   agentId: Type.Optional(uuid('Internal agent id')),
-  sessionId: Type.Optional(Type.String({ minLength: 1, description: 'External session id' })),
+  sessionId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'External session id' }),
+  ),
   status: Type.Optional(RunStatus),
   from: Type.Optional(time('Runs started at or after this time')),
   to: Type.Optional(time('Runs started before this time')),

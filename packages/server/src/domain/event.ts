@@ -5,7 +5,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
 import { payloadSlices, type JsonSlice } from './json-slices.ts'
-import { isStorableText } from './text.ts'
+import { hasAtMost, isStorableText } from './text.ts'
 import { outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
@@ -115,9 +115,9 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
   }
 }
 
-/** Span ids never fail an event: what is not a usable text is left out. */
+/** Span ids never fail an event: an unusable or overlong one is left out. */
 function spanId(value: unknown): string | null {
-  return typeof value === 'string' && isStorableText(value) ? value : null
+  return typeof value === 'string' && isStorableText(value) && hasAtMost(value, LIMITS.textChars) ? value : null
 }
 
 function schemaFault(item: object): Fault {

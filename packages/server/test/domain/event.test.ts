@@ -43,11 +43,30 @@ test('the envelope is a JSON array of 1 to 100 items', () => {
 })
 
 test('each length is counted in code points, at the limit and one past it', () => {
-  const limits = { eventId: 160, clientId: 120, runId: 255, eventType: 50, label: 255 }
+  const limits = {
+    eventId: 160,
+    clientId: 120,
+    runId: 255,
+    eventType: 50,
+    label: 255,
+    agentName: 1_024,
+    agentId: 1_024,
+    sessionId: 1_024,
+    schemaVersion: 1_024,
+  }
   for (const [field, chars] of Object.entries(limits)) {
     assert.equal(codeOf({ [field]: emoji(chars) }), undefined, field)
     assert.equal(codeOf({ [field]: emoji(chars + 1) }), 'too_long', field)
   }
+})
+
+test('a span id has at most 1,024 code points; a longer one is left out and fails nothing', () => {
+  const fits = emoji(1_024)
+  const [event] = judged({ ...good, spanId: fits, parentSpanId: fits }).events
+  assert.deepEqual([event?.spanId, event?.parentSpanId], [fits, fits])
+  const batch = judged({ ...good, spanId: `${fits}x`, payload: { parentSpanId: `${fits}x` } })
+  assert.deepEqual(batch.rejections, [])
+  assert.deepEqual([batch.events[0]?.spanId, batch.events[0]?.parentSpanId], [null, null])
 })
 
 test('ids are non-empty, other texts may be empty', () => {
