@@ -1,4 +1,4 @@
-// Imports run one way: contract <- policy <- server <- cli; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
+// Imports run one way: contract <- policy <- server <- cli, and policy <- sdk; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
 // A table of what each folder may import reads better than lint rules of what it may not; loops are oxlint's work.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 const contract = 'packages/contract/src/**'
 const policy = 'packages/policy/src/**'
 const server = 'packages/server/src'
+const sdk = 'packages/sdk/src'
 const storage = `${server}/storage`
 const anyPackage = ['npm/**', 'node/**']
 
@@ -62,6 +63,9 @@ const layers = [
     not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],
   })),
   { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
+  // The SDK depends on no package. Its policy part is bundled with what it needs and loaded when it is used.
+  { folder: `${sdk}/policies.ts`, may: [contract, policy, `${sdk}/**`, 'node/**'] },
+  { folder: `${sdk}/**`, may: [`${sdk}/**`, 'node/**'] },
   {
     folder: 'packages/cli/src/**',
     may: [

@@ -1,0 +1,50 @@
+/** What an answer to a batch means for its events. Pure. */
+import type { HttpResult } from './http.ts'
+
+export type Verdict =
+  /** Each event on its own; what is in neither set was accepted. */
+  | { readonly kind: 'judged'; readonly retry: ReadonlySet<string>; readonly rejected: ReadonlyMap<string, string> }
+  /** All events again, later. */
+  | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
+  /** Too large or not understood as a whole: smaller batches tell which event it is. */
+  | { readonly kind: 'split'; readonly why: string }
+  /** Nothing more may be sent. */
+  | { readonly kind: 'stop'; readonly reason: 'unauthorized' | 'forbidden' }
+
+export function verdictOf(result: HttpResult, eventIds: readonly string[]): Verdict {
+  if (result.kind === 'no-reply') return { kind: 'retry', retryAfter: null, why: result.message }
+  const { ok, status } = result
+  if (ok) return judgedBy(result.json, eventIds) ?? retry(result, 'an answer that is not from Tacho')
+  if (status === 401) return { kind: 'stop', reason: 'unauthorized' }
+  if (status === 403) return { kind: 'stop', reason: 'forbidden' }
+  if (status === 400 || status === 413) return { kind: 'split', why: `status ${status}` }
+  // 429 and 5xx pass; any other status comes from a wrong address or something in between, which can be mended.
+  return retry(result, `status ${status}`)
+}
+
+function retry({ header }: { header: (name: string) => string | null }, why: string): Verdict {
+  return { kind: 'retry', retryAfter: header('retry-after'), why }
+}
+
+function judgedBy(json: unknown, eventIds: readonly string[]): Verdict | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  const { accepted, retryableEventIds, rejectedEventIds, rejections } = json as Record<string, unknown>
+  if (!Number.isSafeInteger(accepted) || !isTexts(retryableEventIds) || !isTexts(rejectedEventIds)) return undefined
+  const retry = new Set(retryableEventIds)
+  const codes = new Map(Array.isArray(rejections) ? rejections.map(codeOf) : [])
+  const rejected = new Map<string, string>()
+  for (const id of rejectedEventIds) if (!retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
+  const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
+  // The count is short: some of these were not stored, and it does not say which.
+  if ((accepted as number) < unnamed.length) for (const id of unnamed) retry.add(id)
+  return { kind: 'judged', retry, rejected }
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+function codeOf(rejection: unknown): [string, string] {
+  const { eventId, code } = (rejection ?? {}) as { eventId?: unknown; code?: unknown }
+  return [String(eventId), /^[a-z_]{1,40}$/.test(String(code)) ? String(code) : 'rejected']
+}

@@ -1,0 +1,97 @@
+/** What the SDK says of itself: counters of every event, and messages about what goes wrong. */
+import type { Runtime } from './runtime.ts'
+
+export type DiagnosticLevel = 'info' | 'warning' | 'error'
+
+export interface Diagnostic {
+  readonly level: DiagnosticLevel
+  /** Stable; docs/sdk/delivery.md lists them. */
+  readonly code: string
+  /** Never holds a key or recorded content. */
+  readonly message: string
+  /** How often it happened since it was last reported. */
+  readonly count: number
+}
+
+export type OnDiagnostic = (diagnostic: Diagnostic) => void
+
+/** Why an event never reached the service. */
+export type DropReason =
+  | 'queue_full'
+  | 'disabled'
+  | 'closed'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'refused'
+  | 'sampled'
+  | 'no_run'
+  | 'failed'
+
+/** recorded = accepted + rejected + every `dropped` + queued, at any time. */
+export interface Counters {
+  /** Record calls, and events recovered from the spool. */
+  readonly recorded: number
+  /** Events that an earlier process left in the spool; counted in `recorded` too. */
+  readonly recovered: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: Readonly<Partial<Record<DropReason, number>>>
+  /** In the queue or in a request. */
+  readonly queued: number
+  /** UTF-8 bytes of those. */
+  readonly queuedBytes: number
+  /** Events that were sent more than once, each time. */
+  readonly retried: number
+  /** Payloads that were shortened. */
+  readonly shortened: number
+  readonly requests: number
+  readonly failedRequests: number
+}
+
+/** A code that keeps happening is reported at once, then at most this often. */
+const REPEAT_MS = 10_000
+
+export interface Diagnostics {
+  report(level: DiagnosticLevel, code: string, message: string): void
+  count(name: 'recorded' | 'recovered' | 'accepted' | 'rejected' | 'retried' | 'shortened', by?: number): void
+  countRequest(failed: boolean): void
+  drop(reason: DropReason, by?: number): void
+  counters(queue: { queued: number; queuedBytes: number }): Counters
+}
+
+/** Without a listener of the host, each code is written to the console once, unless it is only information. */
+export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now }: Pick<Runtime, 'now'>): Diagnostics {
+  const counts = { recorded: 0, recovered: 0, accepted: 0, rejected: 0, retried: 0, shortened: 0 }
+  const requests = { requests: 0, failedRequests: 0 }
+  const dropped = new Map<DropReason, number>()
+  const reported = new Map<string, { at: number; since: number }>()
+
+  return {
+    report(level, code, message) {
+      const last = reported.get(code)
+      const time = now()
+      if (last && (!onDiagnostic || (time - last.at < REPEAT_MS && time >= last.at))) {
+        last.since++
+        return
+      }
+      reported.set(code, { at: time, since: 0 })
+      try {
+        if (onDiagnostic) onDiagnostic({ level, code, message, count: (last?.since ?? 0) + 1 })
+        else if (level !== 'info') console.warn(`tacho: ${message}`)
+      } catch {
+        // The host's listener must not break recording.
+      }
+    },
+    count(name, by = 1) {
+      counts[name] += by
+    },
+    countRequest(failed) {
+      requests.requests++
+      if (failed) requests.failedRequests++
+    },
+    drop(reason, by = 1) {
+      if (by > 0) dropped.set(reason, (dropped.get(reason) ?? 0) + by)
+    },
+    counters: (queue) => ({ ...counts, ...requests, ...queue, dropped: Object.fromEntries(dropped) }),
+  }
+}

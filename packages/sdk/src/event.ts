@@ -1,0 +1,71 @@
+/** Makes an event: masked, bounded and serialised when it is recorded, so that later changes do not reach it. */
+import type { RunScope, Span } from './context.ts'
+import { LIMITS, TEXT_CHARS } from './limits.ts'
+import type { Ids } from './uuid.ts'
+import type { QueuedEvent } from './queue.ts'
+import { byteLength, cutText, wellFormed } from './text.ts'
+
+/** Event types of the interface; any other text of at most 50 characters is allowed too. */
+export type EventType =
+  | 'USER_INPUT'
+  | 'AGENT_STEP'
+  | 'LLM_CALL'
+  | 'TOOL_CALL'
+  | 'POLICY_DECISION'
+  | 'ERROR'
+  | 'SESSION_OUTCOME'
+  // Keeps the names above in completions.
+  | (string & {})
+
+export type Payload = Readonly<Record<string, unknown>>
+
+export interface Draft {
+  readonly type: EventType
+  readonly label: string
+  readonly payload?: Payload | undefined
+  /** When it happened. Default: now. */
+  readonly timestamp?: Date | number | undefined
+  /** Default: the span that the code runs in. */
+  readonly span?: Span | undefined
+}
+
+export interface EventParts {
+  readonly scope: RunScope
+  readonly span: Span
+  readonly timestamp: number
+  /** Masked and bounded. */
+  readonly payloadJson: string
+  readonly sequence: number
+}
+
+export const PRECIOUS: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'POLICY_DECISION'])
+
+export function makeEvent({ type, label }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
+  const { scope, span, timestamp, payloadJson, sequence } = parts
+  const eventId = ids.uuid()
+  const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
+  const json = `{"eventId":"${eventId}",${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
+    label,
+    LIMITS.labelChars,
+  )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent},"payload":${payloadJson}}`
+  return { eventId, json, bytes: byteLength(json), isPrecious: PRECIOUS.has(type), sequence, attempts: 0 }
+}
+
+/** The fields that all events of a run share. */
+export function scopeJson(fields: {
+  clientId: string
+  runId: string
+  sessionId: string | undefined
+  agentId: string | undefined
+  agentName: string
+  schemaVersion: string | undefined
+}): string {
+  const parts = Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined ? [] : [`"${name}":${field(value, name === 'runId' ? LIMITS.runIdChars : TEXT_CHARS)}`],
+  )
+  return parts.join(',')
+}
+
+function field(text: string, maxChars: number): string {
+  return JSON.stringify(cutText(wellFormed(text), maxChars))
+}

@@ -1,0 +1,119 @@
+import type { Fetch, FetchReply, Runtime } from './runtime.ts'
+
+export interface HttpRequest {
+  headers?: Record<string, string>
+  /** JSON text, or bytes whose encoding a header names. */
+  body?: string | Uint8Array
+  /** For the whole exchange, the answer's body included. */
+  timeoutMs: number
+  /** Ends the request early. */
+  signal?: AbortSignal
+  /** A larger answer is not read. */
+  maxReplyBytes?: number
+}
+
+/** The server answered, whatever it said. `json` is undefined when the body is not JSON. */
+export interface Reply {
+  readonly kind: 'reply'
+  /** The status is 200 to 299. */
+  readonly ok: boolean
+  readonly status: number
+  readonly header: (name: string) => string | null
+  readonly json: unknown
+}
+
+/** There is no usable answer. The request may have arrived all the same. */
+export interface NoReply {
+  readonly kind: 'no-reply'
+  readonly reason: 'timeout' | 'aborted' | 'network' | 'reply_too_large'
+  /** For a diagnostic; holds no key and no body. */
+  readonly message: string
+}
+
+export type HttpResult = Reply | NoReply
+
+/** Sends one request to `path` under /openapi/v1 and never throws. */
+export type Request = (method: string, path: string, request: HttpRequest) => Promise<HttpResult>
+
+const REPLY_BYTES_MAX = 1_048_576
+
+/** The key stays in this closure: no object that could be printed holds it. */
+export function createRequest(
+  { baseUrl, apiKey, fetch }: { baseUrl: string; apiKey: string; fetch: Fetch },
+  { timer }: Pick<Runtime, 'timer'>,
+): Request {
+  return async function request(method, path, { headers, body, timeoutMs, signal, maxReplyBytes = REPLY_BYTES_MAX }) {
+    const controller = new AbortController()
+    let reason: NoReply['reason'] = 'network'
+    const stop = (why: NoReply['reason']) => {
+      reason = why
+      controller.abort()
+    }
+    const onAbort = () => stop('aborted')
+    // A fetch that ignores its signal must not hold the sender for ever.
+    const ended = new Promise<never>((_, reject) => {
+      controller.signal.addEventListener('abort', () => reject(new Error(reason)), { once: true })
+    })
+    const timeout = timer(timeoutMs, () => stop('timeout'))
+    signal?.addEventListener('abort', onAbort, { once: true })
+    async function exchange(): Promise<HttpResult> {
+      const reply = await fetch(`${baseUrl}/openapi/v1${path}`, {
+        method,
+        headers: { 'content-type': 'application/json', ...headers, 'x-api-key': apiKey },
+        ...(body !== undefined && { body }),
+        signal: controller.signal,
+        // A redirect could take the key to another origin.
+        redirect: 'manual',
+      })
+      const text = await readText(reply, maxReplyBytes)
+      if (text === undefined) return { kind: 'no-reply', reason: 'reply_too_large', message: 'the answer is too large' }
+      const { status, headers: replied } = reply
+      const ok = status >= 200 && status < 300
+      return { kind: 'reply', ok, status, header: (name) => replied.get(name), json: parse(text) }
+    }
+    try {
+      if (signal?.aborted) throw stop('aborted')
+      return await Promise.race([exchange(), ended])
+    } catch (error) {
+      return { kind: 'no-reply', reason, message: reason === 'network' ? causeOf(error, apiKey) : reason }
+    } finally {
+      timeout.cancel()
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+}
+
+/** The whole body, so that its connection can be used again; undefined when it is larger than that. */
+async function readText({ body }: FetchReply, maxBytes: number): Promise<string | undefined> {
+  if (!body) return ''
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  for (let bytes = 0; ;) {
+    const { done, value } = await reader.read()
+    if (done || !value) return text + decoder.decode()
+    bytes += value.byteLength
+    if (bytes > maxBytes) {
+      await reader.cancel()
+      return undefined
+    }
+    text += decoder.decode(value, { stream: true })
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** "fetch failed" says little; its cause has the code. A custom fetch may quote the headers: the key is taken out. */
+function causeOf(error: unknown, apiKey: string): string {
+  const { cause, message } = (error ?? {}) as { cause?: { code?: unknown; message?: unknown }; message?: unknown }
+  const text = [cause?.code, cause?.message, message].find(
+    (found): found is string => typeof found === 'string' && found !== '',
+  )
+  return (text ?? 'failed').replaceAll(apiKey, '[key]')
+}

@@ -1,0 +1,8 @@
+export { Tacho } from './tacho.ts'
+export { Run } from './run.ts'
+export type { Outcome, RunOptions, LlmCall, ToolCall } from './run.ts'
+export type { TachoOptions, Capture } from './options.ts'
+export type { MaskingOptions } from './mask.ts'
+export type { Counters, Diagnostic, DiagnosticLevel, DropReason, OnDiagnostic } from './diagnostics.ts'
+export type { EventType, Payload } from './event.ts'
+export type { FlushResult } from './sender.ts'

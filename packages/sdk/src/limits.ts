@@ -1,0 +1,14 @@
+/** The numbers of the interface that recording needs; a test compares them with the contract's. */
+export const LIMITS = {
+  batchEvents: 100,
+  batchBytes: 1_048_576,
+  payloadBytes: 262_144,
+  payloadDepthLevels: 200,
+  clientIdChars: 120,
+  runIdChars: 255,
+  eventTypeChars: 50,
+  labelChars: 255,
+} as const
+
+/** Agent names, agent ids, session ids and span ids. */
+export const TEXT_CHARS = 1_024

@@ -1,0 +1,204 @@
+import type { OnDiagnostic } from './diagnostics.ts'
+import type { MaskingOptions } from './mask.ts'
+import { LIMITS, TEXT_CHARS } from './limits.ts'
+import { cutText } from './text.ts'
+import type { Fetch } from './runtime.ts'
+
+export type Capture = 'full' | 'metadata-only'
+
+export interface TachoOptions {
+  /** API key with the scope `events:write`. Default: TACHO_API_KEY. Without one nothing is recorded. */
+  apiKey?: string | undefined
+  /** Origin of the service. Default: TACHO_BASE_URL, else http://localhost:4680. */
+  baseUrl?: string | undefined
+  /** Stable id of this installation, at most 120 characters. Default: TACHO_CLIENT_ID, else random for each process. */
+  clientId?: string | undefined
+  /** False records nothing. Default: true. */
+  enabled?: boolean
+  /** Agent of runs that name none. Default: "agent". */
+  agentName?: string
+  /** Agent id of runs that give none. */
+  agentId?: string
+  /** Version of your own payload conventions, sent with every event. */
+  schemaVersion?: string
+  /** `metadata-only` leaves out all content. Default: full. */
+  capture?: Capture
+  /** Payload keys that metadata-only keeps besides the standard ones. */
+  metadataKeys?: readonly string[]
+  /** What is masked before an event exists. Default: credentials. */
+  masking?: MaskingOptions
+  /** Part of the runs that is recorded, from 0 to 1. Outcomes and policy decisions always are. Default: 1. */
+  sampleRate?: number
+  /** Events that may wait. Default: 20,000. */
+  maxQueuedEvents?: number
+  /** UTF-8 bytes that may wait. Default: 32 MiB. */
+  maxQueuedBytes?: number
+  /** Longest time an event waits for others to fill its batch. Default: 1,000. */
+  flushIntervalMs?: number
+  /** For one request with its answer. Default: 10,000. */
+  requestTimeoutMs?: number
+  /** Longest wait of `flush`, and of a process that ends by itself. Default: 5,000. */
+  flushTimeoutMs?: number
+  /** `auto` compresses large batches, unless the service is on this machine. Default: auto. */
+  compression?: 'auto' | 'never'
+  /** A folder that keeps events until they are delivered, so that they survive the end of the process (Node, Bun, Deno). */
+  spool?: string
+  /** Deliver what is queued on SIGTERM and SIGINT before the process ends. Default: false. */
+  flushOnSignals?: boolean
+  /** Keeps a serverless function running until a promise ends. */
+  waitUntil?: (promise: Promise<unknown>) => void
+  /** Called when something goes wrong; without it, warnings go to the console once each. */
+  onDiagnostic?: OnDiagnostic
+  /** Instead of the global one. */
+  fetch?: Fetch
+}
+
+/** Options with every default filled in, checked. Holds no key. */
+export interface Settings {
+  readonly enabled: boolean
+  readonly baseUrl: string
+  readonly clientId: string
+  readonly agentName: string
+  readonly agentId: string | undefined
+  readonly schemaVersion: string | undefined
+  readonly capture: Capture
+  readonly metadataKeys: ReadonlySet<string>
+  readonly masking: MaskingOptions
+  readonly sampleRate: number
+  readonly maxQueuedEvents: number
+  readonly maxQueuedBytes: number
+  readonly flushIntervalMs: number
+  readonly requestTimeoutMs: number
+  readonly flushTimeoutMs: number
+  readonly compress: boolean
+  readonly spool: string | undefined
+  readonly flushOnSignals: boolean
+  readonly waitUntil: ((promise: Promise<unknown>) => void) | undefined
+}
+
+export interface Resolved {
+  readonly settings: Settings
+  readonly apiKey: string
+  /** What was wrong, each as a sentence. */
+  readonly problems: readonly string[]
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const KNOWN: Record<keyof TachoOptions, true> = {
+  apiKey: true,
+  baseUrl: true,
+  clientId: true,
+  enabled: true,
+  agentName: true,
+  agentId: true,
+  schemaVersion: true,
+  capture: true,
+  metadataKeys: true,
+  masking: true,
+  sampleRate: true,
+  maxQueuedEvents: true,
+  maxQueuedBytes: true,
+  flushIntervalMs: true,
+  requestTimeoutMs: true,
+  flushTimeoutMs: true,
+  compression: true,
+  spool: true,
+  flushOnSignals: true,
+  waitUntil: true,
+  onDiagnostic: true,
+  fetch: true,
+}
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/**
+ * Fills in defaults. Never throws: a faulty option is replaced by its default and reported, a faulty privacy option by
+ * the strictest choice; without a usable key or address the client is disabled.
+ */
+export function resolveOptions(options: TachoOptions, environment: Environment, newId: () => string): Resolved {
+  const problems: string[] = []
+  const given = options as Readonly<Record<string, unknown>>
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(KNOWN, name)) problems.push(`There is no option ${cutText(name, 40)}.`)
+  }
+
+  function text(name: keyof TachoOptions, maxChars: number): string | undefined {
+    const value = given[name]
+    if (value === undefined || (typeof value === 'string' && value !== '' && cutText(value, maxChars) === value)) {
+      return value
+    }
+    problems.push(`${name} must be a text of 1 to ${maxChars} characters.`)
+    return undefined
+  }
+
+  function number(name: keyof TachoOptions, byDefault: number, min: number, max: number): number {
+    const value = given[name] ?? byDefault
+    if (typeof value === 'number' && value >= min && value <= max) return value
+    problems.push(`${name} must be a number from ${min} to ${max}.`)
+    return byDefault
+  }
+
+  function choice<T>(name: keyof TachoOptions, choices: readonly T[], fallback: T): T {
+    const value = given[name] ?? choices[0]
+    if (choices.includes(value as T)) return value as T
+    problems.push(`${name} must be one of ${choices.join(', ')}.`)
+    return fallback
+  }
+
+  function callback<T>(name: keyof TachoOptions): T | undefined {
+    const value = given[name]
+    if (value === undefined || typeof value === 'function') return value as T | undefined
+    problems.push(`${name} must be a function.`)
+    return undefined
+  }
+
+  const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
+  const hasKey = typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)
+  if (!hasKey && options.enabled !== false) {
+    problems.push('apiKey is missing or no key: nothing is recorded. Set it, or TACHO_API_KEY.')
+  }
+  const base = origin(options.baseUrl ?? environment['TACHO_BASE_URL'] ?? 'http://localhost:4680')
+  if (!base) problems.push('baseUrl must be an http or https address: nothing is recorded.')
+  const metadataKeys: unknown = options.metadataKeys ?? []
+  const hasKeys = Array.isArray(metadataKeys) && metadataKeys.every((key) => typeof key === 'string')
+  if (!hasKeys) problems.push('metadataKeys must be a list of texts.')
+
+  const settings: Settings = {
+    enabled: choice('enabled', [true, false], false) && hasKey && base !== undefined,
+    baseUrl: base?.text ?? '',
+    clientId: text('clientId', LIMITS.clientIdChars) ?? idFrom(environment['TACHO_CLIENT_ID']) ?? `sdk-${newId()}`,
+    agentName: text('agentName', TEXT_CHARS) ?? 'agent',
+    agentId: text('agentId', TEXT_CHARS),
+    schemaVersion: text('schemaVersion', TEXT_CHARS),
+    capture: choice<Capture>('capture', ['full', 'metadata-only'], 'metadata-only'),
+    metadataKeys: new Set(hasKeys ? (metadataKeys as string[]) : []),
+    masking: options.masking ?? {},
+    sampleRate: number('sampleRate', 1, 0, 1),
+    maxQueuedEvents: number('maxQueuedEvents', 20_000, 1, 10_000_000),
+    maxQueuedBytes: number('maxQueuedBytes', 32 * 1_048_576, LIMITS.batchBytes, 2 ** 40),
+    flushIntervalMs: number('flushIntervalMs', 1_000, 0, 3_600_000),
+    requestTimeoutMs: number('requestTimeoutMs', 10_000, 1, 600_000),
+    flushTimeoutMs: number('flushTimeoutMs', 5_000, 0, 600_000),
+    compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
+    spool: text('spool', 4_096),
+    flushOnSignals: choice('flushOnSignals', [false, true], false),
+    waitUntil: callback('waitUntil'),
+  }
+  return { settings: Object.freeze(settings), apiKey: hasKey ? apiKey : '', problems }
+}
+
+function idFrom(value: string | undefined): string | undefined {
+  return value ? cutText(value, LIMITS.clientIdChars) : undefined
+}
+
+function origin(value: unknown): { text: string; isLoopback: boolean } | undefined {
+  try {
+    const url = new URL(value as string)
+    if (!/^https?:$/.test(url.protocol)) return undefined
+    // A path in front of /openapi/v1 is kept: the service may stand behind a proxy.
+    return { text: `${url.origin}${url.pathname.replace(/\/+$/, '')}`, isLoopback: LOOPBACK.test(url.hostname) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,155 @@
+/** Events that wait: bounded in number and bytes, the oldest out first, outcomes and policy decisions last. */
+
+export interface QueuedEvent {
+  readonly eventId: string
+  /** The event as JSON, made when it was recorded. */
+  readonly json: string
+  /** UTF-8 bytes of `json`. */
+  readonly bytes: number
+  /** An outcome or a policy decision: dropped only when nothing else is left. */
+  readonly isPrecious: boolean
+  /** Order of recording. */
+  readonly sequence: number
+  /** Times it was sent. */
+  attempts: number
+}
+
+export interface Bounds {
+  readonly maxQueuedEvents: number
+  readonly maxQueuedBytes: number
+}
+
+export class Queue {
+  readonly #bounds: Bounds
+  readonly #ordinary = new Fifo()
+  readonly #precious = new Fifo()
+  #bytes = 0
+  // Events in a request still count: they come back when it fails.
+  #taken = 0
+  #takenBytes = 0
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds
+  }
+
+  /** Events that wait, those taken not included. */
+  get length(): number {
+    return this.#ordinary.length + this.#precious.length
+  }
+
+  /** Events that wait or were taken and not settled. */
+  get held(): number {
+    return this.length + this.#taken
+  }
+
+  get heldBytes(): number {
+    return this.#bytes + this.#takenBytes
+  }
+
+  /** Bytes that wait, those taken not included. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Adds an event and returns what had to leave for it, perhaps the event itself. */
+  add(event: QueuedEvent): readonly QueuedEvent[] {
+    ;(event.isPrecious ? this.#precious : this.#ordinary).push(event)
+    this.#bytes += event.bytes
+    const { maxQueuedEvents, maxQueuedBytes } = this.#bounds
+    if (this.held <= maxQueuedEvents && this.heldBytes <= maxQueuedBytes) return NONE
+    const dropped: QueuedEvent[] = []
+    while (this.held > maxQueuedEvents || this.heldBytes > maxQueuedBytes) {
+      const oldest = this.#ordinary.shift() ?? this.#precious.shift()
+      // What is left is in a request.
+      if (!oldest) break
+      this.#bytes -= oldest.bytes
+      dropped.push(oldest)
+    }
+    return dropped
+  }
+
+  /** Takes the oldest events, as many as fit; each must be settled or put back. */
+  take(maxEvents: number, maxBytes: number): QueuedEvent[] {
+    const batch: QueuedEvent[] = []
+    for (let bytes = 0; batch.length < maxEvents;) {
+      const lane = this.#older()
+      const next = lane.peek()
+      if (!next || (batch.length > 0 && bytes + next.bytes > maxBytes)) break
+      lane.shift()
+      batch.push(next)
+      bytes += next.bytes
+      this.#bytes -= next.bytes
+      this.#takenBytes += next.bytes
+      this.#taken++
+    }
+    return batch
+  }
+
+  /** Taken events that are done with. */
+  settle(events: readonly QueuedEvent[]): void {
+    for (const { bytes } of events) {
+      this.#takenBytes -= bytes
+      this.#taken--
+    }
+  }
+
+  /** Taken events that must be sent again, in the order in which they were taken. */
+  putBack(events: readonly QueuedEvent[]): void {
+    this.settle(events)
+    for (let at = events.length - 1; at >= 0; at--) {
+      const event = events[at] as QueuedEvent
+      ;(event.isPrecious ? this.#precious : this.#ordinary).unshift(event)
+      this.#bytes += event.bytes
+    }
+  }
+
+  /** Empties the queue and returns what was in it; taken events stay taken. */
+  clear(): QueuedEvent[] {
+    const events = this.take(Infinity, Infinity)
+    this.settle(events)
+    return events
+  }
+
+  #older(): Fifo {
+    const [a, b] = [this.#ordinary.peek(), this.#precious.peek()]
+    return b && (!a || b.sequence < a.sequence) ? this.#precious : this.#ordinary
+  }
+}
+
+const NONE: readonly QueuedEvent[] = []
+
+/** A list whose head moves instead of its items. */
+class Fifo {
+  #items: (QueuedEvent | undefined)[] = []
+  #head = 0
+
+  get length(): number {
+    return this.#items.length - this.#head
+  }
+
+  push(item: QueuedEvent): void {
+    this.#items.push(item)
+  }
+
+  peek(): QueuedEvent | undefined {
+    return this.#items[this.#head]
+  }
+
+  shift(): QueuedEvent | undefined {
+    const item = this.#items[this.#head]
+    if (!item) return undefined
+    this.#items[this.#head++] = undefined
+    if (this.#head > 1_024 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    } else if (this.#head === this.#items.length) {
+      this.#items.length = this.#head = 0
+    }
+    return item
+  }
+
+  unshift(item: QueuedEvent): void {
+    if (this.#head > 0) this.#items[--this.#head] = item
+    else this.#items.unshift(item)
+  }
+}

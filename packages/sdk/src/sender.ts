@@ -1,0 +1,239 @@
+/**
+ * Delivers the queue in batches, one request at a time.
+ *
+ *   idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
+ *                   ▲                                         │
+ *                   └────────── more events, or backoff ──────┘
+ *   any ──close, 401, 403──▶ closed
+ *
+ * `#enter` is the only place that changes the state. Events are taken out of the queue before a request begins and are
+ * settled or put back when it ends, whatever way it ends.
+ */
+import { verdictOf, type Verdict } from './answer.ts'
+import type { Diagnostics, DropReason } from './diagnostics.ts'
+import type { Request } from './http.ts'
+import { LIMITS } from './limits.ts'
+import { Queue, type Bounds, type QueuedEvent } from './queue.ts'
+import { waitMs } from './retry.ts'
+import type { Runtime, Timer } from './runtime.ts'
+
+export interface FlushResult {
+  /** Events the service accepted. */
+  readonly sent: number
+  readonly rejected: number
+  readonly dropped: number
+  /** Still queued when the time was up. */
+  readonly left: number
+}
+
+export interface SenderSettings extends Bounds {
+  readonly flushIntervalMs: number
+  readonly requestTimeoutMs: number
+  readonly compress: boolean
+}
+
+type State = 'idle' | 'waiting' | 'sending' | 'closed'
+type Outcome = 'sent' | 'rejected' | 'dropped'
+
+interface Flush {
+  /** Covers the events up to this one. */
+  readonly upTo: number
+  readonly counts: Record<Outcome, number>
+  left: number
+  end(): void
+}
+
+export class Sender {
+  readonly #settings: SenderSettings
+  readonly #request: Request
+  readonly #runtime: Runtime
+  readonly #diagnostics: Diagnostics
+  readonly #queue: Queue
+  #state: State = 'idle'
+  #closedBy: DropReason = 'closed'
+  #timer: Timer | undefined
+  /** Failures in a row. */
+  #failures = 0
+  /** Nothing is sent before this time. */
+  #notBefore = 0
+  #maxBatch: number = LIMITS.batchEvents
+  readonly #flushes = new Set<Flush>()
+  #sequence = 0
+
+  constructor(settings: SenderSettings, request: Request, runtime: Runtime, diagnostics: Diagnostics) {
+    this.#settings = settings
+    this.#request = request
+    this.#runtime = runtime
+    this.#diagnostics = diagnostics
+    this.#queue = new Queue(settings)
+  }
+
+  get held(): { queued: number; queuedBytes: number } {
+    return { queued: this.#queue.held, queuedBytes: this.#queue.heldBytes }
+  }
+
+  /** The number of the next event. */
+  nextSequence(): number {
+    return ++this.#sequence
+  }
+
+  /** Queues an event; returns at once. */
+  add(event: QueuedEvent): void {
+    if (this.#state === 'closed') return this.#diagnostics.drop(this.#closedBy)
+    const dropped = this.#queue.add(event)
+    if (dropped.length > 0) this.#drop(dropped, 'queue_full')
+    if (this.#state === 'idle') this.#wait()
+    else if (this.#state === 'waiting' && this.#hasFullBatch() && !this.#isBackingOff()) this.#wait()
+  }
+
+  /** Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. */
+  flush(timeoutMs: number): Promise<FlushResult> {
+    const left = this.#queue.held
+    if (left === 0) return Promise.resolve({ sent: 0, rejected: 0, dropped: 0, left: 0 })
+    return new Promise((resolve) => {
+      // The only timer that holds the process.
+      const deadline = this.#runtime.timer(timeoutMs, () => flush.end(), true)
+      const flush: Flush = {
+        upTo: this.#sequence,
+        counts: { sent: 0, rejected: 0, dropped: 0 },
+        left,
+        end: () => {
+          deadline.cancel()
+          this.#flushes.delete(flush)
+          resolve({ ...flush.counts, left: flush.left })
+        },
+      }
+      this.#flushes.add(flush)
+      if (this.#state === 'waiting') this.#wait()
+    })
+  }
+
+  /** Drops what is left and takes nothing more. */
+  close(reason: DropReason = 'closed'): void {
+    if (this.#state === 'closed') return
+    this.#closedBy = reason
+    this.#enter('closed')
+    this.#drop(this.#queue.clear(), reason)
+  }
+
+  #enter(state: State): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#state = state
+  }
+
+  /** Arms the timer for the next request, or rests when there is nothing to send. */
+  #wait(): void {
+    if (this.#queue.length === 0) return this.#enter('idle')
+    const backoff = this.#notBefore - this.#runtime.now()
+    const isDue = this.#hasFullBatch() || this.#flushes.size > 0
+    this.#enter('waiting')
+    if (backoff > 0) this.#timer = this.#runtime.timer(backoff, () => this.#send())
+    else if (isDue) this.#runtime.soon(() => this.#send())
+    else this.#timer = this.#runtime.timer(this.#settings.flushIntervalMs, () => this.#send())
+  }
+
+  #send(): void {
+    if (this.#state !== 'waiting') return
+    this.#enter('sending')
+    const batch = this.#queue.take(this.#maxBatch, LIMITS.batchBytes - this.#maxBatch - 1)
+    void this.#deliver(batch)
+  }
+
+  async #deliver(batch: QueuedEvent[]): Promise<void> {
+    let verdict: Verdict = { kind: 'retry', retryAfter: null, why: 'a failure of the SDK' }
+    try {
+      for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
+      const result = await this.#request('POST', '/events/batch', {
+        body: `[${batch.map(({ json }) => json).join(',')}]`,
+        timeoutMs: this.#settings.requestTimeoutMs,
+      })
+      verdict = verdictOf(
+        result,
+        batch.map(({ eventId }) => eventId),
+      )
+    } finally {
+      this.#conclude(batch, verdict)
+    }
+  }
+
+  #conclude(batch: QueuedEvent[], verdict: Verdict): void {
+    this.#diagnostics.countRequest(verdict.kind !== 'judged')
+    if (verdict.kind === 'judged') {
+      const again = batch.filter(({ eventId }) => verdict.retry.has(eventId))
+      const rejected = batch.filter(({ eventId }) => verdict.rejected.has(eventId))
+      const sent = batch.filter(({ eventId }) => !verdict.retry.has(eventId) && !verdict.rejected.has(eventId))
+      this.#queue.settle(sent)
+      this.#queue.settle(rejected)
+      this.#queue.putBack(again)
+      this.#diagnostics.count('accepted', sent.length)
+      this.#diagnostics.count('rejected', rejected.length)
+      if (rejected.length > 0) {
+        const codes = [...new Set(verdict.rejected.values())].join(', ')
+        this.#diagnostics.report(
+          'warning',
+          'event_rejected',
+          `The service rejected ${rejected.length} events: ${codes}.`,
+        )
+      }
+      this.#settled(sent, 'sent')
+      this.#settled(rejected, 'rejected')
+      this.#maxBatch = LIMITS.batchEvents
+      if (again.length > 0) this.#backOff(null, 'the service could not store all events')
+      else this.#recovered()
+    } else if (verdict.kind === 'retry') {
+      this.#queue.putBack(batch)
+      this.#backOff(verdict.retryAfter, verdict.why)
+    } else if (verdict.kind === 'split' && batch.length > 1) {
+      this.#queue.putBack(batch)
+      this.#maxBatch = Math.ceil(batch.length / 2)
+    } else {
+      this.#queue.settle(batch)
+      const reason = verdict.kind === 'stop' ? verdict.reason : 'refused'
+      this.#drop(batch, reason)
+      if (verdict.kind === 'stop') {
+        const sentence = reason === 'forbidden' ? 'lacks the scope events:write' : 'is missing, invalid or revoked'
+        this.#diagnostics.report('error', reason, `The API key ${sentence}: nothing more is recorded.`)
+        this.close(reason)
+      }
+    }
+    if (this.#state === 'sending') this.#wait()
+  }
+
+  #backOff(retryAfter: string | null, why: string): void {
+    const { now, random } = this.#runtime
+    this.#failures++
+    this.#notBefore = now() + waitMs(this.#failures, retryAfter, now(), random())
+    this.#diagnostics.report('warning', 'delivery_failing', `Events wait, the service does not take them: ${why}.`)
+  }
+
+  #recovered(): void {
+    if (this.#failures > 0) this.#diagnostics.report('info', 'delivery_recovered', 'The service takes events again.')
+    this.#failures = 0
+    this.#notBefore = 0
+  }
+
+  #drop(events: readonly QueuedEvent[], reason: DropReason): void {
+    if (events.length === 0) return
+    this.#diagnostics.drop(reason, events.length)
+    this.#diagnostics.report('warning', 'events_dropped', `${events.length} events were dropped: ${reason}.`)
+    this.#settled(events, 'dropped')
+  }
+
+  #settled(events: readonly QueuedEvent[], outcome: Outcome): void {
+    for (const flush of this.#flushes) {
+      const covered = events.filter(({ sequence }) => sequence <= flush.upTo).length
+      flush.counts[outcome] += covered
+      flush.left -= covered
+      if (flush.left === 0) flush.end()
+    }
+  }
+
+  #hasFullBatch(): boolean {
+    return this.#queue.length >= LIMITS.batchEvents || this.#queue.bytes >= LIMITS.batchBytes
+  }
+
+  #isBackingOff(): boolean {
+    return this.#notBefore > this.#runtime.now()
+  }
+}

@@ -1,0 +1,30 @@
+/** Texts as the contract takes them: well-formed Unicode without NUL, lengths in code points. */
+
+/** At most `maxChars` code points, the last one an ellipsis when something is cut. */
+export function cutText(text: string, maxChars: number): string {
+  // A text has at most as many code points as code units.
+  if (text.length <= maxChars) return text
+  let end = 0
+  let keep = 0
+  for (let chars = 0; end < text.length; chars++) {
+    if (chars === maxChars) return `${text.slice(0, keep)}…`
+    if (chars === maxChars - 1) keep = end
+    end += (text.codePointAt(end) as number) > 0xffff ? 2 : 1
+  }
+  return text
+}
+
+/** Half surrogate pairs and NUL become the replacement character. */
+export function wellFormed(text: string): string {
+  const whole = text.isWellFormed() ? text : text.toWellFormed()
+  return whole.includes('\0') ? whole.replaceAll('\0', '\ufffd') : whole
+}
+
+type Measure = { byteLength(text: string): number }
+const buffer = (globalThis as { Buffer?: Measure }).Buffer
+const encoder = new TextEncoder()
+
+/** UTF-8 bytes of a text. */
+export const byteLength: (text: string) => number = buffer
+  ? (text) => buffer.byteLength(text)
+  : (text) => encoder.encode(text).byteLength

@@ -1,0 +1,62 @@
+import type { Runtime } from './runtime.ts'
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+const COUNTER_MAX = 0xfff
+/** A clock set back by less than this is waited out; by more, it is followed. */
+const CLOCK_STEP_MS = 10_000
+/** Random bytes are drawn in blocks: one call for hundreds of ids. */
+const BLOCK_BYTES = 4_096
+
+export interface Ids {
+  /** UUIDv7 (RFC 9562 5.7). Ids of one client grow, also within a millisecond. */
+  uuid(): string
+  /** Eight random bytes as hex, the form of an OpenTelemetry span id. */
+  span(): string
+}
+
+export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom'>): Ids {
+  const block = new Uint8Array(BLOCK_BYTES)
+  let used = BLOCK_BYTES
+  let lastTime = 0
+  let counter = 0
+
+  function take(size: number): number {
+    if (used + size > BLOCK_BYTES) {
+      fillRandom(block)
+      used = 0
+    }
+    used += size
+    return used - size
+  }
+
+  function hex(from: number, to: number): string {
+    let text = ''
+    for (let at = from; at < to; at++) text += HEX[block[at] as number]
+    return text
+  }
+
+  return {
+    uuid() {
+      const at = take(10)
+      const time = now()
+      if (time > lastTime || time < lastTime - CLOCK_STEP_MS) {
+        lastTime = time
+        counter = (((block[at] as number) << 8) | (block[at + 1] as number)) & (COUNTER_MAX >> 1)
+      } else if (counter < COUNTER_MAX) {
+        counter++
+      } else {
+        lastTime++
+        counter = 0
+      }
+      const stamp = lastTime.toString(16).padStart(12, '0')
+      const variant = HEX[((block[at + 2] as number) & 0x3f) | 0x80] as string
+      const count = counter.toString(16).padStart(3, '0')
+      const head = `${stamp.slice(0, 8)}-${stamp.slice(8)}-7${count}`
+      return `${head}-${variant}${hex(at + 3, at + 4)}-${hex(at + 4, at + 10)}`
+    },
+    span() {
+      const at = take(8)
+      return hex(at, at + 8)
+    },
+  }
+}

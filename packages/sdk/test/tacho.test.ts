@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Tacho } from '../src/index.ts'
+import { startScriptedServer } from './scripted-server.ts'
+
+test('a run records its events, spans and outcome in order', async (t) => {
+  const server = await startScriptedServer()
+  t.after(server.close)
+  const tacho = new Tacho({ apiKey: 'tacho_key', baseUrl: server.url, clientId: 'test' })
+  const result = await tacho.run({ agentName: 'assistant', sessionId: 's1' }, async (run) => {
+    run.userInput('Where is my order?')
+    await run.span('look up', async () => {
+      run.toolCall({ toolName: 'orders', input: { id: 7 } })
+    })
+    return 'done'
+  })
+  assert.equal(result, 'done')
+  assert.deepEqual(await tacho.flush(), { sent: 3, rejected: 0, dropped: 0, left: 0 })
+  const [input, tool, outcome] = server.events()
+  assert.deepEqual(
+    [input?.eventType, tool?.eventType, outcome?.eventType],
+    ['USER_INPUT', 'TOOL_CALL', 'SESSION_OUTCOME'],
+  )
+  assert.equal(tool?.parentSpanId, input?.spanId)
+  assert.deepEqual(outcome?.payload, { status: 'COMPLETED' })
+  assert.equal(server.batches[0]?.headers['x-api-key'], 'tacho_key')
+  assert.equal(tacho.counters().accepted, 3)
+})
