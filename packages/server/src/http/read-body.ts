@@ -26,15 +26,16 @@ export class BodyMemory {
   }
 }
 
-const DECODERS: Record<string, (() => Transform) | null> = {
-  '': null,
-  identity: null,
-  gzip: createGunzip,
-  'x-gzip': createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-  zstd: createZstdDecompress,
-}
+/** By Content-Encoding. A map: the names of Object.prototype are words that a client may send. */
+const DECODERS = new Map<string, (() => Transform) | null>([
+  ['', null],
+  ['identity', null],
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+  ['zstd', createZstdDecompress],
+])
 
 /** A compressed body may arrive larger than it decodes to, within reason; empty blocks could go on for ever. */
 const COMPRESSED_SLACK = 2
@@ -50,7 +51,7 @@ export async function readBody(
   memory: BodyMemory,
 ): Promise<Buffer | Refusal> {
   const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
-  const decoder = DECODERS[encoding]
+  const decoder = DECODERS.get(encoding)
   const wireBytes = decoder ? maxBytes * COMPRESSED_SLACK : maxBytes
   const announced = Number(request.headers['content-length'] ?? 0)
   const body =
@@ -59,7 +60,7 @@ export async function readBody(
       : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory })
   // Whatever still arrives is thrown away, so that the client can read the answer; the request timeout bounds it.
   request.resume()
-  if (isRefusal(body) && body.refusal === 'body_too_large') return body
+  if (isRefusal(body) && body.code === 'body_too_large') return body
   const refusal = mediaRefusal(request.headers, decoder !== undefined)
   if (refusal) return refusal
   if (isRefusal(body)) return body

@@ -6,28 +6,41 @@ import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { StorageError } from '../storage/storage.ts'
 
-/** A request that is answered with an error. Handlers return it; hooks pass it to replyError. */
-export interface Refusal {
-  refusal: ErrorCode
-  detail?: string | undefined
+interface RefusalDetails {
   errors?: Problem['errors'] | undefined
   retryAfterSeconds?: number | undefined
   current?: Problem['current']
 }
 
-export function refuse(refusal: ErrorCode, detail?: string, more: Omit<Refusal, 'refusal' | 'detail'> = {}): Refusal {
-  return { refusal, detail, ...more }
+/**
+ * A request that is answered with an error. Handlers return it; hooks pass it to replyError. It is a class so that no
+ * parsed body, whatever its keys, can pass for one.
+ */
+export class Refusal {
+  readonly code: ErrorCode
+  readonly detail: string | undefined
+  readonly more: RefusalDetails
+
+  constructor(code: ErrorCode, detail: string | undefined, more: RefusalDetails) {
+    this.code = code
+    this.detail = detail
+    this.more = more
+  }
+}
+
+export function refuse(code: ErrorCode, detail?: string, more: RefusalDetails = {}): Refusal {
+  return new Refusal(code, detail, more)
 }
 
 export function isRefusal(value: unknown): value is Refusal {
-  return typeof value === 'object' && value !== null && 'refusal' in value
+  return value instanceof Refusal
 }
 
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 export function replyError(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
-  const { status, retryable } = ERRORS[refusal.refusal]
-  if (retryable && status !== 500) void reply.header('retry-after', refusal.retryAfterSeconds ?? 1)
+  const { status, retryable } = ERRORS[refusal.code]
+  if (retryable && status !== 500) void reply.header('retry-after', refusal.more.retryAfterSeconds ?? 1)
   return reply
     .code(status)
     .type(PROBLEM_TYPE)
@@ -39,7 +52,7 @@ export function replyError(request: FastifyRequest, reply: FastifyReply, refusal
 export function errorHandlers(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const refusal = refusalOf(error)
-    if (refusal.refusal === 'internal') request.log.error({ requestId: request.id, err: error }, 'unexpected error')
+    if (refusal.code === 'internal') request.log.error({ requestId: request.id, err: error }, 'unexpected error')
     return replyError(request, reply, refusal)
   })
   app.setNotFoundHandler((request, reply) => {
@@ -52,7 +65,7 @@ export function errorHandlers(app: FastifyInstance): void {
 export function frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error)
   void replyError(request, reply.header('x-request-id', request.id), refusal)
-  const { status } = ERRORS[refusal.refusal]
+  const { status } = ERRORS[refusal.code]
   request.log.info({ requestId: request.id, method: request.method, route: 'none', status }, 'request')
 }
 
@@ -62,9 +75,9 @@ export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException,
     socket.destroy()
     return
   }
-  const known = PARSER_CODES[error.code ?? '']
+  const known = PARSER_CODES.get(error.code ?? '')
   const refusal = known ? refuse(known) : refuse('invalid_request', 'The request is not valid HTTP')
-  const { status, retryable } = ERRORS[refusal.refusal]
+  const { status, retryable } = ERRORS[refusal.code]
   const requestId = randomUUID()
   const body = JSON.stringify(problem(refusal, requestId))
   const headers = [
@@ -78,22 +91,22 @@ export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException,
   this.log.info({ requestId, route: 'none', status }, 'request')
 }
 
-const PARSER_CODES: Record<string, ErrorCode> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
-}
+const PARSER_CODES = new Map<string, ErrorCode>([
+  ['HPE_HEADER_OVERFLOW', 'headers_too_large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 'request_timeout'],
+])
 
-function problem(refusal: Refusal, requestId: string): Problem {
-  const { status, title } = ERRORS[refusal.refusal]
+function problem({ code, detail, more: { errors, current } }: Refusal, requestId: string): Problem {
+  const { status, title } = ERRORS[code]
   return {
-    type: `urn:tacho:error:${refusal.refusal}`,
+    type: `urn:tacho:error:${code}`,
     title,
     status,
-    code: refusal.refusal,
-    ...(refusal.detail === undefined ? {} : { detail: refusal.detail }),
+    code,
+    ...(detail === undefined ? {} : { detail }),
     requestId,
-    ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
-    ...(refusal.current === undefined ? {} : { current: refusal.current }),
+    ...(errors === undefined ? {} : { errors }),
+    ...(current === undefined ? {} : { current }),
   }
 }
 

@@ -10,7 +10,7 @@ import type { Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
 import { pageOf, startOf, type Walk } from './paging.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
-import { serveRoute } from './serve-route.ts'
+import { RawJson, serveRoute } from './serve-route.ts'
 
 type RunPosition = NonNullable<RunPage['after']>
 type EventPosition = NonNullable<EventPage['after']>
@@ -33,7 +33,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     const { environmentId } = tenantOf(request)
     const timeline = await readTimeline(environmentId, params.runId, LIMITS.runDetailEvents)
     if (!timeline) return noSuchRun()
-    return { json: runDetailJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)) }
+    return new RawJson(runDetailJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)))
   })
 
   serveRoute(app, ROUTES.listRunEvents, deps, async ({ params, query, request }) => {
@@ -45,7 +45,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
         : await continueTimeline(environmentId, params.runId, limit, cursor)
     if (isRefusal(timeline)) return timeline
     if (!timeline) return noSuchRun()
-    return { json: eventPageJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)) }
+    return new RawJson(eventPageJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)))
   })
 
   function readTimeline(environmentId: string, runId: string, limit: number): Promise<Timeline | null> {

@@ -28,9 +28,13 @@ export interface RouteRequest<R extends Route> {
   reply: FastifyReply
 }
 
-/** A reply that is JSON text already. */
-export interface RawJson {
-  json: string
+/** A reply that is JSON text already. A class, so that no reply made of a client's data can pass for one. */
+export class RawJson {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
 }
 
 type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
@@ -96,7 +100,7 @@ async function answerOf<R extends Route>(
   // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.
   if (result === undefined || checked.reply.sent) return null
   if (isRefusal(result)) return result
-  return isRawJson(result) ? result.json : JSON.stringify(result)
+  return result instanceof RawJson ? result.text : JSON.stringify(result)
 }
 
 /** Turns off the framework's body parsing: bodies are read by the hook of their route. */
@@ -182,8 +186,4 @@ function schemaRefusal(errors: { instancePath: string; message: string }[]): Ref
 
 function invalid(name: string, message: string): Refusal {
   return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
-}
-
-function isRawJson(value: unknown): value is RawJson {
-  return typeof value === 'object' && value !== null && 'json' in value && Object.keys(value).length === 1
 }

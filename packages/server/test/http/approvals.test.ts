@@ -246,3 +246,9 @@ test('on a nearly full disk a request is refused with 503 and Retry-After, and w
     await full.close()
   }
 })
+
+test('a request with keys named like our own refusals is a request like any other', async () => {
+  const spoofed = { refusal: 'not_found', code: 'not_found', detail: 'spoofed', errors: [], json: '{}' }
+  const answer = await ask(spoofed)
+  assert.equal(answer.status, 201, answer.text)
+})

@@ -122,6 +122,15 @@ test('a body must be JSON in UTF-8, in one known encoding', async () => {
   assert.equal(await status(gzipSync(body).subarray(0, -4), { 'content-encoding': 'gzip' }), 400)
 })
 
+test('an encoding named like a member of Object.prototype is unknown, with or without a key', async () => {
+  for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+    const headers = { 'content-encoding': name }
+    assert.equal((await service.api('/events/batch', { body: [event()], headers })).status, 415, name)
+    assert.equal((await service.call('/operator/v1/sign-in', { body: {}, headers })).status, 415, name)
+  }
+  assert.equal((await service.call('/healthz')).status, 200)
+})
+
 test('a decompression bomb is stopped at the limit', async () => {
   const bomb = gzipSync(Buffer.alloc(300 * 1_048_576, 0x20))
   const answer = await service.api('/events/batch', { body: bomb, headers: { 'content-encoding': 'gzip' } })

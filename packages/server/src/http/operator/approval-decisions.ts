@@ -73,7 +73,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
   }
 
   /** Whoever tries to decide in another's name, for instance, is in the audit log; what they sent is not. */
-  async function auditRefused(request: FastifyRequest, { errors = [] }: Refusal): Promise<void> {
+  async function auditRefused(request: FastifyRequest, { more: { errors = [] } }: Refusal): Promise<void> {
     const { approvalId = '' } = request.params as { approvalId?: string }
     const target = { kind: 'approval', id: approvalId }
     const fields = errors.map(({ path, message }) => `${path} ${message}`.slice(0, 200))

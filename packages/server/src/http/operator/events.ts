@@ -11,7 +11,7 @@ import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { findRun } from '../runs.ts'
-import { serveRoute } from '../serve-route.ts'
+import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
@@ -43,13 +43,13 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const found = await findEvent(environment.id, params.runId, params.eventId)
-    return found ? { json: eventJson(found.run, found.event) } : refuse('not_found', 'There is no such event')
+    return found ? new RawJson(eventJson(found.run, found.event)) : refuse('not_found', 'There is no such event')
   })
 
   serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const found = await findEvent(environment.id, params.runId, params.eventId)
-    return found ? { json: storedTraceJson(found) } : traceOfAbsent(environment.id, params.runId, params.eventId)
+    return found ? new RawJson(storedTraceJson(found)) : traceOfAbsent(environment.id, params.runId, params.eventId)
   })
 
   async function findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {

@@ -5,7 +5,7 @@ import { issueRecordJson, toIssueRecord } from '../../domain/issue-view.ts'
 import type { Deps } from '../deps.ts'
 import { pageOf, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
+import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 
@@ -27,7 +27,7 @@ export function issueRecordsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readIssueRecord, deps, async ({ params, request }) => {
     const record = await storage.findIssueRecord(environmentOf(request).id, params.recordId.toLowerCase())
-    return record ? { json: issueRecordJson(record) } : NO_RECORD
+    return record ? new RawJson(issueRecordJson(record)) : NO_RECORD
   })
 
   serveRoute(app, OPERATOR_ROUTES.retryIssueRecord, deps, async ({ params, request }) => {

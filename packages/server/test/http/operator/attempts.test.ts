@@ -7,10 +7,10 @@ const limits = { perAddress: 3, perAccount: 2, windowSeconds: 60 }
 test('attempts count by account and by address, each for itself', async () => {
   const attempts = createAttempts(limits)
   for (let tries = 0; tries < 2; tries++) assert.equal(await attempts.on('ann'), null)
-  assert.equal((await attempts.on('ann'))?.refusal, 'rate_limited')
+  assert.equal((await attempts.on('ann'))?.code, 'rate_limited')
   assert.equal(await attempts.on('bob'), null)
   for (let tries = 0; tries < 3; tries++) assert.equal(await attempts.from('192.0.2.1'), null)
-  assert.equal((await attempts.from('192.0.2.1'))?.refusal, 'rate_limited')
+  assert.equal((await attempts.from('192.0.2.1'))?.code, 'rate_limited')
   assert.equal(await attempts.from('192.0.2.2'), null)
 })
 
@@ -28,6 +28,6 @@ test('all addresses of one IPv6 network are one, however they are written', asyn
   for (const address of ['2001:db8::1', '2001:db8:0:0::2', '2001:db8:0:0:1:2:3:4']) {
     assert.equal(await attempts.from(address), null)
   }
-  assert.equal((await attempts.from('2001:db8::ffff'))?.refusal, 'rate_limited')
+  assert.equal((await attempts.from('2001:db8::ffff'))?.code, 'rate_limited')
   assert.equal(await attempts.from('2001:db8:0:1::1'), null)
 })
