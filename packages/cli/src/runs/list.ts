@@ -52,12 +52,8 @@ async function* runChunks(
   { query, agent, limit }: RunsWanted,
   found: { hasMore: boolean },
 ): AsyncGenerator<OperatorRun[]> {
-  const byId = agent !== undefined && UUID.test(agent)
-  const matches = ({ agentId, agent: { name } }: OperatorRun): boolean =>
-    agent === undefined || byId || agentId === agent || name === agent
-  // The server finds agents by internal id only: for a name, whole pages are looked through.
-  const pageSize = agent === undefined || byId ? Math.min(limit, LIMITS.operatorPageMax) : LIMITS.operatorPageMax
-  const filter = { ...query, ...(byId ? { agentId: agent } : {}), limit: pageSize }
+  const ofAgent = agent === undefined ? {} : UUID.test(agent) ? { agentId: agent } : { agent }
+  const filter = { ...query, ...ofAgent, limit: Math.min(limit, LIMITS.operatorPageMax) }
   let left = limit
   let cursor: string | null = null
   do {
@@ -65,11 +61,10 @@ async function* runChunks(
       params: { environmentId },
       query: cursor === null ? filter : { ...filter, cursor },
     })
-    const runs = page.items.filter(matches)
-    yield runs.slice(0, left)
+    yield page.items.slice(0, left)
     cursor = page.nextCursor
-    found.hasMore = runs.length > left || cursor !== null
-    left -= runs.length
+    found.hasMore = page.items.length > left || cursor !== null
+    left -= page.items.length
   } while (cursor !== null && left > 0)
 }
 

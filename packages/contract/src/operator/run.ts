@@ -30,6 +30,13 @@ export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   agentId: Type.Optional(uuid('Internal agent id')),
+  agent: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Runs of the agents whose external id or name is this text. Agents with an id are found by name among the newest ' +
+        `${LIMITS.searchedAgents} of the environment, at most ${LIMITS.searchedAgentsOfName} of one name`,
+    ),
+  ),
   sessionId: Type.Optional(
     Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'External session id' }),
   ),

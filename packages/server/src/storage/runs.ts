@@ -34,7 +34,10 @@ export interface RunRow {
 export interface RunFilter {
   /** Beginning of the external run id, or whole session id, agent id or name; looks as far as LIMITS.searched… say. */
   search?: string | undefined
+  /** Internal id. */
   agentId?: string | undefined
+  /** External id or name; looks as far as LIMITS.searchedAgents… say. */
+  agent?: string | undefined
   status?: RunStatus | undefined
   sessionId?: string | undefined
   /** startedAt at or after. */

@@ -18,19 +18,20 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
-    const { limit = LIMITS.operatorPageDefault, cursor, status, sessionId, q } = query
+    const { limit = LIMITS.operatorPageDefault, cursor, status, sessionId, agent, q } = query
     const agentId = query.agentId?.toLowerCase()
     const from = query.from === undefined ? undefined : timeOf('from', query.from)
     const to = query.to === undefined ? undefined : timeOf('to', query.to)
     if (isRefusal(from)) return from
     if (isRefusal(to)) return to
     const environment = environmentOf(request)
-    const walk = [environment.id, 'operator runs', agentId, sessionId, status, from, to, q]
+    const walk = [environment.id, 'operator runs', agentId, agent, sessionId, status, from, to, q]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    // A text that no store keeps is no run's session or name.
-    if (!isStorableText(sessionId ?? '') || !isStorableText(q ?? '')) return { items: [], nextCursor: null }
-    const filter = { agentId, sessionId, status, from, to, search: q }
+    // No run has a text that no store can keep.
+    const isFindable = [sessionId, agent, q].every((text) => text === undefined || isStorableText(text))
+    if (!isFindable) return { items: [], nextCursor: null }
+    const filter = { agentId, agent, sessionId, status, from, to, search: q }
     const rows = await storage.listRuns(environment.id, filter, { limit: limit + 1, ...start })
     return pageOf(rows, limit, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
   })

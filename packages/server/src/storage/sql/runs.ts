@@ -35,10 +35,26 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
   return sql.get(text, [environmentId, uuid.toLowerCase()])
 }
 
-export function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]> {
-  const { search, ...rest } = filter
-  if (search === undefined) return pageOfRuns(sql, environmentId, rest, page)
-  return searchRuns(sql, environmentId, search, rest, page)
+export async function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]> {
+  const { search, agent, ...rest } = filter
+  const list = (ofAgent: PlainFilter): Promise<RunRow[]> =>
+    search === undefined
+      ? pageOfRuns(sql, environmentId, ofAgent, page)
+      : searchRuns(sql, environmentId, search, ofAgent, page)
+  if (agent === undefined) return list(rest)
+  const found: RunRow[] = []
+  for (const agentId of await agentsNamed(sql, environmentId, agent)) {
+    if (rest.agentId === undefined || rest.agentId === agentId) found.push(...(await list({ ...rest, agentId })))
+  }
+  return newestRuns(found, page)
+}
+
+/** What one statement can look for. */
+type PlainFilter = Omit<RunFilter, 'search' | 'agent'>
+
+function newestRuns(found: RunRow[], { limit }: RunPage): RunRow[] {
+  const runs = [...new Map(found.map((run) => [run.id, run])).values()]
+  return runs.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit)
 }
 
 /** A page in order of each way to find runs by the text, each bounded; the newest of all of them are the page. */
@@ -46,7 +62,7 @@ async function searchRuns(
   sql: Sql,
   environmentId: string,
   search: string,
-  filter: Omit<RunFilter, 'search'>,
+  filter: PlainFilter,
   page: RunPage,
 ): Promise<RunRow[]> {
   const found = await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))
@@ -58,8 +74,7 @@ async function searchRuns(
     if (filter.agentId !== undefined && filter.agentId !== agentId) continue
     found.push(...(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page)))
   }
-  const runs = [...new Map(found.map((run) => [run.id, run])).values()]
-  return runs.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, page.limit)
+  return newestRuns(found, page)
 }
 
 interface RunSource {
@@ -99,7 +114,7 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
 function pageOfRuns(
   sql: Sql,
   environmentId: string,
-  filter: Omit<RunFilter, 'search'>,
+  filter: PlainFilter,
   page: RunPage,
   source = ALL_RUNS,
 ): Promise<RunRow[]> {

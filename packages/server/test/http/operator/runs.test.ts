@@ -77,6 +77,18 @@ test('a search finds runs by the beginning of their id, and by session and agent
   assert.deepEqual(replyOf('listOperatorRuns', await runs('?q=r', foreign.environmentId)).items, [])
 })
 
+test('the runs of an agent are found by its id or name, within the other filters, page by page', async () => {
+  for (const agent of ['Odd', 'odd']) assert.deepEqual(await found(`?agent=${agent}`), ['r5', 'r3', 'r1'])
+  assert.deepEqual(await found('?agent=Odd&q=r1'), ['r1'])
+  assert.deepEqual(await found('?agent=Odd&status=FAILED'), ['r5'])
+  for (const absent of ['ODD', 'Od', 'r1', '%00']) assert.deepEqual(await found(`?agent=${absent}`), [], absent)
+  const first = replyOf('listOperatorRuns', await runs('?agent=Odd&limit=2'))
+  const cursor = `cursor=${encodeURIComponent(first.nextCursor ?? '')}`
+  assert.deepEqual(await found(`?agent=Odd&${cursor}`), ['r1'])
+  assert.deepEqual(refusalOf(await runs(`?agent=Even&${cursor}`)), [400, 'invalid_cursor'])
+  assert.deepEqual(refusalOf(await runs('?agent=')), [400, 'invalid_request'])
+})
+
 test('a filter that is malformed is refused', async () => {
   for (const query of [
     'agentId=odd',

@@ -159,6 +159,7 @@ describe('plans', () => {
       { search: 'session 7', status: 'FAILED' },
       { search: 'a' },
       { search: 'Support bot' },
+      { agent: 'Support bot' },
     ] as const
     for (const filter of filters) await listRuns(run, filter)
     await storage.readUsage(env, NOON, NOON + HOUR)

@@ -188,6 +188,9 @@ export function runsSuite(open: OpenStorage) {
             row.agentId === agentId && row.status === 'CANCELLED' && row.sessionId === 's 1' && row.startedAt > NOON,
         ],
         [{ agentId: newId() }, () => false],
+        [{ agent: 'agent 1' }, (row) => row.agentId === agentId],
+        [{ agent: 'Support bot', status: 'CANCELLED' }, (row) => row.status === 'CANCELLED'],
+        [{ agent: 'agent 1', agentId: newId() }, () => false],
         [{ sessionId: 'unknown' }, () => false],
       ]
       for (const [filter, fits] of filters) {
