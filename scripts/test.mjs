@@ -29,6 +29,10 @@ function runChecks() {
       `${bin}/tsc`,
       '-p',
       project,
+      // The next check looks only at what has changed.
+      '--incremental',
+      '--tsBuildInfoFile',
+      `.cache/types/${project.replaceAll('/', '-')}.tsbuildinfo`,
     ]),
   )
   check('lint', [`${bin}/oxlint`])
