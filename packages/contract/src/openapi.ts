@@ -1,6 +1,5 @@
 import type { TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
-import type { Access, OperatorRoute } from './operator/access.ts'
 import { Event, EventInput, EventRow, Rejection } from './event.ts'
 import { Approval, NewApproval } from './approval.ts'
 import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
@@ -24,6 +23,7 @@ import { CreatedOperatorToken, NewOperatorToken, OperatorToken } from './operato
 import { UsageHour } from './operator/usage.ts'
 import { VersionDiff } from './operator/version.ts'
 import { Workspace } from './operator/workspace.ts'
+import { accessOf, errorsOf } from './route-errors.ts'
 import type { Route } from './route.ts'
 import { PUBLIC_PREFIX, ROUTES } from './routes.ts'
 import { Run, RunDetail, Usage } from './run.ts'
@@ -95,14 +95,6 @@ const NAMED: Record<string, TSchema> = {
 }
 
 const NAMES = new Map<unknown, string>(Object.entries(NAMED).map(([name, schema]) => [schema, name]))
-
-const COMMON_ERRORS: readonly ErrorCode[] = [
-  'invalid_request',
-  'unauthenticated',
-  'rate_limited',
-  'internal',
-  'overloaded',
-]
 
 interface Api {
   title: string
@@ -197,11 +189,6 @@ function operation(operationId: string, route: Route, used: Set<string>): Json {
   }
 }
 
-/** Only rows of the operator API have it. */
-function accessOf(route: Route): Access | null {
-  return 'access' in route ? (route as OperatorRoute).access : null
-}
-
 /** What the caller must have, for people; null: nothing in particular. */
 function neededFor(route: Route): string | null {
   if (route.scopes.length > 0) return `Scopes: ${route.scopes.join(', ')}`
@@ -231,9 +218,8 @@ function parameters(place: 'path' | 'query' | 'header', schema: Route['query'], 
 }
 
 function errorResponses(route: Route, used: Set<string>): Json {
-  const codes = [...COMMON_ERRORS, ...(neededFor(route) === null ? [] : (['forbidden'] as const)), ...route.errors]
   const byStatus = new Map<number, ErrorCode[]>()
-  for (const code of codes) {
+  for (const code of errorsOf(route)) {
     const { status } = ERRORS[code]
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }

@@ -26,8 +26,10 @@ export interface Route {
   readonly tagged?: true
   /** Member of the reply that is a secret: it is shown by this reply alone, and kept nowhere. */
   readonly shownOnce?: string
-  /** Media type of the reply; JSON unless told. */
+  /** Media type of the reply; JSON when absent. */
   readonly replyType?: string
-  /** Errors beyond those every endpoint of the API has. */
+  /** Messages of a stream of server-sent events: the data of each, by the name of its event. */
+  readonly events?: Readonly<Record<string, TSchema>>
+  /** Errors beyond those that route-errors.ts adds to every row of its kind. */
   readonly errors: readonly ErrorCode[]
 }

@@ -5,14 +5,17 @@ import type { OperatorRoute } from './access.ts'
 import { ApprovalAftermath, RunApprovals } from './aftermath.ts'
 import {
   ApprovalCard,
+  ApprovalChanges,
   ApprovalGroups,
   ApprovalPage,
+  ApprovalSnapshot,
   ApprovalsQuery,
   DecisionOutcomes,
   NewDecision,
   NewDecisions,
   OperatorApproval,
   OperatorApprovalParams,
+  StreamEnd,
 } from './approval.ts'
 import { EnvironmentParams } from './environment.ts'
 import { OperatorRunParams } from './run.ts'
@@ -54,7 +57,8 @@ export const approvalRoutes = {
       description: 'Events `snapshot` (ApprovalSnapshot), `changed` (ApprovalChanges) and `end` (StreamEnd)',
     }),
     replyType: 'text/event-stream',
-    errors: ['not_found', 'shutting_down'],
+    events: { snapshot: ApprovalSnapshot, changed: ApprovalChanges, end: StreamEnd },
+    errors: ['not_found'],
   },
   readApproval: {
     ...common,

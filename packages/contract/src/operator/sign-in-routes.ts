@@ -40,7 +40,7 @@ export const signInRoutes = {
     body: SignIn,
     status: 200,
     reply: SignInResult,
-    errors: ['forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden', 'rate_limited', ...BODY_ERRORS],
   },
   signInWithCode: {
     ...open,
@@ -50,7 +50,7 @@ export const signInRoutes = {
     body: Code,
     status: 200,
     reply: SignInResult,
-    errors: ['forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden', 'rate_limited', ...BODY_ERRORS],
   },
   signInWithRecoveryCode: {
     ...open,
@@ -60,7 +60,7 @@ export const signInRoutes = {
     body: Code,
     status: 200,
     reply: SignInResult,
-    errors: ['forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden', 'rate_limited', ...BODY_ERRORS],
   },
   startOidc: {
     ...open,

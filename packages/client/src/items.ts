@@ -1,0 +1,21 @@
+/** Walks a list page by page. */
+interface Page<Item> {
+  readonly items: readonly Item[]
+  readonly nextCursor: string | null
+}
+
+/** A list's call, of a client that throws (`throwing`) or of the caller's own making. */
+type ListCall<Given, Item> = (given: Given) => Promise<Page<Item>>
+
+/** Every item from the first page to the last. Each page is asked for when the one before it has been used up. */
+export async function* items<Given extends object, Item>(
+  call: ListCall<Given, Item>,
+  given: Given,
+): AsyncGenerator<Item> {
+  const { query } = given as { query?: object }
+  for (let cursor: string | null | undefined; cursor !== null;) {
+    const page: Page<Item> = await call(cursor === undefined ? given : { ...given, query: { ...query, cursor } })
+    yield* page.items
+    cursor = page.nextCursor
+  }
+}

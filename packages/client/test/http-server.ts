@@ -1,0 +1,24 @@
+/** A server of a test's own, for what the real one never does. */
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+
+export interface HttpServer {
+  url: string
+  /** What was asked, in order. */
+  requests: IncomingMessage[]
+}
+
+export async function startHttpServer(t: TestContext, answer: RequestListener): Promise<HttpServer> {
+  const requests: IncomingMessage[] = []
+  const server = createServer((request, response) => {
+    requests.push(request)
+    answer(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+}
