@@ -1,22 +1,30 @@
 // npm test              the checks, then every test
 // npm test -- events    only the test files whose path contains "events", without the checks
 // npm run check         only the checks
+// Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage
 // The last line is always `N passed, N failed`; a check counts as one test.
 import { spawnSync } from 'node:child_process'
-import { globSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { run } from 'node:test'
 import { dot, spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
-const args = process.argv.slice(2)
-const checksOnly = args.includes('--checks')
-const filters = args.filter((arg) => !arg.startsWith('--'))
+const { values: options, positionals: filters } = parseArgs({
+  allowPositionals: true,
+  options: {
+    checks: { type: 'boolean' },
+    name: { type: 'string', multiple: true, default: [] },
+    watch: { type: 'boolean', default: false },
+    coverage: { type: 'boolean', default: false },
+  },
+})
 const count = { passed: 0, failed: 0 }
 
 if (filters.length === 0) runChecks()
-if (!checksOnly) await runTests()
+if (!options.checks) await runTests()
 
 console.log(`${count.passed} passed, ${count.failed} failed`)
 process.exitCode = count.failed > 0 ? 1 : 0
@@ -59,10 +67,14 @@ async function runTests() {
     count.failed++
     return
   }
+  const database = await sharedServer(files)
   const tests = run({
     files,
     concurrency: 2,
     isolation: 'process',
+    testNamePatterns: options.name,
+    watch: options.watch,
+    coverage: options.coverage,
     execArgv: ['--test-timeout=60000', '--import=./scripts/test-end.mjs'],
   })
   tests.on('test:summary', ({ file, counts, success }) => {
@@ -76,4 +88,16 @@ async function runTests() {
   const output = tests.compose(reporter)
   output.pipe(process.stdout, { end: false })
   await once(output, 'end')
+  await database?.close()
+}
+
+/** Starting a PostgreSQL takes a second, so the files that need one share it; each makes databases of its own. */
+async function sharedServer(files) {
+  const needs = files.filter((file) => readFileSync(file, 'utf8').includes('testDatabases('))
+  if (needs.length < 2 || process.env.TACHO_TEST_DATABASE_URL) return null
+  // Not imported above: the checks must run while this does not even parse.
+  const { SHARED_SERVER, startPostgres } = await import('../packages/server/test/setup/postgres-server.ts')
+  const server = await startPostgres()
+  process.env[SHARED_SERVER] = server.url()
+  return server
 }

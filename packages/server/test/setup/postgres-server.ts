@@ -33,6 +33,9 @@ export interface ServerOptions {
   files?: Record<string, string>
 }
 
+/** Set by a test run of several files: the address of the PostgreSQL that they share. */
+export const SHARED_SERVER = 'TACHO_TEST_SHARED_SERVER'
+
 const KEEPER = fileURLToPath(new URL('postgres-keeper.ts', import.meta.url))
 const FAST = ['fsync = off', 'full_page_writes = off']
 const SETTINGS = ['shared_buffers = 128MB', 'max_connections = 200', 'log_min_messages = warning']
@@ -105,9 +108,11 @@ export interface TestDatabases {
   close(): Promise<void>
 }
 
-/** Databases of the given server address, else of a server of their own. */
+/** Databases of the given server, else of the one that the test run shares, else of one for this file. */
 export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL']): Promise<TestDatabases> {
-  if (given) return (await isCitus(given)) ? oneAtATime(given) : databasesOf((name) => withDatabase(given, name), given)
+  if (given && (await isCitus(given))) return oneAtATime(given)
+  const address = given || process.env[SHARED_SERVER]
+  if (address) return databasesOf((name) => withDatabase(address, name), address)
   const server = await startPostgres()
   const databases = databasesOf((name) => server.url(name), server.url())
   return { ...databases, close: () => server.close() }
