@@ -7,6 +7,7 @@ import { createMask, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import type { Runtime } from './runtime.ts'
 import { Sender } from './sender.ts'
+import { sha256 } from './sha256.ts'
 import { createIds, type Ids } from './uuid.ts'
 
 export interface Core {
@@ -21,6 +22,8 @@ export interface Core {
   readonly sender: Sender
   /** Records one event of a run. Never throws and never waits. Returns the event's id, undefined when it is dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft) => string | undefined
+  /** A digest of address and key: what is kept on disk for one environment is not used for another. */
+  readonly identity: () => Promise<string>
   /** Called with each event that is recorded, before masking, for detectors. */
   readonly observers: Set<Observer>
 }
@@ -72,7 +75,8 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
     return current?.scope === scope ? current.span : scope.span
   }
 
-  return { settings, runtime, ids, request, diagnostics, mask, context, sender, record, observers }
+  const identity = () => sha256(`${settings.baseUrl}\n${apiKey}`)
+  return { settings, runtime, ids, request, identity, diagnostics, mask, context, sender, record, observers }
 }
 
 function annotated(payload: Payload | undefined, { annotations }: RunScope): Payload {

@@ -1,4 +1,6 @@
+import type { ConfigurationOptions } from './configuration/options.ts'
 import type { OnDiagnostic } from './diagnostics.ts'
+import type { GuardDefaults } from './guard/rules.ts'
 import type { MaskingOptions } from './mask.ts'
 import { LIMITS, TEXT_CHARS } from './limits.ts'
 import { cutText } from './text.ts'
@@ -47,6 +49,10 @@ export interface TachoOptions {
   flushOnSignals?: boolean
   /** Keeps a serverless function running until a promise ends. */
   waitUntil?: (promise: Promise<unknown>) => void
+  /** How prompts and policies are refreshed and kept. */
+  configuration?: ConfigurationOptions
+  /** How guarded calls are decided. */
+  guard?: GuardDefaults
   /** Called when something goes wrong; without it, warnings go to the console once each. */
   onDiagnostic?: OnDiagnostic
   /** Instead of the global one. */
@@ -106,6 +112,8 @@ const KNOWN: Record<keyof TachoOptions, true> = {
   spool: true,
   flushOnSignals: true,
   waitUntil: true,
+  configuration: true,
+  guard: true,
   onDiagnostic: true,
   fetch: true,
 }

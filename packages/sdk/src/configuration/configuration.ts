@@ -1,0 +1,89 @@
+/** The runtime configuration as the service serves it, checked before it may be used. */
+import { sha256 } from '../sha256.ts'
+
+/** The version of a prompt that is in force. */
+export interface DeployedPrompt {
+  readonly promptId: string
+  readonly name: string
+  /** Recorded as `promptVersionId` with what this version causes. */
+  readonly versionId: string
+  readonly version: string
+  readonly content: string
+  /** SHA-256 of `content`, in lower-case hex. */
+  readonly contentHash: string
+}
+
+/** The version of a policy that is in force. A newer service may send severities and actions that are not known here. */
+export interface DeployedPolicy {
+  readonly policyId: string
+  readonly name: string
+  readonly description: string | null
+  readonly version: string
+  /** CEL expression. */
+  readonly condition: string
+  readonly severity: string
+  readonly action: string
+}
+
+/** Frozen, with everything in it. */
+export interface Configuration {
+  readonly revision: string
+  readonly prompts: readonly DeployedPrompt[]
+  readonly policies: readonly DeployedPolicy[]
+}
+
+export type Checked =
+  | { readonly ok: true; readonly configuration: Configuration }
+  | { readonly ok: false; readonly problem: string }
+
+const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentHash'] as const
+const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
+
+/** Checks every shape and the hash of every prompt; one fault refuses the whole. Unknown fields are left out. */
+export async function checkConfiguration(given: unknown): Promise<Checked> {
+  const refuse = (problem: string): Checked => ({ ok: false, problem })
+  if (!isObject(given)) return refuse('it is not an object')
+  const { revision, prompts, policies } = given
+  if (typeof revision !== 'string' || revision === '') return refuse('revision is missing')
+  if (!Array.isArray(prompts)) return refuse('prompts is not a list')
+  if (!Array.isArray(policies)) return refuse('policies is not a list')
+
+  const checkedPrompts: DeployedPrompt[] = []
+  for (const [index, prompt] of prompts.entries()) {
+    const fields = textsOf(prompt, PROMPT)
+    if (!fields) return refuse(`prompts[${index}] is incomplete`)
+    if ((await sha256(fields.content)) !== fields.contentHash) return refuse(`prompts[${index}].contentHash is wrong`)
+    checkedPrompts.push(Object.freeze(fields))
+  }
+  const checkedPolicies: DeployedPolicy[] = []
+  for (const [index, policy] of policies.entries()) {
+    const fields = textsOf(policy, POLICY)
+    if (!fields) return refuse(`policies[${index}] is incomplete`)
+    const { description } = policy as { description?: unknown }
+    checkedPolicies.push(
+      Object.freeze({ ...fields, description: typeof description === 'string' ? description : null }),
+    )
+  }
+  const configuration = {
+    revision,
+    prompts: Object.freeze(checkedPrompts),
+    policies: Object.freeze(checkedPolicies),
+  }
+  return { ok: true, configuration: Object.freeze(configuration) }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** These fields, when each of them is a text. */
+function textsOf<Name extends string>(value: unknown, names: readonly Name[]): Record<Name, string> | undefined {
+  if (!isObject(value)) return undefined
+  const fields = {} as Record<Name, string>
+  for (const name of names) {
+    const text = value[name]
+    if (typeof text !== 'string') return undefined
+    fields[name] = text
+  }
+  return fields
+}

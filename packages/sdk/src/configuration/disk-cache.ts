@@ -1,0 +1,51 @@
+/** The last good configuration in a file, for hosts that start while the service is away. */
+
+export interface KeptConfiguration {
+  readonly etag: string | null
+  /** Unix time in milliseconds. */
+  readonly confirmedAt: number
+  /** As the service sent it; checked again when it is read. */
+  readonly body: unknown
+}
+
+export interface ConfigurationCache {
+  /** Undefined when there is none that can be used. */
+  read(): Promise<KeptConfiguration | undefined>
+  /** Replaces the file whole. Never rejects. */
+  write(kept: KeptConfiguration): Promise<void>
+}
+
+/**
+ * @param owner digest of address and key: a file of another environment is not used.
+ * @param warn is given a sentence when the file cannot be written.
+ */
+export function createDiskCache(
+  file: string,
+  owner: () => Promise<string>,
+  warn: (message: string) => void,
+): ConfigurationCache {
+  return {
+    async read() {
+      try {
+        const { readFile } = await import('node:fs/promises')
+        const kept = JSON.parse(await readFile(file, 'utf8')) as Partial<KeptConfiguration> & { owner?: unknown }
+        if (kept.owner !== (await owner()) || typeof kept.confirmedAt !== 'number') return undefined
+        const etag = typeof kept.etag === 'string' ? kept.etag : null
+        return { etag, confirmedAt: kept.confirmedAt, body: kept.body }
+      } catch {
+        return undefined
+      }
+    },
+    async write(kept) {
+      try {
+        const { rename, writeFile } = await import('node:fs/promises')
+        const temporary = `${file}.${crypto.randomUUID()}`
+        await writeFile(temporary, JSON.stringify({ owner: await owner(), ...kept }), { mode: 0o600 })
+        await rename(temporary, file)
+      } catch (error) {
+        const code = (error as { code?: unknown }).code
+        warn(`The configuration could not be kept in a file (${typeof code === 'string' ? code : 'unknown'}).`)
+      }
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import type { DeployedPrompt } from './configuration.ts'
+
+/** The names in `{{ name }}` of a text that is known to the compiler; any name where it is not. */
+export type VariablesOf<Text extends string> = string extends Text
+  ? Record<string, string | number>
+  : { readonly [Name in NamesIn<Text>]: string | number }
+
+type NamesIn<Text extends string> = Text extends `${string}{{${infer Name}}}${infer Rest}`
+  ? Trimmed<Name> | NamesIn<Rest>
+  : never
+
+type Trimmed<Text extends string> = Text extends ` ${infer Rest}` | `${infer Rest} ` ? Trimmed<Rest> : Text
+
+/** A prompt: the deployed version, or the fallback in the code while there is none. */
+export interface Prompt<Variables> {
+  readonly name: string
+  /** With its placeholders. */
+  readonly content: string
+  /** Version of the deployed prompt; null for the fallback. */
+  readonly version: string | null
+  /** To attach as `promptVersionId`; null for the fallback. Inside a run it is attached by itself. */
+  readonly versionId: string | null
+  readonly isFallback: boolean
+  /**
+   * The content with each `{{ name }}` replaced by its value, once: a value that holds a placeholder is not replaced
+   * again. A placeholder without a value stays as it is.
+   */
+  render(variables: Variables): string
+}
+
+const PLACEHOLDER = /\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}/g
+
+export function toPrompt<Variables extends Readonly<Record<string, string | number>>>(
+  name: string,
+  fallback: string,
+  deployed: DeployedPrompt | undefined,
+): Prompt<Variables> {
+  const content = deployed?.content ?? fallback
+  return Object.freeze({
+    name,
+    content,
+    version: deployed?.version ?? null,
+    versionId: deployed?.versionId ?? null,
+    isFallback: deployed === undefined,
+    render: (variables: Variables) =>
+      content.replace(PLACEHOLDER, (placeholder, variable: string) =>
+        Object.hasOwn(variables, variable) ? String(variables[variable]) : placeholder,
+      ),
+  })
+}

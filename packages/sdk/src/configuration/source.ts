@@ -1,0 +1,191 @@
+/**
+ * Keeps the runtime configuration of the environment: one frozen object that is swapped whole.
+ *
+ *   idle --first use--> loading --200, all checked / 304--> waiting --interval, with jitter--> loading …
+ *                          |                                   ^
+ *                          +--no answer, a wrong one, 429, 5xx-+   after a backoff; what was loaded before stays
+ *                          +--401, 403--> stopped                  what was loaded before stays
+ *   any --close--> stopped
+ */
+import type { Core } from '../core.ts'
+import { waitMs } from '../retry.ts'
+import type { Timer } from '../runtime.ts'
+import { checkConfiguration, type Configuration } from './configuration.ts'
+import type { ConfigurationCache } from './disk-cache.ts'
+import type { ConfigurationOptions } from './options.ts'
+
+export type ConfigurationListener = (current: Configuration, previous: Configuration | null) => void
+
+/** What is in force, and how sure that is. */
+export interface ConfigurationState {
+  readonly current: Configuration | null
+  /** Milliseconds since the service last confirmed it; null while nothing was loaded. */
+  readonly ageMs: number | null
+  /** `disk`: from the cache file, not confirmed by the service yet. */
+  readonly source: 'service' | 'disk' | null
+}
+
+const REFRESH_MS = 30_000
+const REFRESH_MIN_MS = 1_000
+const REFRESH_MAX_MS = 86_400_000
+/** 500 policies and 4 MiB of prompts, however much of them is escaped. */
+const REPLY_BYTES_MAX = 32 * 1_048_576
+
+export class ConfigurationSource {
+  readonly #core: Core
+  readonly #refreshMs: number
+  readonly #cache: ConfigurationCache | undefined
+  readonly #listeners = new Set<ConfigurationListener>()
+  #current: Configuration | null = null
+  #source: ConfigurationState['source'] = null
+  #confirmedAt = 0
+  #etag: string | null = null
+  #failures = 0
+  #retryAfter: string | null = null
+  #isStopped = false
+  #first: Promise<void> | undefined
+  #loading: Promise<boolean> | undefined
+  #timer: Timer | undefined
+
+  constructor(core: Core, { refreshMs = REFRESH_MS }: ConfigurationOptions, cache?: ConfigurationCache) {
+    this.#core = core
+    const isUsable = typeof refreshMs === 'number' && refreshMs >= REFRESH_MIN_MS && refreshMs <= REFRESH_MAX_MS
+    if (!isUsable) {
+      const message = `configuration.refreshMs must be a number from ${REFRESH_MIN_MS} to ${REFRESH_MAX_MS}.`
+      core.diagnostics.report('error', 'invalid_option', message)
+    }
+    this.#refreshMs = isUsable ? refreshMs : REFRESH_MS
+    this.#cache = cache
+    this.#isStopped = !core.settings.enabled
+  }
+
+  get state(): ConfigurationState {
+    const ageMs = this.#current ? Math.max(0, this.#core.runtime.now() - this.#confirmedAt) : null
+    return { current: this.#current, ageMs, source: this.#source }
+  }
+
+  /** Starts refreshing; does nothing when it has started. */
+  start(): Promise<void> {
+    return (this.#first ??= this.#startOnce())
+  }
+
+  /** Waits until something is loaded, at most that long; whether it is. */
+  async ready(timeoutMs: number): Promise<boolean> {
+    const started = this.start()
+    if (this.#current || this.#isStopped) return this.#current !== null
+    await this.#atMost(timeoutMs, started)
+    return this.#current !== null
+  }
+
+  /** Looks now, whatever the interval; true when the service confirmed what is in force or gave something newer. */
+  refresh(): Promise<boolean> {
+    if (this.#isStopped) return Promise.resolve(false)
+    return (this.#loading ??= this.#load().finally(() => {
+      this.#loading = undefined
+      this.#schedule()
+    }))
+  }
+
+  /** Called after each change. Returns a function that ends that. */
+  onChange(listener: ConfigurationListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  close(): void {
+    this.#isStopped = true
+    this.#timer?.cancel()
+  }
+
+  async #startOnce(): Promise<void> {
+    const kept = await this.#cache?.read()
+    if (kept && !this.#current) {
+      const checked = await checkConfiguration(kept.body)
+      if (checked.ok) {
+        this.#etag = kept.etag
+        this.#confirmedAt = kept.confirmedAt
+        this.#swap(checked.configuration, 'disk')
+      }
+    }
+    await this.refresh()
+  }
+
+  async #load(): Promise<boolean> {
+    const { request, runtime, settings, diagnostics } = this.#core
+    const reply = await request('GET', '/runtime-config', {
+      headers: this.#etag === null ? {} : { 'if-none-match': this.#etag },
+      timeoutMs: settings.requestTimeoutMs,
+      maxReplyBytes: REPLY_BYTES_MAX,
+    })
+    if (reply.kind === 'no-reply') return this.#fail(`no answer (${reply.message})`, null)
+    if (reply.status === 304 && this.#current) {
+      this.#confirm()
+      return true
+    }
+    // An answer of "unchanged" to a client that has nothing: ask for all of it next time.
+    if (reply.status === 304) this.#etag = null
+    if (reply.status === 401 || reply.status === 403) {
+      this.#isStopped = true
+      const scopes = 'The key needs the scopes config:read and policies:read.'
+      diagnostics.report('error', 'configuration_refused', `The configuration was refused: ${reply.status}. ${scopes}`)
+      return false
+    }
+    if (reply.status !== 200) return this.#fail(`status ${reply.status}`, reply.header('retry-after'))
+    const checked = await checkConfiguration(reply.json)
+    if (!checked.ok) return this.#fail(checked.problem, null)
+    this.#etag = reply.header('etag')
+    this.#confirmedAt = runtime.now()
+    this.#failures = 0
+    if (checked.configuration.revision !== this.#current?.revision) this.#swap(checked.configuration, 'service')
+    this.#source = 'service'
+    void this.#cache?.write({ etag: this.#etag, confirmedAt: this.#confirmedAt, body: checked.configuration })
+    return true
+  }
+
+  #confirm(): void {
+    this.#failures = 0
+    this.#source = 'service'
+    this.#confirmedAt = this.#core.runtime.now()
+  }
+
+  #fail(why: string, retryAfter: string | null): false {
+    this.#failures++
+    this.#retryAfter = retryAfter
+    const kept = this.#current ? 'The last good one stays in force.' : 'There is none yet.'
+    this.#core.diagnostics.report('warning', 'configuration_unavailable', `No configuration: ${why}. ${kept}`)
+    return false
+  }
+
+  #swap(next: Configuration, source: ConfigurationState['source']): void {
+    const previous = this.#current
+    this.#current = next
+    this.#source = source
+    for (const listener of this.#listeners) {
+      try {
+        listener(next, previous)
+      } catch {
+        this.#core.diagnostics.report('warning', 'listener_failed', 'A listener of configuration changes threw.')
+      }
+    }
+  }
+
+  #schedule(): void {
+    if (this.#isStopped) return
+    this.#timer?.cancel()
+    const { now, random, timer } = this.#core.runtime
+    const regular = this.#refreshMs * (0.8 + 0.4 * random())
+    const delay = this.#failures === 0 ? regular : waitMs(this.#failures, this.#retryAfter, now(), random())
+    this.#timer = timer(delay, () => void this.refresh())
+  }
+
+  async #atMost(timeoutMs: number, act: Promise<void>): Promise<void> {
+    // It holds the process: somebody waits for the answer.
+    await new Promise<void>((resolve) => {
+      const timer = this.#core.runtime.timer(timeoutMs, resolve, true)
+      void act.finally(() => {
+        timer.cancel()
+        resolve()
+      })
+    })
+  }
+}

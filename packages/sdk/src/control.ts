@@ -1,0 +1,43 @@
+/** What a client needs to control agents. Loaded at first use, so that recording alone stays small. */
+import { createDiskCache } from './configuration/disk-cache.ts'
+import type { ConfigurationOptions } from './configuration/options.ts'
+import { ConfigurationSource } from './configuration/source.ts'
+import type { Core } from './core.ts'
+import { Guard } from './guard/guard.ts'
+import type { GuardDefaults } from './guard/rules.ts'
+import { IssueRecords } from './issue-records.ts'
+import type { RunUsages } from './run-usage.ts'
+
+export interface ControlOptions {
+  readonly configuration: ConfigurationOptions
+  readonly guard: GuardDefaults
+}
+
+export interface Control {
+  readonly configuration: ConfigurationSource
+  readonly issues: IssueRecords
+  /** Loads the policy engine at its first call. */
+  guard(): Promise<Guard>
+  close(): void
+}
+
+export function createControl(core: Core, usages: RunUsages, { configuration, guard }: ControlOptions): Control {
+  const { cacheFile } = configuration
+  const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
+  const cache = cacheFile === undefined ? undefined : createDiskCache(cacheFile, core.identity, warn)
+  const source = new ConfigurationSource(core, configuration, cache)
+  const issues = new IssueRecords(core)
+  let loading: Promise<Guard> | undefined
+  return {
+    configuration: source,
+    issues,
+    guard: () =>
+      (loading ??= import('./policies.ts').then(
+        (engine) => new Guard({ core, configuration: source, issues, usages, engine, defaults: guard }),
+      )),
+    close() {
+      source.close()
+      issues.close()
+    },
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Asks people whether one call may run.
+ *
+ *   creating --201--> asking --APPROVED--> approved
+ *      |  ^             |  ^
+ *      v  | no answer,  v  | PENDING; no answer, 429, 5xx
+ *    (backoff)        (pause of at least 1 s between requests)
+ *   any --REJECTED, EXPIRED, another answer, the local deadline, the signal--> a refusal
+ *
+ * There is one way to `approved`; everything else is a refusal.
+ */
+import type { Core } from '../core.ts'
+import type { HttpResult, Reply } from '../http.ts'
+import { waitMs } from '../retry.ts'
+
+export interface ApprovalRequest {
+  /** One for each protected call, the same in every retry. */
+  readonly clientRequestId: string
+  readonly runId: string | undefined
+  readonly sessionId: string | undefined
+  readonly agentId: string | undefined
+  readonly policyId: string | undefined
+  readonly toolName: string
+  readonly inputHash: string
+  /** Masked. */
+  readonly reason: string | undefined
+  readonly timeoutMs: number
+}
+
+export type ApprovalOutcome =
+  | { readonly outcome: 'approved'; readonly approvalId: string; readonly decisionReason: string | null }
+  | {
+      readonly outcome: 'rejected' | 'expired' | 'timeout' | 'unavailable' | 'aborted'
+      /** Null when none was created. */
+      readonly approvalId: string | null
+      readonly decisionReason: string | null
+      /** For a diagnostic: what the service answered. Holds no content. */
+      readonly detail: string | null
+    }
+
+type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' }>
+
+/** Longest `wait` that the service takes. */
+const WAIT_SECONDS_MAX = 30
+const POLL_INTERVAL_MS = 1_000
+const POLL_SPREAD_MS = 500
+/** What an answer may take beyond the wait that was asked for. */
+const ANSWER_MS = 10_000
+
+interface Approval {
+  readonly id: string
+  readonly status: string
+  readonly decisionReason: string | null
+}
+
+/**
+ * @param onCreated is called once with the approval's id, before the first wait.
+ * @param signal ends the wait: the answer is `aborted`.
+ */
+export async function askApproval(
+  core: Core,
+  request: ApprovalRequest,
+  onCreated: (approvalId: string) => void,
+  signal?: AbortSignal,
+): Promise<ApprovalOutcome> {
+  const { runtime, settings } = core
+  // A timer and not the clock: a clock that jumps does not move the deadline. It holds the process: a caller waits.
+  const deadline = new AbortController()
+  const timer = runtime.timer(request.timeoutMs, () => deadline.abort(), true)
+  const onAbort = () => deadline.abort()
+  signal?.addEventListener('abort', onAbort, { once: true })
+  if (signal?.aborted) deadline.abort()
+  const headers = { 'x-service-client-id': settings.clientId }
+  let approvalId: string | null = null
+  try {
+    if (!settings.enabled) return refusal('unavailable', 'the client is disabled')
+    const body = JSON.stringify(request)
+    const created = await answered('POST', '/firewall-approvals', settings.requestTimeoutMs, body)
+    if (!isReply(created)) return created
+    let approval = readApproval(created, null)
+    if (!approval) return refusal('unavailable', `status ${created.status}`)
+    approvalId = approval.id
+    onCreated(approval.id)
+    for (;;) {
+      const { status, decisionReason } = approval
+      if (status === 'APPROVED') return { outcome: 'approved', approvalId: approval.id, decisionReason }
+      if (status === 'REJECTED') return { ...refusal('rejected', null), decisionReason }
+      if (status === 'EXPIRED') return refusal('expired', null)
+      if (status !== 'PENDING') return refusal('unavailable', 'unknown status')
+      const path = `/firewall-approvals/${encodeURIComponent(approval.id)}?wait=${WAIT_SECONDS_MAX}`
+      const reply = await answered('GET', path, WAIT_SECONDS_MAX * 1_000 + ANSWER_MS)
+      if (!isReply(reply)) return reply
+      const next = readApproval(reply, approval.id)
+      if (!next) return refusal('unavailable', `status ${reply.status}`)
+      approval = next
+    }
+  } finally {
+    timer.cancel()
+    signal?.removeEventListener('abort', onAbort)
+  }
+
+  function refusal(outcome: Refusal['outcome'], detail: string | null): Refusal {
+    return { outcome, approvalId, decisionReason: null, detail }
+  }
+
+  /** The first answer that is not "try again". A refusal when there is none in time. */
+  async function answered(
+    method: 'GET' | 'POST',
+    path: string,
+    timeoutMs: number,
+    body?: string,
+  ): Promise<Reply | Refusal> {
+    let detail: string | null = null
+    for (let failures = 0; ;) {
+      if (deadline.signal.aborted) return refusal(signal?.aborted ? 'aborted' : 'timeout', detail)
+      const isPause = method === 'GET'
+      const pause = isPause ? sleep(POLL_INTERVAL_MS + runtime.random() * POLL_SPREAD_MS) : undefined
+      const reply: HttpResult = await core.request(method, path, {
+        headers,
+        ...(body !== undefined && { body }),
+        timeoutMs,
+        signal: deadline.signal,
+      })
+      if (reply.kind === 'reply' && !isTemporary(reply.status)) {
+        // Between two polls there is always a pause, also when the service knows no `wait`.
+        if (isPause && isPending(reply)) await pause
+        return reply
+      }
+      detail = reply.kind === 'reply' ? `status ${reply.status}` : reply.message
+      const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
+      const backoff = sleep(waitMs(++failures, retryAfter, runtime.now(), runtime.random()))
+      await Promise.all([pause, backoff])
+    }
+  }
+
+  /** Ends at the deadline too. */
+  function sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      if (deadline.signal.aborted) return resolve()
+      const pause = runtime.timer(ms, done, true)
+      function done(): void {
+        pause.cancel()
+        deadline.signal.removeEventListener('abort', done)
+        resolve()
+      }
+      deadline.signal.addEventListener('abort', done, { once: true })
+    })
+  }
+}
+
+function isReply(value: Reply | Refusal): value is Reply {
+  return 'kind' in value
+}
+
+function isTemporary(status: number): boolean {
+  return status === 429 || status === 408 || status >= 500
+}
+
+function isPending({ json }: Reply): boolean {
+  return (json as { status?: unknown } | undefined | null)?.status === 'PENDING'
+}
+
+/** Null unless it is an approval, and the one that was asked for. */
+function readApproval({ ok, json }: Reply, id: string | null): Approval | null {
+  if (!ok || typeof json !== 'object' || json === null) return null
+  const given = json as Record<string, unknown>
+  if (typeof given['id'] !== 'string' || given['id'] === '' || (id !== null && given['id'] !== id)) return null
+  if (typeof given['status'] !== 'string') return null
+  const { decisionReason } = given
+  return {
+    id: given['id'],
+    status: given['status'],
+    decisionReason: typeof decisionReason === 'string' ? decisionReason : null,
+  }
+}

@@ -1,0 +1,102 @@
+/** Detectors that look at one run: loops and budgets. Pure: clock and usage are given. */
+
+/** What a detector does when it finds something, besides recording it. */
+export type DetectorAction = 'WARN' | 'REQUIRE_APPROVAL' | 'BLOCK'
+
+export interface LoopOptions {
+  /** Calls of one tool with the same input, this one included, that make a loop. At least 2. Default: 5. */
+  calls?: number
+  /** Guarded calls of the run that are looked back at. Default: 20. */
+  window?: number
+  /** Default: WARN. */
+  action?: DetectorAction
+}
+
+export interface BudgetOptions {
+  /** Guarded tool calls of a run. */
+  toolCalls?: number
+  /** Tokens of its recorded model calls. */
+  totalTokens?: number
+  /** Cost of its recorded model calls. */
+  cost?: number
+  /** Seconds since the run began. */
+  seconds?: number
+  /** Default: WARN. */
+  action?: DetectorAction
+}
+
+export const DETECTIONS = ['LOOP_DETECTED', 'BUDGET_EXCEEDED'] as const
+export type DetectionType = (typeof DETECTIONS)[number]
+
+export interface Detection {
+  readonly type: DetectionType
+  readonly action: DetectorAction
+  /** Stable: `same_input`, or the name of the budget. */
+  readonly reasonCode: string
+  /** For a person and for a model. */
+  readonly message: string
+  /** Whether it is the first time in this run: later ones are acted upon, and not reported again. */
+  readonly isNew: boolean
+}
+
+/** What a run has used before the call. */
+export interface Usage {
+  readonly toolCalls: number
+  readonly totalTokens: number
+  readonly cost: number
+  readonly seconds: number
+}
+
+export interface LoopDetector {
+  /** Counts this call in, and tells whether it is a loop. */
+  observe(toolName: string, inputHash: string): Detection | null
+}
+
+/** Remembers the last calls of one run. */
+export function createLoopDetector({ calls = 5, window = 20, action = 'WARN' }: LoopOptions): LoopDetector {
+  const threshold = Math.max(2, calls)
+  const recent: string[] = []
+  const reported = new Set<string>()
+  return {
+    observe(toolName, inputHash) {
+      const key = `${inputHash} ${toolName}`
+      recent.push(key)
+      if (recent.length > Math.max(window, threshold)) recent.shift()
+      const times = recent.filter((each) => each === key).length
+      if (times < threshold) return null
+      const isNew = !reported.has(key)
+      // Bounded: a run that loops over more inputs than this reports some of them again.
+      if (isNew && reported.size >= 1_000) reported.clear()
+      reported.add(key)
+      const message = `${toolName} was called ${times} times with the same input`
+      return { type: 'LOOP_DETECTED', action, reasonCode: 'same_input', message, isNew }
+    },
+  }
+}
+
+export interface BudgetDetector {
+  /** The first budget that this call exceeds. */
+  check(usage: Usage): Detection | null
+}
+
+const UNITS = { toolCalls: 'tool calls', totalTokens: 'tokens', cost: 'cost', seconds: 'seconds' } as const
+
+/** Remembers which budgets of one run were reported. */
+export function createBudgetDetector({ action = 'WARN', ...budgets }: BudgetOptions): BudgetDetector {
+  const reported = new Set<string>()
+  return {
+    check(usage) {
+      // This call is one more.
+      const used = { ...usage, toolCalls: usage.toolCalls + 1 }
+      for (const name of Object.keys(UNITS) as (keyof typeof UNITS)[]) {
+        const limit = budgets[name]
+        if (limit === undefined || used[name] <= limit) continue
+        const isNew = !reported.has(name)
+        reported.add(name)
+        const message = `the run is over its budget of ${limit} ${UNITS[name]}`
+        return { type: 'BUDGET_EXCEEDED', action, reasonCode: name, message, isNew }
+      }
+      return null
+    },
+  }
+}

@@ -1,0 +1,339 @@
+/**
+ * Stands between an agent and its tools.
+ *
+ *   call --policies, detectors--> ALLOW, WARN ----------------------------> the tool runs, if its input is unchanged
+ *                            \--> REQUIRE_APPROVAL --a person: APPROVED-->/
+ *                            |                     \--everything else----> ToolBlockedError
+ *                            \--> BLOCK ---------------------------------> ToolBlockedError
+ */
+import type { RunScope } from '../context.ts'
+import type { ConfigurationSource } from '../configuration/source.ts'
+import type { Core } from '../core.ts'
+import type { IssueRecords, IssueReport } from '../issue-records.ts'
+import type { Decision, Facts, Policy } from '../policies.ts'
+import type { RunUsages } from '../run-usage.ts'
+import { askApproval, type ApprovalOutcome } from './approval.ts'
+import { ToolBlockedError, type BlockCode, type BlockFacts } from './blocked.ts'
+import {
+  createBudgetDetector,
+  createLoopDetector,
+  type BudgetDetector,
+  type Detection,
+  type LoopDetector,
+} from './detectors.ts'
+import { createRecoveries } from './recoveries.ts'
+import type { Call, CallDecision, GuardDefaults, GuardRules } from './rules.ts'
+import { judge, type Verdict } from './verdict.ts'
+
+export interface PolicyEngine {
+  decide(policies: readonly Policy[], facts: Facts): Decision
+  inputHash(toolName: string, input: unknown): string
+}
+
+interface GuardParts {
+  readonly core: Core
+  readonly configuration: ConfigurationSource
+  readonly issues: IssueRecords
+  readonly usages: RunUsages
+  readonly engine: PolicyEngine
+  readonly defaults: GuardDefaults
+}
+
+interface Watch {
+  readonly loop: LoopDetector | null
+  readonly budget: BudgetDetector
+}
+
+const CONFIGURATION_WAIT_MS = 2_000
+const APPROVAL_TIMEOUT_MS = 300_000
+const APPROVAL_TIMEOUT_MIN_MS = 1_000
+const APPROVAL_TIMEOUT_MAX_MS = 86_400_000
+
+const BLOCK_CODES = {
+  policy: 'policy',
+  loop: 'loop_detected',
+  budget: 'budget_exceeded',
+  not_configured: 'not_configured',
+} as const satisfies Record<NonNullable<Verdict['cause']>, BlockCode>
+
+const APPROVAL_CODES = {
+  rejected: 'approval_rejected',
+  expired: 'approval_expired',
+  timeout: 'approval_timeout',
+  unavailable: 'approval_unavailable',
+  aborted: 'aborted',
+} as const satisfies Record<Exclude<ApprovalOutcome['outcome'], 'approved'>, BlockCode>
+
+type Judged = CallDecision & { readonly verdict: Verdict; readonly failures: Decision['failures'] }
+
+export class Guard {
+  readonly #core: Core
+  readonly #configuration: ConfigurationSource
+  readonly #issues: IssueRecords
+  readonly #usages: RunUsages
+  readonly #engine: PolicyEngine
+  readonly #defaults: GuardDefaults
+  readonly #watches = new WeakMap<RunScope, Watch>()
+  readonly #recoveries = createRecoveries()
+
+  constructor({ core, configuration, issues, usages, engine, defaults }: GuardParts) {
+    this.#core = core
+    this.#configuration = configuration
+    this.#issues = issues
+    this.#usages = usages
+    this.#engine = engine
+    this.#defaults = defaults
+  }
+
+  /** Waits for the first policies, within bounds. */
+  async prepare(rules: GuardRules): Promise<void> {
+    const waitMs = rules.configurationWaitMs ?? this.#defaults.configurationWaitMs ?? CONFIGURATION_WAIT_MS
+    if (!this.#configuration.state.current) await this.#configuration.ready(waitMs)
+  }
+
+  /** Decides and records. Synchronous: policies are in memory. */
+  decide(scope: RunScope | undefined, call: Call, rules: GuardRules = {}): CallDecision {
+    const judged = this.#judge(scope, call, rules)
+    const { action } = judged
+    if (action !== 'ALLOW' || judged.policyIds.length > 0 || judged.failures.length > 0) {
+      this.#recordDecision(scope, call, judged, {})
+    }
+    if (action === 'BLOCK') this.#reportBlocked(scope, call, this.#blockFacts(call, judged, blockCodeOf(judged)))
+    const { policyIds, reason, inputHash, detections, revision } = judged
+    return { action, policyIds, reason, inputHash, detections, revision }
+  }
+
+  /**
+   * Runs `act` if the call may run, and records what happened.
+   * @param current reads the call again, to see that its input is still the one that was decided about.
+   * @throws ToolBlockedError when it may not run; otherwise whatever `act` throws.
+   */
+  async call<T>(
+    scope: RunScope | undefined,
+    current: () => Call,
+    rules: GuardRules,
+    act: () => T,
+    signal?: AbortSignal,
+  ): Promise<Awaited<T>> {
+    await this.prepare(rules)
+    const call = current()
+    const judged = this.#judge(scope, call, rules)
+    const { action } = judged
+    let approvalId: string | null = null
+    if (action === 'BLOCK') {
+      this.#recordDecision(scope, call, judged, {})
+      throw this.#refuse(scope, call, this.#blockFacts(call, judged, blockCodeOf(judged)))
+    }
+    if (action === 'REQUIRE_APPROVAL') approvalId = await this.#approve(scope, call, judged, rules, signal)
+    else if (action === 'WARN' || judged.policyIds.length > 0 || judged.failures.length > 0) {
+      this.#recordDecision(scope, call, judged, {})
+    }
+    // From here to `act` nothing waits: what is compared is what runs.
+    if (!this.#isUnchanged(current, call.toolName, judged.inputHash)) {
+      throw this.#refuse(scope, call, { ...this.#blockFacts(call, judged, 'input_changed'), approvalId })
+    }
+    return this.#run(scope, call, judged, approvalId, act)
+  }
+
+  #judge(scope: RunScope | undefined, call: Call, rules: GuardRules): Judged {
+    const { runtime, settings } = this.#core
+    const { toolName } = call
+    const { current } = this.#configuration.state
+    const own = [...(this.#defaults.policies ?? []), ...(rules.policies ?? [])]
+    const policies = current ? (own.length > 0 ? [...current.policies, ...own] : current.policies) : own
+    const usage = scope && this.#usages.of(scope)
+    const inputHash = this.#hash(toolName, call.input)
+    const detections = scope && usage && inputHash !== null ? this.#detect(scope, toolName, inputHash) : []
+    const signals = [...(call.riskSignals ?? []), ...detections.map(({ type }) => type.toLowerCase())]
+    const decision = this.#engine.decide(policies, {
+      tool: { name: toolName, input: call.input as Record<string, unknown> | undefined },
+      agent: { id: scope?.agentId ?? settings.agentId, name: scope?.agentName ?? settings.agentName },
+      run: usage && { id: scope?.runId, cost: usage.cost, totalTokens: usage.totalTokens, toolCalls: usage.toolCalls },
+      session: { id: scope?.sessionId },
+      risk: { signals },
+      now: runtime.now(),
+    })
+    const isOpen = (rules.whenUnconfigured ?? this.#defaults.whenUnconfigured ?? 'allow') === 'allow'
+    const verdict = judge(decision, detections, current !== null || isOpen)
+    for (const detection of detections) this.#reportDetection(scope, call, detection)
+    const { action, policyIds, reason } = verdict
+    const revision = current?.revision ?? null
+    return { action, policyIds, reason, inputHash, detections, revision, verdict, failures: decision.failures }
+  }
+
+  #detect(scope: RunScope, toolName: string, inputHash: string): Detection[] {
+    let watch = this.#watches.get(scope)
+    if (!watch) {
+      const { loop = {}, budget = {} } = this.#defaults
+      watch = { loop: loop === false ? null : createLoopDetector(loop), budget: createBudgetDetector(budget) }
+      this.#watches.set(scope, watch)
+    }
+    const { toolCalls, totalTokens, cost, since } = this.#usages.of(scope)
+    const seconds = (this.#core.runtime.now() - since) / 1_000
+    const found = [
+      watch.loop?.observe(toolName, inputHash),
+      watch.budget.check({ toolCalls, totalTokens, cost, seconds }),
+    ]
+    return found.filter((detection) => detection !== null && detection !== undefined)
+  }
+
+  /** The id of the approval. @throws ToolBlockedError unless a person approved. */
+  async #approve(
+    scope: RunScope | undefined,
+    call: Call,
+    judged: Judged,
+    rules: GuardRules,
+    signal: AbortSignal | undefined,
+  ): Promise<string> {
+    const { ids, mask, settings } = this.#core
+    const { inputHash, verdict } = judged
+    if (inputHash === null) {
+      this.#recordDecision(scope, call, judged, {})
+      throw this.#refuse(scope, call, this.#blockFacts(call, judged, 'input_not_json'))
+    }
+    const timeoutMs = rules.approvalTimeoutMs ?? this.#defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
+    const request = {
+      clientRequestId: ids.uuid(),
+      runId: scope?.runId,
+      sessionId: scope?.sessionId,
+      agentId: scope?.agentId ?? settings.agentId,
+      policyId: verdict.policyId ?? undefined,
+      toolName: call.toolName,
+      inputHash,
+      reason: verdict.reason === null ? undefined : mask.text(verdict.reason),
+      timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
+    }
+    let isRecorded = false
+    const onCreated = (approvalId: string) => {
+      isRecorded = true
+      // Operators see the recorded input beside the approval, so it is sent at once.
+      this.#recordDecision(scope, call, judged, { approvalId })
+      void this.#core.sender.flush(settings.flushTimeoutMs)
+    }
+    const outcome = await askApproval(this.#core, request, onCreated, signal)
+    if (!isRecorded) this.#recordDecision(scope, call, judged, {})
+    if (outcome.outcome === 'approved') return outcome.approvalId
+    const code = APPROVAL_CODES[outcome.outcome]
+    const { approvalId, decisionReason, detail } = outcome
+    if (detail !== null) {
+      const message = `A tool was not run because nobody could be asked: ${detail}.`
+      this.#core.diagnostics.report('warning', 'approval_unavailable', message)
+    }
+    throw this.#refuse(scope, call, { ...this.#blockFacts(call, judged, code), approvalId, decisionReason })
+  }
+
+  async #run<T>(
+    scope: RunScope | undefined,
+    call: Call,
+    { inputHash }: CallDecision,
+    approvalId: string | null,
+    act: () => T,
+  ): Promise<Awaited<T>> {
+    const { runtime } = this.#core
+    const { toolName, input } = call
+    const start = runtime.now()
+    const facts = () => ({
+      toolName,
+      input: input ?? {},
+      latency: Math.max(0, runtime.now() - start),
+      ...(inputHash !== null && { inputHash }),
+      ...(approvalId !== null && { approvalId }),
+    })
+    try {
+      const output = await act()
+      this.#core.record(scope, { type: 'TOOL_CALL', label: toolName, payload: { ...facts(), output: output ?? null } })
+      for (const report of this.#recoveries.recovered(agentOf(scope), toolName)) {
+        this.#issues.report(scope, { ...report, recordKind: 'RECOVERY' })
+      }
+      return output
+    } catch (error) {
+      const payload = { ...facts(), error: messageOf(error) }
+      const eventId = this.#core.record(scope, { type: 'TOOL_CALL', label: toolName, payload })
+      const report = {
+        detectionType: 'TOOL_FAILED',
+        payload: { toolName, reasonCode: reasonCodeOf(error) },
+        eventId,
+      }
+      this.#issues.report(scope, report)
+      this.#recoveries.troubled(agentOf(scope), toolName, report)
+      throw error
+    }
+  }
+
+  #hash(toolName: string, input: unknown): string | null {
+    try {
+      return this.#engine.inputHash(toolName, input)
+    } catch {
+      return null
+    }
+  }
+
+  #isUnchanged(current: () => Call, toolName: string, inputHash: string | null): boolean {
+    const now = current()
+    return now.toolName === toolName && this.#hash(toolName, now.input) === inputHash
+  }
+
+  #recordDecision(scope: RunScope | undefined, call: Call, judged: Judged, more: { approvalId?: string }): void {
+    const { action, policyIds, reason, inputHash, detections, revision, failures } = judged
+    const payload = {
+      action,
+      policyIds,
+      toolName: call.toolName,
+      ...(inputHash !== null && { inputHash }),
+      ...more,
+      ...(reason !== null && { reason }),
+      // A call that may not run leaves no TOOL_CALL behind: its input is recorded here.
+      ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && { input: call.input ?? {} }),
+      ...(detections.length > 0 && { detections: detections.map(({ type }) => type) }),
+      ...(failures.length > 0 && { failures: failures.map(({ policyId, message }) => ({ policyId, message })) }),
+      ...(revision !== null && { revision }),
+    }
+    this.#core.record(scope, { type: 'POLICY_DECISION', label: `${action} ${call.toolName}`, payload })
+  }
+
+  #blockFacts({ toolName }: Call, { inputHash, policyIds, reason }: CallDecision, code: BlockCode): BlockFacts {
+    return { code, toolName, inputHash, policyIds, approvalId: null, decisionReason: null, reason }
+  }
+
+  #refuse(scope: RunScope | undefined, call: Call, facts: BlockFacts): ToolBlockedError {
+    this.#reportBlocked(scope, call, facts)
+    return new ToolBlockedError(facts)
+  }
+
+  #reportBlocked(scope: RunScope | undefined, { toolName, riskSignals }: Call, facts: BlockFacts): void {
+    const { code, policyIds, approvalId } = facts
+    const report: IssueReport = {
+      detectionType: 'TOOL_BLOCKED',
+      policyId: policyIds[0],
+      payload: { toolName, reasonCode: code, ...(riskSignals && { riskSignals }) },
+      evidence: { decision: 'BLOCK', ...(approvalId !== null && { approvalId }) },
+    }
+    this.#issues.report(scope, report)
+    this.#recoveries.troubled(agentOf(scope), toolName, report)
+  }
+
+  #reportDetection(scope: RunScope | undefined, { toolName }: Call, { type, action, reasonCode, isNew }: Detection) {
+    if (!isNew) return
+    const payload = { toolName, reasonCode }
+    this.#issues.report(scope, { detectionType: type, payload, evidence: { decision: action } })
+  }
+}
+
+function blockCodeOf({ verdict }: Judged): BlockCode {
+  return BLOCK_CODES[verdict.cause ?? 'policy']
+}
+
+function agentOf(scope: RunScope | undefined): string {
+  return scope?.agentId ?? scope?.agentName ?? ''
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+}
+
+/** Stable from one failure to the next, unlike a message. */
+function reasonCodeOf(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
+  if (typeof code === 'string' || typeof code === 'number') return String(code)
+  return typeof name === 'string' ? name : 'error'
+}

@@ -1,0 +1,212 @@
+/**
+ * Delivers issue records: detections and recoveries.
+ *
+ *   idle --report--> sending --accepted, refused--> sending the next, or idle
+ *                       |  ^
+ *                       v  | backoff, Retry-After
+ *                     waiting              any --close, 401, 403--> closed: what is queued is dropped
+ */
+import type { RunScope } from './context.ts'
+import type { Core } from './core.ts'
+import { waitMs } from './retry.ts'
+import type { Timer } from './runtime.ts'
+import { byteLength, cutText, wellFormed } from './text.ts'
+import { TEXT_CHARS } from './limits.ts'
+
+export type RecordKind = 'DETECTION' | 'RECOVERY'
+
+/** A detection or a recovery. Keep the names of detectors and tools stable: the service groups by them. */
+export interface IssueReport {
+  /** Default: DETECTION. */
+  recordKind?: RecordKind
+  /** For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or one of your own. */
+  detectionType: string
+  policyId?: string | undefined
+  /** Id of a related event of the same run. */
+  eventId?: string | undefined
+  promptVersionId?: string | undefined
+  /** Structured facts: `toolName`, `tools`, `riskSignals`, `reasonCode`. */
+  payload?: Readonly<Record<string, unknown>> | undefined
+  /** What supports it, for example `decision`. */
+  evidence?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** recorded = accepted + rejected + every `dropped` + queued, at any time. */
+export interface IssueRecordCounters {
+  readonly recorded: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly dropped: Readonly<Partial<Record<IssueDropReason, number>>>
+  readonly queued: number
+  readonly retried: number
+}
+
+export type IssueDropReason = 'queue_full' | 'too_large' | 'closed' | 'unauthorized' | 'forbidden' | 'failed'
+
+/** The interface's limit for a body. */
+const RECORD_BYTES_MAX = 262_144
+const QUEUED_MAX = 1_000
+const QUEUED_BYTES_MAX = 4 * 1_048_576
+
+interface Queued {
+  readonly json: string
+  readonly bytes: number
+  attempts: number
+}
+
+export class IssueRecords {
+  readonly #core: Core
+  readonly #queue: Queued[] = []
+  #bytes = 0
+  #state: 'idle' | 'sending' | 'waiting' | 'closed' = 'idle'
+  #timer: Timer | undefined
+  #failures = 0
+  readonly #counts = { recorded: 0, accepted: 0, rejected: 0, retried: 0 }
+  readonly #dropped = new Map<IssueDropReason, number>()
+  readonly #waiting = new Set<() => void>()
+
+  constructor(core: Core) {
+    this.#core = core
+    if (!core.settings.enabled) this.#state = 'closed'
+  }
+
+  get counters(): IssueRecordCounters {
+    return { ...this.#counts, dropped: Object.fromEntries(this.#dropped), queued: this.#queue.length }
+  }
+
+  /**
+   * Queues one record; never throws and never waits. Its `clientRecordId`, which is returned, is the same in every
+   * attempt. Undefined when it is dropped.
+   */
+  report(scope: RunScope | undefined, report: IssueReport): string | undefined {
+    this.#counts.recorded++
+    if (this.#state === 'closed') return this.#drop('closed')
+    try {
+      const clientRecordId = this.#core.ids.uuid()
+      const json = this.#toJson(clientRecordId, scope, report)
+      const bytes = byteLength(json)
+      if (bytes > RECORD_BYTES_MAX) return this.#drop('too_large')
+      this.#queue.push({ json, bytes, attempts: 0 })
+      this.#bytes += bytes
+      // The first one may be in a request.
+      while (this.#queue.length > QUEUED_MAX || this.#bytes > QUEUED_BYTES_MAX) {
+        const [oldest] = this.#queue.splice(this.#state === 'sending' ? 1 : 0, 1)
+        this.#bytes -= oldest?.bytes ?? 0
+        this.#drop('queue_full')
+      }
+      if (this.#state === 'idle') this.#next()
+      return clientRecordId
+    } catch {
+      return this.#drop('failed')
+    }
+  }
+
+  /** Waits until the queue is empty or the time is up; how many are left. */
+  async flush(timeoutMs: number): Promise<number> {
+    if (this.#queue.length === 0) return 0
+    await new Promise<void>((resolve) => {
+      const timer = this.#core.runtime.timer(timeoutMs, done, true)
+      const waiting = this.#waiting
+      function done(): void {
+        timer.cancel()
+        waiting.delete(done)
+        resolve()
+      }
+      waiting.add(done)
+    })
+    return this.#queue.length
+  }
+
+  close(reason: IssueDropReason = 'closed'): void {
+    this.#state = 'closed'
+    this.#timer?.cancel()
+    for (const _ of this.#queue) this.#drop(reason)
+    this.#queue.length = 0
+    this.#bytes = 0
+    this.#wake()
+  }
+
+  #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {
+    const { settings, runtime, mask } = this.#core
+    const text = (value: string | undefined): string | undefined =>
+      value === undefined ? undefined : cutText(wellFormed(value), TEXT_CHARS)
+    const { payload = {}, evidence = {} } = report
+    const content = mask.json(JSON.stringify({ payload, evidence }))
+    const promptVersionId = report.promptVersionId ?? scope?.annotations.get('promptVersionId')
+    const record = {
+      sdkInstanceId: settings.clientId,
+      clientRecordId,
+      recordKind: report.recordKind ?? 'DETECTION',
+      detectionType: text(report.detectionType),
+      runId: scope?.runId,
+      sessionId: text(scope?.sessionId),
+      eventId: report.eventId,
+      // Required by the interface; an agent without an id is known by its name.
+      agentId: text(scope?.agentId ?? scope?.agentName ?? settings.agentId ?? settings.agentName),
+      policyId: text(report.policyId),
+      promptVersionId: typeof promptVersionId === 'string' ? promptVersionId : undefined,
+      detectedAt: runtime.now(),
+    }
+    const head = JSON.stringify(record)
+    // Masked text is joined as it is. A mask that failed gives no payload to join.
+    return content.startsWith('{"payload":') ? `${head.slice(0, -1)},${content.slice(1)}` : head
+  }
+
+  #next(): void {
+    const [first] = this.#queue
+    if (first === undefined) {
+      this.#state = 'idle'
+      this.#wake()
+      return
+    }
+    this.#state = 'sending'
+    void this.#send(first)
+  }
+
+  async #send(record: Queued): Promise<void> {
+    const { request, settings, runtime, diagnostics } = this.#core
+    record.attempts++
+    if (record.attempts > 1) this.#counts.retried++
+    const reply = await request('POST', '/issue-records', { body: record.json, timeoutMs: settings.requestTimeoutMs })
+    if (this.#queue[0] !== record) return // closed meanwhile
+    const status = reply.kind === 'reply' ? reply.status : null
+    if (status === 401 || status === 403) {
+      const code = status === 401 ? 'unauthorized' : 'forbidden'
+      diagnostics.report('error', `issue_records_${code}`, `The service refused issue records: ${status}.`)
+      this.close(code)
+    } else if (reply.kind === 'reply' && reply.ok && isReceipt(reply.json)) {
+      this.#counts.accepted++
+      this.#done(record)
+    } else if (status !== null && status >= 400 && status < 500 && status !== 429 && status !== 408) {
+      this.#counts.rejected++
+      diagnostics.report('warning', 'issue_record_rejected', `The service rejected an issue record: ${status}.`)
+      this.#done(record)
+    } else {
+      const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
+      this.#state = 'waiting'
+      const delay = waitMs(++this.#failures, retryAfter, runtime.now(), runtime.random())
+      this.#timer = runtime.timer(delay, () => this.#next())
+    }
+  }
+
+  #done({ bytes }: Queued): void {
+    this.#failures = 0
+    this.#queue.shift()
+    this.#bytes -= bytes
+    this.#next()
+  }
+
+  #drop(reason: IssueDropReason): undefined {
+    this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1)
+    this.#core.diagnostics.report('warning', 'issue_record_dropped', `An issue record was dropped: ${reason}.`)
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake()
+  }
+}
+
+/** A 2xx of something else, such as a proxy's page, confirms nothing. */
+function isReceipt(json: unknown): boolean {
+  return typeof json === 'object' && json !== null && 'recordId' in json
+}

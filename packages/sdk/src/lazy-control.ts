@@ -1,0 +1,91 @@
+/** Loads what controls agents at its first use. */
+import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
+import type { RunScope } from './context.ts'
+import type { Control, ControlOptions } from './control.ts'
+import type { Core } from './core.ts'
+import type { IssueReport } from './issue-records.ts'
+import { createRunUsages, type RunUsages } from './run-usage.ts'
+
+const READY_MS = 5_000
+const NOTHING: ConfigurationState = { current: null, ageMs: null, source: null }
+
+export class LazyControl {
+  readonly #core: Core
+  readonly #options: ControlOptions
+  readonly #usages: RunUsages
+  #loading: Promise<Control> | undefined
+  #isClosed = false
+  /** Undefined until it was used and has been loaded. */
+  loaded: Control | undefined
+
+  constructor(core: Core, options: ControlOptions) {
+    this.#core = core
+    this.#options = options
+    // From the beginning: what a run used before its first guarded call counts too.
+    this.#usages = createRunUsages(core)
+  }
+
+  load(): Promise<Control> {
+    return (this.#loading ??= import('./control.ts').then(({ createControl }) => {
+      this.loaded = createControl(this.#core, this.#usages, this.#options)
+      if (this.#isClosed) this.loaded.close()
+      return this.loaded
+    }))
+  }
+
+  report(scope: RunScope | undefined, report: IssueReport): void {
+    if (this.loaded) this.loaded.issues.report(scope, report)
+    else void this.load().then(({ issues }) => issues.report(scope, report))
+  }
+
+  /** Waits until every issue record is delivered, or the time is up. */
+  async flush(timeoutMs: number): Promise<void> {
+    const control = await this.#loading
+    await control?.issues.flush(timeoutMs)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.loaded?.close()
+  }
+}
+
+/** The prompts and policies that are in force. They are loaded and refreshed from the first use on. */
+export class RuntimeConfiguration {
+  readonly #control: LazyControl
+
+  constructor(control: LazyControl) {
+    this.#control = control
+  }
+
+  /** What is in force now, and how old that is. */
+  get state(): ConfigurationState {
+    return this.#control.loaded?.configuration.state ?? NOTHING
+  }
+
+  /** Waits until something is loaded, at most that long (default: 5,000 ms); whether it is. */
+  async ready(timeoutMs: number = READY_MS): Promise<boolean> {
+    const { configuration } = await this.#control.load()
+    return configuration.ready(timeoutMs)
+  }
+
+  /** Looks now; true when the service confirmed what is in force or gave something newer. */
+  async refresh(): Promise<boolean> {
+    const { configuration } = await this.#control.load()
+    return configuration.refresh()
+  }
+
+  /** Calls `listener` after each change. Returns a function that ends that. */
+  onChange(listener: ConfigurationListener): () => void {
+    let isWanted = true
+    let end: (() => void) | undefined
+    void this.#control.load().then(({ configuration }) => {
+      if (isWanted) end = configuration.onChange(listener)
+      void configuration.start()
+    })
+    return () => {
+      isWanted = false
+      end?.()
+    }
+  }
+}

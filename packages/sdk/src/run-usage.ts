@@ -1,0 +1,45 @@
+/** What each run has used so far, counted from its events while they are recorded. */
+import type { RunScope } from './context.ts'
+import type { Core } from './core.ts'
+import type { Draft } from './event.ts'
+
+export interface RunUsage {
+  toolCalls: number
+  totalTokens: number
+  cost: number
+  /** When the run was first seen in this process, in milliseconds. */
+  readonly since: number
+}
+
+export interface RunUsages {
+  of(scope: RunScope): RunUsage
+}
+
+/** Ends with the run: nothing is kept of a scope that is gone. */
+export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' | 'runtime'>): RunUsages {
+  const usages = new WeakMap<RunScope, RunUsage>()
+  function of(scope: RunScope): RunUsage {
+    let usage = usages.get(scope)
+    if (!usage) {
+      usage = { toolCalls: 0, totalTokens: 0, cost: 0, since: runtime.now() }
+      usages.set(scope, usage)
+    }
+    return usage
+  }
+  observers.add((scope, draft) => count(of(scope), draft))
+  return { of }
+}
+
+function count(usage: RunUsage, { type, payload }: Draft): void {
+  if (type === 'TOOL_CALL') usage.toolCalls++
+  if (type !== 'LLM_CALL' || !payload) return
+  usage.cost += amount(payload['cost'])
+  const tokens = payload['usage']
+  if (typeof tokens !== 'object' || tokens === null) return
+  const { promptTokens, completionTokens, totalTokens } = tokens as Record<string, unknown>
+  usage.totalTokens += amount(totalTokens) || amount(promptTokens) + amount(completionTokens)
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0
+}

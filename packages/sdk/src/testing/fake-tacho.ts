@@ -1,0 +1,155 @@
+/** A client for your tests: all of the SDK, and a service in memory instead of the network. */
+import type { TachoOptions } from '../options.ts'
+import type { LocalPolicy } from '../guard/rules.ts'
+import { Tacho } from '../tacho.ts'
+import {
+  FakeService,
+  type Approver,
+  type RecordedEvent,
+  type RecordedIssue,
+  type RequestedApproval,
+} from './fake-service.ts'
+
+export type FakeOptions = Omit<TachoOptions, 'apiKey' | 'baseUrl' | 'fetch'> & {
+  /** Policies that are in force. */
+  deployedPolicies?: readonly LocalPolicy[]
+  /** Contents of the prompts that are in force, by name. */
+  deployedPrompts?: Readonly<Record<string, string>>
+  /** What happens to approval requests. Default: reject. */
+  approvals?: Approver
+}
+
+/** A run, as its events tell. */
+export interface RecordedRun {
+  readonly runId: string
+  readonly agentName: string
+  readonly agentId: string | undefined
+  readonly status: 'RUNNING' | 'COMPLETED' | 'FAILED' | 'CANCELLED'
+  readonly events: readonly RecordedEvent[]
+}
+
+/** A policy decision. */
+export interface RecordedDecision {
+  readonly action: string
+  readonly toolName: string
+  readonly policyIds: readonly string[]
+  readonly event: RecordedEvent
+}
+
+type Part<T> = { readonly [Key in keyof T]?: unknown }
+
+export interface FakeTacho {
+  /** Give it to the code under test. */
+  readonly tacho: Tacho
+  /** Everything recorded so far, in order. */
+  events(): Promise<readonly RecordedEvent[]>
+  runs(): Promise<readonly RecordedRun[]>
+  decisions(): Promise<readonly RecordedDecision[]>
+  approvals(): Promise<readonly RequestedApproval[]>
+  issues(): Promise<readonly RecordedIssue[]>
+  /** Puts other policies in force. */
+  deployPolicies(policies: readonly LocalPolicy[]): Promise<void>
+  /** Puts other prompts in force. */
+  deployPrompts(prompts: Readonly<Record<string, string>>): Promise<void>
+  /** Answers approvals that are asked for from now on. */
+  answerApprovals(approver: Approver): void
+  /** True: the service is away from now on. */
+  setDown(isDown: boolean): void
+  /** @throws Error unless an event of this type holds at least this payload. */
+  assertEvent(eventType: string, payload?: Readonly<Record<string, unknown>>): Promise<RecordedEvent>
+  /** @throws Error when there is such an event. */
+  assertNoEvent(eventType: string, payload?: Readonly<Record<string, unknown>>): Promise<void>
+  /** @throws Error unless a run has these fields. */
+  assertRun(fields: Part<Omit<RecordedRun, 'events'>>): Promise<RecordedRun>
+  /** @throws Error unless a decision has these fields. */
+  assertDecision(fields: Part<Omit<RecordedDecision, 'event'>>): Promise<RecordedDecision>
+  /** Ends its timers. */
+  close(): Promise<void>
+}
+
+/** Makes a client whose service is in memory. Nothing leaves the process and no key is needed. */
+export function fakeTacho(options: FakeOptions = {}): FakeTacho {
+  const { deployedPolicies = [], deployedPrompts = {}, approvals = 'reject', ...given } = options
+  const service = new FakeService(approvals)
+  service.setPolicies(deployedPolicies)
+  service.prompts = deployedPrompts
+  const defaults = { clientId: 'fake', flushIntervalMs: 0 }
+  const tacho = new Tacho({ ...defaults, ...given, apiKey: 'fake', baseUrl: 'http://localhost', fetch: service.fetch })
+
+  async function settled<T>(read: () => T): Promise<T> {
+    await tacho.flush()
+    return read()
+  }
+  const events = () => settled(() => [...service.events])
+  const runs = async () => runsOf(await events())
+  const decisions = async () => decisionsOf(await events())
+
+  return {
+    tacho,
+    events,
+    runs,
+    decisions,
+    approvals: () => settled(() => [...service.approvals.values()]),
+    issues: () => settled(() => [...service.issues]),
+    async deployPolicies(policies) {
+      service.setPolicies(policies)
+      await tacho.configuration.refresh()
+    },
+    async deployPrompts(prompts) {
+      service.prompts = prompts
+      await tacho.configuration.refresh()
+    },
+    answerApprovals: (approver) => void (service.approver = approver),
+    setDown: (isDown) => void (service.isDown = isDown),
+    async assertEvent(eventType, payload = {}) {
+      return found(await events(), { eventType, payload }, 'event')
+    },
+    async assertNoEvent(eventType, payload = {}) {
+      const wrong = (await events()).find((event) => holds(event, { eventType, payload }))
+      if (wrong) throw new Error(`There is an event that must not be: ${JSON.stringify(wrong)}`)
+    },
+    assertRun: async (fields) => found(await runs(), fields, 'run'),
+    assertDecision: async (fields) => found(await decisions(), fields, 'decision'),
+    async close() {
+      await tacho.shutdown()
+    },
+  }
+}
+
+function runsOf(events: readonly RecordedEvent[]): RecordedRun[] {
+  const byRun = new Map<string, RecordedEvent[]>()
+  for (const event of events) byRun.set(event.runId, [...(byRun.get(event.runId) ?? []), event])
+  return [...byRun].map(([runId, ofRun]) => {
+    const first = ofRun[0] as RecordedEvent
+    const outcome = ofRun.find(({ eventType }) => eventType === 'SESSION_OUTCOME')?.payload['status']
+    const status = (outcome ?? 'RUNNING') as RecordedRun['status']
+    return { runId, agentName: first.agentName, agentId: first.agentId, status, events: ofRun }
+  })
+}
+
+function decisionsOf(events: readonly RecordedEvent[]): RecordedDecision[] {
+  return events
+    .filter(({ eventType }) => eventType === 'POLICY_DECISION')
+    .map((event) => {
+      const { action, toolName, policyIds } = event.payload as unknown as RecordedDecision
+      return { action, toolName, policyIds, event }
+    })
+}
+
+function found<T>(all: readonly T[], wanted: object, noun: string): T {
+  const match = all.find((one) => holds(one, wanted))
+  if (match !== undefined) return match
+  const had = all.map((one) => `\n  ${JSON.stringify(one)}`).join('')
+  throw new Error(`There is no ${noun} with ${JSON.stringify(wanted)}. There is:${had === '' ? ' none.' : had}`)
+}
+
+/** Objects need to hold at least what is wanted, lists and everything else have to be equal. */
+function holds(value: unknown, wanted: unknown): boolean {
+  if (typeof wanted !== 'object' || wanted === null) return Object.is(value, wanted)
+  if (Array.isArray(wanted)) {
+    const isList = Array.isArray(value) && value.length === wanted.length
+    return isList && wanted.every((each, index) => holds(value[index], each))
+  }
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(wanted).every(([key, each]) => holds((value as Record<string, unknown>)[key], each))
+}

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { inputHash } from '@tacho/policy/input-hash.ts'
+import { ToolBlockedError, type GuardRules, type LocalPolicy } from '../../src/index.ts'
+import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
+
+const RUN = { agentName: 'support', agentId: 'support-1' }
+
+function policy(action: string, condition = 'tool.name == "refund"', more: Partial<LocalPolicy> = {}): LocalPolicy {
+  const policyId = `p-${action.toLowerCase()}`
+  return { policyId, name: `${action} refunds`, version: '1', condition, severity: 'HIGH', action, ...more }
+}
+
+function fake(t: TestContext, options: FakeOptions = {}) {
+  const service = fakeTacho({ onDiagnostic: () => undefined, ...options })
+  t.after(service.close)
+  return service
+}
+
+/** A guarded refund that counts how often it really ran. */
+function refund({ tacho }: ReturnType<typeof fakeTacho>, rules: GuardRules = {}) {
+  const ran: { amount: number }[] = []
+  const call = tacho.guard(
+    async (input: { amount: number }) => {
+      ran.push({ ...input })
+      if (input.amount < 0) throw new RangeError('amount below zero')
+      return `refunded ${input.amount}`
+    },
+    { name: 'refund', ...rules },
+  )
+  return { call, ran }
+}
+
+async function blockedBy(act: Promise<unknown>): Promise<ToolBlockedError> {
+  const error = await act.then(
+    () => assert.fail('the tool ran'),
+    (thrown: unknown) => thrown,
+  )
+  assert.ok(error instanceof ToolBlockedError, String(error))
+  return error
+}
+
+test('a call that no policy is about runs and leaves one TOOL_CALL with its hash', async (t) => {
+  const service = fake(t)
+  const { call } = refund(service)
+  const answer = await service.tacho.run(RUN, () => call({ amount: 5 }))
+  assert.equal(answer, 'refunded 5')
+  const hash = inputHash('refund', { amount: 5 })
+  const { payload } = await service.assertEvent('TOOL_CALL', { toolName: 'refund', inputHash: hash })
+  assert.deepEqual([payload['input'], payload['output']], [{ amount: 5 }, 'refunded 5'])
+  assert.equal(typeof payload['latency'], 'number')
+  await service.assertNoEvent('POLICY_DECISION')
+})
+
+test('WARN runs the tool and records the decision', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('WARN')] })
+  const { call, ran } = refund(service)
+  await service.tacho.run(RUN, () => call({ amount: 5 }))
+  assert.equal(ran.length, 1)
+  await service.assertDecision({ action: 'WARN', toolName: 'refund', policyIds: ['p-warn'] })
+})
+
+test('BLOCK: the tool does not run, a model can be told, and the issue recovers with the same facts', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.amount > 100.0')] })
+  const { call, ran } = refund(service)
+  const error = await service.tacho.run(RUN, async () => {
+    const thrown = await blockedBy(call({ amount: 500 }))
+    await call({ amount: 5 })
+    await call({ amount: 6 })
+    return thrown
+  })
+  assert.deepEqual([error.code, error.toolName, error.policyIds], ['policy', 'refund', ['p-block']])
+  assert.match(error.modelText, /^The tool refund was not run\. A policy forbids/)
+  assert.ok(!error.modelText.includes('500'))
+  assert.deepEqual(ran, [{ amount: 5 }, { amount: 6 }])
+  await service.assertDecision({ action: 'BLOCK', policyIds: ['p-block'] })
+  await service.assertEvent('POLICY_DECISION', { input: { amount: 500 } })
+  await service.assertNoEvent('TOOL_CALL', { input: { amount: 500 } })
+  const [blocked, recovered, ...others] = await service.issues()
+  assert.deepEqual([blocked?.recordKind, blocked?.detectionType], ['DETECTION', 'TOOL_BLOCKED'])
+  assert.deepEqual([recovered?.recordKind, recovered?.detectionType], ['RECOVERY', 'TOOL_BLOCKED'])
+  assert.deepEqual(recovered?.payload, blocked?.payload)
+  assert.equal(recovered?.policyId, 'p-block')
+  assert.notEqual(recovered?.clientRecordId, blocked?.clientRecordId)
+  assert.deepEqual(others, [])
+})
+
+test('a tool that fails throws its own error; TOOL_FAILED is reported, and its recovery', async (t) => {
+  const service = fake(t)
+  const { call } = refund(service)
+  await service.tacho.run(RUN, async () => {
+    await assert.rejects(call({ amount: -1 }), RangeError)
+    await call({ amount: 1 })
+  })
+  await service.assertEvent('TOOL_CALL', { error: 'RangeError: amount below zero' })
+  const issues = await service.issues()
+  assert.deepEqual(
+    issues.map(({ recordKind, detectionType, payload }) => [recordKind, detectionType, payload['reasonCode']]),
+    [
+      ['DETECTION', 'TOOL_FAILED', 'RangeError'],
+      ['RECOVERY', 'TOOL_FAILED', 'RangeError'],
+    ],
+  )
+})
+
+test('REQUIRE_APPROVAL: what is recorded for operators comes before the answer, and the tool runs when approved', async (t) => {
+  const asked: string[] = []
+  const service = fake(t, {
+    deployedPolicies: [policy('REQUIRE_APPROVAL')],
+    approvals: async (request) => {
+      asked.push(`${request.toolName} ${request.inputHash}`)
+      const payload = { approvalId: request.id, inputHash: request.inputHash, input: { amount: 500 } }
+      await service.assertEvent('POLICY_DECISION', { action: 'REQUIRE_APPROVAL', ...payload })
+      return 'approve' as const
+    },
+  })
+  const { call, ran } = refund(service)
+  await service.tacho.run(RUN, () => call({ amount: 500 }))
+  assert.deepEqual(asked, [`refund ${inputHash('refund', { amount: 500 })}`])
+  assert.equal(ran.length, 1)
+  const [approval] = await service.approvals()
+  assert.deepEqual([approval?.policyId, approval?.agentId], ['p-require_approval', 'support-1'])
+  await service.assertEvent('TOOL_CALL', { approvalId: approval?.id, inputHash: approval?.inputHash })
+})
+
+for (const [answer, code] of [
+  ['reject', 'approval_rejected'],
+  ['expire', 'approval_expired'],
+] as const) {
+  test(`REQUIRE_APPROVAL: ${answer} means no`, async (t) => {
+    const service = fake(t, { deployedPolicies: [policy('REQUIRE_APPROVAL')], approvals: answer })
+    const { call, ran } = refund(service)
+    const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
+    assert.equal(error.code, code)
+    assert.equal(error.approvalId, (await service.approvals())[0]?.id)
+    assert.deepEqual(ran, [])
+    await service.assertNoEvent('TOOL_CALL')
+  })
+}
+
+test('an input that changes while a person decides means no', async (t) => {
+  const input = { amount: 1 }
+  const service = fake(t, {
+    deployedPolicies: [policy('REQUIRE_APPROVAL')],
+    approvals: () => {
+      input.amount = 1_000_000
+      return 'approve' as const
+    },
+  })
+  const { call, ran } = refund(service)
+  const error = await service.tacho.run(RUN, () => blockedBy(call(input)))
+  assert.equal(error.code, 'input_changed')
+  assert.deepEqual(ran, [])
+})
+
+test('the service being away means no for approvals, and nothing for recording', async (t) => {
+  const local = [policy('REQUIRE_APPROVAL')]
+  const service = fake(t)
+  const rules = { policies: local, approvalTimeoutMs: 1_000, configurationWaitMs: 0 }
+  const { call, ran } = refund(service, rules)
+  service.setDown(true)
+  const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
+  assert.equal(error.code, 'approval_timeout')
+  assert.deepEqual(ran, [])
+  service.setDown(false)
+  await service.tacho.run(RUN, () => service.tacho.guard(() => 'ok', { name: 'other' })())
+  await service.assertEvent('TOOL_CALL', { toolName: 'other' })
+})
+
+test('a tool may refuse to run until policies were loaded once', async (t) => {
+  const service = fake(t)
+  service.setDown(true)
+  const { call, ran } = refund(service, { whenUnconfigured: 'block', configurationWaitMs: 10 })
+  const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
+  assert.equal(error.code, 'not_configured')
+  service.setDown(false)
+  await service.tacho.configuration.refresh()
+  service.setDown(true)
+  await service.tacho.run(RUN, () => call({ amount: 1 }))
+  assert.equal(ran.length, 1)
+  service.setDown(false)
+})
+
+test('an input that is not plain JSON cannot be approved', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('REQUIRE_APPROVAL')], approvals: 'approve' })
+  const call = service.tacho.guard((_: { at: Date }) => 'ran', { name: 'refund' })
+  const error = await service.tacho.run(RUN, () => blockedBy(call({ at: new Date() })))
+  assert.deepEqual([error.code, error.inputHash], ['input_not_json', null])
+  assert.deepEqual(await service.approvals(), [])
+})
+
+test('a condition that fails counts by its severity and is recorded', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.nothing > 1.0')] })
+  const { call } = refund(service)
+  await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
+  const { payload } = await service.assertEvent('POLICY_DECISION', { action: 'BLOCK' })
+  assert.equal((payload['failures'] as unknown[]).length, 1)
+})
+
+test('a loop is reported once and acted upon from then on', async (t) => {
+  const service = fake(t, { guard: { loop: { calls: 3, action: 'BLOCK' } } })
+  const { call, ran } = refund(service)
+  await service.tacho.run(RUN, async () => {
+    await call({ amount: 1 })
+    await call({ amount: 1 })
+    await call({ amount: 2 })
+    assert.equal((await blockedBy(call({ amount: 1 }))).code, 'loop_detected')
+    assert.equal((await blockedBy(call({ amount: 1 }))).code, 'loop_detected')
+  })
+  assert.equal(ran.length, 3)
+  // Another run begins anew.
+  await service.tacho.run(RUN, () => call({ amount: 1 }))
+  const loops = (await service.issues()).filter(({ detectionType }) => detectionType === 'LOOP_DETECTED')
+  assert.deepEqual(
+    loops.map(({ payload }) => payload),
+    [{ toolName: 'refund', reasonCode: 'same_input' }],
+  )
+})
+
+test('budgets count the calls, tokens and cost that the run recorded', async (t) => {
+  const service = fake(t, { guard: { budget: { totalTokens: 100, action: 'REQUIRE_APPROVAL' } }, approvals: 'reject' })
+  const { call } = refund(service)
+  await service.tacho.run(RUN, async (run) => {
+    run.llmCall({ model: 'm', usage: { promptTokens: 60, completionTokens: 40 } })
+    await call({ amount: 1 })
+    run.llmCall({ model: 'm', usage: { totalTokens: 1 } })
+    assert.equal((await blockedBy(call({ amount: 2 }))).code, 'approval_rejected')
+  })
+  const [budget] = (await service.issues()).filter(({ detectionType }) => detectionType === 'BUDGET_EXCEEDED')
+  assert.equal(budget?.payload['reasonCode'], 'totalTokens')
+})
+
+test('conditions see the run: its agent, usage and risk signals', async (t) => {
+  const condition = 'agent.id == "support-1" && run.toolCalls == 1 && run.cost > 0.5 && "injection" in risk.signals'
+  const service = fake(t, { deployedPolicies: [policy('BLOCK', condition)] })
+  const call = service.tacho.guard((_: object) => 'ok', { name: 'x', riskSignals: () => ['injection'] })
+  await service.tacho.run(RUN, async (run) => {
+    await call({})
+    run.llmCall({ cost: 0.75 })
+    await blockedBy(call({ again: true }))
+  })
+})
+
+test('decide tells what would happen, records it and runs nothing', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('BLOCK')] })
+  const decision = await service.tacho.run(RUN, () => service.tacho.decide({ toolName: 'refund', input: {} }))
+  assert.deepEqual([decision.action, decision.policyIds], ['BLOCK', ['p-block']])
+  assert.equal(decision.inputHash, inputHash('refund', {}))
+  await service.assertDecision({ action: 'BLOCK' })
+  assert.equal((await service.issues())[0]?.detectionType, 'TOOL_BLOCKED')
+})
+
+test('a guarded tool keeps its arguments, its result and its own input for policies', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.total > 10.0')] })
+  const add = service.tacho.guard((a: number, b: number) => a + b, { name: 'add', input: (a, b) => ({ total: a + b }) })
+  await service.tacho.run(RUN, async () => {
+    const sum: number = await add(1, 2)
+    assert.equal(sum, 3)
+    await blockedBy(add(10, 2))
+  })
+})
+
+test('outside a run the guard decides all the same', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('BLOCK')] })
+  const { call, ran } = refund(service)
+  await blockedBy(call({ amount: 1 }))
+  assert.deepEqual(ran, [])
+})
