@@ -1,13 +1,16 @@
 /** Everything one client consists of, made once from its options. Holds no key: `request` does. */
 import { createContext, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
-import { makeEvent, PRECIOUS, type Draft, type Payload } from './event.ts'
+import { makeEvent, PRECIOUS, type Draft } from './event.ts'
 import { createRequest, type Request } from './http.ts'
 import { createMask, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
+import { createPayloadWriter, type Payload, type PayloadWriter } from './payload.ts'
 import type { Runtime } from './runtime.ts'
 import { Sender } from './sender.ts'
 import { sha256 } from './sha256.ts'
+import type { Spool } from './spool.ts'
+import { byteLength } from './text.ts'
 import { createIds, type Ids } from './uuid.ts'
 
 export interface Core {
@@ -18,6 +21,8 @@ export interface Core {
   readonly request: Request
   readonly diagnostics: Diagnostics
   readonly mask: Mask
+  /** The JSON text of a payload as it is recorded: masked, bounded, metadata only if asked for. */
+  readonly payloadJson: PayloadWriter
   readonly context: CurrentContext
   readonly sender: Sender
   /** Records one event of a run. Never throws and never waits. Returns the event's id, undefined when it is dropped. */
@@ -26,9 +31,14 @@ export interface Core {
   readonly identity: () => Promise<string>
   /** Called with each event that is recorded, before masking, for detectors. */
   readonly observers: Set<Observer>
+  /** Ends when the spool, if there is one, is open and has given back what it kept. */
+  readonly opened: Promise<void>
 }
 
 export type Observer = (scope: RunScope, draft: Draft) => void
+
+/** How often a client looks for spooled events of other processes that died. */
+const RECOVER_MS = 60_000
 
 export function createCore(options: TachoOptions, host: Runtime): Core {
   const runtime = typeof options.fetch === 'function' ? { ...host, fetch: options.fetch } : host
@@ -39,10 +49,12 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
   for (const problem of problems) diagnostics.report('error', 'invalid_option', problem)
   const request = createRequest({ baseUrl: settings.baseUrl, apiKey, fetch: runtime.fetch }, runtime)
   const context = createContext()
-  const sender = new Sender(settings, request, runtime, diagnostics)
-  if (!settings.enabled) sender.close('disabled')
   const mask = createMask(settings.masking)
+  const payloadJson = createPayloadWriter(settings, mask, diagnostics)
+  const sender = new Sender(settings, request, runtime, diagnostics)
   const observers = new Set<Observer>()
+  let isHandedOver = false
+  if (!settings.enabled) sender.close('disabled')
 
   function record(scope: RunScope | undefined, draft: Draft): string | undefined {
     diagnostics.count('recorded')
@@ -51,23 +63,46 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
       diagnostics.drop('no_run')
       return undefined
     }
+    for (const observe of observers) attempt(() => observe(scope, draft))
+    if (!scope.isSampled && !PRECIOUS.has(draft.type)) {
+      diagnostics.drop('sampled')
+      return undefined
+    }
     try {
-      for (const observe of observers) observe(scope, draft)
-      if (!scope.isSampled && !PRECIOUS.has(draft.type)) {
-        diagnostics.drop('sampled')
-        return undefined
-      }
-      const payloadJson = mask.json(JSON.stringify(annotated(draft.payload, scope)))
-      const timestamp = Number(draft.timestamp ?? runtime.now())
-      const span = draft.span ?? spanOf(scope)
-      const sequence = sender.nextSequence()
-      const event = makeEvent(draft, { scope, span, timestamp, payloadJson, sequence }, ids)
-      sender.add(event)
+      const event = makeEvent(
+        { type: String(draft.type), label: labelOf(draft.label) },
+        {
+          scope,
+          span: draft.span ?? spanOf(scope),
+          timestamp: timeOf(draft.timestamp),
+          payloadJson: payloadJson(annotated(draft.payload, scope)),
+          sequence: sender.nextSequence(),
+        },
+        ids,
+      )
+      if (!sender.add(event)) return undefined
+      if (settings.waitUntil && !isHandedOver) handOver(settings.waitUntil)
       return event.eventId
-    } catch {
+    } catch (error) {
+      diagnostics.report('error', 'record_failed', `An event could not be recorded: ${nameOf(error)}.`)
       diagnostics.drop('failed')
       return undefined
     }
+  }
+
+  function labelOf(label: unknown): string {
+    const text = String(label)
+    try {
+      return mask.touches(text) ? mask.text(text) : text
+    } catch {
+      diagnostics.report('error', 'masking_failed', 'Masking failed: a label was left out.')
+      return '[masked:error]'
+    }
+  }
+
+  function timeOf(timestamp: Date | number | undefined): number {
+    const time = Math.round(Number(timestamp ?? runtime.now()))
+    return Number.isSafeInteger(time) ? time : runtime.now()
   }
 
   function spanOf(scope: RunScope): Span {
@@ -75,12 +110,64 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
     return current?.scope === scope ? current.span : scope.span
   }
 
+  /** One promise for all that is recorded before it flushes. */
+  function handOver(waitUntil: (promise: Promise<unknown>) => void): void {
+    isHandedOver = true
+    const delivered = new Promise<void>((resolve) => runtime.soon(resolve)).then(() => {
+      isHandedOver = false
+      return sender.flush(settings.flushTimeoutMs)
+    })
+    attempt(() => waitUntil(delivered))
+  }
+
+  async function openSpool(folder: string): Promise<void> {
+    try {
+      const { Spool } = await import('./spool.ts')
+      const spool = new Spool({ folder, maxBytes: settings.maxQueuedBytes * 2, newId: ids.uuid }, runtime, diagnostics)
+      sender.keepIn(spool)
+      recover(spool)
+    } catch (error) {
+      diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
+    }
+  }
+
+  /** Half of the queue stays free for what is recorded now. */
+  function recover(spool: Spool): void {
+    const hasRoom = (bytes: number) => sender.held.queuedBytes + bytes <= settings.maxQueuedBytes / 2
+    for (const events of spool.recover(hasRoom)) {
+      diagnostics.count('recorded', events.length)
+      diagnostics.count('recovered', events.length)
+      for (const { eventId, eventType, json } of events) {
+        const sequence = sender.nextSequence()
+        const isPrecious = PRECIOUS.has(eventType)
+        sender.add({ eventId, json, bytes: byteLength(json), isPrecious, sequence, attempts: 0, isSpooled: true })
+      }
+    }
+    runtime.timer(RECOVER_MS, () => sender.isOpen && recover(spool))
+  }
+
+  const opened = settings.spool && settings.enabled ? openSpool(settings.spool) : Promise.resolve()
   const identity = () => sha256(`${settings.baseUrl}\n${apiKey}`)
-  return { settings, runtime, ids, request, identity, diagnostics, mask, context, sender, record, observers }
+  const parts = { settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
+  return { ...parts, record, observers, opened }
 }
 
-function annotated(payload: Payload | undefined, { annotations }: RunScope): Payload {
-  return annotations.size === 0 ? (payload ?? {}) : { ...Object.fromEntries(annotations), ...payload }
+function annotated(payload: Payload | undefined, { annotations }: RunScope): Payload | undefined {
+  return annotations.size === 0 ? payload : { ...Object.fromEntries(annotations), ...payload }
+}
+
+/** A failure of the host's own function is its own affair. */
+export function attempt(act: () => void): void {
+  try {
+    act()
+  } catch {
+    // Recording goes on.
+  }
+}
+
+/** The class of an error; its message could quote content. */
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error
 }
 
 /** Variables of the environment, where the runtime has any. */

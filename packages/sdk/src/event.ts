@@ -1,6 +1,7 @@
 /** Makes an event: masked, bounded and serialised when it is recorded, so that later changes do not reach it. */
 import type { RunScope, Span } from './context.ts'
-import { LIMITS, TEXT_CHARS } from './limits.ts'
+import { LIMITS } from './limits.ts'
+import type { Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
 import type { QueuedEvent } from './queue.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
@@ -16,8 +17,6 @@ export type EventType =
   | 'SESSION_OUTCOME'
   // Keeps the names above in completions.
   | (string & {})
-
-export type Payload = Readonly<Record<string, unknown>>
 
 export interface Draft {
   readonly type: EventType
@@ -61,7 +60,7 @@ export function scopeJson(fields: {
   schemaVersion: string | undefined
 }): string {
   const parts = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [`"${name}":${field(value, name === 'runId' ? LIMITS.runIdChars : TEXT_CHARS)}`],
+    value === undefined ? [] : [`"${name}":${field(value, name === 'runId' ? LIMITS.runIdChars : LIMITS.textChars)}`],
   )
   return parts.join(',')
 }

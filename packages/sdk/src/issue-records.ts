@@ -11,7 +11,7 @@ import type { Core } from './core.ts'
 import { waitMs } from './retry.ts'
 import type { Timer } from './runtime.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
-import { TEXT_CHARS } from './limits.ts'
+import { LIMITS } from './limits.ts'
 
 export type RecordKind = 'DETECTION' | 'RECOVERY'
 
@@ -129,7 +129,7 @@ export class IssueRecords {
   #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {
     const { settings, runtime, mask } = this.#core
     const text = (value: string | undefined): string | undefined =>
-      value === undefined ? undefined : cutText(wellFormed(value), TEXT_CHARS)
+      value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
     const { payload = {}, evidence = {} } = report
     const content = mask.json(JSON.stringify({ payload, evidence }))
     const promptVersionId = report.promptVersionId ?? scope?.annotations.get('promptVersionId')

@@ -8,7 +8,6 @@ export const LIMITS = {
   runIdChars: 255,
   eventTypeChars: 50,
   labelChars: 255,
+  /** Agent names, agent ids, session ids, schema versions and span ids. */
+  textChars: 1_024,
 } as const
-
-/** Agent names, agent ids, session ids and span ids. */
-export const TEXT_CHARS = 1_024

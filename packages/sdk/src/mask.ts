@@ -1,27 +1,139 @@
-/** Masking of credentials and personal data before an event exists. */
+/**
+ * Masking of credentials and personal data before an event exists.
+ *
+ * Every pattern runs in linear time: it begins with fixed characters or a bounded class, and nothing that can fail
+ * stands behind an unbounded one. `mask` first looks at the JSON text as a whole for anything that could be masked;
+ * most payloads have nothing of the kind and stay the text they are.
+ */
+import type { Json } from './json.ts'
+import { isCardNumber, isIban } from './checksum.ts'
 
 export interface MaskingOptions {
-  /** Values under names such as `password`, and well-known forms of secrets. Default: true. */
+  /** Values under names such as `password` or `apiKey`, and well-known forms of secrets in texts. Default: true. */
   credentials?: boolean
-  /** Further names whose values are masked, whatever their case. */
+  /** E-mail addresses. Default: false. */
+  email?: boolean
+  /** Payment card numbers with a valid checksum (Luhn). Default: false. */
+  cardNumber?: boolean
+  /** Phone numbers: international ones, and those of ten digits in groups. Default: false. */
+  phone?: boolean
+  /** International bank account numbers with a valid checksum. Default: false. */
+  iban?: boolean
+  /** Further names whose values are masked; case, `-`, `_`, `.` and spaces make no difference. */
   keys?: readonly string[]
+  /** Further patterns whose matches are masked. Keep them linear: they see whole texts. */
+  patterns?: readonly RegExp[]
+  /** Called with each text that is left; returns what to record instead. When it throws, everything is masked. */
+  custom?: (text: string) => string
 }
 
 export interface Mask {
-  /** Masks a text. */
+  /** Masks one text. @throws whatever `custom` throws. */
   text(text: string): string
-  /** Masks the JSON text of a payload. */
+  /** Masks JSON text. @throws whatever `custom` throws. */
   json(json: string): string
+  /** Whether anything in this JSON text could be masked; false is certain. */
+  touches(json: string): boolean
 }
 
-const KEY = /^(.*[-_.])?(password|passwd|secret|token|api[-_]?key|authorization|cookie|credentials?|private[-_]?key)$/i
-const MASKED = '[masked:credential]'
+/** Names of secrets. */
+const SECRET_NAME =
+  /passw|pass[-_. ]?phrase|^pwd$|secret|api[-_. ]?key|access[-_. ]?key|private[-_. ]?key|authorization|^auth$|credential|cookie|token$|^cv[vc]$/i
 
-export function createMask({ credentials = true, keys = [] }: MaskingOptions): Mask {
-  const names = new Set(keys.map((key) => key.toLowerCase()))
-  const isSecret = (key: string): boolean => (credentials && KEY.test(key)) || names.has(key.toLowerCase())
-  return {
-    text: (text) => text,
-    json: (json) => JSON.stringify(JSON.parse(json), (key, value: unknown) => (isSecret(key) ? MASKED : value)),
+const SECRETS = [
+  /-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*/g,
+  /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g,
+  /\bsk-[A-Za-z0-9_-]{16,}/g,
+  /\b(?:[sr]k_(?:live|test)|whsec|npm|gh[pousr]|github_pat|hf|tacho)_[A-Za-z0-9_]{16,}/g,
+  /\b(?:glpat|xox[abeoprs])-[A-Za-z0-9-]{10,}/g,
+  /\bAIza[A-Za-z0-9_-]{30,}/g,
+  /\bpypi-[A-Za-z0-9_-]{16,}/g,
+  // JSON Web Tokens: base64 of `{"`.
+  /\beyJ[A-Za-z0-9_.-]{20,}/g,
+  /\b(?:Bearer|Basic)\s{1,4}[A-Za-z0-9+/=._~-]{12,}/gi,
+  /(?<=:\/\/[^\s/:@]{0,64}:)[^\s/@]{1,256}(?=@)/g,
+  // `password=…`, and JSON inside a text. Only the value goes.
+  /(?<=(?:passw(?:or)?d|passphrase|secret|api[-_]?key|access[-_]?key|[a-z]_token|token)["']?\s{0,3}[:=]\s{0,3}["']?)[^\s"'&,;\\]+/gi,
+]
+/** In JSON text: finds whatever the name or a pattern above finds, and more. */
+const MAYBE_SECRET =
+  /passw|pass[-_. ]?phrase|"pwd"|secret|api[-_. ]?key|access[-_. ]?key|private[-_. ]?key|authoriz|"auth"|credential|cookie|token(?!s)|"cv[vc]"|sk-|[sr]k_|whsec_|npm_|gh[pousr]_|github_pat|hf_|tacho_|glpat|xox|AIza|pypi-|eyJ|-----BEGIN|AKIA|ASIA|bearer|basic|:\/\/[^/@]*@/i
+
+const EMAIL = /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu
+const CARD = /(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)/g
+const IBAN = /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b/g
+const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ ()./-]{0,2}\d){6,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\d)/g
+
+interface Rule {
+  readonly pattern: RegExp
+  /** Matches that fail this are no finds. */
+  readonly check?: (match: string) => boolean
+  readonly mark: string
+}
+
+export function createMask(options: MaskingOptions): Mask {
+  const { credentials = true, keys = [], patterns = [], custom } = options
+  const names = new Set(keys.map(plainName))
+  const rules: Rule[] = []
+  const maybe: RegExp[] = []
+  function add(isOn: boolean, trigger: RegExp, ...added: Rule[]): void {
+    if (!isOn) return
+    rules.push(...added)
+    maybe.push(trigger)
   }
+  add(credentials, MAYBE_SECRET, ...SECRETS.map((pattern) => ({ pattern, mark: '[masked:credential]' })))
+  add(options.cardNumber === true, /\d(?:[ -]?\d){12}/, { pattern: CARD, check: isCardNumber, mark: '[masked:card]' })
+  add(options.iban === true, /[A-Z]{2}\d{2}/, { pattern: IBAN, check: isIban, mark: '[masked:iban]' })
+  add(options.phone === true, /\d{3}|\+\d|\d.{0,2}\d/, { pattern: PHONE, mark: '[masked:phone]' })
+  add(options.email === true, /@/, { pattern: EMAIL, mark: '[masked:email]' })
+  for (const pattern of patterns) {
+    const flags = pattern.flags.replace('y', '')
+    const global = new RegExp(pattern.source, flags.includes('g') ? flags : `${flags}g`)
+    add(true, /^/, { pattern: global, mark: '[masked]' })
+  }
+  if (names.size > 0 || custom) maybe.push(/^/)
+
+  function isSecretName(key: string): boolean {
+    return (credentials && SECRET_NAME.test(key)) || (names.size > 0 && names.has(plainName(key)))
+  }
+
+  function applyRules(text: string): string {
+    let masked = text
+    for (const { pattern, check, mark } of rules) {
+      masked = masked.replace(pattern, (match) => (check && !check(match) ? match : mark))
+    }
+    return masked
+  }
+
+  function maskText(text: string): string {
+    return custom ? String(custom(applyRules(text))) : applyRules(text)
+  }
+
+  function maskNumber(number: number): Json {
+    const text = String(number)
+    const masked = applyRules(text)
+    return masked === text ? number : masked
+  }
+
+  function maskValue(value: Json): Json {
+    if (typeof value === 'string') return maskText(value)
+    if (typeof value === 'number') return maskNumber(value)
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(maskValue)
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [
+        maskText(key),
+        isSecretName(key) && item !== null && typeof item !== 'boolean' ? '[masked:credential]' : maskValue(item),
+      ]),
+    )
+  }
+
+  const touches = (json: string): boolean => maybe.some((trigger) => trigger.test(json))
+  const maskJson = (json: string): string =>
+    touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json)) : json
+  return { text: maskText, json: maskJson, touches }
+}
+
+function plainName(key: string): string {
+  return key.replace(/[-_. ]/g, '').toLowerCase()
 }

@@ -2,7 +2,7 @@ import type { ConfigurationOptions } from './configuration/options.ts'
 import type { OnDiagnostic } from './diagnostics.ts'
 import type { GuardDefaults } from './guard/rules.ts'
 import type { MaskingOptions } from './mask.ts'
-import { LIMITS, TEXT_CHARS } from './limits.ts'
+import { LIMITS } from './limits.ts'
 import { cutText } from './text.ts'
 import type { Fetch } from './runtime.ts'
 
@@ -118,6 +118,18 @@ const KNOWN: Record<keyof TachoOptions, true> = {
   fetch: true,
 }
 
+const isBoolean = (value: unknown): boolean => typeof value === 'boolean'
+const MASKING: Record<keyof MaskingOptions, (value: unknown) => boolean> = {
+  credentials: isBoolean,
+  email: isBoolean,
+  cardNumber: isBoolean,
+  phone: isBoolean,
+  iban: isBoolean,
+  keys: (value) => Array.isArray(value) && value.every((key) => typeof key === 'string'),
+  patterns: (value) => Array.isArray(value) && value.every((pattern) => pattern instanceof RegExp),
+  custom: (value) => typeof value === 'function',
+}
+
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
@@ -168,6 +180,8 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   }
   const base = origin(options.baseUrl ?? environment['TACHO_BASE_URL'] ?? 'http://localhost:4680')
   if (!base) problems.push('baseUrl must be an http or https address: nothing is recorded.')
+  const masking = maskingFrom(options.masking)
+  if (!masking) problems.push('masking is not understood: only metadata is recorded.')
   const metadataKeys: unknown = options.metadataKeys ?? []
   const hasKeys = Array.isArray(metadataKeys) && metadataKeys.every((key) => typeof key === 'string')
   if (!hasKeys) problems.push('metadataKeys must be a list of texts.')
@@ -176,12 +190,12 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     enabled: choice('enabled', [true, false], false) && hasKey && base !== undefined,
     baseUrl: base?.text ?? '',
     clientId: text('clientId', LIMITS.clientIdChars) ?? idFrom(environment['TACHO_CLIENT_ID']) ?? `sdk-${newId()}`,
-    agentName: text('agentName', TEXT_CHARS) ?? 'agent',
-    agentId: text('agentId', TEXT_CHARS),
-    schemaVersion: text('schemaVersion', TEXT_CHARS),
-    capture: choice<Capture>('capture', ['full', 'metadata-only'], 'metadata-only'),
+    agentName: text('agentName', LIMITS.textChars) ?? 'agent',
+    agentId: text('agentId', LIMITS.textChars),
+    schemaVersion: text('schemaVersion', LIMITS.textChars),
+    capture: masking ? choice<Capture>('capture', ['full', 'metadata-only'], 'metadata-only') : 'metadata-only',
     metadataKeys: new Set(hasKeys ? (metadataKeys as string[]) : []),
-    masking: options.masking ?? {},
+    masking: masking ?? {},
     sampleRate: number('sampleRate', 1, 0, 1),
     maxQueuedEvents: number('maxQueuedEvents', 20_000, 1, 10_000_000),
     maxQueuedBytes: number('maxQueuedBytes', 32 * 1_048_576, LIMITS.batchBytes, 2 ** 40),
@@ -194,6 +208,16 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     waitUntil: callback('waitUntil'),
   }
   return { settings: Object.freeze(settings), apiKey: hasKey ? apiKey : '', problems }
+}
+
+function maskingFrom(given: unknown): MaskingOptions | undefined {
+  if (given === undefined) return {}
+  if (typeof given !== 'object' || given === null) return undefined
+  const isValid = Object.entries(given).every(([name, value]: [string, unknown]) => {
+    const isRight = Object.hasOwn(MASKING, name) ? MASKING[name as keyof MaskingOptions] : () => false
+    return value === undefined || isRight(value)
+  })
+  return isValid ? given : undefined
 }
 
 function idFrom(value: string | undefined): string | undefined {

@@ -12,6 +12,8 @@ export interface QueuedEvent {
   readonly sequence: number
   /** Times it was sent. */
   attempts: number
+  /** It came from the spool, and is there. */
+  readonly isSpooled?: boolean
 }
 
 export interface Bounds {
@@ -103,6 +105,12 @@ export class Queue {
     }
   }
 
+  /** The events that wait, oldest first. */
+  waiting(): QueuedEvent[] {
+    const events = [...this.#ordinary.items(), ...this.#precious.items()]
+    return events.sort((a, b) => a.sequence - b.sequence)
+  }
+
   /** Empties the queue and returns what was in it; taken events stay taken. */
   clear(): QueuedEvent[] {
     const events = this.take(Infinity, Infinity)
@@ -125,6 +133,10 @@ class Fifo {
 
   get length(): number {
     return this.#items.length - this.#head
+  }
+
+  items(): QueuedEvent[] {
+    return this.#items.slice(this.#head) as QueuedEvent[]
   }
 
   push(item: QueuedEvent): void {

@@ -1,25 +1,43 @@
 import type { RunScope, Span } from './context.ts'
 import type { Core } from './core.ts'
-import { scopeJson, type EventType, type Payload } from './event.ts'
+import { scopeJson, type EventType } from './event.ts'
+import { errorText } from './json.ts'
+import { LIMITS } from './limits.ts'
+import type { Payload } from './payload.ts'
+import { isSampled } from './sampling.ts'
+import { cutText } from './text.ts'
 
 export type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
 
 export interface RunOptions {
-  /** Default: a new UUIDv7. Give one to continue a run that began elsewhere. */
-  runId?: string
-  /** Groups related runs, for example one conversation. */
-  sessionId?: string
-  agentId?: string
-  agentName?: string
-  /** The span in the calling process that this run's events belong under. */
-  parentSpanId?: string
+  /** 1 to 255 characters. Default: a new UUIDv7. Give one to continue a run that began elsewhere. */
+  runId?: string | undefined
+  /** Groups related runs, for example one conversation. At most 1,024 characters, as are the next two. */
+  sessionId?: string | undefined
+  /** Default: the client's. */
+  agentId?: string | undefined
+  /** Default: the client's. */
+  agentName?: string | undefined
+  /** The span, in the process that began the run, that this part of it belongs under. */
+  parentSpanId?: string | undefined
 }
 
+/** What another process needs to continue a run: plain JSON. */
+export interface RunHandle {
+  readonly runId: string
+  readonly sessionId?: string | undefined
+  readonly agentId?: string | undefined
+  readonly agentName: string
+  /** The span in which the handle was made. */
+  readonly parentSpanId: string
+}
+
+/** Payload of LLM_CALL. Other keys are recorded too. */
 export interface LlmCall {
   model?: string
   /** Milliseconds. */
   latency?: number
-  /** In the currency of your choice. */
+  /** A number from 0 to 1,000,000, in one currency of your choice. */
   cost?: number
   usage?: { promptTokens?: number; completionTokens?: number; totalTokens?: number }
   messages?: unknown
@@ -27,10 +45,12 @@ export interface LlmCall {
   [key: string]: unknown
 }
 
+/** Payload of TOOL_CALL. Other keys are recorded too. */
 export interface ToolCall {
   toolName: string
   input?: unknown
   output?: unknown
+  /** An Error, or any text or JSON. */
   error?: unknown
   /** Milliseconds. */
   latency?: number
@@ -39,12 +59,13 @@ export interface ToolCall {
   [key: string]: unknown
 }
 
-/** One agent execution. Every method returns at once and never throws; each returns the id of its event. */
+/** One agent execution. No method throws or waits; those that record return the event's id, undefined when dropped. */
 export class Run {
   readonly #core: Core
   readonly #scope: RunScope
   #isEnded = false
 
+  /** Made by `Tacho`. */
   constructor(core: Core, scope: RunScope) {
     this.#core = core
     this.#scope = scope
@@ -58,71 +79,148 @@ export class Run {
     return this.#scope.sessionId
   }
 
+  /** What the user said: `payload.text`. */
+  userInput(text: string, payload?: Payload): string | undefined {
+    return this.record('USER_INPUT', 'user input', { text, ...payload })
+  }
+
+  /** A step of the agent: a plan, a thought, a hand-over. */
+  step(label: string, payload?: Payload): string | undefined {
+    return this.record('AGENT_STEP', label, payload)
+  }
+
+  /** A call of a model, after it is over. */
+  llmCall(call: LlmCall): string | undefined {
+    return this.record('LLM_CALL', call.model ?? 'model call', call)
+  }
+
+  /** A call of a tool, after it is over. `guard` records its own. */
+  toolCall(call: ToolCall): string | undefined {
+    return this.record('TOOL_CALL', call.toolName, call)
+  }
+
+  /** Something that went wrong: `payload.message` and, if the error has one, `payload.code`. */
+  error(error: unknown, payload?: Payload): string | undefined {
+    const isError = error instanceof Error
+    const code = (error as { code?: unknown } | null | undefined)?.code
+    const message = isError ? error.message : errorText(error)
+    return this.record('ERROR', isError ? error.name : 'error', {
+      message,
+      ...(code !== undefined && { code }),
+      ...payload,
+    })
+  }
+
+  /** Records any event. The type has at most 50 characters, the label 255; longer ones are cut. */
+  record(type: EventType, label: string, payload?: Payload, timestamp?: Date | number): string | undefined {
+    return this.#core.record(this.#scope, { type, label, payload, timestamp })
+  }
+
   /** Adds keys to the payload of every later event of this run that lacks them. */
   annotate(values: Payload): void {
     for (const [key, value] of Object.entries(values)) this.#scope.annotations.set(key, value)
   }
 
-  userInput(text: string, payload?: Payload): string | undefined {
-    return this.record('USER_INPUT', 'user input', { text, ...payload })
+  /**
+   * Runs `act` in a span below the current one, and records an AGENT_STEP with its `latency` when it ends. What `act`
+   * returns or throws comes out unchanged.
+   */
+  span<T>(name: string, act: () => T, payload?: Payload): T {
+    const span: Span = { spanId: this.#core.ids.span(), parentSpanId: this.#span().spanId }
+    const { now } = this.#core.runtime
+    const begun = now()
+    const record = (failure?: { error: unknown }): void => {
+      const all = { latency: now() - begun, ...failure, ...payload }
+      this.#core.record(this.#scope, { type: 'AGENT_STEP', label: name, payload: all, span })
+    }
+    return this.#core.context.run({ scope: this.#scope, span }, () => ended(act, record))
   }
 
-  step(label: string, payload?: Payload): string | undefined {
-    return this.record('AGENT_STEP', label, payload)
+  /** Runs `act` with this run as the current one, without recording an outcome. */
+  within<T>(act: (run: Run) => T): T {
+    return this.#core.context.run({ scope: this.#scope, span: this.#span() }, () => act(this))
   }
 
-  llmCall(call: LlmCall): string | undefined {
-    return this.record('LLM_CALL', call.model ?? 'model call', call)
+  /** What another process needs to continue this run with `tacho.resume`. */
+  toHandle(): RunHandle {
+    const { runId, sessionId, agentId, agentName } = this.#scope
+    return { runId, sessionId, agentId, agentName, parentSpanId: this.#span().spanId }
   }
 
-  toolCall(call: ToolCall): string | undefined {
-    return this.record('TOOL_CALL', call.toolName, call)
-  }
-
-  error(error: unknown, payload?: Payload): string | undefined {
-    const { name, message } = error instanceof Error ? error : { name: 'error', message: String(error) }
-    return this.record('ERROR', name, { message, code: (error as { code?: unknown } | null)?.code, ...payload })
-  }
-
-  /** Records any event. */
-  record(type: EventType, label: string, payload?: Payload): string | undefined {
-    return this.#core.record(this.#scope, { type, label, payload })
-  }
-
-  /** Runs `act` in a span below the current one. */
-  span<T>(_name: string, act: () => T): T {
-    const parent = this.#core.context.getStore()
-    const parentSpanId = parent?.scope === this.#scope ? parent.span.spanId : this.#scope.span.spanId
-    const span: Span = { spanId: this.#core.ids.span(), parentSpanId }
-    return this.#core.context.run({ scope: this.#scope, span }, act)
-  }
-
-  /** Runs `act` with this run as the current one. */
-  within<T>(act: () => T): T {
-    return this.#core.context.run({ scope: this.#scope, span: this.#scope.span }, act)
-  }
-
-  /** Records the outcome. Later calls do nothing. */
+  /** Records the outcome, once; later calls do nothing. */
   end(status: Outcome = 'COMPLETED', payload?: Payload): string | undefined {
     if (this.#isEnded) return undefined
     this.#isEnded = true
-    return this.record('SESSION_OUTCOME', status.toLowerCase(), { ...payload, status })
+    const { sampleRate } = this.#core.settings
+    return this.record('SESSION_OUTCOME', status.toLowerCase(), {
+      ...payload,
+      ...(sampleRate < 1 && { sampleRate }),
+      status,
+    })
+  }
+
+  #span(): Span {
+    const current = this.#core.context.getStore()
+    return current?.scope === this.#scope ? current.span : this.#scope.span
   }
 }
 
+/** Calls `record` when `act` is over, at once or later, in whatever way. */
+function ended<T>(act: () => T, record: (failure?: { error: unknown }) => void): T {
+  let result: T
+  try {
+    result = act()
+  } catch (error) {
+    record({ error })
+    throw error
+  }
+  if (!(result instanceof Promise)) {
+    record()
+    return result
+  }
+  // The host gets its own promise back: nothing it sees depends on ours.
+  result.then(
+    () => record(),
+    (error: unknown) => record({ error }),
+  )
+  return result
+}
+
+/** What the events of a run have in common. Faulty ids never lose a run: they are replaced or cut, and reported. */
 export function createScope(core: Core, options: RunOptions): RunScope {
-  const { settings, ids } = core
-  const { sessionId, agentId = settings.agentId, agentName = settings.agentName } = options
-  const runId = options.runId ?? ids.uuid()
+  const { settings, ids, diagnostics } = core
+
+  function text(name: keyof RunOptions, byDefault: string | undefined, maxChars: number): string | undefined {
+    const value: unknown = options[name] ?? byDefault
+    if (value === undefined) return undefined
+    const cut = typeof value === 'string' ? cutText(value, maxChars) : byDefault
+    if (cut === value) return cut
+    diagnostics.report('warning', 'text_cut', `${name} must be a text of at most ${maxChars} characters.`)
+    return cut
+  }
+
+  const sessionId = text('sessionId', undefined, LIMITS.textChars)
+  const agentId = text('agentId', settings.agentId, LIMITS.textChars)
+  const agentName = text('agentName', settings.agentName, LIMITS.textChars) ?? settings.agentName
+  const runId = runIdOf(core, options.runId)
   const { clientId, schemaVersion } = settings
   return {
     runId,
     sessionId,
     agentId,
     agentName,
-    isSampled: true,
+    isSampled: isSampled(runId, settings.sampleRate),
     json: scopeJson({ clientId, runId, sessionId, agentId, agentName, schemaVersion }),
-    span: { spanId: ids.span(), parentSpanId: options.parentSpanId },
+    span: { spanId: ids.span(), parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
     annotations: new Map(),
   }
+}
+
+/** A run id that is too long is not cut: two runs could become one. */
+function runIdOf({ ids, diagnostics }: Core, given: unknown): string {
+  if (given === undefined) return ids.uuid()
+  if (typeof given === 'string' && given !== '' && cutText(given, LIMITS.runIdChars) === given) return given
+  const runId = ids.uuid()
+  diagnostics.report('error', 'invalid_run_id', `runId must have 1 to 255 characters: the run is recorded as ${runId}.`)
+  return runId
 }

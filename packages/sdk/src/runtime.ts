@@ -58,7 +58,7 @@ export const hostRuntime: Runtime = {
     return { cancel: () => clearTimeout(handle) }
   },
   soon(act) {
-    if (typeof setImmediate === 'function') (setImmediate(act) as unknown as Unrefable).unref?.()
+    if (typeof setImmediate === 'function') setImmediate(act)
     else setTimeout(act, 0)
   },
   fetch: (url, init) => (globalThis.fetch as unknown as Fetch)(url, init),

@@ -10,6 +10,7 @@
  * settled or put back when it ends, whatever way it ends.
  */
 import { verdictOf, type Verdict } from './answer.ts'
+import { gzip } from './compress.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
 import type { Request } from './http.ts'
 import { LIMITS } from './limits.ts'
@@ -32,6 +33,16 @@ export interface SenderSettings extends Bounds {
   readonly compress: boolean
 }
 
+/** Where events are kept until they are settled. */
+export interface Keeper {
+  append(event: QueuedEvent): void
+  settle(events: readonly QueuedEvent[]): void
+  close(): void
+}
+
+/** An answer that is so much later than its timeout never comes: a frozen function lost its connection. */
+const LOST_MS = 5_000
+
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
 type Outcome = 'sent' | 'rejected' | 'dropped'
 
@@ -52,6 +63,7 @@ export class Sender {
   #state: State = 'idle'
   #closedBy: DropReason = 'closed'
   #timer: Timer | undefined
+  #isSoon = false
   /** Failures in a row. */
   #failures = 0
   /** Nothing is sent before this time. */
@@ -59,6 +71,10 @@ export class Sender {
   #maxBatch: number = LIMITS.batchEvents
   readonly #flushes = new Set<Flush>()
   #sequence = 0
+  #keeper: Keeper | undefined
+  /** What is in the present request, and when that counts as lost. */
+  #batch: QueuedEvent[] = []
+  #lostAt = Infinity
 
   constructor(settings: SenderSettings, request: Request, runtime: Runtime, diagnostics: Diagnostics) {
     this.#settings = settings
@@ -77,13 +93,31 @@ export class Sender {
     return ++this.#sequence
   }
 
-  /** Queues an event; returns at once. */
-  add(event: QueuedEvent): void {
-    if (this.#state === 'closed') return this.#diagnostics.drop(this.#closedBy)
+  get isOpen(): boolean {
+    return this.#state !== 'closed'
+  }
+
+  /** Keeps what is queued, and what will be, in a place that outlives the process. */
+  keepIn(keeper: Keeper): void {
+    if (!this.isOpen) return keeper.close()
+    this.#keeper = keeper
+    for (const event of this.#batch) keeper.append(event)
+    for (const event of this.#queue.waiting()) keeper.append(event)
+  }
+
+  /** Queues an event and returns at once: whether it was taken. */
+  add(event: QueuedEvent): boolean {
+    if (this.#state === 'closed') {
+      this.#diagnostics.drop(this.#closedBy)
+      return false
+    }
+    if (!event.isSpooled) this.#keeper?.append(event)
     const dropped = this.#queue.add(event)
     if (dropped.length > 0) this.#drop(dropped, 'queue_full')
     if (this.#state === 'idle') this.#wait()
-    else if (this.#state === 'waiting' && this.#hasFullBatch() && !this.#isBackingOff()) this.#wait()
+    else if (this.#state === 'waiting' && this.#isDueEarly()) this.#wait()
+    else if (this.#state === 'sending') this.#giveUpLost()
+    return !dropped.includes(event)
   }
 
   /** Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. */
@@ -104,16 +138,21 @@ export class Sender {
         },
       }
       this.#flushes.add(flush)
+      if (this.#state === 'sending') this.#giveUpLost()
       if (this.#state === 'waiting') this.#wait()
     })
   }
 
-  /** Drops what is left and takes nothing more. */
+  /** Takes nothing more. What is left counts as dropped, and stays in the spool for the next process. */
   close(reason: DropReason = 'closed'): void {
     if (this.#state === 'closed') return
     this.#closedBy = reason
     this.#enter('closed')
-    this.#drop(this.#queue.clear(), reason)
+    this.#keeper?.close()
+    this.#keeper = undefined
+    this.#queue.settle(this.#batch)
+    this.#drop([...this.#batch, ...this.#queue.clear()], reason)
+    this.#batch = []
   }
 
   #enter(state: State): void {
@@ -126,38 +165,61 @@ export class Sender {
   #wait(): void {
     if (this.#queue.length === 0) return this.#enter('idle')
     const backoff = this.#notBefore - this.#runtime.now()
-    const isDue = this.#hasFullBatch() || this.#flushes.size > 0
     this.#enter('waiting')
     if (backoff > 0) this.#timer = this.#runtime.timer(backoff, () => this.#send())
-    else if (isDue) this.#runtime.soon(() => this.#send())
+    else if (this.#hasFullBatch() || this.#flushes.size > 0) this.#sendSoon()
     else this.#timer = this.#runtime.timer(this.#settings.flushIntervalMs, () => this.#send())
   }
 
+  /** After the host's turn: a record call must not pay for the request. */
+  #sendSoon(): void {
+    if (this.#isSoon) return
+    this.#isSoon = true
+    this.#runtime.soon(() => {
+      this.#isSoon = false
+      this.#send()
+    })
+  }
+
   #send(): void {
-    if (this.#state !== 'waiting') return
+    if (this.#state !== 'waiting' || this.#notBefore > this.#runtime.now()) return
     this.#enter('sending')
-    const batch = this.#queue.take(this.#maxBatch, LIMITS.batchBytes - this.#maxBatch - 1)
-    void this.#deliver(batch)
+    // Room for the brackets and commas.
+    this.#batch = this.#queue.take(this.#maxBatch, LIMITS.batchBytes - LIMITS.batchEvents - 1)
+    void this.#deliver(this.#batch)
   }
 
   async #deliver(batch: QueuedEvent[]): Promise<void> {
-    let verdict: Verdict = { kind: 'retry', retryAfter: null, why: 'a failure of the SDK' }
+    const { requestTimeoutMs, compress } = this.#settings
+    this.#lostAt = this.#runtime.now() + requestTimeoutMs + LOST_MS
+    let verdict: Verdict = { kind: 'retry', retryAfter: null, why: 'the SDK failed' }
     try {
       for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
+      const text = `[${batch.map(({ json }) => json).join(',')}]`
+      const packed = compress ? await gzip(text) : undefined
       const result = await this.#request('POST', '/events/batch', {
-        body: `[${batch.map(({ json }) => json).join(',')}]`,
-        timeoutMs: this.#settings.requestTimeoutMs,
+        body: packed ?? text,
+        headers: packed ? { 'content-encoding': 'gzip' } : {},
+        timeoutMs: requestTimeoutMs,
       })
       verdict = verdictOf(
         result,
         batch.map(({ eventId }) => eventId),
       )
     } finally {
-      this.#conclude(batch, verdict)
+      // Another request has these events when this one was given up.
+      if (batch === this.#batch) this.#conclude(batch, verdict)
     }
   }
 
+  #giveUpLost(): void {
+    if (this.#runtime.now() < this.#lostAt) return
+    this.#conclude(this.#batch, { kind: 'retry', retryAfter: null, why: 'a request was lost' })
+  }
+
   #conclude(batch: QueuedEvent[], verdict: Verdict): void {
+    this.#batch = []
+    this.#lostAt = Infinity
     this.#diagnostics.countRequest(verdict.kind !== 'judged')
     if (verdict.kind === 'judged') {
       const again = batch.filter(({ eventId }) => verdict.retry.has(eventId))
@@ -187,15 +249,14 @@ export class Sender {
     } else if (verdict.kind === 'split' && batch.length > 1) {
       this.#queue.putBack(batch)
       this.#maxBatch = Math.ceil(batch.length / 2)
+    } else if (verdict.kind === 'stop') {
+      this.#queue.putBack(batch)
+      const fault = verdict.reason === 'forbidden' ? 'lacks the scope events:write' : 'is missing, invalid or revoked'
+      this.#diagnostics.report('error', verdict.reason, `The API key ${fault}: nothing more is recorded.`)
+      this.close(verdict.reason)
     } else {
       this.#queue.settle(batch)
-      const reason = verdict.kind === 'stop' ? verdict.reason : 'refused'
-      this.#drop(batch, reason)
-      if (verdict.kind === 'stop') {
-        const sentence = reason === 'forbidden' ? 'lacks the scope events:write' : 'is missing, invalid or revoked'
-        this.#diagnostics.report('error', reason, `The API key ${sentence}: nothing more is recorded.`)
-        this.close(reason)
-      }
+      this.#drop(batch, 'refused')
     }
     if (this.#state === 'sending') this.#wait()
   }
@@ -221,6 +282,7 @@ export class Sender {
   }
 
   #settled(events: readonly QueuedEvent[], outcome: Outcome): void {
+    this.#keeper?.settle(events)
     for (const flush of this.#flushes) {
       const covered = events.filter(({ sequence }) => sequence <= flush.upTo).length
       flush.counts[outcome] += covered
@@ -233,7 +295,8 @@ export class Sender {
     return this.#queue.length >= LIMITS.batchEvents || this.#queue.bytes >= LIMITS.batchBytes
   }
 
-  #isBackingOff(): boolean {
-    return this.#notBefore > this.#runtime.now()
+  /** A full batch need not wait for the interval; for a backoff it must. */
+  #isDueEarly(): boolean {
+    return !this.#isSoon && this.#hasFullBatch() && this.#notBefore <= this.#runtime.now()
   }
 }

@@ -1,54 +1,93 @@
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
-import { createCore, type Core } from './core.ts'
+import { attempt, createCore, type Core } from './core.ts'
 import type { Counters } from './diagnostics.ts'
-import type { EventType, Payload } from './event.ts'
+import type { EventType } from './event.ts'
 import { ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
 import type { Call, CallDecision, GuardRules } from './guard/rules.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
-import { createScope, Run, type RunOptions } from './run.ts'
+import type { Payload } from './payload.ts'
+import { flushAtEnd } from './process-end.ts'
+import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
 import { hostRuntime, type Runtime } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
 
-/** A client of one environment. Nothing here throws, waits or ends the process of its host. */
+/** A client of one environment. Recording never throws, waits or ends the process of its host. */
 export class Tacho {
   readonly #core: Core
   readonly #control: LazyControl
+  readonly #forgetEnd: () => void
   /** The prompts and policies that are in force. */
   readonly configuration: RuntimeConfiguration
 
   /** `runtime` is for tests: another clock, network or source of chance. */
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {
-    this.#core = createCore(options, runtime)
+    const core = createCore(options, runtime)
+    this.#core = core
     const { configuration = {}, guard = {} } = options
-    this.#control = new LazyControl(this.#core, { configuration, guard })
+    this.#control = new LazyControl(core, { configuration, guard })
     this.configuration = new RuntimeConfiguration(this.#control)
+    this.#forgetEnd = flushAtEnd({
+      flushOnSignals: core.settings.flushOnSignals,
+      hasQueued: () => core.sender.held.queued > 0,
+      flush: () => this.flush(),
+    })
   }
 
-  /** Runs `act` as one agent execution and records its outcome; what `act` returns or throws comes out unchanged. */
+  /**
+   * Runs `act` as one agent execution. Records the outcome when it ends: COMPLETED, FAILED when it throws, CANCELLED when
+   * it throws an AbortError. What `act` returns or throws comes out unchanged.
+   */
   async run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>> {
     const run = this.startRun(options)
     try {
-      const result = await run.within(() => act(run))
+      const result = await run.within(act)
       run.end('COMPLETED')
       return result
     } catch (error) {
       const isAbort = error instanceof Error && error.name === 'AbortError'
-      run.end(isAbort ? 'CANCELLED' : 'FAILED', { error: String(error) })
+      run.end(isAbort ? 'CANCELLED' : 'FAILED', { error })
       throw error
     }
   }
 
-  /** Begins or continues a run without a callback; call its `end`. */
+  /**
+   * The same for serverless functions: delivers before it returns, or hands the delivery to `waitUntil` and returns at
+   * once. `waitUntil` may be given with the run, as Cloudflare makes one for each request.
+   */
+  async withRun<T>(
+    { waitUntil, ...options }: RunOptions & { waitUntil?: (promise: Promise<unknown>) => void },
+    act: (run: Run) => T,
+  ): Promise<Awaited<T>> {
+    try {
+      return await this.run(options, act)
+    } finally {
+      const delivered = this.flush()
+      if (!waitUntil && !this.#core.settings.waitUntil) await delivered
+      else if (waitUntil) attempt(() => waitUntil(delivered))
+    }
+  }
+
+  /** Begins a run without a callback. Call its `end`, or it stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
     return new Run(this.#core, createScope(this.#core, options))
   }
 
-  /** Records an event on the current run. */
+  /** Continues a run that began elsewhere. Only one of its processes should call `end`. */
+  resume(handle: RunHandle): Run {
+    return this.startRun(handle)
+  }
+
+  /** Records an event on the current run, that of the innermost `run` or `within` around this call. */
   record(type: EventType, label: string, payload?: Payload): string | undefined {
     return this.#core.record(this.#core.context.getStore()?.scope, { type, label, payload })
+  }
+
+  /** Ends when the spool is open and has given back what it kept; at once without one. */
+  ready(): Promise<void> {
+    return this.#core.opened
   }
 
   /**
@@ -103,20 +142,25 @@ export class Tacho {
     this.#control.report(this.#core.context.getStore()?.scope, report)
   }
 
-  /** Waits until everything recorded so far is delivered, rejected or dropped, or the time is up. */
+  /**
+   * Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. Never rejects.
+   * It does not shorten a wait that the service asked for.
+   */
   async flush(timeoutMs: number = this.#core.settings.flushTimeoutMs): Promise<FlushResult> {
     const [result] = await Promise.all([this.#core.sender.flush(timeoutMs), this.#control.flush(timeoutMs)])
     return result
   }
 
-  /** Delivers what is queued, then takes nothing more. */
+  /** Flushes, then records nothing more. What is left counts as dropped, unless the spool keeps it for the next process. */
   async shutdown(timeoutMs?: number): Promise<FlushResult> {
     const result = await this.flush(timeoutMs)
     this.#core.sender.close()
     this.#control.close()
+    this.#forgetEnd()
     return result
   }
 
+  /** How many events went where, so far. */
   counters(): Counters {
     return this.#core.diagnostics.counters(this.#core.sender.held)
   }

@@ -15,14 +15,15 @@ test('a run records its events, spans and outcome in order', async (t) => {
     return 'done'
   })
   assert.equal(result, 'done')
-  assert.deepEqual(await tacho.flush(), { sent: 3, rejected: 0, dropped: 0, left: 0 })
-  const [input, tool, outcome] = server.events()
+  assert.deepEqual(await tacho.flush(), { sent: 4, rejected: 0, dropped: 0, left: 0 })
+  const [input, tool, step, outcome] = server.events()
   assert.deepEqual(
     [input?.eventType, tool?.eventType, outcome?.eventType],
     ['USER_INPUT', 'TOOL_CALL', 'SESSION_OUTCOME'],
   )
   assert.equal(tool?.parentSpanId, input?.spanId)
+  assert.deepEqual([step?.spanId, step?.label], [tool?.spanId, 'look up'])
   assert.deepEqual(outcome?.payload, { status: 'COMPLETED' })
   assert.equal(server.batches[0]?.headers['x-api-key'], 'tacho_key')
-  assert.equal(tacho.counters().accepted, 3)
+  assert.equal(tacho.counters().accepted, 4)
 })

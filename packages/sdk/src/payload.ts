@@ -1,0 +1,92 @@
+/** From what the host hands over to the JSON text of a payload: metadata only if asked for, masked, bounded. */
+import type { Diagnostics } from './diagnostics.ts'
+import { copy, errorText, isDeeper, jsonText, type Json, type JsonObject } from './json.ts'
+import { LIMITS } from './limits.ts'
+import type { Mask } from './mask.ts'
+import type { Settings } from './options.ts'
+import { shorten } from './shorten.ts'
+import { byteLength } from './text.ts'
+
+export type Payload = Readonly<Record<string, unknown>>
+
+/** Keys whose values are no content. Prompts, messages, inputs, outputs and unknown keys are left out. */
+const METADATA_KEYS: ReadonlySet<string> = new Set(
+  (
+    'model provider latency cost finishReason status code reasonCode attempt toolName tools ' +
+    'inputHash approvalId action policyId policyIds riskSignals severity promptId promptVersionId sampleRate'
+  ).split(' '),
+)
+/** A longer text is content, whatever its key. */
+const METADATA_CHARS = 256
+/** Half a surrogate pair, as JSON.stringify writes it. */
+const HALF_PAIR = /\\ud[89a-f]/
+
+export type PayloadWriter = (payload: Payload | undefined) => string
+
+/** Never throws: when masking fails, nothing of the payload is recorded. */
+export function createPayloadWriter(
+  { capture, metadataKeys }: Pick<Settings, 'capture' | 'metadataKeys'>,
+  mask: Mask,
+  diagnostics: Diagnostics,
+): PayloadWriter {
+  return function writePayload(payload) {
+    if (payload === undefined) return '{}'
+    let text = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
+    if (isDeeper(text, LIMITS.payloadDepthLevels)) {
+      text = JSON.stringify(copy(JSON.parse(text), LIMITS.payloadDepthLevels))
+    }
+    if (HALF_PAIR.test(text)) text = JSON.stringify(mapTexts(JSON.parse(text) as Json, (half) => half.toWellFormed()))
+    try {
+      text = mask.json(text)
+    } catch {
+      diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was left out.')
+      return '{"masked":"[masked:error]"}'
+    }
+    // A UTF-16 unit has at most three bytes, so most texts need no count.
+    if (text.length * 3 <= LIMITS.payloadBytes) return text
+    const bytes = byteLength(text)
+    if (bytes <= LIMITS.payloadBytes) return text
+    diagnostics.count('shortened')
+    diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to 256 KiB.`)
+    return shorten(JSON.parse(text) as JsonObject, bytes, LIMITS.payloadBytes)
+  }
+
+  function chosen(payload: Payload): unknown {
+    const { error } = payload
+    const isThrown = error instanceof Error
+    if (capture === 'full') return isThrown ? { ...payload, error: errorText(error) } : payload
+    const kept: [string, unknown][] = []
+    for (const [key, value] of Object.entries(payload)) {
+      if (metadataKeys.has(key)) kept.push([key, value])
+      else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
+      else if (key === 'usage') kept.push([key, numbersOf(value)])
+      // Messages quote what went in; the class of the error does not.
+      else if (key === 'error' && value !== undefined) kept.push([key, isThrown ? error.name : '[left out]'])
+    }
+    return Object.fromEntries(kept)
+  }
+}
+
+function isMetadata(value: unknown): boolean {
+  if (typeof value === 'string') return value.length <= METADATA_CHARS
+  if (Array.isArray(value))
+    return value.length <= 100 && value.every((item) => typeof item === 'string' && isMetadata(item))
+  return typeof value === 'number' || typeof value === 'boolean'
+}
+
+/** The numbers of a usage object, one level of details included. */
+function numbersOf(usage: unknown, levels = 2): Record<string, unknown> {
+  const kept: [string, unknown][] = []
+  for (const [key, value] of Object.entries((usage ?? {}) as Record<string, unknown>)) {
+    if (typeof value === 'number') kept.push([key, value])
+    else if (typeof value === 'object' && levels > 1) kept.push([key, numbersOf(value, levels - 1)])
+  }
+  return Object.fromEntries(kept)
+}
+
+function mapTexts(value: Json, map: (text: string) => string): Json {
+  if (typeof value === 'string') return map(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [map(key), mapTexts(item, map)]))
+}

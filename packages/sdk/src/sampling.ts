@@ -1,0 +1,12 @@
+/** Whether a run belongs to the sample. The hash of its id decides, so that all its processes decide alike. */
+export function isSampled(runId: string, rate: number): boolean {
+  return rate >= 1 || hash(runId) < rate * 2 ** 32
+}
+
+/** FNV-1a with a final mix: ids that differ in one place must not fall together. */
+function hash(text: string): number {
+  let value = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
+  return (value ^ (value >>> 13)) >>> 0
+}

@@ -1,0 +1,126 @@
+/** Shortens a payload that is too large: long texts first, then the ends of long lists. Marks every place. */
+import type { Json, JsonObject } from './json.ts'
+import { byteLength } from './text.ts'
+
+/** Texts are not cut below this, in bytes, before lists are. */
+const TEXT_BYTES_MIN = 256
+/** Room for "… [cut: 1234567 characters]" in each cut text. */
+const TEXT_MARK_BYTES = 48
+/** Room for the marker of a list or object that ends early. */
+const LIST_MARK_BYTES = 64
+/** Room for the key that says that the payload was shortened. */
+const SUMMARY_BYTES = 160
+
+/**
+ * The JSON text of `payload` in at most `maxBytes`, with the key `tachoShortened`: `originalBytes`, `cutTexts` and
+ * `cutLists`, the numbers of texts and of lists and objects that end early.
+ */
+export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
+  const room = maxBytes - SUMMARY_BYTES
+  const lengths = textBytes(payload)
+  const structure = originalBytes - lengths.reduce((sum, bytes) => sum + bytes, 0)
+  const level = Math.max(TEXT_BYTES_MIN, waterLevel(lengths, room - structure))
+  const { text, cutTexts, cutLists } = write(payload, level, room)
+  const summary = JSON.stringify({ originalBytes, cutTexts, cutLists })
+  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
+}
+
+/** Size of every text in JSON, without its quotes. Iterative: the depth is the host's. */
+function textBytes(payload: Json): number[] {
+  const sizes: number[] = []
+  const open: Json[] = [payload]
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (typeof value === 'string') sizes.push(byteLength(JSON.stringify(value)) - 2)
+    else if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) open.push(item)
+  }
+  return sizes
+}
+
+/** The largest level such that texts cut to it fit into the room together. */
+function waterLevel(sizes: readonly number[], room: number): number {
+  const sorted = sizes.toSorted((a, b) => a - b)
+  let left = room
+  for (const [index, size] of sorted.entries()) {
+    const rest = sorted.length - index
+    // A text is cut only when it is longer than its part.
+    const part = Math.floor(left / rest) - TEXT_MARK_BYTES
+    if (size > part) return part
+    left -= size
+  }
+  return Infinity
+}
+
+function write(payload: JsonObject, level: number, maxBytes: number) {
+  let room = maxBytes
+  let cutTexts = 0
+  let cutLists = 0
+  const parts: string[] = []
+
+  function put(text: string): void {
+    parts.push(text)
+    room -= byteLength(text)
+  }
+
+  /** Writes a value if there is room for all of it or, of a list or object, for its beginning. */
+  function value(source: Json, before: string): boolean {
+    if (typeof source === 'object' && source !== null) {
+      if (room < byteLength(before) + LIST_MARK_BYTES) return false
+      put(before)
+      container(source)
+      return true
+    }
+    const isCut =
+      typeof source === 'string' && source.length * 6 > level && byteLength(JSON.stringify(source)) - 2 > level
+    const text = isCut ? cutText(source, level) : JSON.stringify(source)
+    if (room < byteLength(before) + byteLength(text)) return false
+    if (isCut) cutTexts++
+    put(`${before}${text}`)
+    return true
+  }
+
+  function container(source: Json[] | JsonObject): void {
+    const isList = Array.isArray(source)
+    const entries = Object.entries(source)
+    put(isList ? '[' : '{')
+    // Every open level keeps room for its own end.
+    room -= LIST_MARK_BYTES
+    for (const [index, [key, item]] of entries.entries()) {
+      const before = `${index > 0 ? ',' : ''}${isList ? '' : `${JSON.stringify(key)}:`}`
+      if (value(item, before)) continue
+      cutLists++
+      room += LIST_MARK_BYTES
+      const left = `"[cut: ${entries.length - index} more]"`
+      put(`${index > 0 ? ',' : ''}${isList ? left : `${left}:true`}${isList ? ']' : '}'}`)
+      return
+    }
+    room += LIST_MARK_BYTES
+    put(isList ? ']' : '}')
+  }
+
+  container(payload)
+  return { text: parts.join(''), cutTexts, cutLists }
+}
+
+/** The beginning of a text, as JSON of at most `maxBytes` and a mark. */
+function cutText(text: string, maxBytes: number): string {
+  let bytes = 0
+  let end = 0
+  while (end < text.length) {
+    const code = text.codePointAt(end) as number
+    const units = code > 0xffff ? 2 : 1
+    bytes += jsonBytes(code)
+    if (bytes > maxBytes) break
+    end += units
+  }
+  return JSON.stringify(`${text.slice(0, end)}… [cut: ${text.length - end} characters]`)
+}
+
+/** UTF-8 bytes of a code point inside a JSON text. */
+function jsonBytes(code: number): number {
+  if (code === 0x22 || code === 0x5c) return 2
+  if (code < 0x20) return code === 8 || code === 9 || code === 10 || code === 12 || code === 13 ? 2 : 6
+  if (code < 0x80) return 1
+  if (code < 0x800) return 2
+  if (code >= 0xd800 && code <= 0xdfff) return 6
+  return code > 0xffff ? 4 : 3
+}

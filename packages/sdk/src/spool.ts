@@ -1,0 +1,230 @@
+/**
+ * Keeps queued events in files until they are delivered. Node, Bun and Deno only, and loaded when an option asks for it.
+ *
+ * Each process appends to segments of its own. An event is in the operating system's hands when `append` returns, so it
+ * survives the end of the process, by SIGKILL too, though not the loss of power. A segment is deleted when all its events
+ * are delivered, rejected or dropped. The next process takes over the segments of dead ones; events that had been
+ * delivered already are sent again under the same ids, which the service counts once.
+ */
+import * as fs from 'node:fs'
+import { hostname } from 'node:os'
+import path from 'node:path'
+import process from 'node:process'
+import type { Diagnostics } from './diagnostics.ts'
+import type { QueuedEvent } from './queue.ts'
+import type { Runtime, Timer } from './runtime.ts'
+
+export interface SpoolSettings {
+  readonly folder: string
+  /** Of all segments of this process; past it the oldest is given up. */
+  readonly maxBytes: number
+  readonly newId: () => string
+}
+
+const SEGMENT_BYTES = 1_048_576
+/** The owner of a segment shows that often that it is alive. */
+const HEARTBEAT_MS = 15_000
+/** A segment untouched for so long has no owner. */
+const STALE_MS = 60_000
+/** Two start times of one process differ by less. */
+const START_SPREAD_MS = 5_000
+const SUFFIX = '.events'
+
+interface Segment {
+  readonly file: string
+  readonly descriptor: number
+  bytes: number
+  pending: number
+  isSealed: boolean
+}
+
+/** Files of this process, whichever client's. */
+const owned = new Set<string>()
+const startedAt = Math.round(Date.now() - process.uptime() * 1_000)
+const host = hostname().replace(/[^\w-]/g, '-')
+
+export class Spool {
+  readonly #settings: SpoolSettings
+  readonly #runtime: Runtime
+  readonly #diagnostics: Diagnostics
+  readonly #segments = new Set<Segment>()
+  readonly #segmentOf = new Map<string, Segment>()
+  #current: Segment | undefined
+  #heartbeat: Timer | undefined
+  #hasFailed = false
+
+  /** Creates the folder. Nothing here throws; trouble with the disk is reported, and recording goes on without it. */
+  constructor(settings: SpoolSettings, runtime: Runtime, diagnostics: Diagnostics) {
+    this.#settings = settings
+    this.#runtime = runtime
+    this.#diagnostics = diagnostics
+    this.#attempt(() => fs.mkdirSync(settings.folder, { recursive: true, mode: 0o700 }))
+  }
+
+  /** Writes an event before it is queued. */
+  append(event: QueuedEvent): void {
+    this.#attempt(() => {
+      const segment = (this.#current ??= this.#open())
+      segment.bytes += fs.writeSync(segment.descriptor, `${event.json}\n`)
+      segment.pending++
+      this.#segmentOf.set(event.eventId, segment)
+      if (segment.bytes >= SEGMENT_BYTES) this.#seal(segment)
+    })
+  }
+
+  /** Forgets events that are delivered, rejected or dropped. */
+  settle(events: readonly QueuedEvent[]): void {
+    for (const { eventId } of events) {
+      const segment = this.#segmentOf.get(eventId)
+      if (!segment) continue
+      this.#segmentOf.delete(eventId)
+      segment.pending--
+      if (segment.pending === 0) this.#attempt(() => this.#empty(segment))
+    }
+  }
+
+  /** The events of processes that are dead, segment by segment, while there is room for `bytes`. */
+  *recover(hasRoom: (bytes: number) => boolean): Generator<RecoveredEvent[]> {
+    for (const name of this.#attempt(() => fs.readdirSync(this.#settings.folder).sort()) ?? []) {
+      const file = path.join(this.#settings.folder, name)
+      const events = this.#attempt(() => this.#takeOver(file, name, hasRoom))
+      if (events && events.length > 0) yield events
+    }
+  }
+
+  /** Leaves undelivered events for the next process. */
+  close(): void {
+    this.#heartbeat?.cancel()
+    for (const { descriptor, file } of this.#segments) {
+      this.#attempt(() => fs.closeSync(descriptor))
+      owned.delete(file)
+    }
+    this.#segments.clear()
+    this.#segmentOf.clear()
+    this.#hasFailed = true
+  }
+
+  #open(): Segment {
+    const name = [host, process.pid, startedAt, this.#settings.newId()].join('.')
+    const segment = this.#add(path.join(this.#settings.folder, `${name}${SUFFIX}`), 'ax')
+    this.#heartbeat ??= this.#beat()
+    const segments = [...this.#segments]
+    for (let total = segments.reduce((sum, { bytes }) => sum + bytes, 0); total > this.#settings.maxBytes;) {
+      const oldest = segments.shift()
+      if (!oldest || oldest === segment) break
+      total -= oldest.bytes
+      this.#remove(oldest)
+      this.#diagnostics.report('warning', 'spool_full', 'The spool is full: its oldest events are only in memory.')
+    }
+    return segment
+  }
+
+  #add(file: string, flags: string): Segment {
+    const descriptor = fs.openSync(file, flags, 0o600)
+    const segment = { file, descriptor, bytes: fs.fstatSync(descriptor).size, pending: 0, isSealed: false }
+    owned.add(file)
+    this.#segments.add(segment)
+    return segment
+  }
+
+  #seal(segment: Segment): void {
+    segment.isSealed = true
+    this.#current = undefined
+    if (segment.pending === 0) this.#remove(segment)
+  }
+
+  #empty(segment: Segment): void {
+    if (segment.isSealed) return this.#remove(segment)
+    fs.ftruncateSync(segment.descriptor, 0)
+    segment.bytes = 0
+  }
+
+  #remove(segment: Segment): void {
+    this.#segments.delete(segment)
+    owned.delete(segment.file)
+    fs.closeSync(segment.descriptor)
+    fs.rmSync(segment.file, { force: true })
+  }
+
+  #takeOver(file: string, name: string, hasRoom: (bytes: number) => boolean): RecoveredEvent[] {
+    if (!name.endsWith(SUFFIX) || owned.has(file)) return []
+    const { size, mtimeMs } = fs.statSync(file)
+    if (!isOrphan(name, this.#runtime.now() - mtimeMs) || !hasRoom(size)) return []
+    // Of two processes that try, one finds the file renamed.
+    const mine = path.join(
+      this.#settings.folder,
+      [host, process.pid, startedAt, `${this.#settings.newId()}${SUFFIX}`].join('.'),
+    )
+    fs.renameSync(file, mine)
+    const segment = this.#add(mine, 'a')
+    segment.isSealed = true
+    this.#heartbeat ??= this.#beat()
+    const events = fs.readFileSync(mine, 'utf8').split('\n').flatMap(eventOf)
+    const torn = events.filter((event) => event === null).length
+    if (torn > 0) this.#diagnostics.report('warning', 'spool_damaged', `${torn} events in the spool were unreadable.`)
+    const whole = events.filter((event) => event !== null)
+    for (const { eventId } of whole) this.#segmentOf.set(eventId, segment)
+    segment.pending = whole.length
+    if (whole.length === 0) this.#remove(segment)
+    return whole
+  }
+
+  #beat(): Timer {
+    return this.#runtime.timer(HEARTBEAT_MS, () => {
+      const now = new Date(this.#runtime.now())
+      for (const { descriptor } of this.#segments) this.#attempt(() => fs.futimesSync(descriptor, now, now))
+      this.#heartbeat = this.#beat()
+    })
+  }
+
+  /** Undefined when the disk refuses; then the spool is left alone. */
+  #attempt<T>(act: () => T): T | undefined {
+    if (this.#hasFailed) return undefined
+    try {
+      return act()
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      // Another process was quicker.
+      if (code === 'ENOENT') return undefined
+      this.#hasFailed = true
+      this.#diagnostics.report(
+        'error',
+        'spool_failed',
+        `The spool cannot be used (${code}): events are only in memory.`,
+      )
+      return undefined
+    }
+  }
+}
+
+export interface RecoveredEvent {
+  readonly eventId: string
+  readonly eventType: string
+  readonly json: string
+}
+
+/** Null for a line that is no event: the last one of a process that died while it wrote. */
+function eventOf(line: string): (RecoveredEvent | null)[] {
+  if (line === '') return []
+  try {
+    const { eventId, eventType } = JSON.parse(line) as Partial<RecoveredEvent>
+    return [typeof eventId === 'string' && typeof eventType === 'string' ? { eventId, eventType, json: line } : null]
+  } catch {
+    return [null]
+  }
+}
+
+/** Whether the process that a segment is named after is dead. */
+function isOrphan(name: string, ageMs: number): boolean {
+  if (ageMs > STALE_MS) return true
+  const [owner, pid, started] = name.split('.')
+  if (owner !== host) return false
+  // In a container every main process has the same number.
+  if (Number(pid) === process.pid) return Math.abs(Number(started) - startedAt) > START_SPREAD_MS
+  try {
+    process.kill(Number(pid), 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}
