@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import type { Approval } from '@tacho/contract/approval.ts'
 import type {
   ApprovalCard,
+  ApprovalDetail,
   ApprovalGroups,
   DecisionOutcome,
   OperatorApproval,
@@ -44,8 +45,8 @@ async function ask(fields: Record<string, unknown> = {}): Promise<string> {
   return ((await reply.json()) as Approval).id
 }
 
-async function record(payload: object, runId: string): Promise<void> {
-  const event = { eventId: `${++count}`, clientId: 'cli', runId, agentName: 'a', eventType: 'TOOL_CALL', label: 'l' }
+async function record(payload: object, runId: string, eventType = 'TOOL_CALL'): Promise<void> {
+  const event = { eventId: `${++count}`, clientId: 'cli', runId, agentName: 'a', eventType, label: 'l' }
   const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-api-key': API_KEY },
@@ -85,6 +86,39 @@ test('one is shown whole, safe for a terminal, with what happened after it', asy
   assert.match(shown, /as_approved +show \(error\) +The tool ran with the approved input/)
   const { approval, calls } = await json<{ approval: ApprovalCard; calls: unknown[] }>('show', id)
   assert.deepEqual([approval.decisionReason, calls.length], ['known', 1])
+})
+
+test('the input that the client recorded is shown beside the approval, safe for a terminal', async () => {
+  const id = await ask({ toolName: 'see', runId: 'seen' })
+  assert.match(await text('show', id), /The client recorded no input for it\./)
+  const input = { amount: 500, note: 'a\u001b[31mb' }
+  await record({ toolName: 'see', inputHash: HASH, approvalId: id, input }, 'seen', 'POLICY_DECISION')
+  const shown = await text('show', id)
+  assert.match(shown, /Input, masked, as the client recorded it:\n  \{"amount":500,"note":"a\\u001b\[31mb"\}/)
+  const { approval } = await json<{ approval: ApprovalDetail }>('show', id)
+  assert.equal(approval.inputPreview?.json, JSON.stringify(input))
+})
+
+test('a person who watches sees the input, also when it is recorded just after the request', async () => {
+  const client = new OperatorClient(server.url, OPERATOR_TOKEN)
+  const { items: workspaces } = await client.call('listWorkspaces')
+  const workspaceId = workspaces[0]?.id ?? ''
+  const { items: environments } = await client.call('listEnvironments', { params: { workspaceId } })
+  const environmentId = environments[0]?.id ?? ''
+  const id = await ask({ toolName: 'late', runId: 'late' })
+  const printed: string[] = []
+  const decider = promptingDecider({
+    client,
+    environmentId,
+    print: (line) => printed.push(line),
+    ask: async () => 'q',
+  })
+  decider.heard(await client.call('readApproval', { params: { environmentId, approvalId: id } }))
+  const asking = decider.run(new AbortController().signal)
+  await record({ toolName: 'late', inputHash: HASH, approvalId: id, input: { to: 'Ada' } }, 'late', 'POLICY_DECISION')
+  await asking
+  assert.ok(printed.includes('  {"to":"Ada"}'), printed.join('\n'))
+  await text('reject', id)
 })
 
 test('one is approved or rejected with a reason; what is settled is refused with its state', async () => {

@@ -45,6 +45,8 @@ export const LIMITS = {
   /** Longest `wait` when an approval is read. */
   approvalWaitSecondsMax: 30,
   decisionReasonChars: 2_000,
+  /** Characters of a recorded tool input that are shown beside an approval. */
+  inputPreviewChars: 65_536,
   /** Approvals that are decided together. */
   decisionsMax: 200,
   /** Content of a prompt, in UTF-8. */

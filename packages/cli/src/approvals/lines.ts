@@ -1,6 +1,6 @@
 /** Approvals as people read them. */
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
-import type { ApprovalCard, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { printable, strong } from '../output.ts'
 import { spokenDuration } from '../time-text.ts'
 
@@ -40,6 +40,24 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
     ...line('Id', card.id),
     ...(asked.burst ? [burst] : []),
   ]
+}
+
+/** Everything about one approval, with the input that was recorded for it. */
+export function detailLines(detail: ApprovalDetail, now: number): string[] {
+  return [...cardLines(detail, now), ...inputLines(detail)]
+}
+
+/** The most of an input that a terminal shows. */
+const SHOWN_CHARS = 4_000
+
+function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null; runId: string | null }): string[] {
+  if (inputPreview === null) {
+    return [runId === null ? 'The request names no run, so no input is shown.' : 'The client recorded no input for it.']
+  }
+  const { json, isTruncated, bytes } = inputPreview
+  const isCut = isTruncated || json.length > SHOWN_CHARS
+  const end = isCut ? ` … (${bytes} bytes)` : ''
+  return ['Input, masked, as the client recorded it:', `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`]
 }
 
 /** One recorded tool call and what it means. */

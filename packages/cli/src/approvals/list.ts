@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import type { Input, OperatorClient } from '../operator-client.ts'
 import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
-import { callLine, cardLines, stateText } from './lines.ts'
+import { callLine, detailLines, stateText } from './lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>
@@ -80,7 +80,7 @@ export async function showApproval(
   const approval = await client.call('readApproval', { params: place })
   const { calls, run, truncated } = await client.call('readApprovalAftermath', { params: place })
   if (asJson) return printJson({ approval, calls, run, truncated })
-  for (const line of cardLines(approval, Date.now())) printLine(line)
+  for (const line of detailLines(approval, Date.now())) printLine(line)
   printLine()
   if (calls.length === 0) printLine(run === null ? 'No run of it is recorded.' : 'Its run has no call of it so far.')
   for (const call of calls) printLine(callLine(call))

@@ -6,9 +6,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from '@tacho/contract/approval.ts'
-import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { Refused, type OperatorClient } from '../operator-client.ts'
-import { approvalLine, cardLines } from './lines.ts'
+import { approvalLine, detailLines } from './lines.ts'
 
 export interface PromptOptions {
   client: OperatorClient
@@ -25,6 +25,9 @@ export interface PromptingDecider {
 }
 
 const LOOK_MS = 100
+const FRESH_MS = 5_000
+const INPUT_LOOKS = 8
+const INPUT_PAUSE_MS = 250
 const DECISIONS: Record<string, Decision> = { a: 'APPROVED', r: 'REJECTED' }
 
 export function promptingDecider({ client, environmentId, ask, print }: PromptOptions): PromptingDecider {
@@ -54,9 +57,9 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
     const settled = new AbortController()
     asking = { id, settled }
     try {
-      const card = await client.call('readApproval', { params: { environmentId, approvalId: id } })
+      const detail = await readDetail(id)
       print('')
-      for (const line of cardLines(card, Date.now())) print(line)
+      for (const line of detailLines(detail, Date.now())) print(line)
       const answer = (await ask('Approve, reject, skip or quit? [a/r/s/q] ', settled.signal)).trim().toLowerCase()
       if (answer === 'q') return 'leave'
       const decision = DECISIONS[answer]
@@ -71,6 +74,16 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
       asking = null
     }
     return 'next'
+  }
+
+  /** A client records the input just after it asks: a fresh approval is given a moment for it. */
+  async function readDetail(id: string): Promise<ApprovalDetail> {
+    for (let looks = 1; ; looks++) {
+      const detail = await client.call('readApproval', { params: { environmentId, approvalId: id } })
+      const isFresh = Date.now() - Date.parse(detail.createdAt) < FRESH_MS
+      if (detail.inputPreview !== null || detail.runId === null || !isFresh || looks === INPUT_LOOKS) return detail
+      await sleep(INPUT_PAUSE_MS)
+    }
   }
 
   async function decide(id: string, decision: Decision, signal: AbortSignal): Promise<void> {

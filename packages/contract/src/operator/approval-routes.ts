@@ -4,7 +4,7 @@ import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { ApprovalAftermath, RunApprovals } from './aftermath.ts'
 import {
-  ApprovalCard,
+  ApprovalDetail,
   ApprovalChanges,
   ApprovalGroups,
   ApprovalPage,
@@ -64,10 +64,10 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals/{approvalId}',
-    summary: 'Read one approval',
+    summary: 'Read one approval, with the input that was recorded for it',
     params: OperatorApprovalParams,
     status: 200,
-    reply: ApprovalCard,
+    reply: ApprovalDetail,
     errors: ['not_found'],
   },
   readApprovalAftermath: {

@@ -51,6 +51,36 @@ export const ApprovalCard = Type.Object(
 )
 export type ApprovalCard = Static<typeof ApprovalCard>
 
+/** The masked input in a POLICY_DECISION of the same run that names the approval, the tool and the input hash. */
+export const InputPreview = Type.Object(
+  {
+    json: Type.String({
+      description: `JSON text as the client recorded it, at most ${LIMITS.inputPreviewChars} characters`,
+    }),
+    isTruncated: Type.Boolean({ description: 'Whether `json` ends early: it is not valid JSON then' }),
+    bytes: Type.Integer({ minimum: 0, description: 'Size of the whole text in UTF-8' }),
+    eventId: Type.String({ description: 'Client event id of the POLICY_DECISION' }),
+    recordedAt: time('When that event was stored, by the server'),
+  },
+  {
+    description:
+      "Tool input as the client recorded it, masked. It is the client's word: the service never sees the input that the hash is of",
+  },
+)
+export type InputPreview = Static<typeof InputPreview>
+
+export const ApprovalDetail = Type.Object(
+  {
+    ...ApprovalCard.properties,
+    inputPreview: Type.Unsafe<InputPreview | null>({
+      anyOf: [InputPreview, { type: 'null' }],
+      description: 'Null when the client recorded no input for this approval, as in metadata-only mode',
+    }),
+  },
+  { description: 'An approval request with the input that was recorded for it' },
+)
+export type ApprovalDetail = Static<typeof ApprovalDetail>
+
 export const ApprovalPage = Type.Object({ items: Type.Array(ApprovalCard), nextCursor })
 export type ApprovalPage = Static<typeof ApprovalPage>
 

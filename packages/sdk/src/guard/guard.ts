@@ -230,11 +230,12 @@ export class Guard {
     act: () => T,
   ): Promise<Awaited<T>> {
     const { runtime } = this.#core
-    const { toolName, input } = call
+    const { toolName, input, riskSignals = [] } = call
     const start = runtime.now()
     const facts = () => ({
       toolName,
       input: input ?? {},
+      ...(riskSignals.length > 0 && { riskSignals }),
       latency: Math.max(0, runtime.now() - start),
       ...(inputHash !== null && { inputHash }),
       ...(approvalId !== null && { approvalId }),

@@ -1,8 +1,9 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, InputPreview } from '@tacho/contract/operator/approval.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately, toOperatorApproval } from '../../domain/approval.ts'
+import { soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalDesk } from '../approval-desk.ts'
@@ -60,8 +61,19 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { settled }: A
     const environment = environmentOf(request)
     const row = await settled.find(environment.id, params.approvalId.toLowerCase())
     const [card] = row ? await toCards(environment.id, [row]) : []
-    return card ?? refuse('not_found', 'There is no such approval')
+    if (!row || !card) return refuse('not_found', 'There is no such approval')
+    return { ...card, inputPreview: await inputPreview(row) }
   })
+
+  async function inputPreview(row: ApprovalRow): Promise<InputPreview | null> {
+    const { environmentId, runId } = row
+    if (runId === null) return null
+    const run = await storage.findRun(environmentId, runId)
+    // Asked by external id: a run whose internal id has that form is another one.
+    if (run?.runId !== runId) return null
+    const recorded = await storage.findRecordedInput(environmentId, run.id, soughtInput(row))
+    return recorded && toInputPreview(recorded)
+  }
 
   /** Each with how often its agent has asked lately; every agent is counted once. */
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {

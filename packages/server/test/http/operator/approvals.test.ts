@@ -53,6 +53,7 @@ test('a card shows what the client asked for, and nothing is decided yet', async
     createdAt: card.createdAt,
     decidedBy: null,
     askedLately: { requests: 1, capped: false, windowMs: 300_000, burst: false },
+    inputPreview: null,
   })
   assert.equal(Date.parse(card.expiresAt) - Date.parse(card.createdAt), 90_000)
 })
