@@ -10,6 +10,7 @@ import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
 import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
+import { everyReplyHooks } from './http/every-reply.ts'
 import { healthRoutes } from './http/health.ts'
 import { issueRecordsRoutes } from './http/issue-records.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
@@ -17,7 +18,7 @@ import { invitationPageRoutes } from './http/operator/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
 import { callerHook } from './http/operator/caller.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
-import { clientError, errorHandlers, frameworkErrors, refuse, replyError } from './http/reply-error.ts'
+import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
@@ -47,7 +48,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     http: {
       headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout),
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      // Node would refuse it without a body; the hook below does it with one.
+      // Node would refuse it without a body; the hook on every request does it with one.
       requireHostHeader: false,
     },
     // What still arrives on open connections is answered; the drain bounds it.
@@ -55,12 +56,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     frameworkErrors,
     clientErrorHandler: clientError,
   })
-  app.addHook('onRequest', (request, reply, done) => {
-    void reply.header('x-request-id', request.id)
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined)
-      replyError(request, reply, refuse('invalid_request', 'Send the header Host'))
-    else done()
-  })
+  everyReplyHooks(app)
   // Node would refuse an expectation that it does not know without a body; HTTP lets a server pass it over.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   errorHandlers(app)

@@ -29,7 +29,7 @@ const format = Type.Enum([...WEBHOOK_FORMATS])
 const webhookFields = {
   id: uuid('Webhook id'),
   environmentId: uuid('Its environment'),
-  url,
+  url: Type.String({ description: 'Where messages go. Below the role admin: the origin alone, then /…' }),
   description,
   format,
   events,

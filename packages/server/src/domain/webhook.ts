@@ -51,8 +51,10 @@ export function webhookMessage({ webhook, delivery }: DeliveryOrder, now: number
   }
 }
 
-export function toWebhook(row: WebhookRow): Webhook {
-  const { id, environmentId, url, description, format, events, disabledReason } = row
+/** `showsUrl`: with the path and query, which often hold a secret; otherwise only where it leads. */
+export function toWebhook(row: WebhookRow, showsUrl = true): Webhook {
+  const url = showsUrl ? row.url : `${new URL(row.url).origin}/…`
+  const { id, environmentId, description, format, events, disabledReason } = row
   const times = { createdAt: isoTime(row.createdAt), disabledAt: nullableTime(row.disabledAt) }
   return { id, environmentId, url, description, format, events, disabledReason, ...times }
 }

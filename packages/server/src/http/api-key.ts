@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fa
 import type { ApiKeyRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { refuse, replyError, type Refusal } from './reply-error.ts'
+import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 
 export type FoundApiKey = ApiKeyRow & { workspaceId: string }
 
@@ -25,16 +25,26 @@ export function apiKeyHook(
   }
 
   async function admit(request: FastifyRequest, reply: FastifyReply): Promise<Refusal | null> {
-    // A Bearer token beside it is ignored: older clients send both.
-    const presented = request.headers['x-api-key']
-    if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
-    const key = await keys.find(presented, now())
-    if (!key) return refuse('unauthenticated', 'The API key is unknown, expired or revoked')
-    const missing = request.routeOptions.config.route?.scopes.filter((scope) => !key.scopes.includes(scope)) ?? []
-    if (missing.length > 0) return refuse('forbidden', `The API key lacks ${missing.join(', ')}`)
+    const key = await presentKey(keys, request, now())
+    if (isRefusal(key)) return key
     request.apiKey = key
     return rateLimit(reply, key.id, key.requestsPerSecond)
   }
+}
+
+/** The key of a request as it is at `now`, or why it is refused. A request that waits asks again before its answer. */
+export async function presentKey(
+  keys: CredentialCache<FoundApiKey>,
+  request: FastifyRequest,
+  now: number,
+): Promise<FoundApiKey | Refusal> {
+  // A Bearer token beside it is ignored: older clients send both.
+  const presented = request.headers['x-api-key']
+  if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
+  const key = await keys.find(presented, now)
+  if (!key) return refuse('unauthenticated', 'The API key is unknown, expired or revoked')
+  const missing = request.routeOptions.config.route?.scopes.filter((scope) => !key.scopes.includes(scope)) ?? []
+  return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key
 }
 
 /** The tenant of a request that has passed the hook. */

@@ -6,17 +6,17 @@ import type { FastifyInstance } from 'fastify'
 import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
 import { isUuid, uuidv7 } from '../domain/uuid.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
-import { tenantOf } from './api-key.ts'
+import { presentKey, tenantOf } from './api-key.ts'
 import type { ApprovalDesk } from './approval-desk.ts'
 import type { Deps } from './deps.ts'
-import { refuse } from './reply-error.ts'
+import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
 /** The same for an unknown approval and for one of another tenant or client. */
 const NO_APPROVAL = refuse('not_found', 'There is no such approval')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settled }: ApprovalDesk): void {
-  const { storage, memory, now } = deps
+  const { storage, memory, keys, now } = deps
 
   function admit() {
     const refused = storage.writesRefused()
@@ -46,9 +46,14 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settle
       const row = await settled.find(environmentId, id)
       return row?.clientId === headers[CLIENT_ID_HEADER] ? row : null
     }
-    const row = await (query.wait === undefined
-      ? find()
-      : waitUntilSettled({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw }))
+    if (query.wait === undefined) {
+      const row = await find()
+      return row ? toApproval(row) : NO_APPROVAL
+    }
+    const row = await waitUntilSettled({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
+    // The key may have been revoked, or have expired, during the wait.
+    const key = await presentKey(keys, request, now())
+    if (isRefusal(key)) return key
     return row ? toApproval(row) : NO_APPROVAL
   })
 

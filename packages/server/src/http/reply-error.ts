@@ -36,6 +36,12 @@ export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal
 }
 
+/**
+ * Replies hold what one key or person may see: nothing between the service and the client keeps them, and no browser takes
+ * them for another type. A route that wants to be cached says so itself.
+ */
+export const REPLY_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
+
 export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 export function replyError(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
@@ -64,7 +70,7 @@ export function errorHandlers(app: FastifyInstance): void {
 /** A bad address reaches neither the router's error handler nor any hook. */
 export function frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error)
-  void replyError(request, reply.header('x-request-id', request.id), refusal)
+  void replyError(request, reply.header('x-request-id', request.id).headers(REPLY_HEADERS), refusal)
   const { status } = ERRORS[refusal.code]
   request.log.info({ requestId: request.id, method: request.method, route: 'none', status }, 'request')
 }
@@ -82,6 +88,7 @@ export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException,
   const body = JSON.stringify(problem(refusal, requestId))
   const headers = [
     `X-Request-Id: ${requestId}`,
+    ...Object.entries(REPLY_HEADERS).map(([name, value]) => `${name}: ${value}`),
     ...(retryable ? ['Retry-After: 1'] : []),
     `Content-Type: ${PROBLEM_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,

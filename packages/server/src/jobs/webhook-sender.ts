@@ -83,12 +83,19 @@ function addressGuard(allowed: readonly string[]): (address: string) => string |
   const networks = allowed.filter((network) => !NAMED.has(network)).map(parseNetwork)
   return (address) => {
     const parsed = ipaddr.process(address)
-    const range = parsed.range()
+    const range = rangeOf(parsed)
     if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
       return null
     if (networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits))) return null
     return `leads to ${address}, which is not public (${range}); --webhook-networks can allow it`
   }
+}
+
+/** The library's name; but of IPv6 only 2000::/3 is given out (RFC 4291 2.4), and the library says unicast of all the rest. */
+function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  const range = address.range()
+  const isUnassigned = address instanceof ipaddr.IPv6 && (address.parts[0] ?? 0) >> 13 !== 1
+  return range === 'unicast' && isUnassigned ? 'reserved' : range
 }
 
 /** Names that settings use for networks, and what the library calls their addresses. */

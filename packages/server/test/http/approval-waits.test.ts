@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { approvalCalls, type ApprovalCalls } from '../setup/approval-service.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
+import { approvalCalls, CLIENT, type ApprovalCalls } from '../setup/approval-service.ts'
 import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -40,6 +42,31 @@ test('a long poll of what is settled already does not wait', async () => {
   const { id } = (await approvals.ask()).body
   await approvals.decide(id, 'REJECTED')
   assert.equal((await approvals.read(id, '?wait=30')).body.status, 'REJECTED')
+})
+
+test('a key that is revoked or expires during a long poll gets no answer by it', async () => {
+  const ways = {
+    async revoked(keyId: string) {
+      await service.operator(`/environments/${service.environmentId}/keys/${keyId}/revoke`, { method: 'POST' })
+    },
+    // It expires by itself meanwhile.
+    expired: () => wait(2_000),
+  }
+  for (const [way, end] of Object.entries(ways)) {
+    const expiresAt = way === 'expired' ? new Date(Date.now() + 2_000).toISOString() : null
+    const made = await service.operator<CreatedApiKey>(`/environments/${service.environmentId}/keys`, {
+      body: { name: way, scopes: ['policies:read'], expiresAt },
+    })
+    const { id } = (await approvals.ask()).body
+    const headers = { 'x-api-key': made.body.key, 'x-service-client-id': CLIENT }
+    const waiting = service.api(`/firewall-approvals/${id}?wait=30`, { headers })
+    await approvals.untilFollowers(1)
+    await end(made.body.id)
+    await approvals.decide(id, 'APPROVED', 'a secret reason')
+    const { status, text } = await waiting
+    assert.equal(status, 401, way)
+    assert.ok(!text.includes('APPROVED') && !text.includes('reason'), text)
+  }
 })
 
 test('a client that leaves leaves nothing behind', async () => {

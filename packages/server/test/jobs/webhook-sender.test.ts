@@ -34,6 +34,11 @@ test('nothing inside is ever connected to, however its address is written', asyn
     '[fd00::1]',
     '[fe80::1]',
     '[64:ff9b::7f00:1]',
+    '[::127.0.0.1]',
+    '[::2]',
+    '[4000::1]',
+    '[fec0::1]',
+    '[1fff:ffff::1]',
   ]
   for (const host of [...hosts, ...others]) {
     const url = `http://${host}:${port}/secret`
@@ -54,6 +59,8 @@ test('what is no http address, holds a password or names nobody is refused', asy
   assert.match((await sender.check('https://user:secret@example.com')) ?? '', /password/)
   assert.match((await sender.check('https://no-such-host.invalid/')) ?? '', /cannot be found/)
   assert.equal(await sender.check('https://203.0.114.7/hook'), null)
+  assert.equal(await sender.check('https://[2606:4700::1111]/hook'), null)
+  assert.equal(await sender.check('https://[3fff:ffff::1]/hook'), null)
   await sender.close()
 })
 

@@ -22,7 +22,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     return listById(cursors, ['keys', id], query, (page) => storage.listApiKeys(id, page), toApiKey)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createApiKey, deps, async ({ body, request, reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.createApiKey, deps, async ({ body, request }) => {
     const createdAt = now()
     const refusal = nameRefusal(body.name)
     if (refusal) return refusal
@@ -47,7 +47,6 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     const audit = auditOf(request, createdAt, 'api_key.create', { kind: 'api_key', id }, detail)
     const outcome = await storage.createApiKey(row, [audit])
     if (outcome === 'no_environment') return refuse('not_found', 'There is no such environment')
-    void reply.header('cache-control', 'no-store')
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
   })
 

@@ -17,7 +17,7 @@ import { environmentOf, workspaceOf } from './access.ts'
 import { presentActor } from './caller.ts'
 
 export interface StreamOptions {
-  /** Pause between heartbeats; at each of them it is asked whether the client may still see this. */
+  /** Pause between heartbeats. Before each of them, and before each message, access is checked again. */
   beatMs?: number
   mostStreams?: number
 }
@@ -60,12 +60,13 @@ export function approvalStreamRoutes(
       if (!over) messages.push(null)
       over = true
     }
+    let sent = Promise.resolve()
     // What is heard before the snapshot is sent comes after it.
     const early: ApprovalRow[] = []
     let heard = (changed: ApprovalRow[]): void => void early.push(...changed)
     const ended = () => end('shutting_down')
     const unfollow = await feed.follow(environmentId, { heard: (changed) => heard(changed), ended })
-    const beat = setInterval(() => void stayOrEnd(), beatMs)
+    const beat = setInterval(() => void sendIfAllowed(': heartbeat\n\n'), beatMs)
     beat.unref()
     open += 1
     messages.once('close', () => {
@@ -75,11 +76,15 @@ export function approvalStreamRoutes(
       unfollow()
     })
 
-    async function stayOrEnd(): Promise<void> {
-      // A store that does not answer is no reason to send people away.
-      const stays = await mayStay(request).catch(() => null)
-      if (stays === false) end('access_ended')
-      else if (stays) send(': heartbeat\n\n')
+    /** Sends the text if the client may still see it, after the texts that came before. */
+    function sendIfAllowed(text: string): Promise<void> {
+      sent = sent.then(async () => {
+        // A store that does not answer is no reason to send people away.
+        const stays = await mayStay(request).catch(() => null)
+        if (stays === false) end('access_ended')
+        else send(text)
+      })
+      return sent
     }
 
     try {
@@ -88,9 +93,9 @@ export function approvalStreamRoutes(
       messages.destroy()
       throw error
     }
-    heard = (changed) => send(message('changed', hints(changed)))
+    heard = (changed) => void sendIfAllowed(message('changed', hints(changed)))
     if (early.length > 0) heard(early)
-    return reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' }).type(STREAM_TYPE).send(messages)
+    return reply.header('x-accel-buffering', 'no').type(STREAM_TYPE).send(messages)
   }
 
   /** Whether whoever opened the stream would still be let in. */

@@ -79,7 +79,6 @@ export function backupsRoutes(app: FastifyInstance, { storage, config, memory, n
         'content-disposition': `attachment; filename="${name}"`,
         // RFC 9530, so that whoever keeps the file can tell whether it is whole.
         'repr-digest': `sha-256=:${sha256}:`,
-        'cache-control': 'no-store',
       })
       .type(OPERATOR_ROUTES.createBackup.replyType)
       .send(content)

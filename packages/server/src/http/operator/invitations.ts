@@ -9,7 +9,7 @@ import { includesRole } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Acceptance, CreatedInvitation, Invitation, NewInvitation } from '@tacho/contract/operator/operator.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { newInvitation, parseInvitation, sameHash } from '../../domain/credential.ts'
 import { isEmail, lowerCase } from '../../domain/email.ts'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
@@ -39,8 +39,8 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
 
   serveRoute(app, OPERATOR_ROUTES.listInvitations, deps, ({ request, query }) => list(request, query))
   serveRoute(app, OPERATOR_ROUTES.listInstallationInvitations, deps, ({ request, query }) => list(request, query))
-  serveRoute(app, OPERATOR_ROUTES.invite, deps, ({ request, reply, body }) => invite(request, reply, body))
-  serveRoute(app, OPERATOR_ROUTES.inviteEverywhere, deps, ({ request, reply, body }) => invite(request, reply, body))
+  serveRoute(app, OPERATOR_ROUTES.invite, deps, ({ request, body }) => invite(request, body))
+  serveRoute(app, OPERATOR_ROUTES.inviteEverywhere, deps, ({ request, body }) => invite(request, body))
   serveRoute(app, OPERATOR_ROUTES.revokeInvitation, deps, ({ request, params }) => revoke(request, params.invitationId))
   serveRoute(app, OPERATOR_ROUTES.revokeInstallationInvitation, deps, ({ request, params }) =>
     revoke(request, params.invitationId),
@@ -108,11 +108,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     return listById(cursors, ['invitations', workspaceId], query, read, toInvitation)
   }
 
-  async function invite(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    body: NewInvitation,
-  ): Promise<CreatedInvitation | Refusal> {
+  async function invite(request: FastifyRequest, body: NewInvitation): Promise<CreatedInvitation | Refusal> {
     if (!isEmail(body.email)) return refuseField('email', 'is not an e-mail address')
     const workspaceId = scopeOf(request)
     const actor = actorOf(request)
@@ -137,7 +133,6 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     if ((await storage.createInvitation(row, [audit])) === 'member') {
       return refuse('conflict', `${row.email} has a role there already`)
     }
-    void reply.header('cache-control', 'no-store')
     return { ...toInvitation(row), link: invitationLink(publicUrl(), text) }
   }
 

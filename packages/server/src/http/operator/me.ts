@@ -7,13 +7,12 @@ import { actorOf } from './access.ts'
 export function meRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.readMe, deps, async ({ request, reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.readMe, deps, async ({ request }) => {
     const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actorOf(request)
     const person = request.session?.operator
     const page = { limit: ownWorkspaces.length, after: null }
     const rows = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : []
     const workspaces = rows.map((row) => ({ id: row.id, name: row.name, role: roleIn(row.id) ?? 'viewer' }))
-    void reply.header('cache-control', 'no-store')
     return {
       kind,
       id,

@@ -19,7 +19,7 @@ import { DONE, passwordRefusal, sessionOf } from './sessions.ts'
 export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
   const { storage, signIn, config, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, reply, body: { password } }) => {
+  serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, body: { password } }) => {
     const session = sessionOf(request)
     if (isRefusal(session)) return session
     const refusal = textsRefusal({ password }) ?? (await passwordRefusal(deps, attempts, request, session, password))
@@ -34,7 +34,6 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     if (!answer.ok || typeof totpURI !== 'string' || !Array.isArray(backupCodes)) {
       throw new Error(`The sign-in library answered ${answer.code}`)
     }
-    void reply.header('cache-control', 'no-store')
     return { uri: totpURI, recoveryCodes: backupCodes.map(String) }
   })
 
@@ -48,6 +47,8 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
     const code = body.code.replaceAll(' ', '')
+    // Before it is checked, so that nobody who has seen it being typed can sign in with it meanwhile.
+    if (!(await storage.useCode(operator.id, code, now()))) return refuse('forbidden', 'The code is wrong or used up')
     const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))
     if (!answer.ok) {
       if (answer.code === 'TOTP_NOT_ENABLED') return refuse('conflict', 'There is no second factor to confirm')

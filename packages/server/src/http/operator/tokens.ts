@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { CreatedOperatorToken, NewOperatorToken, OperatorToken } from '@tacho/contract/operator/token.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { newOperatorToken } from '../../domain/credential.ts'
 import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
@@ -23,10 +23,8 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listTokens, deps, ({ request, query }) => list(request, query))
   serveRoute(app, OPERATOR_ROUTES.listInstallationTokens, deps, ({ request, query }) => list(request, query))
-  serveRoute(app, OPERATOR_ROUTES.createToken, deps, ({ request, reply, body }) => create(request, reply, body))
-  serveRoute(app, OPERATOR_ROUTES.createInstallationToken, deps, ({ request, reply, body }) =>
-    create(request, reply, body),
-  )
+  serveRoute(app, OPERATOR_ROUTES.createToken, deps, ({ request, body }) => create(request, body))
+  serveRoute(app, OPERATOR_ROUTES.createInstallationToken, deps, ({ request, body }) => create(request, body))
   serveRoute(app, OPERATOR_ROUTES.revokeToken, deps, ({ request, params }) => revoke(request, params.tokenId))
   serveRoute(app, OPERATOR_ROUTES.revokeInstallationToken, deps, ({ request, params }) =>
     revoke(request, params.tokenId),
@@ -38,11 +36,7 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
     return listById(cursors, ['tokens', workspaceId], query, read, toOperatorToken)
   }
 
-  async function create(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    body: NewOperatorToken,
-  ): Promise<CreatedOperatorToken | Refusal> {
+  async function create(request: FastifyRequest, body: NewOperatorToken): Promise<CreatedOperatorToken | Refusal> {
     const createdAt = now()
     const workspaceId = scopeOf(request)
     const refusal = nameRefusal(body.name)
@@ -62,7 +56,6 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
     await storage.createOperatorToken(row, [
       auditOf(request, createdAt, 'operator_token.create', { kind: 'operator_token', id }, detail),
     ])
-    void reply.header('cache-control', 'no-store')
     return { ...shown, token: text }
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { includesRole } from '@tacho/contract/operator/access.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { WEBHOOK_EVENTS, type CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -9,7 +10,7 @@ import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
+import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
@@ -24,10 +25,12 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listWebhooks, deps, ({ query, request }) => {
     const { id } = environmentOf(request)
-    return listById(cursors, ['webhooks', id], query, (page) => storage.listWebhooks(id, page), toWebhook)
+    const role = actorOf(request).roleIn(workspaceOf(request).id)
+    const toItem = (row: WebhookRow) => toWebhook(row, role !== null && includesRole(role, 'admin'))
+    return listById(cursors, ['webhooks', id], query, (page) => storage.listWebhooks(id, page), toItem)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request, reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request }) => {
     const createdAt = now()
     const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS] } = body
     const id = uuidv7(createdAt, randomBytes)
@@ -41,7 +44,6 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     if ((await storage.createWebhook(row, audit)) === 'too_many') {
       return refuse('conflict', 'The environment has as many webhooks as it may')
     }
-    void reply.header('cache-control', 'no-store')
     return withSecret(row)
   })
 
@@ -57,14 +59,13 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return changed(request, id, change, audited(request, 'change', id, detail))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.rotateWebhookSecret, deps, async ({ params, request, reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.rotateWebhookSecret, deps, async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
     if (!webhook) return NO_WEBHOOK
     const secret = newWebhookSecret(randomBytes)
     const change = { secret, previousSecret: webhook.secret, previousUntil: now() + ROTATION_MS }
     const audit = audited(request, 'rotate_secret', webhook.id)
     const row = await storage.changeWebhook(webhook.environmentId, webhook.id, change, audit)
-    void reply.header('cache-control', 'no-store')
     return row ? withSecret(row) : NO_WEBHOOK
   })
 

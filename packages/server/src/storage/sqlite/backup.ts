@@ -7,7 +7,7 @@ import { runTask } from './run-task.ts'
 export async function backupStore(file: string, target: string): Promise<BackupResult> {
   try {
     // Taken here and now: VACUUM INTO would also fill an empty file of someone else.
-    await (await open(target, 'wx')).close()
+    await (await open(target, 'wx', 0o600)).close()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return { ok: false, reason: 'exists' }
     throw error

@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3'
+import { keepPrivate } from './files.ts'
 
 export type { Database, Statement } from 'better-sqlite3'
 
@@ -12,6 +13,7 @@ const LOG_BYTES_KEPT = 64 * 1_048_576
 
 /** Opens a connection of a store that exists, with the settings every connection of it needs. */
 export function openDatabase(file: string, options: { readonly?: boolean; cacheKib?: number } = {}): Database.Database {
+  if (!options.readonly) keepPrivate(file)
   const db = new Database(file, { readonly: options.readonly ?? false, timeout: 5_000 })
   // better-sqlite3 is built to fall back to NORMAL in WAL unless told, on each connection.
   db.pragma('synchronous = FULL')

@@ -1,6 +1,24 @@
-/** Files that must be on the disk before anyone is told so. */
-import { closeSync, fsyncSync, openSync } from 'node:fs'
+/** Files of a store: only their owner may read them, and what is acknowledged is on the disk. */
+import { chmodSync, closeSync, fsyncSync, openSync, statSync } from 'node:fs'
 import path from 'node:path'
+
+/**
+ * Makes a database's file if it is missing, and takes it and its log from everybody but their owner: the directory may be
+ * open to others. SQLite gives a new log the mode of its database.
+ */
+export function keepPrivate(file: string): void {
+  closeSync(openSync(file, 'a', 0o600))
+  for (const each of [file, `${file}-wal`, `${file}-shm`]) {
+    const found = statSync(each, { throwIfNoEntry: false })
+    if (found && (found.mode & 0o077) !== 0 && mayChange(found.uid)) chmodSync(each, 0o600)
+  }
+}
+
+/** Of files that the process can write, it can change the mode only of its own. */
+function mayChange(owner: number): boolean {
+  const user = process.getuid?.()
+  return user === 0 || user === owner
+}
 
 /** Waits until a file and its name in the directory are on the disk. */
 export function syncFile(file: string): void {

@@ -2,12 +2,15 @@
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreRefused } from '../storage.ts'
+import { keepPrivate } from './files.ts'
 
 const LOCK_FILE = 'tacho.lock'
 
 /** Takes the lock of a store's directory and returns what lets go of it. The system frees it when the process dies. */
 export function lockStore(directory: string): () => void {
-  const db = new Database(path.join(directory, LOCK_FILE), { timeout: 0 })
+  const file = path.join(directory, LOCK_FILE)
+  keepPrivate(file)
+  const db = new Database(file, { timeout: 0 })
   try {
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {

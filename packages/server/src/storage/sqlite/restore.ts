@@ -5,7 +5,7 @@ import Database from 'better-sqlite3'
 import { checkApplied } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { APPLICATION_ID, STORE_FILE } from './database.ts'
-import { syncDirectory, syncFile } from './files.ts'
+import { keepPrivate, syncDirectory, syncFile } from './files.ts'
 import { lockStore } from './lock.ts'
 import { appliedMigrations, knownMigrations } from './migrate.ts'
 
@@ -26,7 +26,7 @@ export interface Restored {
 /** Checks a backup and makes it the store of a directory, whole or not at all. Throws StoreRefused when it must not. */
 export function restoreSqlite({ from, directory, replace = false }: RestoreOptions): Restored {
   checkBackup(from)
-  mkdirSync(directory, { recursive: true })
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
   const unlock = lockStore(directory)
   try {
     const store = path.join(directory, STORE_FILE)
@@ -34,6 +34,7 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
     const copy = `${store}.restoring`
     rmSync(copy, { force: true })
     copyFileSync(from, copy, constants.COPYFILE_FICLONE)
+    keepPrivate(copy)
     syncFile(copy)
     const replaced = existsSync(store) ? putAside(store) : null
     renameSync(copy, store)

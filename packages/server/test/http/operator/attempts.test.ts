@@ -23,6 +23,15 @@ test('a success forgets the attempts of its account, and its own of the address'
   }
 })
 
+test('an IPv4 address counts for itself, also written as IPv6: so a server on :: sees it', async () => {
+  const attempts = createAttempts(limits)
+  for (const address of ['::ffff:192.0.2.1', '192.0.2.1', '::ffff:c000:201']) {
+    assert.equal(await attempts.from(address), null)
+  }
+  assert.equal((await attempts.from('::ffff:192.0.2.1'))?.code, 'rate_limited')
+  assert.equal(await attempts.from('::ffff:192.0.2.2'), null)
+})
+
 test('all addresses of one IPv6 network are one, however they are written', async () => {
   const attempts = createAttempts(limits)
   for (const address of ['2001:db8::1', '2001:db8:0:0::2', '2001:db8:0:0:1:2:3:4']) {

@@ -157,7 +157,8 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   // Until it is confirmed, the password is enough.
   await signIn(openBrowser(service), email)
   assert.deepEqual(refusalOf(await browser.post('/me/second-factor/confirm', { code: '000000' })), [403, 'forbidden'])
-  replyOf('confirmSecondFactor', await browser.post('/me/second-factor/confirm', { code: codeOf(uri) }))
+  const confirming = codeOf(uri)
+  replyOf('confirmSecondFactor', await browser.post('/me/second-factor/confirm', { code: confirming }))
   assert.equal(replyOf('readMe', await browser.get('/me')).twoFactor, true)
   assert.deepEqual(refusalOf(await add(PASSWORD)), [409, 'conflict'])
 
@@ -171,7 +172,11 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   }
   const withCode = await challenged()
   assert.deepEqual(refusalOf(await withCode.post('/sign-in/code', { code: '000000' })), [401, 'unauthenticated'])
-  const code = codeOf(uri)
+  // The code that confirmed the factor may have been seen, too. The next one is good already.
+  const tooSoon = await challenged()
+  assert.deepEqual(refusalOf(await tooSoon.post('/sign-in/code', { code: confirming })), [401, 'unauthenticated'])
+  assert.equal(tooSoon.cookies.has(SESSION), false)
+  const code = codeOf(uri, Date.now() + 30_000)
   replyOf('signInWithCode', await withCode.post('/sign-in/code', { code }))
   assert.equal((await withCode.get('/me')).status, 200)
   // Whoever has seen it being typed is too late.
@@ -185,6 +190,15 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   assert.equal((await withRecovery.get('/me')).status, 200)
   const again = await challenged()
   assert.deepEqual(refusalOf(await again.post('/sign-in/recovery-code', { code: recovery })), [401, 'unauthenticated'])
+
+  // Several at once with one code: it lets one of them in, and is used up for the others.
+  const [, , contested = ''] = recoveryCodes
+  const racers = await Promise.all([challenged(), challenged(), challenged(), challenged()])
+  const race = await Promise.all(racers.map((each) => each.post('/sign-in/recovery-code', { code: contested })))
+  assert.deepEqual(
+    race.map(({ status }) => status).toSorted((a, b) => a - b),
+    [200, 401, 401, 401],
+  )
 
   // Without a challenge no code is worth anything.
   const bare = await openBrowser(service).post('/sign-in/code', { code: codeOf(uri) })

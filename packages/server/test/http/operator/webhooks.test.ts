@@ -178,6 +178,27 @@ test('bad fields get 400, unknown and foreign webhooks one and the same 404', as
   assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 404)
 })
 
+test('who may not change webhooks sees where they lead, but no path or query, which may be secrets', async () => {
+  const made = await create({ url: at('/200/T0KEN?key=SECRET') })
+  const { body: me } = await service.operator<{ workspaces: { id: string }[] }>('/me')
+  const { body: all } = await service.operator<{ items: { id: string }[] }>('/workspaces')
+  const workspaceId = all.items[0]?.id ?? me.workspaces[0]?.id
+  for (const [role, shown] of [
+    ['viewer', `${new URL(made.url).origin}/…`],
+    ['approver', `${new URL(made.url).origin}/…`],
+    ['admin', made.url],
+  ] as const) {
+    const token = await service.operator<{ token: string }>(`/workspaces/${workspaceId}/tokens`, {
+      body: { name: role, role },
+    })
+    const headers = { authorization: `Bearer ${token.body.token}` }
+    const list = await service.operator<{ items: Webhook[] }>(home(), { headers })
+    assert.equal(list.body.items.find(({ id }) => id === made.id)?.url, shown, role)
+    const { text } = await service.operator(`/workspaces/${workspaceId}/audit`, { headers })
+    assert.ok(!text.includes('SECRET') && !text.includes('T0KEN'))
+  }
+})
+
 test('a change takes what the contract names, and nothing else of a body reaches the webhook or the audit log', async () => {
   const { secret, ...webhook } = await create({ url: at('/200/named') })
   const other = await service.newTenant('webhooks elsewhere')

@@ -47,7 +47,6 @@ export function passCookies(
   { publicUrl }: { publicUrl: string | null },
 ): void {
   setCookies(request, reply, answer.setCookies, publicUrl)
-  void reply.header('cache-control', 'no-store')
 }
 
 export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong or used up, or the sign-in has taken too long')
@@ -63,6 +62,8 @@ export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
     case 'INVALID_TWO_FACTOR_COOKIE':
     case 'TOTP_NOT_ENABLED':
     case 'BACKUP_CODES_NOT_ENABLED':
+    // Another sign-in used a recovery code of theirs at the same moment.
+    case 'status 409':
       return WRONG_CODE
     default:
       return null

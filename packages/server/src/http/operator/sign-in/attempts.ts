@@ -1,5 +1,5 @@
 /** Attempts to sign in, per address and per account, on this node. */
-import { isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import { refuse, type Refusal } from '../../reply-error.ts'
 
@@ -45,15 +45,9 @@ function consume(limiter: RateLimiterMemory, key: string): Promise<Refusal | nul
   )
 }
 
-/** Whoever has one IPv6 address has 2^64 of them. */
+/** An IPv4 address, also one written as IPv6 (a server on `::` sees those); of IPv6 the /64 that one client has. */
 function network(address: string): string {
-  if (!isIPv6(address)) return address
-  const [head = '', tail] = address.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const after = tail === undefined || tail === '' ? [] : tail.split(':')
-  const filled =
-    tail === undefined
-      ? groups
-      : [...groups, ...Array(Math.max(0, 8 - groups.length - after.length)).fill('0'), ...after]
-  return filled.slice(0, 4).join(':')
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()
 }
