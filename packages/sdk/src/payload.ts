@@ -30,7 +30,8 @@ export function createPayloadWriter(
   diagnostics: Diagnostics,
 ): PayloadWriter {
   return function writePayload(payload) {
-    if (payload === undefined) return '{}'
+    // Hosts without types may hand over anything.
+    if (payload === undefined || payload === null) return '{}'
     let text = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
     if (isDeeper(text, LIMITS.payloadDepthLevels)) {
       text = JSON.stringify(copy(JSON.parse(text), LIMITS.payloadDepthLevels))

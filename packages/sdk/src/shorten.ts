@@ -17,23 +17,26 @@ const SUMMARY_BYTES = 160
  */
 export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
   const room = maxBytes - SUMMARY_BYTES
-  const lengths = textBytes(payload)
-  const structure = originalBytes - lengths.reduce((sum, bytes) => sum + bytes, 0)
-  const level = Math.max(TEXT_BYTES_MIN, waterLevel(lengths, room - structure))
+  const { sizes, levels } = measure(payload)
+  const structure = originalBytes - sizes.reduce((sum, bytes) => sum + bytes, 0)
+  const level = Math.max(TEXT_BYTES_MIN, waterLevel(sizes, room - structure - levels * LIST_MARK_BYTES))
   const { text, cutTexts, cutLists } = write(payload, level, room)
   const summary = JSON.stringify({ originalBytes, cutTexts, cutLists })
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
 }
 
-/** Size of every text in JSON, without its quotes. Iterative: the depth is the host's. */
-function textBytes(payload: Json): number[] {
+/** Size of every text in JSON, without its quotes, and how deep the payload is nested. */
+function measure(payload: Json): { sizes: number[]; levels: number } {
   const sizes: number[] = []
-  const open: Json[] = [payload]
-  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+  let levels = 0
+  function visit(value: Json, level: number): void {
     if (typeof value === 'string') sizes.push(byteLength(JSON.stringify(value)) - 2)
-    else if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) open.push(item)
+    if (typeof value !== 'object' || value === null) return
+    levels = Math.max(levels, level)
+    for (const item of Object.values(value)) visit(item, level + 1)
   }
-  return sizes
+  visit(payload, 1)
+  return { sizes, levels }
 }
 
 /** The largest level such that texts cut to it fit into the room together. */

@@ -1,0 +1,50 @@
+/** A host that records and ends in one of several ways. Arguments: the way, the service's address, options as JSON. */
+import { writeSync } from 'node:fs'
+import { Tacho, type TachoOptions } from '../src/index.ts'
+
+const [way = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
+const given = JSON.parse(options) as TachoOptions & { events?: number }
+const { events = 10, ...rest } = given
+const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', onDiagnostic: () => undefined, ...rest })
+await tacho.ready()
+
+const run = tacho.startRun({ runId: 'exit', agentName: 'child' })
+for (let n = 0; n < events; n++) run.step(`step ${n}`)
+// Synchronous: the parent may kill this process as soon as it reads the line.
+const say = (line: string) => writeSync(1, `${line}\n`)
+
+// The host's own shutdown takes longer than ours.
+const drain = () => {
+  const drained = () => {
+    say('drained')
+    process.exit(3)
+  }
+  void tacho.flush().then(() => setTimeout(drained, 300))
+}
+
+switch (way) {
+  case 'normal':
+    break
+  case 'return-later':
+    setTimeout(() => run.step('late'), 20)
+    break
+  case 'throw':
+    setTimeout(() => {
+      throw new Error('the host failed')
+    }, 1)
+    break
+  case 'exit':
+    process.exit(7)
+    break
+  case 'shutdown':
+    say(JSON.stringify(await tacho.shutdown()))
+    break
+  case 'host-drains':
+  case 'wait':
+    if (way === 'host-drains') process.on('SIGTERM', drain)
+    setInterval(() => undefined, 1_000)
+    say('ready')
+    break
+  default:
+    throw new Error(`Unknown way: ${way}`)
+}

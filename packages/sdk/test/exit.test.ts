@@ -1,0 +1,192 @@
+/** What docs/sdk/delivery.md promises for each way in which a process can end, with real processes. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test, type TestContext } from 'node:test'
+import { Tacho, type TachoOptions } from '../src/index.ts'
+import { assertBalanced } from './balance.ts'
+import { startScriptedServer, status, type Answer } from './scripted-server.ts'
+
+const CHILD = fileURLToPath(new URL('exit-child.ts', import.meta.url))
+
+interface End {
+  code: number | null
+  signal: NodeJS.Signals | null
+  output: string
+}
+
+type ChildOptions = TachoOptions & { events?: number }
+
+/** Runs the child to its end; `onReady` is called with it when it says so. */
+async function endOf(
+  way: string,
+  url: string,
+  options: ChildOptions = {},
+  onReady: (kill: (signal: NodeJS.Signals) => void) => void = () => undefined,
+): Promise<End> {
+  const child = spawn(process.execPath, [CHILD, way, url, JSON.stringify(options)], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    const wasReady = output.includes('ready')
+    output += chunk.toString()
+    if (!wasReady && output.includes('ready')) onReady((signal) => child.kill(signal))
+  })
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  return { code, signal, output }
+}
+
+async function serve(t: TestContext, ...answers: Answer[]) {
+  const server = await startScriptedServer(...answers)
+  t.after(server.close)
+  const labels = () => [...new Set(server.events().map(({ label }) => label))]
+  return { ...server, labels }
+}
+
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tacho-spool-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+test('a process that ends by itself delivers everything first', async (t) => {
+  const server = await serve(t)
+  assert.equal((await endOf('normal', server.url, { events: 250 })).code, 0)
+  assert.equal(server.labels().length, 250)
+})
+
+test('timers of the client do not keep a process running, and events recorded late are delivered too', async (t) => {
+  const server = await serve(t)
+  const { code } = await endOf('return-later', server.url, { flushIntervalMs: 3_600_000 })
+  assert.equal(code, 0)
+  assert.ok(server.labels().includes('late'))
+})
+
+test('a service that is away holds a process that ends by itself no longer than flushTimeoutMs', async (t) => {
+  const server = await serve(t, status(503))
+  const begun = Date.now()
+  assert.equal((await endOf('normal', server.url, { flushTimeoutMs: 300 })).code, 0)
+  // Far below the backoff that goes on for ever.
+  assert.ok(Date.now() - begun < 30_000)
+})
+
+test('shutdown delivers and accounts for everything', async (t) => {
+  const server = await serve(t)
+  const { output, code } = await endOf('shutdown', server.url, { events: 120 })
+  assert.equal(code, 0)
+  assert.deepEqual(JSON.parse(output), { sent: 120, rejected: 0, dropped: 0, left: 0 })
+})
+
+test('an exception ends the process as if we were not there; the spool keeps its events', async (t) => {
+  const server = await serve(t)
+  const spool = temporaryFolder(t)
+  assert.equal((await endOf('throw', server.url, { spool, flushIntervalMs: 3_600_000 })).code, 1)
+  assert.deepEqual(server.labels(), [])
+  await recover(server.url, spool, 10)
+  assert.equal(server.labels().length, 10)
+})
+
+test('process.exit ends at once with its code; the spool keeps the events', async (t) => {
+  const server = await serve(t)
+  const spool = temporaryFolder(t)
+  assert.equal((await endOf('exit', server.url, { spool })).code, 7)
+  assert.deepEqual(server.labels(), [])
+  await recover(server.url, spool, 10)
+  assert.equal(server.labels().length, 10)
+})
+
+test('SIGTERM without flushOnSignals ends the process as if we were not there', async (t) => {
+  const server = await serve(t)
+  const end = await endOf('wait', server.url, { flushIntervalMs: 3_600_000 }, (kill) => kill('SIGTERM'))
+  assert.equal(end.signal, 'SIGTERM')
+  assert.deepEqual(server.labels(), [])
+})
+
+test('SIGTERM with flushOnSignals delivers, and the process still ends by the signal', async (t) => {
+  const server = await serve(t)
+  const options = { flushOnSignals: true, flushIntervalMs: 3_600_000 }
+  const end = await endOf('wait', server.url, options, (kill) => kill('SIGTERM'))
+  assert.equal(end.signal, 'SIGTERM')
+  assert.equal(server.labels().length, 10)
+})
+
+test("the host's own drain on SIGTERM is not cut short (langwatch#6826)", async (t) => {
+  const server = await serve(t)
+  const options = { flushOnSignals: true, flushIntervalMs: 3_600_000 }
+  const end = await endOf('host-drains', server.url, options, (kill) => kill('SIGTERM'))
+  assert.equal(end.code, 3)
+  assert.match(end.output, /drained/)
+  assert.equal(server.labels().length, 10)
+})
+
+test('kill -9 loses nothing that was recorded with a spool, and sends nothing under a new id', async (t) => {
+  // Answers that never come: some events are in a request when the process dies.
+  const server = await serve(t, () => undefined)
+  const spool = temporaryFolder(t)
+  const end = await endOf('wait', server.url, { spool, events: 350, flushIntervalMs: 0 }, (kill) => kill('SIGKILL'))
+  assert.equal(end.signal, 'SIGKILL')
+  const before = new Set(server.events().map(({ eventId }) => eventId))
+  server.script()
+  const tacho = await recover(server.url, spool, 350)
+  assert.equal(server.labels().length, 350)
+  const ids = new Set(server.events().map(({ eventId }) => eventId))
+  assert.equal(ids.size, 350)
+  assert.ok([...before].every((id) => ids.has(id)))
+  assert.equal(tacho.counters().recovered, 350)
+})
+
+test('a torn last line is reported and loses nothing else', async (t) => {
+  const server = await serve(t)
+  const spool = temporaryFolder(t)
+  await endOf('exit', server.url, { spool })
+  const [file = ''] = readdirSync(spool)
+  const { appendFileSync } = await import('node:fs')
+  appendFileSync(path.join(spool, file), '{"eventId":"torn","eventTy')
+  const codes: string[] = []
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: ({ code }) => codes.push(code) })
+  await tacho.ready()
+  assert.equal((await tacho.shutdown()).sent, 10)
+  assert.ok(codes.includes('spool_damaged'))
+})
+
+test('a spool is empty when everything is delivered, and a live process keeps its own segments', async (t) => {
+  const server = await serve(t, status(503))
+  const spool = temporaryFolder(t)
+  const options = { apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: () => undefined }
+  const first = new Tacho(options)
+  await first.ready()
+  first.startRun({ runId: 'r' }).step('kept')
+  const second = new Tacho(options)
+  await second.ready()
+  assert.equal(second.counters().recovered, 0)
+  server.script()
+  assert.equal((await first.flush(30_000)).sent, 1)
+  await Promise.all([first.shutdown(), second.shutdown()])
+  assert.equal(readdirSync(spool).length, 1)
+  await recover(server.url, spool, 0)
+})
+
+test('a spool that cannot be written to is reported, and recording goes on', async (t) => {
+  const server = await serve(t)
+  const codes: string[] = []
+  const spool = `${CHILD}/not-a-folder`
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: ({ code }) => codes.push(code) })
+  await tacho.ready()
+  tacho.startRun().step('recorded')
+  assert.equal((await tacho.shutdown()).sent, 1)
+  assert.deepEqual(codes, ['spool_failed'])
+})
+
+/** The next process on the same spool. */
+async function recover(baseUrl: string, spool: string, expected: number): Promise<Tacho> {
+  const tacho = new Tacho({ apiKey: 'key', baseUrl, spool, onDiagnostic: () => undefined })
+  await tacho.ready()
+  assert.deepEqual(await tacho.shutdown(30_000), { sent: expected, rejected: 0, dropped: 0, left: 0 })
+  assertBalanced(tacho)
+  return tacho
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createDiagnostics } from '../src/diagnostics.ts'
+import { createMask, type MaskingOptions } from '../src/mask.ts'
+import { createPayloadWriter, type Payload } from '../src/payload.ts'
+
+const KIB256 = 262_144
+
+function writer(
+  options: { capture?: 'full' | 'metadata-only'; metadataKeys?: string[]; masking?: MaskingOptions } = {},
+) {
+  const codes: string[] = []
+  const diagnostics = createDiagnostics(({ code }) => codes.push(code), { now: () => 0 })
+  const { capture = 'full', metadataKeys = [], masking = {} } = options
+  const write = createPayloadWriter({ capture, metadataKeys: new Set(metadataKeys) }, createMask(masking), diagnostics)
+  return { write: (payload: unknown) => write(payload as Payload), codes }
+}
+
+const written = (payload: unknown): Record<string, unknown> =>
+  JSON.parse(writer().write(payload)) as Record<string, unknown>
+
+test('a payload of 256 KiB is kept as it is, one byte more is shortened with a mark', () => {
+  const { write, codes } = writer()
+  const empty = Buffer.byteLength('{"text":""}')
+  const exact = { text: 'x'.repeat(KIB256 - empty) }
+  assert.equal(write(exact), JSON.stringify(exact))
+  assert.deepEqual(codes, [])
+  const over = JSON.parse(write({ text: `${exact.text}x` })) as { text: string; tachoShortened: object }
+  assert.deepEqual(over.tachoShortened, { originalBytes: KIB256 + 1, cutTexts: 1, cutLists: 0 })
+  assert.match(over.text, /^x+… \[cut: \d+ characters\]$/)
+  assert.ok(over.text.length > 261_000)
+  assert.deepEqual(codes, ['payload_shortened'])
+})
+
+test('bytes are counted, not characters', () => {
+  const text = 'é'.repeat(200_000)
+  assert.ok(Buffer.byteLength(writer().write({ text })) <= KIB256)
+})
+
+test('short texts survive beside long ones, and long lists end with a mark', () => {
+  const short = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`key${n}`, `value ${n}`]))
+  const both = written({ ...short, long: 'y'.repeat(1_000_000) })
+  for (const [key, value] of Object.entries(short)) assert.equal(both[key], value)
+  const { list, tachoShortened } = written({ list: Array.from({ length: 200_000 }, (_, n) => n) }) as {
+    list: unknown[]
+    tachoShortened: { cutLists: number }
+  }
+  assert.equal(tachoShortened.cutLists, 1)
+  assert.deepEqual(list.slice(0, 3), [0, 1, 2])
+  assert.match(String(list.at(-1)), /^\[cut: \d+ more\]$/)
+  assert.equal(Number(/\d+/.exec(String(list.at(-1)))?.[0]) + list.length - 1, 200_000)
+})
+
+test('whatever is shortened is valid JSON within the limit, and most of the room is used', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 50 })
+  const leaf = fc.oneof(text, fc.integer(), fc.constant(null))
+  const tree = fc.letrec<{ node: unknown }>((tie) => ({
+    node: fc.oneof(
+      { maxDepth: 4 },
+      leaf,
+      fc.tuple(text, fc.integer({ min: 1, max: 3_000 })).map(([part, times]) => part.repeat(times)),
+      fc.tuple(tie('node'), fc.integer({ min: 1, max: 300 })).map(([node, times]) => Array(times).fill(node)),
+      fc.dictionary(text, tie('node')),
+    ),
+  })).node
+  fc.assert(
+    fc.property(tree, (value) => {
+      const payload = { value, filler: 'z'.repeat(KIB256) }
+      const json = writer().write(payload)
+      assert.ok(Buffer.byteLength(json) <= KIB256)
+      assert.ok(Buffer.byteLength(json) > KIB256 / 4)
+      assert.ok('tachoShortened' in (JSON.parse(json) as object))
+    }),
+    { numRuns: 30 },
+  )
+})
+
+test('200 levels are kept, deeper ones are cut with a mark', () => {
+  const nested = (levels: number): unknown => (levels === 1 ? { end: 1 } : { in: nested(levels - 1) })
+  assert.deepEqual(written(nested(200)), nested(200))
+  assert.match(JSON.stringify(written(nested(201))), /\[cut: nested too deeply\]/)
+  const hostile: unknown[] = []
+  let innermost = hostile
+  for (let n = 0; n < 20_000; n++) innermost.push((innermost = []))
+  assert.match(JSON.stringify(written({ hostile })), /\[cut: nested too deeply\]/)
+})
+
+test('what JSON lacks is marked, and never fails', () => {
+  const getter = Object.defineProperty({ fine: 1 }, 'bad', {
+    enumerable: true,
+    get: () => {
+      throw new Error('getter')
+    },
+  })
+  const cycle: Record<string, unknown> = { big: 12n }
+  cycle['again'] = cycle
+  cycle['getter'] = getter
+  cycle['throwing'] = {
+    toJSON: () => {
+      throw new Error('toJSON')
+    },
+  }
+  assert.deepEqual(written(cycle), {
+    big: '12',
+    again: '[circular]',
+    getter: { fine: 1, bad: '[unreadable]' },
+    throwing: '[unreadable]',
+  })
+  assert.deepEqual(written(undefined), {})
+  assert.deepEqual(written([1, 2]), { value: [1, 2] })
+  assert.deepEqual(written('text'), { value: 'text' })
+  assert.deepEqual(written({ half: '\ud83d' }), { half: '\ufffd' })
+  assert.deepEqual(written({ error: new TypeError('no') }), { error: 'TypeError: no' })
+})
+
+test('any value a host can hand over gives an object in JSON', () => {
+  fc.assert(
+    fc.property(fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), (value) => {
+      const json = writer().write(value)
+      assert.ok(json.startsWith('{'))
+      JSON.parse(json)
+    }),
+  )
+})
+
+test('metadata-only keeps what is no content', () => {
+  const { write } = writer({ capture: 'metadata-only', metadataKeys: ['tenant'] })
+  const call = {
+    model: 'm',
+    latency: 12,
+    cost: 0.1,
+    usage: { promptTokens: 1, note: 'text', details: { cached: 2, note: 'text' } },
+    messages: [{ role: 'user', content: 'secret plan' }],
+    output: 'secret plan',
+    text: 'secret plan',
+    input: { plan: 1 },
+    toolName: 'search',
+    error: new RangeError('secret plan'),
+    custom: 'secret plan',
+    tenant: 'acme',
+  }
+  assert.deepEqual(JSON.parse(write(call)), {
+    model: 'm',
+    latency: 12,
+    cost: 0.1,
+    usage: { promptTokens: 1, details: { cached: 2 } },
+    toolName: 'search',
+    error: 'RangeError',
+    tenant: 'acme',
+  })
+  assert.deepEqual(JSON.parse(write({ model: 'x'.repeat(300), policyIds: ['p'], action: { no: 1 } })), {
+    policyIds: ['p'],
+  })
+})
+
+test('a masking error masks everything and is reported', () => {
+  const { write, codes } = writer({
+    masking: {
+      custom: () => {
+        throw new Error('broken')
+      },
+    },
+  })
+  assert.equal(write({ text: 'secret plan' }), '{"masked":"[masked:error]"}')
+  assert.deepEqual(codes, ['masking_failed'])
+})
