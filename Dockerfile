@@ -14,13 +14,14 @@ ENV NODE_ENV=production \
 COPY --from=install /app/package.json /app/LICENSE ./
 COPY --from=install /app/node_modules ./node_modules
 COPY --from=install /app/packages ./packages
-# A new volume takes its owner from the folder it covers.
-RUN mkdir /data && chown node:node /data
+COPY --from=install /app/scripts/node ./scripts/node
+# A new volume takes its owner from the folder it covers; compiled sources are kept in .cache.
+RUN mkdir /data .cache && chown node:node /data .cache
 VOLUME /data
 USER node
 EXPOSE 4680
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.TACHO_PORT || 4680}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# Without a shell in between, so that SIGTERM reaches the service and it can drain.
-ENTRYPOINT ["node", "/app/packages/cli/src/main.ts"]
+# The script sets the memory settings, then becomes Node: SIGTERM reaches the service, and it can drain.
+ENTRYPOINT ["/app/scripts/node", "/app/packages/cli/src/main.ts"]
 CMD ["serve"]

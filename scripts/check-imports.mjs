@@ -44,7 +44,6 @@ const layers = [
       `${storage}/${engine}/**`,
       `${storage}/sql/**`,
       `${storage}/*.ts`,
-      `${server}/process/release-memory.ts`,
       `${server}/turns.ts`,
       ...anyPackage,
     ],

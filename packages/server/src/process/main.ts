@@ -38,7 +38,6 @@ import { createWorkRunner } from '../jobs/work.ts'
 import { createLog } from './log.ts'
 import { nextSignal } from './next-signal.ts'
 import { openStorage, storagePlace } from './open-storage.ts'
-import { releaseMemoryWhenIdle } from './release-memory.ts'
 import { startErrorText } from './start-error.ts'
 import type { Storage } from '../storage/storage.ts'
 import { workerLink, type WorkerLink } from './worker-link.ts'
@@ -107,7 +106,6 @@ export async function runServer(config: Config): Promise<void> {
     return leave(1)
   })
   link?.ready()
-  releaseMemoryWhenIdle()
   const signal = await signalled
   logger.info({ signal }, 'draining')
   await server.close()

@@ -1,6 +1,5 @@
 /** A thread that serves reads: each act on one snapshot. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { releaseMemoryWhenIdle } from '../../process/release-memory.ts'
 import { runAct } from '../sql/acts.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'
@@ -15,8 +14,6 @@ if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file, { readonly: true, cacheKib: CACHE_KIB })
 const sql = sqliteSql(db)
-
-releaseMemoryWhenIdle()
 
 port.on('message', (call: Call) => void answer(call))
 

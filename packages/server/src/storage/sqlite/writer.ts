@@ -1,6 +1,5 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { releaseMemoryWhenIdle } from '../../process/release-memory.ts'
 import { runAct } from '../sql/acts.ts'
 import type { EventBatchRows } from '../events.ts'
 import { batchBytes } from './batch-bytes.ts'
@@ -26,8 +25,6 @@ assertDurable(db)
 
 const queue: Call[] = []
 let draining = false
-
-releaseMemoryWhenIdle()
 
 port.on('message', (call: Call) => {
   queue.push(call)
