@@ -1,81 +1,64 @@
 import { shownIn, TIMESTAMP_FIELDS, type Zone, zoneOf } from './clock.ts'
-import { FUNCTIONS, METHODS } from './functions.ts'
+import { FUNCTIONS, type Implementation, METHODS } from './functions.ts'
 import { buildLoop } from './loops.ts'
-import { negate, OPERATORS } from './operators.ts'
+import { negate, not, OPERATORS } from './operators.ts'
 import { compilePattern, matches } from './pattern.ts'
-import {
-  type Call,
-  dottedName,
-  literalText,
-  type Loop,
-  loopOf,
-  type MethodCall,
-  type Names,
-  type Node,
-  sizeOf,
-} from './syntax.ts'
+import { dottedName, literalText, type Loop, loopOf, type Node, type NodeOf, sizeOf } from './syntax.ts'
 import { Timestamp } from './time.ts'
-import { Failure, isList, isMap, noOverload, Refusal, type Scope, type Step, TypeName, type Value } from './value.ts'
+import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, type Value } from './value.ts'
 import { VARIABLE_NAMES } from './variables.ts'
 
-/**
- * Turns a checked syntax tree into nested functions, once; running them looks nothing up but facts. `names` are the loop
- * variables in sight and their places in the scope.
- */
+/** Loop variables in sight, and their places in the scope. */
+type Names = ReadonlyMap<string, number>
+
+/** Turns a checked syntax tree into nested functions, once. Running them looks up nothing but facts. */
 export function build(node: Node, names: Names = new Map()): Step {
-  switch (node.op) {
-    case 'value': {
-      const value = node.args as Value
+  switch (node.kind) {
+    case 'literal': {
+      const { value } = node
       return () => value
     }
-    case 'id':
-    case '.':
-      return buildName(node, names) ?? buildField(node as Extract<Node, { op: '.' }>, names)
-    case '[]':
-      return buildIndex(node, build(node.args[0], names), build(node.args[1], names))
+    case 'name':
+      return buildName(node, names) ?? buildTypeName(node)
+    case 'field':
+      return buildName(node, names) ?? buildField(node, names)
+    case 'index':
+      return buildIndex(node, names)
     case 'list':
-      return buildList(
-        node.args.map((element) => build(element, names)),
-        node.args,
-      )
+      return buildList(node, names)
     case 'map':
-      return buildMap(node.args.map(([key, value]) => [literalText(key) ?? '', build(value, names)]))
-    case '?:':
+      return buildMap(node.entries.map(({ key, value }) => [literalText(key) ?? '', build(value, names)]))
+    case 'choice':
       return buildChoice(node, names)
-    case '||':
-      return buildLogic(node, true, names)
-    case '&&':
-      return buildLogic(node, false, names)
-    case '!_':
-      return buildUnary(node, names, (value) => (typeof value === 'boolean' ? !value : noOverload))
-    case '-_':
-      return buildUnary(node, names, negate)
-    case 'call':
-      if (node.args[0] === 'has') return buildHas(node, names)
-      return buildCall(node, FUNCTIONS.get(`${node.args[0]}/${node.args[1].length}`), node.args[1], names)
-    case 'rcall':
-      return buildMethod(node, names)
-    default:
+    case 'unary':
+      return buildUnary(node, names)
+    case 'binary':
+      if (node.operator === '||' || node.operator === '&&') return buildLogic(node, names)
       return buildOperator(node, names)
+    case 'call':
+      if (node.name === 'has') return buildHas(node, names)
+      return buildCall(node, FUNCTIONS.get(`${node.name}/${node.values.length}`), node.values, names)
+    case 'method':
+      return buildMethod(node, names)
   }
 }
 
 function buildName(node: Node, names: Names): Step | undefined {
-  if (node.op === 'id') {
-    const place = names.get(node.args)
-    if (place !== undefined) return (scope) => scope.locals[place] as Value
-  }
+  const place = node.kind === 'name' ? names.get(node.name) : undefined
+  if (place !== undefined) return (scope) => scope.locals[place] as Value
   const name = dottedName(node)
   const slot = VARIABLE_NAMES.findIndex((variable) => variable === name)
-  if (slot >= 0) return (scope) => scope.fact(slot)
-  if (node.op === '.') return undefined
-  const type = new TypeName(node.args as string)
+  return slot < 0 ? undefined : (scope) => scope.fact(slot)
+}
+
+function buildTypeName({ name }: NodeOf<'name'>): Step {
+  const type = new TypeName(name)
   return () => type
 }
 
-function buildField(node: Extract<Node, { op: '.' }>, names: Names): Step {
-  const [objectNode, key] = node.args
-  const object = build(objectNode, names)
+function buildField(node: NodeOf<'field'>, names: Names): Step {
+  const object = build(node.object, names)
+  const { key } = node
   const missing = failureAt(node, `there is no key ${JSON.stringify(key)}`)
   const notAMap = failureAt(node, `only a map has the key ${JSON.stringify(key)}`)
   return (scope) => {
@@ -87,7 +70,9 @@ function buildField(node: Extract<Node, { op: '.' }>, names: Names): Step {
   }
 }
 
-function buildIndex(node: Node, container: Step, index: Step): Step {
+function buildIndex(node: NodeOf<'index'>, names: Names): Step {
+  const container = build(node.object, names)
+  const index = build(node.key, names)
   const missing = failureAt(node, 'there is no such key or index')
   const wrongType = failureAt(node, noOverload.reason)
   return (scope) => {
@@ -103,11 +88,10 @@ function buildIndex(node: Node, container: Step, index: Step): Step {
   }
 }
 
-function buildList(elements: readonly Step[], nodes: readonly Node[]): Step {
-  if (nodes.every(({ op }) => op === 'value')) {
-    const constant = nodes.map(({ args }) => args as Value)
-    return () => constant
-  }
+function buildList(node: NodeOf<'list'>, names: Names): Step {
+  const constant: Value[] = node.elements.flatMap((element) => (element.kind === 'literal' ? [element.value] : []))
+  if (constant.length === node.elements.length) return () => constant
+  const elements = node.elements.map((element) => build(element, names))
   return (scope) => {
     const values: Value[] = []
     for (const element of elements) {
@@ -131,13 +115,11 @@ function buildMap(entries: readonly (readonly [string, Step])[]): Step {
   }
 }
 
-function buildChoice(node: Extract<Node, { op: '?:' }>, names: Names): Step {
-  const [condition, consequent, alternate] = [
-    build(node.args[0], names),
-    build(node.args[1], names),
-    build(node.args[2], names),
-  ]
-  const notBool = failureAt(node.args[0], 'this is neither true nor false')
+function buildChoice(node: NodeOf<'choice'>, names: Names): Step {
+  const condition = build(node.condition, names)
+  const consequent = build(node.consequent, names)
+  const alternate = build(node.alternate, names)
+  const notBool = failureAt(node.condition, 'this is neither true nor false')
   return (scope) => {
     const chosen = condition(scope)
     if (chosen instanceof Failure) return chosen
@@ -147,11 +129,11 @@ function buildChoice(node: Extract<Node, { op: '?:' }>, names: Names): Step {
 }
 
 /** `||` is decided by a true side and `&&` by a false one, whatever the other side is, an error included. */
-function buildLogic(node: Extract<Node, { op: '||' | '&&' }>, decisive: boolean, names: Names): Step {
-  const [leftNode, rightNode] = node.args
-  const left = build(leftNode, names)
-  const right = build(rightNode, names)
-  const notBools = [leftNode, rightNode].map((side) => failureAt(side, 'this is neither true nor false'))
+function buildLogic(node: NodeOf<'binary'>, names: Names): Step {
+  const decisive = node.operator === '||'
+  const left = build(node.left, names)
+  const right = build(node.right, names)
+  const notBools = [node.left, node.right].map((side) => failureAt(side, 'this is neither true nor false'))
   return (scope) => {
     const first = left(scope)
     if (first === decisive) return decisive
@@ -163,24 +145,20 @@ function buildLogic(node: Extract<Node, { op: '||' | '&&' }>, decisive: boolean,
   }
 }
 
-function buildUnary(
-  node: Extract<Node, { op: '!_' | '-_' }>,
-  names: Names,
-  apply: (value: Value) => Value | Refusal,
-): Step {
-  const operand = build(node.args, names)
+function buildUnary(node: NodeOf<'unary'>, names: Names): Step {
+  const operand = build(node.operand, names)
+  const apply = node.operator === '!' ? not : negate
   return (scope) => {
     const value = operand(scope)
     return value instanceof Failure ? value : located(apply(value), node)
   }
 }
 
-function buildOperator(node: Node, names: Names): Step {
-  const [leftNode, rightNode] = node.args as [Node, Node]
-  const left = build(leftNode, names)
-  const right = build(rightNode, names)
-  const apply = OPERATORS.get(node.op)
-  if (!apply) throw new Error(`no operator ${node.op}`)
+function buildOperator(node: NodeOf<'binary'>, names: Names): Step {
+  const left = build(node.left, names)
+  const right = build(node.right, names)
+  const apply = OPERATORS.get(node.operator)
+  if (!apply) throw new Error(`no operator ${node.operator}`)
   return (scope) => {
     const first = left(scope)
     if (first instanceof Failure) return first
@@ -189,11 +167,11 @@ function buildOperator(node: Node, names: Names): Step {
   }
 }
 
-function buildHas({ args: [, [field]] }: Call, names: Names): Step {
-  if (field?.op !== '.') throw new Error('has() without a field')
+function buildHas({ values: [field] }: NodeOf<'call'>, names: Names): Step {
+  if (field?.kind !== 'field') throw new Error('has() without a field')
   if (buildName(field, names)) return () => true
-  const object = build(field.args[0], names)
-  const key = field.args[1]
+  const object = build(field.object, names)
+  const { key } = field
   const notAMap = failureAt(field, `only a map has the key ${JSON.stringify(key)}`)
   return (scope) => {
     const map = object(scope)
@@ -202,10 +180,11 @@ function buildHas({ args: [, [field]] }: Call, names: Names): Step {
   }
 }
 
-function buildLoopAt(node: MethodCall, loop: Loop, names: Names): Step {
-  const [, receiver, [variable, ...bodies]] = node.args
+function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
+  const { receiver } = node
+  const [variable, ...bodies] = node.values
   const place = Math.max(-1, ...names.values()) + 1
-  const inside = new Map(names).set(variable?.args as string, place)
+  const inside = new Map(names).set((variable as NodeOf<'name'>).name, place)
   return buildLoop({
     loop,
     iterable: build(receiver, names),
@@ -217,10 +196,8 @@ function buildLoopAt(node: MethodCall, loop: Loop, names: Names): Step {
   })
 }
 
-type Implementation = (values: readonly Value[], scope: Scope) => Value | Refusal
-
-function buildMethod(node: MethodCall, names: Names): Step {
-  const [name, receiver, values] = node.args
+function buildMethod(node: NodeOf<'method'>, names: Names): Step {
+  const { name, receiver, values } = node
   const loop = loopOf(node)
   if (loop) return buildLoopAt(node, loop, names)
   const text = literalText(values[0])

@@ -1,10 +1,12 @@
 import { build } from './build.ts'
+import { checkTypes } from './check.ts'
 import { type Fields, fieldsIn } from './fields.ts'
 import { POLICY_LIMITS } from './limits.ts'
-import { type Fault, type Position, positionAt } from './position.ts'
-import { engine } from './profile.ts'
+import { parse } from './parse.ts'
+import { type Fault, inOrder, type Position, positionAt } from './position.ts'
 import { checkRules } from './rules.ts'
-import { childrenOf, type Node } from './syntax.ts'
+import { SyntaxFault } from './tokens.ts'
+import { isDynamic, showType } from './types.ts'
 import type { Step } from './value.ts'
 
 export type { Fault, Fields, Position }
@@ -22,16 +24,16 @@ export type Compiled =
 
 /**
  * Parses a condition and checks it against the profile: names, types, patterns, bounds, and that it is true or false.
- * Never throws. Faults point into the source as it was written; usually there is one, and never none.
+ * Never throws. Faults point into the source as it was written, in its order; there is at least one.
  */
 export function compileCondition(source: string): Compiled {
   try {
     return compile(source)
   } catch (error) {
-    // Nothing but the depth of the stack can end here: `!!!!…` is parsed by recursion.
+    // Recursion is bounded, but the caller may have used up the stack.
     const message =
       error instanceof RangeError ? 'the condition is nested too deeply' : 'the condition cannot be compiled'
-    return { ok: false, faults: [{ message, position: positionAt(String(source), 0) }] }
+    return { ok: false, faults: [{ message, position: positionAt('', 0) }] }
   }
 }
 
@@ -51,83 +53,25 @@ function compile(source: string): Compiled {
   if (source.length > most) return refuse(`the condition may have at most ${most} characters`, most, source.length)
   if (!source.isWellFormed()) return refuse('the condition is not well-formed Unicode')
 
-  let parsed
+  let root
   try {
-    parsed = engine.parse(source)
+    root = parse(source)
   } catch (error) {
-    if (!isEngineError(error)) throw error
-    return refuse(parseMessage(error), error.range?.start, error.range?.end)
+    if (!(error instanceof SyntaxFault)) throw error
+    return refuse(error.message, error.start, error.end)
   }
-  const faults = checkRules(parsed.ast, source)
-  if (faults.length > 0) return { ok: false, faults }
+  const wrong = checkRules(root, source)
+  if (wrong.length > 0) return { ok: false, faults: wrong }
 
-  const { valid, type, error } = parsed.check()
-  if (!valid) {
-    if (!isEngineError(error)) throw error
-    return refuse(error.summary, error.range?.start, error.range?.end)
-  }
-  const mixed = findMixedArithmetic(parsed.ast)
-  if (mixed) return refuse(intAmongDoubles, mixed.start, mixed.end)
-  if (type !== 'bool') {
-    const hint = type === 'dyn' ? 'compare it with something, for example == true' : `this gives ${type}`
+  const faults: Fault[] = []
+  const type = checkTypes(root, ({ start, end }, message) => {
+    faults.push({ message, position: positionAt(source, start, end) })
+  })
+  if (faults.length > 0) return { ok: false, faults: inOrder(faults) }
+  if (type.name !== 'bool') {
+    const hint = isDynamic(type) ? 'compare it with something, for example == true' : `this gives ${showType(type)}`
     return refuse(`a condition must be true or false; ${hint}`, 0, source.length)
   }
-  const condition = { source, fields: fieldsIn(parsed.ast), run: build(parsed.ast) }
+  const condition = { source, fields: fieldsIn(root), run: build(root) }
   return { ok: true, condition: Object.freeze(condition) }
-}
-
-type EngineError = Error & { code: string; summary: string; range?: { start: number; end: number } }
-
-function isEngineError(error: unknown): error is EngineError {
-  return error instanceof Error && 'summary' in error
-}
-
-// The parser's names of tokens, as they are written.
-const TOKENS: Record<string, string> = {
-  EOF: 'the end',
-  LPAREN: '(',
-  RPAREN: ')',
-  LBRACKET: '[',
-  RBRACKET: ']',
-  LBRACE: '{',
-  RBRACE: '}',
-  DOT: '.',
-  COMMA: ',',
-  COLON: ':',
-  QUESTION: '?',
-  IDENTIFIER: 'a name',
-}
-
-function parseMessage({ code, summary }: EngineError): string {
-  if (code !== 'limit_exceeded')
-    return summary.replace(/\b[A-Z]{3,}\b/g, (token) => TOKENS[token] ?? token.toLowerCase())
-  return summary.includes('maxAstNodes')
-    ? `the condition has more than ${POLICY_LIMITS.nodes} names, literals, operators and calls`
-    : `the condition is nested too deeply, or one of its lists is too long`
-}
-
-const intAmongDoubles = 'numbers in tool.input are doubles and this is an int: write 1.0 for 1, or double(…) around it'
-
-const ARITHMETIC = new Set(['+', '-', '*', '/', '%'])
-
-/**
- * `tool.input.amount + 1` passes CEL's check, since the type of a field is not known, and can never be evaluated: all
- * numbers there are doubles. It is the first mistake that people make, so it is refused here and not in production.
- */
-function findMixedArithmetic(node: Node): Node | undefined {
-  if (ARITHMETIC.has(node.op)) {
-    const types = childrenOf(node).map(checkedType)
-    if (types.includes('int') && types.includes('dyn'))
-      return childrenOf(node).find((side) => checkedType(side) === 'int')
-  }
-  for (const child of childrenOf(node)) {
-    const found = findMixedArithmetic(child)
-    if (found) return found
-  }
-  return undefined
-}
-
-/** The engine notes the type of each node on it, though its declarations do not tell. */
-function checkedType(node: Node): string | undefined {
-  return (node as { checkedType?: { name: string } }).checkedType?.name
 }

@@ -33,9 +33,9 @@ export function fieldsIn(root: Node): Fields {
     if (path) return addPath(path)
     const name = variableOf(node)
     if (name) return void variables.add(name)
-    if (node.op === 'in') {
-      const container = pathOf(node.args[1])
-      const key = literalText(node.args[0])
+    if (node.kind === 'binary' && node.operator === 'in') {
+      const container = pathOf(node.right)
+      const key = literalText(node.left)
       if (container && key !== undefined) return addPath([...container, key])
     }
     for (const child of childrenOf(node)) visit(child)
@@ -52,14 +52,14 @@ export function fieldsIn(root: Node): Fields {
 
 /** The parts of an expression that it takes for values of a type, by the literals beside them. */
 function typedParts(node: Node): (readonly [Node, InputType])[] {
-  if (node.op === 'rcall') return OF_TEXTS.includes(node.args[0]) ? [[node.args[1], 'string']] : []
-  if (node.op === 'in') {
-    const [part, list] = node.args
-    const types = list.op === 'list' ? list.args.flatMap(literalType) : []
-    return types.map((type) => [part, type] as const)
+  if (node.kind === 'method') return OF_TEXTS.includes(node.name) ? [[node.receiver, 'string']] : []
+  if (node.kind !== 'binary') return []
+  const { operator, left, right } = node
+  if (operator === 'in') {
+    const types = right.kind === 'list' ? right.elements.flatMap(literalType) : []
+    return types.map((type) => [left, type] as const)
   }
-  if (!COMPARISONS.includes(node.op)) return []
-  const [left, right] = node.args as [Node, Node]
+  if (!COMPARISONS.includes(operator)) return []
   return [
     ...literalType(right).map((type) => [left, type] as const),
     ...literalType(left).map((type) => [right, type] as const),
@@ -68,26 +68,24 @@ function typedParts(node: Node): (readonly [Node, InputType])[] {
 
 /** Every number of an input is a double, and compares with whole numbers too. */
 function literalType(node: Node): InputType[] {
-  if (node.op === '-_') return literalType(node.args)
-  if (node.op !== 'value') return []
-  if (typeof node.args === 'string') return ['string']
-  if (typeof node.args === 'boolean') return ['bool']
-  return ['bigint', 'number'].includes(typeof node.args) ? ['double'] : []
+  if (node.kind !== 'literal') return []
+  if (typeof node.value === 'string') return ['string']
+  if (typeof node.value === 'boolean') return ['bool']
+  return node.value === null ? [] : ['double']
 }
 
 /** The literal path below `tool.input` that a node reads, [] for all of it. */
 function pathOf(node: Node): Path | undefined {
   if (variableOf(node) === 'tool.input') return []
-  if (node.op !== '.' && node.op !== '[]') return undefined
-  const above = pathOf(node.args[0])
-  const key = node.op === '.' ? node.args[1] : keyOf(node.args[1])
+  if (node.kind !== 'field' && node.kind !== 'index') return undefined
+  const above = pathOf(node.object)
+  const key = node.kind === 'field' ? node.key : keyOf(node.key)
   return above && key !== undefined ? [...above, key] : undefined
 }
 
-function keyOf({ op, args }: Node): string | number | undefined {
-  if (op !== 'value') return undefined
-  if (typeof args === 'bigint') return Number(args)
-  return typeof args === 'string' ? args : undefined
+function keyOf(node: Node): string | number | undefined {
+  if (node.kind === 'literal' && typeof node.value === 'bigint') return Number(node.value)
+  return literalText(node)
 }
 
 /** No loop variable can have the name of one: the rules refuse it. */

@@ -49,6 +49,10 @@ export const OPERATORS = new Map<string, Operator>([
   ],
 ])
 
+export function not(value: Value): Value | Refusal {
+  return typeof value === 'boolean' ? !value : noOverload
+}
+
 export function negate(value: Value): Value | Refusal {
   if (typeof value === 'number') return -value
   return typeof value === 'bigint' ? intOrRefusal(-value) : noOverload

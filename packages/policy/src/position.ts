@@ -6,6 +6,11 @@ export type Position = { offset: number; line: number; column: number; endOffset
 
 export type Fault = { message: string; position: Position }
 
+/** Faults in the order of the source. */
+export function inOrder(faults: readonly Fault[]): Fault[] {
+  return faults.toSorted((a, b) => a.position.offset - b.position.offset)
+}
+
 export function positionAt(source: string, offset: number, endOffset?: number): Position {
   const start = Math.max(0, Math.min(offset, source.length))
   let line = 1

@@ -1,21 +1,15 @@
 import { TIMESTAMP_FIELDS, zoneOf } from './clock.ts'
-import { FUNCTIONS, METHODS } from './functions.ts'
 import { POLICY_LIMITS } from './limits.ts'
+import { TOO_DEEP } from './parse.ts'
 import { compilePattern, repeatsOf, tooManyRepeats } from './pattern.ts'
-import { type Fault, positionAt } from './position.ts'
+import { type Fault, inOrder, positionAt } from './position.ts'
 import { FIELDS, TYPE_NAMES } from './profile.ts'
-import { type Call, childrenOf, literalText, LOOPS, loopOf, type MethodCall, type Node } from './syntax.ts'
+import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from './signatures.ts'
+import { childrenOf, literalText, LOOPS, loopOf, type Node, type NodeOf } from './syntax.ts'
 
 // What can be called, with how many arguments.
-const CALLS = [...FUNCTIONS.keys(), 'has/1']
-const METHOD_CALLS = [
-  ...METHODS.keys(),
-  ...LOOPS,
-  'matches/1',
-  ...Array.from(TIMESTAMP_FIELDS.keys(), (name) => `${name}/1`),
-]
-
-const INT_MAX = 2n ** 63n - 1n
+const CALLS = [...FUNCTION_SIGNATURES.keys(), 'has/1']
+const METHOD_CALLS = [...METHOD_SIGNATURES.keys(), ...LOOPS]
 
 type Place = { readonly level: number; readonly loops: number; readonly variables: ReadonlySet<string> }
 
@@ -34,60 +28,55 @@ export function checkRules(root: Node, source: string): Fault[] {
   function visit(node: Node, place: Place): void {
     if (place.level > POLICY_LIMITS.nestingLevels) {
       // Everything below is nested too deeply as well, and is told once.
-      if (faults.at(-1)?.message !== tooDeep) refuse(node, tooDeep)
+      if (faults.at(-1)?.message !== TOO_DEEP) refuse(node, TOO_DEEP)
       return
     }
     const inner = { ...place, level: place.level + 1 }
-    switch (node.op) {
-      case 'value':
-        return visitLiteral(node, node.args)
-      case 'id':
-        return visitName(node, node.args, place.variables)
-      case '.':
-        return visitField(node, node.args[0], node.args[1], inner)
+    switch (node.kind) {
+      case 'name':
+        return visitName(node, node.name, place.variables)
+      case 'field':
+        return visitField(node, inner)
       case 'call':
         return visitCall(node, inner)
-      case 'rcall':
+      case 'method':
         return visitMethod(node, inner)
       case 'map':
-        visitKeys(node.args.map(([key]) => key))
+        visitKeys(node.entries.map(({ key }) => key))
         break
     }
     for (const child of childrenOf(node)) visit(child, inner)
-  }
-
-  function visitLiteral(node: Node, value: unknown): void {
-    if (typeof value === 'bigint' && value > INT_MAX) refuse(node, 'the number does not fit into 64 bits')
-    if (value instanceof Uint8Array) refuse(node, 'bytes are not part of the policy language')
-    else if (typeof value === 'object' && value !== null) refuse(node, 'write the number without u')
   }
 
   function visitName(node: Node, name: string, variables: ReadonlySet<string>): void {
     if (variables.has(name) || TYPE_NAMES.some((type) => type === name)) return
     const fields = FIELDS.get(name)
     if (!fields) return refuse(node, `unknown name ${name}; there are ${[...FIELDS.keys()].join(', ')}`)
-    const names = Object.keys(fields).map((field) => `${name}.${field}`)
+    const names = fields.map((field) => `${name}.${field}`)
     if (names.length > 0) refuse(node, `write what of ${name} is meant: ${names.join(', ')}`)
   }
 
-  function visitField(node: Node, object: Node, field: string, place: Place): void {
-    const root = object.op === 'id' && !place.variables.has(object.args) ? object.args : ''
+  function visitField(node: NodeOf<'field'>, place: Place): void {
+    const { object, key } = node
+    const root = object.kind === 'name' && !place.variables.has(object.name) ? object.name : ''
     const fields = FIELDS.get(root)
     if (!fields) return visit(object, place)
-    if (Object.hasOwn(fields, field)) return
-    const known = Object.keys(fields)
-    const hint = known.length > 0 ? `there are ${known.join(', ')}` : 'it has none'
-    refuse(node, `${root} has no field ${field}; ${hint}`)
+    if (fields.includes(key)) return
+    const hint = fields.length > 0 ? `there are ${fields.join(', ')}` : 'it has none'
+    refuse(node, `${root} has no field ${key}; ${hint}`)
   }
 
-  function visitCall(node: Call, place: Place): void {
-    const [name, values] = node.args
+  function visitCall(node: NodeOf<'call'>, place: Place): void {
+    const { name, values } = node
     checkCall(node, CALLS, name, values.length)
     for (const value of values) visit(value, place)
+    if (name === 'has' && values.length === 1 && values[0]?.kind !== 'field') {
+      refuse(node, 'has takes a field, for example has(tool.input.amount); for other keys write "key" in tool.input')
+    }
   }
 
-  function visitMethod(node: MethodCall, place: Place): void {
-    const [name, receiver, values] = node.args
+  function visitMethod(node: NodeOf<'method'>, place: Place): void {
+    const { name, receiver, values } = node
     visit(receiver, place)
     checkCall(node, METHOD_CALLS, name, values.length)
     if (loopOf(node)) return visitLoop(values, place)
@@ -108,8 +97,11 @@ export function checkRules(root: Node, source: string): Fault[] {
   }
 
   function visitLoop([variable, ...bodies]: readonly Node[], place: Place): void {
-    if (variable?.op !== 'id') return
-    const name = variable.args
+    if (variable?.kind !== 'name') {
+      if (variable) refuse(variable, 'the first argument of a loop must be the name of a variable')
+      return
+    }
+    const { name } = variable
     if (FIELDS.has(name) || TYPE_NAMES.some((type) => type === name)) {
       refuse(variable, `${name} already has a meaning; choose another name`)
     }
@@ -146,7 +138,5 @@ export function checkRules(root: Node, source: string): Fault[] {
   }
 
   visit(root, { level: 1, loops: 0, variables: new Set() })
-  return faults.sort((a, b) => a.position.offset - b.position.offset)
+  return inOrder(faults)
 }
-
-const tooDeep = `the condition is nested more than ${POLICY_LIMITS.nestingLevels} levels deep`

@@ -1,29 +1,47 @@
-import type { ASTNode } from '@marcbachmann/cel-js'
+type Range = { readonly start: number; readonly end: number }
 
-/** A node of the syntax tree, as the engine's parser makes it. Its evaluator is never used. */
-export type Node = ASTNode
-export type Call = Extract<Node, { op: 'call' }>
-export type MethodCall = Extract<Node, { op: 'rcall' }>
+/** A node of the syntax tree. `start` and `end` are UTF-16 offsets in the source. */
+export type Node = Range &
+  (
+    | { readonly kind: 'literal'; readonly value: Literal }
+    | { readonly kind: 'name'; readonly name: string }
+    | { readonly kind: 'field'; readonly object: Node; readonly key: string }
+    | { readonly kind: 'index'; readonly object: Node; readonly key: Node }
+    | { readonly kind: 'list'; readonly elements: readonly Node[] }
+    | { readonly kind: 'map'; readonly entries: readonly { readonly key: Node; readonly value: Node }[] }
+    | { readonly kind: 'choice'; readonly condition: Node; readonly consequent: Node; readonly alternate: Node }
+    | { readonly kind: 'unary'; readonly operator: '!' | '-'; readonly operand: Node }
+    | { readonly kind: 'binary'; readonly operator: string; readonly left: Node; readonly right: Node }
+    | { readonly kind: 'call'; readonly name: string; readonly values: readonly Node[] }
+    | { readonly kind: 'method'; readonly name: string; readonly receiver: Node; readonly values: readonly Node[] }
+  )
+
+export type Literal = null | boolean | string | bigint | number
+export type NodeOf<Kind extends Node['kind']> = Extract<Node, { kind: Kind }>
 
 export function childrenOf(node: Node): readonly Node[] {
-  switch (node.op) {
-    case 'value':
-    case 'id':
+  switch (node.kind) {
+    case 'literal':
+    case 'name':
       return []
-    case '.':
-    case '.?':
-      return [node.args[0]]
-    case 'call':
-      return node.args[1]
-    case 'rcall':
-      return [node.args[1], ...node.args[2]]
+    case 'field':
+      return [node.object]
+    case 'index':
+      return [node.object, node.key]
+    case 'list':
+      return node.elements
     case 'map':
-      return node.args.flat()
-    case '!_':
-    case '-_':
-      return [node.args]
-    default:
-      return node.args
+      return node.entries.flatMap(({ key, value }) => [key, value])
+    case 'choice':
+      return [node.condition, node.consequent, node.alternate]
+    case 'unary':
+      return [node.operand]
+    case 'binary':
+      return [node.left, node.right]
+    case 'call':
+      return node.values
+    case 'method':
+      return [node.receiver, ...node.values]
   }
 }
 
@@ -36,20 +54,17 @@ export const LOOPS = ['all/2', 'exists/2', 'exists_one/2', 'map/2', 'map/3', 'fi
 export type Loop = (typeof LOOPS)[number]
 
 /** Which loop a method call is, if any: its first argument is then the name of the loop variable. */
-export function loopOf(node: MethodCall): Loop | undefined {
-  return LOOPS.find((loop) => loop === `${node.args[0]}/${node.args[2].length}`)
+export function loopOf(node: NodeOf<'method'>): Loop | undefined {
+  return LOOPS.find((loop) => loop === `${node.name}/${node.values.length}`)
 }
 
 /** The text of a text literal. */
 export function literalText(node: Node | undefined): string | undefined {
-  return node?.op === 'value' && typeof node.args === 'string' ? node.args : undefined
+  return node?.kind === 'literal' && typeof node.value === 'string' ? node.value : undefined
 }
 
-/** Loop variables in sight, and their places in the scope. */
-export type Names = ReadonlyMap<string, number>
-
-/** `now` of a name, `tool.name` of a field of a name. */
+/** `now` for a name, `tool.name` for a field of a name. */
 export function dottedName(node: Node): string | undefined {
-  if (node.op === 'id') return node.args
-  return node.op === '.' && node.args[0].op === 'id' ? `${node.args[0].args}.${node.args[1]}` : undefined
+  if (node.kind === 'name') return node.name
+  return node.kind === 'field' && node.object.kind === 'name' ? `${node.object.name}.${node.key}` : undefined
 }

@@ -17,6 +17,10 @@ export class Timestamp {
     return nanos < FIRST || nanos > LAST ? undefined : new Timestamp(nanos)
   }
 
+  get seconds(): bigint {
+    return floorDivide(this.nanos, SECOND)
+  }
+
   get milliseconds(): number {
     return Number(floorDivide(this.nanos, MILLISECOND))
   }
@@ -43,11 +47,17 @@ export function timestampOfSeconds(seconds: bigint): Timestamp | undefined {
   return Timestamp.of(seconds * SECOND)
 }
 
-const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))$/
+const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/
 
-/** RFC 3339, for example 2026-11-20T09:00:00.5+01:00; nothing that a host's date parser takes besides. */
+/** UTF-16 units of a text that is read as a number, a time or a duration. */
+export const LONGEST_NUMBER = 100
+
+/**
+ * RFC 3339, for example 2026-11-20T09:00:00.5+01:00; nothing that a host's date parser takes besides. Digits after the
+ * nanoseconds are dropped.
+ */
 export function parseTimestamp(text: string): Timestamp | undefined {
-  const match = RFC_3339.exec(text)
+  const match = text.length > LONGEST_NUMBER ? null : RFC_3339.exec(text)
   if (!match) return undefined
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour = '0', offsetMinute = '0'] = match
   const date = new Date(0)
@@ -57,7 +67,7 @@ export function parseTimestamp(text: string): Timestamp | undefined {
   if (Number(offsetHour) > 23 || Number(offsetMinute) > 59) return undefined
   date.setUTCHours(Number(hour), Number(minute), Number(second))
   const offset = (Number(offsetHour) * 60 + Number(offsetMinute)) * (sign === '-' ? -60_000 : 60_000)
-  return Timestamp.of(BigInt(date.getTime() - offset) * MILLISECOND + BigInt(fraction.padEnd(9, '0')))
+  return Timestamp.of(BigInt(date.getTime() - offset) * MILLISECOND + BigInt(fraction.slice(0, 9).padEnd(9, '0')))
 }
 
 const UNITS = new Map([
@@ -74,13 +84,29 @@ const DURATION_PART = /(\d+)(?:\.(\d*))?(h|ms|m|s|us|µs|ns)/g
 
 /** A sum such as 1h30m or -1.5s. */
 export function parseDuration(text: string): Duration | undefined {
-  if (text.length > 100 || !DURATION.test(text)) return undefined
+  if (text.length > LONGEST_NUMBER || !DURATION.test(text)) return undefined
   let nanos = 0n
   for (const [, whole = '', fraction = '', unit = ''] of text.matchAll(DURATION_PART)) {
     const size = UNITS.get(unit) ?? 0n
     nanos += BigInt(whole) * size + (BigInt(fraction || '0') * size) / 10n ** BigInt(fraction.length)
   }
   return Duration.of(text.startsWith('-') ? -nanos : nanos)
+}
+
+/** In UTC: 2026-11-20T08:00:00.5Z. */
+export function showTimestamp({ seconds, nanos }: Timestamp): string {
+  const [whole = ''] = new Date(Number(seconds) * 1000).toISOString().split('.')
+  return `${whole}${showFraction(nanos - seconds * SECOND)}Z`
+}
+
+/** In seconds: 5400s, -1.5s. */
+export function showDuration({ nanos }: Duration): string {
+  const size = nanos < 0n ? -nanos : nanos
+  return `${nanos < 0n ? '-' : ''}${size / SECOND}${showFraction(size % SECOND)}s`
+}
+
+function showFraction(nanos: bigint): string {
+  return nanos === 0n ? '' : `.${String(nanos).padStart(9, '0').replace(/0+$/, '')}`
 }
 
 /** Rounds down, also before 1970. */

@@ -68,17 +68,102 @@ test('types are checked before anything runs', () => {
   assert.match(faultOf('tool.name == 1'), /string == int/)
   assert.match(faultOf('run.cost > "1"'), /double > string/)
   assert.match(faultOf('run.totalTokens + 1.0 > 2.0'), /int \+ double/)
-  assert.match(faultOf('tool.name in ["a", 1]'), /same type/)
-  assert.match(faultOf('tool.name.startsWith(1)'), /no matching overload/)
+  assert.match(faultOf('tool.name in [1, 2]'), /string in list<int>/)
+  assert.match(faultOf('tool.name.startsWith(1)'), /string.startsWith\(int\); there is string.startsWith\(string\)/)
   assert.match(faultOf('risk.signals.all(s, s > 1)'), /string > int/)
-  assert.match(faultOf('!tool.name'), /no such overload/)
+  assert.match(faultOf('!tool.name'), /no such operation: !string/)
+})
+
+test('all relations bind alike, from the left, and what that makes of a chain is checked', () => {
+  // (… == "pii") in risk.signals, which asks whether a text is true.
+  assert.match(faultOf('tool.input.approved == "pii" in risk.signals'), /^no such operation: bool in list<string>$/)
+  assert.match(faultOf('tool.name == "a" < "b"'), /bool < string/)
+  assert.match(faultOf('run.toolCalls < 3 == 2'), /bool == int/)
+  condition('run.toolCalls < 3 == true && tool.name == "a" in [true, false]')
+})
+
+test('a duration added to a time is a time, from either side', () => {
+  assert.match(faultOf('duration("1h") + now > duration("2h")'), /timestamp > duration/)
+  assert.match(faultOf('now - duration("1h") > duration("2h")'), /timestamp > duration/)
+  assert.match(faultOf('now - now > now'), /duration > timestamp/)
+  condition('duration("1h") + now > now && now - now < duration("1h") && now - duration("1h") < now')
+})
+
+test('what could only ever fail is refused when it is saved', () => {
+  for (const [source, fault] of [
+    ['now > tool.input.at', /times in tool.input are texts: write timestamp\(…\) around this/],
+    ['tool.input.wait < duration("1h")', /write duration\(…\) around this/],
+    ['tool.input.at.getHours() > 8', /write timestamp\(…\) around this/],
+    ['-tool.name == "a"', /no such operation: -string/],
+    ['tool.name.first == "a"', /only a map has the key "first", and this is string/],
+    ['risk.signals["a"] == "b"', /list<string>\[string\]/],
+    ['has(tool.name.first)', /only a map has the key "first"/],
+    ['tool.name.all(c, c == "a")', /only a list or a map can be looped over, and this is string/],
+    ['risk.signals.all(s, s)', /this must be true or false, and is string/],
+    ['size(1) == 1', /size\(int\); size takes string or list<dyn> or map<string, dyn>/],
+    ['tool.name ? true : false', /string \? bool : bool/],
+    ['(run.toolCalls > 1 ? "a" : 1) == "a"', /bool \? string : int/],
+    ['[1] + ["a"] == []', /list<int> \+ list<string>/],
+    ['"a" in tool.name', /string in string/],
+    ['tool.name || true', /string \|\| bool/],
+    ['tool.input * 2.0 > 1.0', /map<string, dyn> \* double/],
+  ] as const) {
+    assert.match(faultOf(source), fault, source)
+  }
+})
+
+test('one mistake is one fault, and several are all told', () => {
+  const compiled = compileCondition('(tool.name + 1) * 2 > 3 || run.cost == "a" || risk.signals.all(s, s > 1)')
+  assert.ok(!compiled.ok)
+  assert.deepEqual(
+    compiled.faults.map(({ message }) => message),
+    ['string + int', 'double == string', 'string > int'].map((operation) => `no such operation: ${operation}`),
+  )
+})
+
+test('lists and maps may hold values of several types, and [] those of any', () => {
+  for (const source of [
+    '![].exists(x, x > 1)',
+    'tool.name in ["a", 1, null]',
+    'tool.input.currency in ["EUR", tool.input.home]',
+    '{"a": 1, "b": "c"}.b == "c"',
+    '[] + risk.signals == ["a"] + []',
+    '(run.toolCalls > 1 ? [] : ["a"]) == []',
+    '[1, 2.5].exists(x, x == 2)',
+    'run.cost == 5',
+  ]) {
+    condition(source)
+  }
+})
+
+test('a text that is no expression says what was expected, and what to write', () => {
+  for (const [source, fault] of [
+    ['tool.name = "a"', /unexpected character =; write == to compare/],
+    ['true & false', /unexpected character &; write && for and/],
+    ['true and false', /found and; write && for and/],
+    ['not true', /found true/],
+    ['tool.name == "a', /the text is not closed with "/],
+    ['tool.name == "a\nb"', /the text is not closed with "/],
+    [String.raw`tool.name == "\d"`, /unknown escape \\d; write \\\\ for a backslash/],
+    [String.raw`tool.name == "\ud800"`, /not a character/],
+    ['tool.name == "a" "b"', /expected an operator or the end, found "b"/],
+    ['(true', /expected \), found the end/],
+    ['!-tool.input.a', /expected a value, found -/],
+    ['1e999 > 1.0', /the number is too large/],
+    ['if == 1', /expected a value, found if/],
+    ['.tool.name == "a"', /expected a value, found \./],
+    ['Account{name: "a"} == 1', /found \{/],
+    ['has(tool.input["a"])', /has takes a field.*write "key" in tool.input/],
+  ] as const) {
+    assert.match(faultOf(source), fault, source)
+  }
 })
 
 test('a condition is true or false', () => {
   assert.match(faultOf('tool.name'), /must be true or false; this gives string/)
   assert.match(faultOf('tool.input.flag'), /must be true or false; compare it/)
   assert.match(faultOf('[true]'), /must be true or false/)
-  assert.match(faultOf(''), /Unexpected token: the end/)
+  assert.match(faultOf(''), /expected a value, found the end/)
 })
 
 test('an int among the doubles of tool.input is refused, since it could never be evaluated', () => {
@@ -90,6 +175,18 @@ test('an int among the doubles of tool.input is refused, since it could never be
   ]) {
     assert.match(faultOf(source), /doubles and this is an int/)
   }
+  assert.match(faultOf('tool.input.amount + 1 > 2.0'), /write 1.0 for 1$/)
+  assert.match(faultOf('run.cost + run.toolCalls > 2.0'), /; this is an int: write double\(…\) around it$/)
+  // Doubles have no remainder: 2.0 for 2 would not help.
+  for (const source of [
+    'tool.input.amount % 2 == 0',
+    '7 % tool.input.amount == 1',
+    'tool.input.a % tool.input.b == 0',
+  ]) {
+    assert.match(faultOf(source), /doubles and % takes ints: write int\(…\) around this$/)
+  }
+  assert.deepEqual(pointedAt('7 % tool.input.amount == 1').text, 'tool.input.amount')
+  condition('int(tool.input.amount) % 2 == 0')
   assert.deepEqual(pointedAt('tool.input.amount + 1 > 2.0'), { text: '1', line: 1, column: 21 })
   condition('tool.input.amount + 1.0 > 2 && tool.input.amount * double(size(tool.input.items)) >= 10')
 })
@@ -151,7 +248,7 @@ test('nesting is bounded, and chains and signs too long for the stack are faults
   condition(`${'!'.repeat(nestingLevels - 1)}true`)
   assert.match(faultOf(`${'!'.repeat(nestingLevels)}true`), /nested more than 250 levels/)
   condition(`${'('.repeat(nestingLevels - 1)}true${')'.repeat(nestingLevels - 1)}`)
-  assert.match(faultOf(`${'('.repeat(nestingLevels)}true${')'.repeat(nestingLevels)}`), /nested too deeply/)
+  assert.match(faultOf(`${'('.repeat(nestingLevels)}true${')'.repeat(nestingLevels)}`), /nested more than 250 levels/)
   for (const opening of ['!', '-', '(', '[', '{"":', 'a.', 'a[', 'f(', '1+', '1||', 'true?', '-!(']) {
     const many = Math.floor(POLICY_LIMITS.sourceChars / opening.length)
     assert.ok(faultOf(opening.repeat(many)).length > 0)

@@ -47,11 +47,11 @@ test("what the profile takes of CEL's conformance suite gives what the suite exp
   for (const { name, expr, value, evalError, typedResult } of casesOf(tests)) {
     if (typedResult) continue // only the type of the result is tested
     const actual = run(expr)
-    if (actual === undefined) continue // not part of the profile: bytes, uints, messages, optionals, mixed types
+    if (actual === undefined) continue // not part of the profile: bytes, uints, messages, optionals, keys that are no texts
     taken++
     const isRight =
       actual instanceof Failure ? evalError !== undefined : isExpected(actual, value ?? { boolValue: true })
     assert.ok(isRight, `${name}: ${expr} gave ${actual instanceof Failure ? actual.message : inspect(actual)}`)
   }
-  assert.ok(taken >= 590, `only ${taken} cases were taken`)
+  assert.ok(taken >= 625, `only ${taken} cases were taken`)
 })

@@ -53,14 +53,14 @@ test('a condition that fails counts as matched when CRITICAL or HIGH, as not mat
 })
 
 test('what a newer server may send fails closed: unknown actions block, unknown severities are CRITICAL', () => {
-  for (const action of ['QUARANTINE', 'block', '', 'toString']) {
+  for (const action of ['QUARANTINE', 'block', '', 'toString', 'constructor', '__proto__']) {
     const { action: decided, matched } = decide([policy(MATCHING, action)], facts)
     assert.equal(decided, 'BLOCK')
     assert.equal(matched[0]?.action, action)
     assert.equal(matched[0]?.effect, 'BLOCK')
     assert.equal(decide([policy(OTHER, action)], facts).action, 'ALLOW')
   }
-  for (const severity of ['SEVERE', 'low', '']) {
+  for (const severity of ['SEVERE', 'low', '', 'constructor', '__proto__']) {
     assert.equal(decide([policy(FAILING, 'WARN', severity)], facts).action, 'WARN')
     assert.equal(decide([policy(OTHER, 'WARN', severity)], facts).action, 'ALLOW')
   }

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { compileCondition } from '../src/compile.ts'
 import { evaluate } from '../src/evaluate.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
-import { engine } from '../src/profile.ts'
+import { parse } from '../src/parse.ts'
 import { sizeOf } from '../src/syntax.ts'
 import type { Facts } from '../src/variables.ts'
 import { condition, resultOf } from './condition.ts'
@@ -137,6 +137,29 @@ test('a failure says where in the condition, and nothing of what the facts hold'
   )
 })
 
+test('what is CEL and likely in policies works', () => {
+  const input = { currency: 'EUR', home: 'CHF', items: [{ price: 5 }], 'content-type': 'x', for: 1, none: null }
+  for (const source of [
+    '![].exists(x, x > 1) && [].all(x, x > 1)',
+    'tool.input.currency in ["EUR", tool.input.home] && !("USD" in ["EUR", tool.input.home])',
+    '[1, null][1] == null && {"a": 1, "b": "c"} != {} && tool.input.none in [1, null]',
+    'has(tool.input.items[0].price) && !has(tool.input.items[0].weight) && has({"a": 1}.a)',
+    '-9223372036854775808 < 0 && -9223372036854775808 + 9223372036854775807 == -1',
+    '.5 + .5 == 1.0 && -.5 < 0.0 && 0x1F == 31 && 1e3 == 1000.0',
+    'timestamp("2026-11-20T09:00:00.1234567891Z") == timestamp("2026-11-20T09:00:00.123456789Z")',
+    'int(timestamp("1970-01-01T00:01:00.9Z")) == 60 && int(timestamp("1969-12-31T23:59:59.5Z")) == -1',
+    'string(timestamp("2026-11-20T09:00:00.500+01:00")) == "2026-11-20T08:00:00.5Z"',
+    'string(duration("1h30m")) == "5400s" && string(duration("-1.5s")) == "-1.5s"',
+    'has(tool.input.`content-type`) && tool.input.`content-type` == "x" && tool.input.for == 1',
+    '1 == 1 in [true] && 1 < 2 == true && 2 + 3 * 4 - 1 == 13 && 10 - 5 - 3 == 2 && !(true && false) == true',
+    '(false ? true : false ? false : true) && (true || false && false)',
+    String.raw`r"\" == "\\" && '\x41\u00e9\U0001F600\101' == "Aé😀A" && """a"b""" == "a\"b"`,
+    '"""a\r\nb""" == "a\\nb"',
+  ]) {
+    assert.equal(resultOf(source, input), true, source)
+  }
+})
+
 test('times and zones do not depend on the host', () => {
   const at = (text: string) => ({ now: Date.parse(text) })
   const hours = 'now.getHours("Europe/Berlin") == 2 && now.getMinutes("Europe/Berlin") == 30'
@@ -233,7 +256,7 @@ test('an input may be nested as deep as its limit and no deeper', () => {
 test('a loop may spend its steps and not one more', () => {
   const source = 'tool.input.list.exists(a, tool.input.list.exists(b, false))'
   // An outer turn costs the nodes of its body, the inner loop; an inner turn the one node of its.
-  const cost = (size: number) => size * sizeOf(engine.parse('tool.input.list.exists(b, false)').ast) + size * size
+  const cost = (size: number) => size * sizeOf(parse('tool.input.list.exists(b, false)')) + size * size
   let fitting = 1
   while (cost(fitting + 1) <= POLICY_LIMITS.evaluationSteps) fitting++
   assert.equal(resultOf(source, { list: Array(fitting).fill(0) }), false)
@@ -256,13 +279,24 @@ test('what would grow without bound runs out of steps', () => {
     'tool.input.list.all(a, !tool.input.text.matches("[ab]*a[ab]{30}c"))',
     'tool.input.list.all(a, tool.input.keys.exists(b, b == "0"))',
     'tool.input.list.all(a, now.getHours("Europe/Berlin") >= 0)',
+    'tool.input.list.all(a, timestamp("2026-11-20T09:00:00Z") > now)',
+    'tool.input.list.all(a, duration(tool.input.long) > duration("1s"))',
+    'tool.input.list.all(a, double("1234.5678") > 1.0 && int("1234") > 1)',
+    'tool.input.list.all(a, string(now) != "" && bool("true"))',
     'tool.input.text.contains(tool.input.needle)',
     'tool.input.text.split("a").size() > 0',
     // Nothing passes over it.
     'tool.input.list.exists(a, tool.input.list.all(b, b >= 0.0) && a < 0.0) || true',
   ]) {
     const keys = Object.fromEntries(list.map((index) => [index, 0]))
-    const input = { list, keys, text, same: text, needle: `${'a'.repeat(50_000)}b${'a'.repeat(50_000)}` }
+    const input = {
+      list,
+      keys,
+      text,
+      same: text,
+      long: '1h'.repeat(50),
+      needle: `${'a'.repeat(50_000)}b${'a'.repeat(50_000)}`,
+    }
     assert.equal(resultOf(source, input), 'it takes more than 100000 steps', source)
   }
 })

@@ -16,10 +16,11 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
     tie('list'),
     tie('dyn'),
   ]
-  const join = (...parts: (fc.Arbitrary<string> | string | undefined)[]) =>
-    fc
-      .tuple(...parts.map((part) => (typeof part === 'object' ? part : fc.constant(part ?? ''))))
-      .map((all) => all.join(''))
+  const join = (...parts: (fc.Arbitrary<string> | string)[]) =>
+    fc.tuple(...parts.map((part) => (typeof part === 'object' ? part : fc.constant(part)))).map((all) => all.join(''))
+  /** With or without parentheses, so that operators meet that are not meant for each other. */
+  const open = (...parts: (fc.Arbitrary<string> | string)[]) =>
+    fc.tuple(join(...parts), fc.boolean()).map(([source, isClosed]) => (isClosed ? `(${source})` : source))
   const order = fc.constantFrom(' < ', ' <= ', ' > ', ' >= ', ' == ', ' != ')
   const same = fc.constantFrom(' == ', ' != ')
   const oneOf = (...options: fc.Arbitrary<string>[]) => fc.oneof({ maxDepth: 4, withCrossShrink: true }, ...options)
@@ -29,14 +30,16 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
     bool: oneOf(
       fc.constantFrom('true', 'false', 'x == x', 'y != x', 'tool.name == "refund"', '"a" in risk.signals'),
       join(dyn, same, dyn),
+      join(bool, same, bool),
+      join(oneOf(bool, int), ' in [', oneOf(bool, int, text), ', ', oneOf(bool, dyn, double), ']'),
       join(text, order, text),
       join(int, order, int),
       join(double, order, double),
       join(dyn, order, oneOf(text, double, int)),
-      join('(', bool, ' && ', bool, ')'),
-      join('(', bool, ' || ', bool, ')'),
-      join('!(', bool, ')'),
-      join('(', bool, ' ? ', bool, ' : ', bool, ')'),
+      open(bool, ' && ', bool),
+      open(bool, ' || ', bool),
+      join('!', open(bool)),
+      open(bool, ' ? ', bool, ' : ', bool),
       join(oneOf(text, dyn), ' in ', oneOf(list, dyn)),
       join(
         '(',
@@ -82,7 +85,7 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
     text: oneOf(
       fc.constantFrom(...texts).map(quoted),
       fc.constantFrom('tool.name', 'agent.id', 'agent.name', 'run.id', 'session.id', 'x'),
-      join('(', text, ' + ', oneOf(text, dyn), ')'),
+      open(text, ' + ', oneOf(text, dyn)),
       join('(', text, ').', fc.constantFrom('lowerAscii()', 'upperAscii()', 'trim()')),
       join('string(', oneOf(int, bool), ')'),
     ),
@@ -90,18 +93,18 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
       fc.integer({ min: -3, max: 9 }).map(String),
       fc.constantFrom('run.totalTokens', 'run.toolCalls', '9223372036854775807'),
       join('size(', oneOf(text, list, dyn), ')'),
-      join('(', int, fc.constantFrom(' + ', ' - ', ' * ', ' / ', ' % '), int, ')'),
-      join('-(', int, ')'),
+      open(int, fc.constantFrom(' + ', ' - ', ' * ', ' / ', ' % '), int),
+      join('-', open(int)),
       join('int(', double, ')'),
     ),
     double: oneOf(
       fc.constantFrom('0.0', '1.5', '1e3', '0.0000000001', 'run.cost'),
-      join('(', double, fc.constantFrom(' + ', ' - ', ' * ', ' / '), oneOf(double, dyn), ')'),
+      open(double, fc.constantFrom(' + ', ' - ', ' * ', ' / '), oneOf(double, dyn)),
       join('double(', int, ')'),
     ),
     list: oneOf(
       fc.constantFrom('risk.signals', '["a", "refund"]', '[1, 2]', '[]'),
-      join('(', list, ' + ', list, ')'),
+      open(list, ' + ', list),
       join('[', text, ', ', text, ']'),
       join('(', oneOf(list, dyn), ').filter(', fc.constantFrom('x', 'y'), ', ', bool, ')'),
       join('(', oneOf(list, dyn), ').map(', fc.constantFrom('x', 'y'), ', ', oneOf(text, dyn, int), ')'),
@@ -115,6 +118,30 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
     ),
   }
 }).bool
+
+const OPERATORS = ['||', '&&', '==', '!=', '<', '<=', '>', '>=', 'in', '+', '-', '*', '/', '%', '?']
+
+/** Operands and operators in any order, with few parentheses: how they bind is all that counts. */
+export const chains: fc.Arbitrary<string> = fc.letrec<{ chain: string; operand: string }>((tie) => ({
+  operand: fc.oneof(
+    { maxDepth: 2 },
+    fc.constantFrom('a', '1', '2.5', '"s"', 'true', 'null', '[1]', 'a.b', 'a[0]', 'f(1)', 'a.g(1)', '.5', '{}'),
+    fc.constantFrom('-1', '-.5', '!a', '-a', '!!a', '--a', '!-1', '- 1', '-a.b', '!a.g(1)', '-(a)', '-[a][0]'),
+    tie('chain').map((chain) => `(${chain})`),
+    tie('chain').map((chain) => `[${chain}]`),
+    fc.tuple(tie('operand'), fc.constantFrom('.b', '[1]', '.g(a)')).map((parts) => parts.join('')),
+  ),
+  chain: fc
+    .tuple(
+      tie('operand'),
+      fc.array(fc.tuple(fc.constantFrom(...OPERATORS), tie('operand'), tie('operand')), { maxLength: 5 }),
+    )
+    .map(([first, rest]) =>
+      rest.reduce((source, [operator, operand, other]) => {
+        return operator === '?' ? `${source} ? ${operand} : ${other}` : `${source} ${operator} ${operand}`
+      }, first),
+    ),
+})).chain
 
 /** Plain JSON as a tool's input, with keys that the expressions name. */
 export function inputs(options: { nulls: boolean }): fc.Arbitrary<Record<string, unknown>> {

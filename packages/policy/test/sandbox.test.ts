@@ -56,6 +56,9 @@ test('no name is looked up in the host', () => {
   for (const name of [...HOST_NAMES.filter((host) => !ofCel.includes(host)), ...ofTheHost]) {
     assert.equal(compileCondition(`${name} == ${name}`).ok, false, name)
     assert.equal(compileCondition(`${name}("a") == 1`).ok, false, name)
+    assert.equal(compileCondition(`now.getHours("${name}") == now.getHours()`).ok, false, name)
+    assert.equal(compileCondition(`tool.${name} == "a"`).ok, name === 'name', name)
+    assert.equal(compileCondition(`now.${name} == 1 || tool.\`${name}\` == 1`).ok, false, name)
     const loop = compileCondition(`[1].exists(${name}, ${name} == 2)`)
     if (loop.ok)
       assert.deepEqual(evaluate(loop.condition, { tool: { name: '' }, now: 0 }), { ok: true, matched: false })

@@ -1,0 +1,69 @@
+/**
+ * Types of expressions. `json` is a value of `tool.input` whose type only the call tells: CEL's dyn, of which is known
+ * that its numbers are doubles and that it has no times. Keys of maps are texts.
+ */
+export type Type =
+  | {
+      readonly name: 'bool' | 'int' | 'double' | 'string' | 'null' | 'timestamp' | 'duration' | 'type' | 'json' | 'dyn'
+    }
+  | { readonly name: 'list' | 'map'; readonly of: Type }
+
+export const BOOL: Type = { name: 'bool' }
+export const INT: Type = { name: 'int' }
+export const DOUBLE: Type = { name: 'double' }
+export const STRING: Type = { name: 'string' }
+export const NULL: Type = { name: 'null' }
+export const TIMESTAMP: Type = { name: 'timestamp' }
+export const DURATION: Type = { name: 'duration' }
+export const TYPE: Type = { name: 'type' }
+export const JSON_VALUE: Type = { name: 'json' }
+export const DYN: Type = { name: 'dyn' }
+export const LIST: Type = listOf(DYN)
+export const MAP: Type = mapOf(DYN)
+
+export function listOf(of: Type): Type {
+  return { name: 'list', of }
+}
+
+export function mapOf(of: Type): Type {
+  return { name: 'map', of }
+}
+
+export function isDynamic({ name }: Type): boolean {
+  return name === 'dyn' || name === 'json'
+}
+
+export function isNumeric({ name }: Type): boolean {
+  return name === 'int' || name === 'double'
+}
+
+/** As people read it: `list<string>`, and dyn for what only the call tells. */
+export function showType(type: Type): string {
+  if ('of' in type) return type.name === 'list' ? `list<${showType(type.of)}>` : `map<string, ${showType(type.of)}>`
+  return type.name === 'json' ? 'dyn' : type.name
+}
+
+/** Whether a value of one type may be an argument where the other is asked for. */
+export function accepts(asked: Type, given: Type): boolean {
+  if (asked.name === 'dyn' || given.name === 'dyn') return true
+  if (given.name === 'json') return !['int', 'timestamp', 'duration', 'type'].includes(asked.name)
+  if ('of' in asked) return 'of' in given && asked.name === given.name && accepts(asked.of, given.of)
+  return asked.name === given.name
+}
+
+/** Whether `==` can hold between values of two types; an int may equal a double. */
+export function comparable(a: Type, b: Type): boolean {
+  if (isDynamic(a) || isDynamic(b)) return true
+  if (isNumeric(a) && isNumeric(b)) return true
+  if ('of' in a) return 'of' in b && a.name === b.name && comparable(a.of, b.of)
+  return a.name === b.name
+}
+
+/** The type of what is of one type or the other. */
+export function join(a: Type, b: Type): Type {
+  if ('of' in a && 'of' in b && a.name === b.name) return { name: a.name, of: join(a.of, b.of) }
+  return a.name === b.name && !('of' in a) ? a : DYN
+}
+
+/** Arguments, a method's receiver first, and the result. */
+export type Signature = readonly [arguments: readonly Type[], result: Type]

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parse as parseWithOther } from '@bufbuild/cel'
+import fc from 'fast-check'
+import { parse } from '../src/parse.ts'
+import type { Node } from '../src/syntax.ts'
+import { SyntaxFault } from '../src/tokens.ts'
+import { chains } from './generators.ts'
+
+type Tree = string | readonly Tree[]
+
+/** How operators bind: each with its operands, in brackets. */
+function treeOf(node: Node): Tree {
+  switch (node.kind) {
+    case 'literal':
+      return typeof node.value === 'string' ? JSON.stringify(node.value) : showNumber(node.value)
+    case 'name':
+      return node.name
+    case 'field':
+      return ['.', treeOf(node.object), node.key]
+    case 'index':
+      return ['_[_]', treeOf(node.object), treeOf(node.key)]
+    case 'list':
+      return ['list', ...node.elements.map(treeOf)]
+    case 'map':
+      return ['map', ...node.entries.map(({ key, value }) => [treeOf(key), treeOf(value)])]
+    case 'choice':
+      return ['_?_:_', treeOf(node.condition), treeOf(node.consequent), treeOf(node.alternate)]
+    case 'unary':
+      // The other parser leaves out two equal signs.
+      if (node.operand.kind === 'unary') return treeOf(node.operand.operand)
+      return [`${node.operator}_`, treeOf(node.operand)]
+    case 'binary':
+      return flat(node.operator === 'in' ? '@in' : `_${node.operator}_`, [treeOf(node.left), treeOf(node.right)])
+    case 'call':
+      return [node.name, ...node.values.map(treeOf)]
+    case 'method':
+      return [node.name, treeOf(node.receiver), ...node.values.map(treeOf)]
+  }
+}
+
+/** The other parser balances chains of `&&` and of `||`, in which grouping means nothing. */
+function flat(operator: string, operands: readonly Tree[]): Tree {
+  if (operator !== '_&&_' && operator !== '_||_') return [operator, ...operands]
+  return [operator, ...operands.flatMap((one) => (Array.isArray(one) && one[0] === operator ? one.slice(1) : [one]))]
+}
+
+function showNumber(value: null | boolean | bigint | number): string {
+  return typeof value === 'number' ? `${value} as double` : String(value)
+}
+
+type OtherNode = NonNullable<ReturnType<typeof parseWithOther>['expr']>
+
+function otherTreeOf({ exprKind: { case: kind, value } }: OtherNode): Tree {
+  switch (kind) {
+    case 'constExpr': {
+      const { case: type, value: constant } = value.constantKind
+      if (type === 'stringValue') return JSON.stringify(constant)
+      return showNumber(type === 'nullValue' ? null : (constant as boolean | bigint | number))
+    }
+    case 'identExpr':
+      return value.name
+    case 'selectExpr':
+      return ['.', otherTreeOf(value.operand!), value.field]
+    case 'listExpr':
+      return ['list', ...value.elements.map(otherTreeOf)]
+    case 'structExpr':
+      return [
+        'map',
+        ...value.entries.map(({ keyKind, value: inner }) => [
+          otherTreeOf(keyKind.value as OtherNode),
+          otherTreeOf(inner!),
+        ]),
+      ]
+    case 'callExpr':
+      return flat(value.function, [value.target ?? [], value.args].flat().map(otherTreeOf))
+    default:
+      throw new Error(`no tree of ${kind}`)
+  }
+}
+
+function treesOf(source: string): { ours?: Tree; fault?: string; others?: Tree } {
+  const trees: ReturnType<typeof treesOf> = {}
+  try {
+    trees.ours = treeOf(parse(source))
+  } catch (error) {
+    assert.ok(error instanceof SyntaxFault, String(error))
+    trees.fault = error.message
+  }
+  try {
+    trees.others = otherTreeOf(parseWithOther(source).expr!)
+  } catch {
+    // It is no expression for the other parser.
+  }
+  return trees
+}
+
+test('operators bind as they do in another parser of CEL, however they are chained', () => {
+  let compared = 0
+  fc.assert(
+    fc.property(chains, (source) => {
+      const { ours, others } = treesOf(source)
+      if (ours) compared++
+      assert.deepEqual(ours, others, source)
+    }),
+    { numRuns: 1000 },
+  )
+  assert.ok(compared > 300, `only ${compared} were expressions`)
+})
+
+const TOKENS =
+  'a b in true null 1 2.5 .5 1e3 0x1F "s" \'t\' r"\\d" """x""" ( ) [ ] { } , : . ? ! - + * / % && || == != < <= > >= a.b f( .g( //a\n'.split(
+    ' ',
+  )
+
+test('what another parser of CEL takes for an expression is the same expression', () => {
+  let compared = 0
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...TOKENS), { maxLength: 9 }), (tokens) => {
+      const source = tokens.join(' ')
+      const { ours, fault, others } = treesOf(source)
+      // The other parser does not take `a.f( )`, and ours no name that starts with a dot.
+      if (!others || fault?.endsWith(', found .')) return
+      compared++
+      assert.deepEqual(ours, others, source)
+    }),
+    { numRuns: 5000 },
+  )
+  assert.ok(compared > 150, `only ${compared} were expressions`)
+})
