@@ -1,7 +1,8 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import canonicalize from 'canonicalize'
 import { copyJson, NotPlainJson } from './json.ts'
 import { POLICY_LIMITS } from './limits.ts'
-import { sha256 } from './sha256.ts'
 
 const VERSION = 'tacho-input-1'
 
@@ -20,5 +21,6 @@ export function inputHash(toolName: string, input: unknown): string {
   } catch {
     throw new NotPlainJson([], 'or the name of the tool is not well-formed Unicode')
   }
-  return sha256(text as string)
+  // Not WebCrypto: it answers later, and not at all on pages served over plain http; a tool call waits for this hash.
+  return bytesToHex(sha256(utf8ToBytes(text as string)))
 }

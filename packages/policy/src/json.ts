@@ -39,6 +39,7 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
   }
 
   function copyList(list: readonly unknown[]): Value {
+    refuseToJson(list)
     const copies: Value[] = []
     // By index: a hole reads as undefined and is refused.
     for (let index = 0; index < list.length; index++) {
@@ -59,7 +60,14 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
       copies.set(key, copy(value))
       path.pop()
     }
+    refuseToJson(object)
     return copies
+  }
+
+  /** An inherited one, or one that is not enumerable, would replace the value where it is written as JSON. */
+  function refuseToJson(value: object): void {
+    if (typeof (value as { toJSON?: unknown }).toJSON === 'function')
+      throw new NotPlainJson(path, 'has a method toJSON')
   }
 
   return copy(source)

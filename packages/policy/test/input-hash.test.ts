@@ -3,16 +3,14 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { inputHash } from '../src/input-hash.ts'
-import { sha256 } from '../src/sha256.ts'
 
 const byNode = (text: string) => createHash('sha256').update(text).digest('hex')
 
-test('the hash is SHA-256, at every length around a block', () => {
-  for (let length = 0; length <= 260; length++) assert.equal(sha256('x'.repeat(length)), byNode('x'.repeat(length)))
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => assert.equal(sha256(text), byNode(text))),
-  )
-  assert.equal(sha256('é😀'.repeat(50_000)), byNode('é😀'.repeat(50_000)))
+test('the hash is SHA-256 of UTF-8, at every length', () => {
+  const hashOf = (text: string) => byNode(`["tacho-input-1","t",${JSON.stringify(text)}]`)
+  const wellFormed = fc.string({ unit: 'grapheme', maxLength: 300 })
+  fc.assert(fc.property(wellFormed, (text) => assert.equal(inputHash('t', text), hashOf(text))))
+  for (const text of ['', 'x'.repeat(64), 'é😀'.repeat(50_000)]) assert.equal(inputHash('t', text), hashOf(text))
 })
 
 test('an input hash is that of the RFC 8785 text of version, tool and input: other languages can make it', () => {
@@ -67,6 +65,11 @@ test('what is not plain JSON is refused, with the place', () => {
     [{ a: new Map() }, 'input.a is a Map, not plain JSON'],
     [{ a: 1n }, 'input.a is bigint, not plain JSON'],
     [{ toJSON: () => 1 }, 'input.toJSON is function, not plain JSON'],
+    [{ a: Object.assign([1], { toJSON: () => [2] }) }, 'input.a has a method toJSON'],
+    [
+      { a: Object.create(Object.create(null, { toJSON: { value: () => 2 } })) as unknown },
+      'input.a has a method toJSON',
+    ],
     [[undefined], 'input[0] is undefined, not plain JSON'],
     [Symbol('a'), 'input is symbol, not plain JSON'],
     [cycle, 'input is nested more than 200 levels deep'],
