@@ -13,6 +13,7 @@ import { inspectStore } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { openReaders, type Readers } from './readers.ts'
+import { startReplacedThread, type StartThread } from './replaced-thread.ts'
 import { startThread, type Thread } from './thread.ts'
 
 export interface SqliteOptions {
@@ -22,7 +23,7 @@ export interface SqliteOptions {
   /** Bytes of events that may wait for a commit. */
   queueBytes?: number
   readers?: number
-  /** A thread of the store died: nothing can be trusted to work any more, and the process should end. */
+  /** A thread of the store ended otherwise than for lack of memory, or cannot start again: the process should end. */
   onTrouble: (error: Error) => void
 }
 
@@ -32,7 +33,7 @@ const READER_HEAP_MIB = 256
 
 /** Opens the store of a directory, made when there is none. Throws StoreRefused when it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, readers: readerCount = 2, onTrouble: onDeath } = options
+  const { directory, readers: readerCount = 2, onTrouble } = options
   const file = path.join(directory, STORE_FILE)
   const unlock = prepare(directory, file)
   const opened: (() => unknown)[] = [unlock]
@@ -44,10 +45,13 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
       counts.commits += commits
       counts.committedEvents += events
     }
-    const writer = await startThread({ name: 'writer', file, heapMib: WRITER_HEAP_MIB, onReplies, onDeath })
+    const startWriter: StartThread = (onDeath) =>
+      startThread({ name: 'writer', file, heapMib: WRITER_HEAP_MIB, onReplies, onDeath })
+    const writer = await startReplacedThread(startWriter, onTrouble)
     opened.unshift(writer.close)
-    const startReader = () => startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
-    const readers = await openReaders(startReader, readerCount)
+    const startReader: StartThread = (onDeath) =>
+      startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
+    const readers = await openReaders(() => startReplacedThread(startReader, onTrouble), readerCount)
     // Before the writer, whose last checkpoint they would be in the way of.
     opened.unshift(readers.close)
     return storageOf({ options, file, disk, writer, readers, counts, close })

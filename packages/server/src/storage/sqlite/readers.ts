@@ -21,8 +21,8 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
 
   return {
     idlest() {
-      const best = threads.reduce((one, other) => (other.pending() < one.pending() ? other : one))
-      if (best.pending() > 0 && threads.length < most && !closing) starting ??= startAnother()
+      const best = threads.reduce((one, other) => (isIdler(other, one) ? other : one))
+      if ((best.pending() > 0 || !best.alive()) && threads.length < most && !closing) starting ??= startAnother()
       return best
     },
     async close() {
@@ -31,4 +31,9 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
       await Promise.all(threads.map((reader) => reader.close()))
     },
   }
+}
+
+/** A thread that starts again has nothing to do and can do nothing. */
+function isIdler(one: Thread, other: Thread): boolean {
+  return one.alive() === other.alive() ? one.pending() < other.pending() : one.alive()
 }

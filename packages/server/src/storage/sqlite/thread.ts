@@ -20,7 +20,12 @@ export interface ThreadOptions {
   heapMib: number
   onReplies?: (replies: Replies) => void
   /** It ended without being closed; all its calls have been rejected. */
-  onDeath: (error: Error) => void
+  onDeath: (end: ThreadEnd) => void
+}
+
+export interface ThreadEnd {
+  error: Error
+  outOfMemory: boolean
 }
 
 interface Waiting {
@@ -63,7 +68,7 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
     ended = new StorageError('storage_unavailable', `The ${name} thread of the store has ended`, cause)
     for (const call of waiting.values()) call.reject(ended)
     waiting.clear()
-    if (started && !closing) onDeath(ended)
+    if (started && !closing) onDeath({ error: ended, outOfMemory: isOutOfMemory(cause) })
   }
 
   async function call(act: Call['act'], args: unknown[]): Promise<unknown> {
@@ -84,4 +89,8 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
   await call('ping', [])
   started = true
   return { call, alive: () => ended === null && !closing, pending: () => waiting.size, close }
+}
+
+function isOutOfMemory(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
-import { startThread } from '../../../src/storage/sqlite/thread.ts'
+import { startReplacedThread } from '../../../src/storage/sqlite/replaced-thread.ts'
+import { startThread, type ThreadEnd } from '../../../src/storage/sqlite/thread.ts'
 import { StorageError } from '../../../src/storage/storage.ts'
 import { append, batch, event, newId, NOON, runOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
@@ -68,20 +69,69 @@ test('a thread that dies rejects every act it was asked, and tells once', async 
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
   const file = path.join(directory, 'tacho.db')
-  const deaths: Error[] = []
+  const deaths: ThreadEnd[] = []
   const thread = await startThread({ name: 'writer', file, heapMib: 64, onDeath: (error) => deaths.push(error) })
   // A message that no caller sends: a bug, which must end in an error and not in silence.
   const acts = [thread.call('appendEvents', [null]), thread.call('ping', []), thread.call('ping', [])]
   for (const act of acts) await assert.rejects(act, failed('storage_unavailable'))
   assert.equal(thread.alive(), false)
-  assert.equal(deaths.length, 1)
+  assert.deepEqual(
+    deaths.map(({ outOfMemory }) => outOfMemory),
+    [false],
+  )
   await assert.rejects(thread.call('ping', []), failed('storage_unavailable'))
   await thread.close()
   await storage.ping()
 })
 
+/** A message that takes more memory than a thread of 32 MiB has. */
+const hugeMessage = () => Array.from({ length: 1_000 }, (_, at) => `${at}${'x'.repeat(100_000)}`)
+
+for (const name of ['writer', 'reader'] as const) {
+  test(`a ${name} that runs out of memory rejects what it was asked as retryable, and another takes its place`, async (t) => {
+    const directory = temporaryDirectory(t)
+    const env = newId()
+    const storage = await openStore(t, { directory })
+    await append(storage, env, event())
+    await storage.close()
+    const troubles: Error[] = []
+    const file = path.join(directory, 'tacho.db')
+    const thread = await startReplacedThread(
+      (onDeath) => startThread({ name, file, heapMib: 32, onDeath }),
+      (error) => troubles.push(error),
+    )
+    for (let deaths = 0; deaths < 3; deaths++) {
+      const lost = [thread.call('findRun', [env, hugeMessage()]), thread.call('ping', [])]
+      for (const call of lost) await assert.rejects(call, failed('storage_unavailable'))
+      assert.equal(thread.alive(), false)
+      await assert.rejects(thread.call('ping', []), failed('storage_unavailable'))
+      while (!thread.alive()) await new Promise((resolve) => setTimeout(resolve, 5))
+      // What was acknowledged is there, and the new thread reads and writes.
+      if (name === 'reader') assert.ok(await thread.call('findRun', [env, 'run']))
+      else await thread.call('createWorkspace', [{ id: newId(), name: `after ${deaths}`, createdAt: NOON }, []])
+    }
+    await thread.close()
+    assert.deepEqual(troubles, [])
+  })
+}
+
+test('a thread that ends for another reason than memory is trouble, and is not replaced', async (t) => {
+  const directory = temporaryDirectory(t)
+  await (await openStore(t, { directory })).close()
+  const troubles: Error[] = []
+  const file = path.join(directory, 'tacho.db')
+  const thread = await startReplacedThread(
+    (onDeath) => startThread({ name: 'writer', file, heapMib: 64, onDeath }),
+    (error) => troubles.push(error),
+  )
+  await assert.rejects(thread.call('appendEvents', [null]), failed('storage_unavailable'))
+  assert.equal(troubles.length, 1)
+  assert.equal(thread.alive(), false)
+  await thread.close()
+})
+
 test('a thread that cannot open the store fails at once', async (t) => {
-  const deaths: Error[] = []
+  const deaths: ThreadEnd[] = []
   const file = path.join(temporaryDirectory(t), 'nothing', 'tacho.db')
   const start = startThread({ name: 'reader', file, heapMib: 64, onDeath: (error) => deaths.push(error) })
   await assert.rejects(start, failed('storage_unavailable'))

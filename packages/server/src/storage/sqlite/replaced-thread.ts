@@ -1,0 +1,47 @@
+/**
+ * A thread of the store that survives running out of memory: another one takes its place.
+ *
+ *   starting --opened the store--> serving --out of memory--> starting
+ *       |                             |
+ *       +--cannot open the store------+--any other end--> failed (the service ends)
+ *
+ * Calls of a thread that ended are rejected as storage_unavailable, and so are calls while the next one starts: clients
+ * try again. What the thread had answered is on disk.
+ */
+import { StorageError } from '../storage.ts'
+import type { Thread, ThreadEnd } from './thread.ts'
+
+export type StartThread = (onDeath: (end: ThreadEnd) => void) => Promise<Thread>
+
+/** Resolves when the first thread has opened the store. `onTrouble` hears of an end that no new thread can mend. */
+export async function startReplacedThread(start: StartThread, onTrouble: (error: Error) => void): Promise<Thread> {
+  let serving: Thread | null = null
+  let starting: Promise<void> | null = null
+  let closing = false
+  serving = await start(onDeath)
+
+  function onDeath({ error, outOfMemory }: ThreadEnd): void {
+    serving = null
+    if (closing) return
+    if (!outOfMemory) return onTrouble(error)
+    starting = start(onDeath)
+      .then((thread) => void (serving = thread))
+      // A thread that ends while it opens the store would end again.
+      .catch((cause: unknown) => onTrouble(cause instanceof Error ? cause : error))
+      .finally(() => (starting = null))
+  }
+
+  return {
+    async call(act, args) {
+      if (serving === null) throw new StorageError('storage_unavailable', 'A thread of the store starts again')
+      return serving.call(act, args)
+    },
+    alive: () => serving?.alive() ?? false,
+    pending: () => serving?.pending() ?? 0,
+    async close() {
+      closing = true
+      await starting
+      await serving?.close()
+    },
+  }
+}
