@@ -1,6 +1,6 @@
 /** Flags that several commands share. */
 import { InvalidArgumentError, type Command } from 'commander'
-import { OperatorClient } from './operator-client.ts'
+import { operatorClient, type OperatorClient } from './operator-client.ts'
 import { readOperatorToken, readUrl } from './settings.ts'
 
 export interface OutputOptions {
@@ -43,7 +43,7 @@ export function inEnvironment(command: Command): Command {
 }
 
 export function connect({ url, tokenFile }: ServerOptions): OperatorClient {
-  return new OperatorClient(readUrl(url), readOperatorToken(tokenFile))
+  return operatorClient(readUrl(url), readOperatorToken(tokenFile))
 }
 
 /** A whole number from 1 to `maximum`, for commander. */

@@ -1,14 +1,15 @@
 /** The public interface as any client uses it: batches, retries of what may be retried, the same ids each time. */
-import type { BatchResult, Event, EventInput, EventPage } from '@tacho/contract/event.ts'
-import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import type { Failure, Refusal } from '@tacho/client/call.ts'
+import { JsonText } from '@tacho/client/json-text.ts'
+import { createPublicClient } from '@tacho/client/public.ts'
+import type { BatchResult, Event, EventInput } from '@tacho/contract/event.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { batchBody, batches, packed, type PackedEvent } from './batches.ts'
-import { isRetryableStatus, retryAfterMs, retryDelayMs } from './retry.ts'
-import { readProblem, refusal, unreachable } from './server-trouble.ts'
+import { retryDelayMs } from './retry.ts'
+import { sentenceOf } from './server-trouble.ts'
 import { failed } from './stop.ts'
 
 const ATTEMPTS = 8
-const TIMEOUT_MS = 30_000
 
 export interface RefusedEvent {
   eventId: string
@@ -47,6 +48,7 @@ const PATIENCE: Patience = { sleep: (ms) => sleep(ms), random: Math.random }
 /** `url` as readUrl gives it. */
 export function openRecorder(url: string, apiKey: string, options: RecorderOptions = {}): Recorder {
   const { onTrouble = () => undefined, patience = PATIENCE } = options
+  const client = createPublicClient({ url, apiKey })
   let hasTold = false
   return {
     async record(events) {
@@ -59,11 +61,10 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       return sum
     },
     async firstEvent(runId) {
-      const path = ROUTES.listRunEvents.path.replace('{runId}', encodeURIComponent(runId))
-      const { status, text } = await request('GET', `${path}?limit=1`, null)
-      if (status === 404) return null
-      if (status !== 200) throw failed(refusal(url, status, text))
-      return (JSON.parse(text) as EventPage).items[0] ?? null
+      const result = await patiently(() => client.listRunEvents({ params: { runId }, query: { limit: 1 } }))
+      if (result.ok) return result.value.items[0] ?? null
+      if (result.code === 'not_found') return null
+      throw failed(sentenceOf(url, result))
     },
   }
 
@@ -73,55 +74,36 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
     for (let attempt = 0; left.length > 0; attempt++) {
       if (attempt === ATTEMPTS) throw failed(`${url} could not store ${left.length} events after ${ATTEMPTS} attempts.`)
       if (attempt > 0) await patience.sleep(retryDelayMs(attempt - 1, null, patience.random))
-      const { status, text } = await request('POST', ROUTES.recordEvents.path, batchBody(left))
-      if (status === 413) {
+      const body = new JsonText(batchBody(left))
+      const result = await patiently(() => client.recordEvents({ body }))
+      if (result.status === 413) {
         // Something before the service takes less than it does: its answer is about this body, not about the next.
         refused.push(
           ...left.map(({ eventId }) => ({ eventId, code: 'body_too_large', message: 'The body is too large' })),
         )
         break
       }
-      if (status !== ROUTES.recordEvents.status) throw failed(refusal(url, status, text))
-      const answer = verdicts(left, JSON.parse(text) as BatchResult)
+      if (!result.ok) throw failed(sentenceOf(url, result))
+      const answer = verdicts(left, result.value)
       refused.push(...answer.refused)
       left = answer.left
     }
     return { accepted: batch.length - refused.length, refused }
   }
 
-  /** The first answer that is not a request to come again. */
-  async function request(method: string, path: string, body: string | null): Promise<{ status: number; text: string }> {
+  /** The first result that is not a reason to try again. */
+  async function patiently<Answer extends { ok: true }>(
+    call: () => Promise<Answer | Refusal | Failure>,
+  ): Promise<Answer | Refusal | Failure> {
     for (let attempt = 1; ; attempt++) {
-      let trouble: string
-      let wait: number | null = null
-      try {
-        const response = await fetch(url + PUBLIC_PREFIX + path, {
-          method,
-          body,
-          redirect: 'manual',
-          signal: AbortSignal.timeout(TIMEOUT_MS),
-          headers: { 'x-api-key': apiKey, ...(body === null ? {} : { 'content-type': 'application/json' }) },
-        })
-        const text = await response.text()
-        if (!isRetryableStatus(response.status)) return checked(response.status, text)
-        trouble = refusal(url, response.status, text)
-        wait = retryAfterMs(response.headers.get('retry-after'), Date.now())
-      } catch (error) {
-        if (!(error instanceof TypeError) && !(error instanceof DOMException)) throw error
-        trouble = unreachable(url, error)
-      }
+      const result = await call()
+      if (result.ok || !result.temporary) return result
+      const trouble = sentenceOf(url, result)
       if (attempt === ATTEMPTS) throw failed(trouble)
       if (!hasTold) onTrouble(`${trouble} Trying again.`)
       hasTold = true
-      await patience.sleep(retryDelayMs(attempt - 1, wait, patience.random))
+      await patience.sleep(retryDelayMs(attempt - 1, result.retryAfterMs, patience.random))
     }
-  }
-
-  /** An answer of the service: JSON on success, a problem otherwise. */
-  function checked(status: number, text: string): { status: number; text: string } {
-    const isOurs = status === 200 ? isJsonObject(text) : readProblem(text) !== null || status === 413
-    if (!isOurs) throw failed(refusal(url, status, text))
-    return { status, text }
   }
 }
 
@@ -140,13 +122,4 @@ function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEven
       return { eventId, code, message }
     })
   return { left, refused }
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-  } catch {
-    return false
-  }
 }

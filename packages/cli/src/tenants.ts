@@ -1,4 +1,5 @@
 /** Finds workspaces and environments by the names that people give them. */
+import { allItems } from '@tacho/client/items.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from './operator-client.ts'
@@ -14,11 +15,11 @@ export interface Tenant {
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export function allWorkspaces(client: OperatorClient): Promise<Workspace[]> {
-  return client.allItems('listWorkspaces', {})
+  return allItems(client.listWorkspaces, {})
 }
 
 export function environmentsOf(client: OperatorClient, workspace: Workspace): Promise<Environment[]> {
-  return client.allItems('listEnvironments', { params: { workspaceId: workspace.id } })
+  return allItems(client.listEnvironments, { params: { workspaceId: workspace.id } })
 }
 
 /** A workspace by name or id; the only one when none is named. */

@@ -11,7 +11,7 @@ import type {
   OperatorApproval,
 } from '@tacho/contract/operator/approval.ts'
 import { promptingDecider } from '../src/approvals/prompt.ts'
-import { OperatorClient } from '../src/operator-client.ts'
+import { operatorClient } from '../src/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 
 const HASH = 'ab'.repeat(32)
@@ -100,10 +100,10 @@ test('the input that the client recorded is shown beside the approval, safe for 
 })
 
 test('a person who watches sees the input, also when it is recorded just after the request', async () => {
-  const client = new OperatorClient(server.url, OPERATOR_TOKEN)
-  const { items: workspaces } = await client.call('listWorkspaces')
+  const client = operatorClient(server.url, OPERATOR_TOKEN)
+  const { items: workspaces } = await client.listWorkspaces()
   const workspaceId = workspaces[0]?.id ?? ''
-  const { items: environments } = await client.call('listEnvironments', { params: { workspaceId } })
+  const { items: environments } = await client.listEnvironments({ params: { workspaceId } })
   const environmentId = environments[0]?.id ?? ''
   const id = await ask({ toolName: 'late', runId: 'late' })
   const printed: string[] = []
@@ -113,7 +113,7 @@ test('a person who watches sees the input, also when it is recorded just after t
     print: (line) => printed.push(line),
     ask: async () => 'q',
   })
-  decider.heard(await client.call('readApproval', { params: { environmentId, approvalId: id } }))
+  decider.heard(await client.readApproval({ params: { environmentId, approvalId: id } }))
   const asking = decider.run(new AbortController().signal)
   await record({ toolName: 'late', inputHash: HASH, approvalId: id, input: { to: 'Ada' } }, 'late', 'POLICY_DECISION')
   await asking
@@ -197,15 +197,15 @@ test('a person is asked about one after the other, and only a or r decide', asyn
     await ask({ timeoutMs: 80_000 }),
     await ask({ timeoutMs: 90_000 }),
   ]
-  const client = new OperatorClient(server.url, OPERATOR_TOKEN)
-  const { items: workspaces } = await client.call('listWorkspaces')
-  const { items: environments } = await client.call('listEnvironments', {
+  const client = operatorClient(server.url, OPERATOR_TOKEN)
+  const { items: workspaces } = await client.listWorkspaces()
+  const { items: environments } = await client.listEnvironments({
     params: { workspaceId: workspaces[0]?.id ?? '' },
   })
   const environmentId = environments[0]?.id ?? ''
-  const card = (approvalId: string) => client.call('readApproval', { params: { environmentId, approvalId } })
+  const card = (approvalId: string) => client.readApproval({ params: { environmentId, approvalId } })
 
-  const answers = ['yes', 'a', 'looks fine', 's', 'R ', '', 'elsewhere', 'q']
+  const answers = ['constructor', 'a', 'looks fine', 's', 'R ', '', 'elsewhere', 'q']
   const asked: string[] = []
   const printed: string[] = []
   const decider = promptingDecider({
@@ -217,7 +217,7 @@ test('a person is asked about one after the other, and only a or r decide', asyn
       const answer = answers.shift() ?? 'q'
       if (answer !== 'elsewhere') return answer
       // Somebody else decides while the question stands.
-      await client.call('decideApproval', {
+      await client.decideApproval({
         params: { environmentId, approvalId: four },
         body: { decision: 'APPROVED' },
       })

@@ -1,51 +1,53 @@
 import assert from 'node:assert/strict'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { test, type TestContext } from 'node:test'
-import { OperatorClient, Refused } from '../src/operator-client.ts'
+import { test } from 'node:test'
+import { startHttpServer } from '../../client/test/http-server.ts'
+import { operatorClient, Refused } from '../src/operator-client.ts'
+import { unreachable } from '../src/server-trouble.ts'
 
-/** A server that cuts the first `cuts` requests off, and answers the others with `status`. */
-async function startServer(t: TestContext, cuts: number, status: number) {
-  const requests: IncomingHttpHeaders[] = []
-  const server = createServer((request, response) => {
-    requests.push(request.headers)
-    if (requests.length <= cuts) request.socket.destroy()
-    else response.writeHead(status, { connection: 'close' }).end('{"id":"w"}')
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => server.close())
-  const { port } = server.address() as AddressInfo
-  const client = new OperatorClient(`http://127.0.0.1:${port}`, 'token')
-  return { requests, create: () => client.call('createWorkspace', { body: { name: 'w' } }), client }
-}
+const problem = (code: string, more: object = {}) =>
+  JSON.stringify({ type: 'about:blank', title: 'A title.', status: 400, code, requestId: 'req-1', ...more })
 
-test('each creation has a key of its own; nothing else has one', async (t) => {
-  const { requests, create, client } = await startServer(t, 0, 201)
-  await create()
-  await create()
-  await client.call('listWorkspaces').catch(() => undefined)
-  const [first, second, third] = requests.map((headers) => headers['idempotency-key'])
-  assert.ok(first && second && first !== second)
-  assert.equal(third, undefined)
+test('what a server refuses, or does not answer as Tacho does, is a sentence', async (t) => {
+  const answers: [status: number, body: string, sentence: RegExp][] = [
+    [401, problem('unauthenticated'), /^A title: check TACHO_OPERATOR_TOKEN .* \(unauthenticated, request req-1\)\.$/],
+    [
+      400,
+      problem('x', { detail: 'No.', errors: [{ path: '/a', message: 'is b' }] }),
+      /^No; \/a is b \(x, request req-1\)\.$/,
+    ],
+    // A word from outside that every object has.
+    [400, problem('constructor'), /^A title \(constructor, request req-1\)\.$/],
+    [200, '<html>', /answered 200, and not as Tacho does/],
+    [302, '', /answered 302, and not as Tacho does/],
+  ]
+  for (const [status, body, sentence] of answers) {
+    const { url } = await startHttpServer(t, (_request, response) => void response.writeHead(status).end(body))
+    await assert.rejects(operatorClient(url, 'token').listWorkspaces(), (error) => {
+      assert.ok(error instanceof Refused)
+      assert.equal(error.exitCode, 1)
+      assert.match(error.message, sentence)
+      return true
+    })
+  }
+})
+
+test('an id that no address can hold is a sentence, and nothing is sent', async () => {
+  const client = operatorClient('http://127.0.0.1:1', 'token')
+  await assert.rejects(client.readPolicy({ params: { workspaceId: 'w', policyId: '..' } }), /no address can hold it/)
+})
+
+test('a failure of the network is a sentence, whatever its code', () => {
+  const coded = (code: string) => unreachable('http://x', Object.assign(new Error('m'), { code }))
+  assert.match(coded('ECONNREFUSED'), /^No answer from http:\/\/x: nothing listens there\./)
+  assert.match(coded('constructor'), /the request failed \(constructor\)/)
 })
 
 test('a creation is repeated once with its key when the connection is lost', async (t) => {
-  const { requests, create } = await startServer(t, 1, 201)
-  assert.deepEqual(await create(), { id: 'w' })
-  const keys = requests.map((headers) => headers['idempotency-key'])
-  assert.equal(keys.length, 2)
-  assert.equal(keys[0], keys[1])
-
-  const gone = await startServer(t, 2, 201)
-  await assert.rejects(gone.create(), Refused)
-  assert.equal(gone.requests.length, 2)
-})
-
-test('a creation that was answered, and what is no creation, are not repeated', async (t) => {
-  const refused = await startServer(t, 0, 500)
-  await assert.rejects(refused.create(), Refused)
-  assert.equal(refused.requests.length, 1)
-  const cut = await startServer(t, 1, 200)
-  await assert.rejects(cut.client.call('listWorkspaces'), Refused)
-  assert.equal(cut.requests.length, 1)
+  const { url, requests } = await startHttpServer(t, (request, response) => {
+    if (requests.length === 1) request.socket.destroy()
+    else response.writeHead(201, { connection: 'close' }).end('{"id":"w"}')
+  })
+  assert.deepEqual(await operatorClient(url, 'token').createWorkspace({ body: { name: 'w' } }), { id: 'w' })
+  const keys = requests.map(({ headers }) => headers['idempotency-key'])
+  assert.ok(keys.length === 2 && keys[0] && keys[0] === keys[1])
 })

@@ -8,7 +8,7 @@ interface Page<Item> {
 type ListCall<Given, Item> = (given: Given) => Promise<Page<Item>>
 
 /** Every item from the first page to the last. Each page is asked for when the one before it has been used up. */
-export async function* items<Given extends object, Item>(
+export async function* eachItem<Given extends object, Item>(
   call: ListCall<Given, Item>,
   given: Given,
 ): AsyncGenerator<Item> {
@@ -18,4 +18,11 @@ export async function* items<Given extends object, Item>(
     yield* page.items
     cursor = page.nextCursor
   }
+}
+
+/** The whole list at once: for lists that people make, not for what agents record. */
+export async function allItems<Given extends object, Item>(call: ListCall<Given, Item>, given: Given): Promise<Item[]> {
+  const all: Item[] = []
+  for await (const item of eachItem(call, given)) all.push(item)
+  return all
 }

@@ -8,15 +8,20 @@ export interface Wait {
   end(): void
 }
 
+/** Timers take no more: 24 days. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/** `timeoutMs` may be Infinity. */
 export function startWait(timeoutMs: number, caller: AbortSignal | undefined): Wait {
   const late = new AbortController()
   const expire = () => late.abort(new DOMException(`Nothing came for ${timeoutMs} ms`, 'TimeoutError'))
-  let timer = setTimeout(expire, timeoutMs)
+  const ms = Math.min(timeoutMs, LONGEST_MS)
+  let timer = setTimeout(expire, ms)
   return {
     signal: caller ? AbortSignal.any([caller, late.signal]) : late.signal,
     renew() {
       clearTimeout(timer)
-      timer = setTimeout(expire, timeoutMs)
+      timer = setTimeout(expire, ms)
     },
     end: () => clearTimeout(timer),
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { event, startService, type Service } from '../../server/test/setup/service.ts'
-import { items } from '../src/items.ts'
+import { eachItem } from '../src/items.ts'
 import { createOperatorClient, type OperatorClient } from '../src/operator.ts'
 import { createPublicClient, type PublicClient } from '../src/public.ts'
 import { throwing } from '../src/throwing.ts'
@@ -25,7 +25,7 @@ test('events are recorded and read again, page by page', async () => {
   assert.deepEqual([recorded.ok && recorded.value.accepted, recorded.status], [5, 200])
   const { listRunEvents } = throwing(agent)
   const found: string[] = []
-  for await (const { eventId } of items(listRunEvents, { params: { runId: 'paged' }, query: { limit: 2 } })) {
+  for await (const { eventId } of eachItem(listRunEvents, { params: { runId: 'paged' }, query: { limit: 2 } })) {
     found.push(eventId)
   }
   assert.equal(found.length, 5)

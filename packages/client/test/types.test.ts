@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import type { Approval } from '@tacho/contract/approval.ts'
 import type { RunPage } from '@tacho/contract/run.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
-import { items } from '../src/items.ts'
+import { eachItem } from '../src/items.ts'
 import type { OperatorClient } from '../src/operator.ts'
 import type { PublicClient } from '../src/public.ts'
 import { throwing } from '../src/throwing.ts'
@@ -91,14 +91,14 @@ export async function operatorCalls(client: OperatorClient): Promise<void> {
   const sure = throwing(client)
   const page = await sure.listIssues({ params: { environmentId: 'e' } })
   void page.items[0]?.title
-  for await (const found of items(sure.listIssues, { params: { environmentId: 'e' }, query: { limit: 5 } })) {
+  for await (const found of eachItem(sure.listIssues, { params: { environmentId: 'e' }, query: { limit: 5 } })) {
     same<typeof found.state, 'OPEN' | 'RESOLVED' | 'IGNORED'>(true)
   }
-  for await (const workspace of items(sure.listWorkspaces, {})) void workspace.name
+  for await (const workspace of eachItem(sure.listWorkspaces, {})) void workspace.name
   // @ts-expect-error the environment is missing
-  items(sure.listIssues, { query: { limit: 5 } })
+  eachItem(sure.listIssues, { query: { limit: 5 } })
   // @ts-expect-error this is no list
-  items(sure.readIssue, { params })
+  eachItem(sure.readIssue, { params })
 }
 
 test('the calls above compile as they must', () => {

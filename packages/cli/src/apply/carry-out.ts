@@ -26,7 +26,7 @@ export async function carryOut(
   const idOf = ({ name, id }: DeploymentChange) => id ?? created.get(name) ?? ''
   for (const { environmentId, changes } of deployments) {
     const items = changes.map((change) => ({ kind: change.kind, id: idOf(change), version: change.to }))
-    await client.call('deploy', { params: { environmentId }, body: { items, note } })
+    await client.deploy({ params: { environmentId }, body: { items, note } })
   }
 }
 
@@ -41,12 +41,12 @@ async function writePrompt(
 ): Promise<string> {
   const content = prompts.get(name)?.content ?? ''
   if (known === null) {
-    const { promptId } = await client.call('createPrompt', { params: { workspaceId }, body: { name, content, note } })
+    const { promptId } = await client.createPrompt({ params: { workspaceId }, body: { name, content, note } })
     return promptId
   }
   const params = { workspaceId, promptId: known }
   const body = { content, note, follows: before(version) }
-  const saved = await client.call('createPromptVersion', { params, body })
+  const saved = await client.createPromptVersion({ params, body })
   assertVersion('prompt', name, saved.version, version)
   return known
 }
@@ -63,11 +63,11 @@ async function writePolicy(
   const { name, description, condition, severity, action } = wanted
   const said = { name, description, condition, severity, action, note }
   if (changed === null) {
-    await client.call('createPolicy', { params: { workspaceId }, body: { policyId, ...said } })
+    await client.createPolicy({ params: { workspaceId }, body: { policyId, ...said } })
     return
   }
   const params = { workspaceId, policyId }
-  const saved = await client.call('createPolicyVersion', { params, body: { ...said, follows: before(version) } })
+  const saved = await client.createPolicyVersion({ params, body: { ...said, follows: before(version) } })
   assertVersion('policy', policyId, saved.version, version)
 }
 

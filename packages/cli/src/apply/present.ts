@@ -1,4 +1,5 @@
 /** Reads what there is on the server, as far as the manifest is about it. */
+import { allItems } from '@tacho/client/items.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from '../operator-client.ts'
 import { environmentsOf } from '../tenants.ts'
@@ -7,12 +8,12 @@ import type { Present, PresentEnvironment } from './plan.ts'
 
 export async function readPresent(client: OperatorClient, workspace: Workspace, manifest: Manifest): Promise<Present> {
   const params = { workspaceId: workspace.id }
-  const prompts = await client.allItems('listPrompts', { params })
-  const policies = await client.allItems('listPolicies', { params })
+  const prompts = await allItems(client.listPrompts, { params })
+  const policies = await allItems(client.listPolicies, { params })
   const environments = new Map<string, PresentEnvironment>()
   for (const { id, name } of await environmentsOf(client, workspace)) {
     if (!manifest.environments.has(name)) continue
-    environments.set(name, { id, inForce: await client.allItems('listDeployments', { params: { environmentId: id } }) })
+    environments.set(name, { id, inForce: await allItems(client.listDeployments, { params: { environmentId: id } }) })
   }
   return {
     prompts: new Map(prompts.map((prompt) => [prompt.name, prompt])),

@@ -1,15 +1,11 @@
 /** Approvals as they appear and change: the server's stream, opened again whenever it ends. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type {
-  ApprovalChanges,
-  ApprovalSnapshot,
-  OperatorApproval,
-  StreamEnd,
-} from '@tacho/contract/operator/approval.ts'
-import { Refused, type OperatorClient } from '../operator-client.ts'
-import { serverEvents } from '../server-events.ts'
+import { allItems } from '@tacho/client/items.ts'
+import { BrokenStream } from '@tacho/client/messages.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { answered, Refused, type OperatorClient } from '../operator-client.ts'
 import { unreachable } from '../server-trouble.ts'
-import { failed, Stop } from '../stop.ts'
+import { failed } from '../stop.ts'
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000
@@ -22,7 +18,7 @@ const REMEMBERED = 10_000
 export async function* approvalChanges(
   client: OperatorClient,
   environmentId: string,
-  signal: AbortSignal | null = null,
+  signal?: AbortSignal,
 ): AsyncGenerator<OperatorApproval> {
   const seen = new Map<string, string>()
   const isNews = ({ id, status }: Pick<OperatorApproval, 'id' | 'status'>) => seen.get(id) !== status
@@ -39,8 +35,9 @@ export async function* approvalChanges(
       }
     } catch (error) {
       if (signal?.aborted) return
-      if (!(error instanceof Refused) || !error.isTemporary) throw error
-      if (attempt === 0) process.stderr.write(`${error.message} Waiting for it.\n`)
+      const trouble = temporaryTrouble(client.url, error)
+      if (trouble === null) throw error
+      if (attempt === 0) process.stderr.write(`${trouble} Waiting for it.\n`)
     }
     await sleep(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
   }
@@ -53,27 +50,25 @@ async function* streamed(
   client: OperatorClient,
   environmentId: string,
   isNews: IsNews,
-  signal: AbortSignal | null,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<OperatorApproval[]> {
   const params = { environmentId }
-  const { body } = await client.callResponse('streamApprovals', { params }, signal)
-  if (body === null) throw failed(`${client.url} answered with nothing.`)
-  try {
-    for await (const { event, data } of serverEvents(body)) {
-      if (event === 'snapshot') {
-        const { items, more } = JSON.parse(data) as ApprovalSnapshot
-        yield more ? await client.allItems('listApprovals', { params, query: { status: 'PENDING' } }) : items
-      } else if (event === 'changed') {
-        const { items } = JSON.parse(data) as ApprovalChanges
-        const read = ({ id }: { id: string }) =>
-          client.call('readApproval', { params: { environmentId, approvalId: id } })
-        yield await Promise.all(items.filter(isNews).map(read))
-      } else if (event === 'end') {
-        const { reason } = JSON.parse(data) as StreamEnd
-        if (reason === 'access_ended') throw failed('The operator token is no longer good.')
-      }
+  const { value } = answered(client.url, await client.whole.streamApprovals({ params }, { signal }))
+  for await (const message of value) {
+    if (message.event === 'snapshot') {
+      const { items, more } = message.data
+      yield more ? await allItems(client.listApprovals, { params, query: { status: 'PENDING' } }) : items
+    } else if (message.event === 'changed') {
+      const read = ({ id }: { id: string }) => client.readApproval({ params: { environmentId, approvalId: id } })
+      yield await Promise.all(message.data.items.filter(isNews).map(read))
+    } else if (message.event === 'end' && message.data.reason === 'access_ended') {
+      throw failed('The operator token is no longer good.')
     }
-  } catch (error) {
-    throw error instanceof Stop ? error : new Refused(null, unreachable(client.url, error))
   }
+}
+
+/** Why to connect again, in a sentence; null when that would not help. */
+function temporaryTrouble(url: string, error: unknown): string | null {
+  if (error instanceof BrokenStream) return unreachable(url, error.cause)
+  return error instanceof Refused && error.result.temporary ? error.message : null
 }

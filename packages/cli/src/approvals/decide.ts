@@ -26,7 +26,7 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
   const [id] = ids
   if (ids.length === 1 && id !== undefined) {
     const params = { environmentId, approvalId: id }
-    const approval = await client.call('decideApproval', { params, body: bodyOf(decision, reason) })
+    const approval = await client.decideApproval({ params, body: bodyOf(decision, reason) })
     if (options.json) printJson(approval)
     else printLine(approvalLine(approval, Date.now()))
     return
@@ -49,7 +49,7 @@ async function decideMany(
   const items: DecisionOutcome[] = []
   const call = async (chosen: object) => {
     const body = { ...bodyOf(decision, reason), ...chosen }
-    const reply = await client.call('decideApprovals', { params: { environmentId }, body })
+    const reply = await client.decideApprovals({ params: { environmentId }, body })
     items.push(...reply.items)
     return reply.more
   }

@@ -1,4 +1,5 @@
 /** `tacho approvals list` and `tacho approvals show`. */
+import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import type { Input, OperatorClient } from '../operator-client.ts'
@@ -28,7 +29,7 @@ export async function listApprovals(
   const items: ApprovalCard[] = []
   let hasMore = false
   const paged = { ...query, limit: Math.min(limit + 1, LIMITS.operatorPageMax) }
-  for await (const card of client.items('listApprovals', { params: { environmentId }, query: paged })) {
+  for await (const card of eachItem(client.listApprovals, { params: { environmentId }, query: paged })) {
     if (items.length === limit) {
       hasMore = true
       break
@@ -55,7 +56,7 @@ export async function listApprovals(
 }
 
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
-  const groups = await client.call('listApprovalGroups', { params: { environmentId } })
+  const groups = await client.listApprovalGroups({ params: { environmentId } })
   if (asJson) return printJson(groups)
   if (groups.items.length === 0) return printLine('Nothing is pending.')
   printTable(
@@ -77,8 +78,8 @@ export async function showApproval(
   place: { environmentId: string; approvalId: string },
   asJson: boolean,
 ): Promise<void> {
-  const approval = await client.call('readApproval', { params: place })
-  const { calls, run, truncated } = await client.call('readApprovalAftermath', { params: place })
+  const approval = await client.readApproval({ params: place })
+  const { calls, run, truncated } = await client.readApprovalAftermath({ params: place })
   if (asJson) return printJson({ approval, calls, run, truncated })
   for (const line of detailLines(approval, Date.now())) printLine(line)
   printLine()

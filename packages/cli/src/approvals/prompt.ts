@@ -28,7 +28,10 @@ const LOOK_MS = 100
 const FRESH_MS = 5_000
 const INPUT_LOOKS = 8
 const INPUT_PAUSE_MS = 250
-const DECISIONS: Record<string, Decision> = { a: 'APPROVED', r: 'REJECTED' }
+const DECISIONS = new Map<string, Decision>([
+  ['a', 'APPROVED'],
+  ['r', 'REJECTED'],
+])
 
 export function promptingDecider({ client, environmentId, ask, print }: PromptOptions): PromptingDecider {
   const pending = new Map<string, OperatorApproval>()
@@ -62,7 +65,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
       for (const line of detailLines(detail, Date.now())) print(line)
       const answer = (await ask('Approve, reject, skip or quit? [a/r/s/q] ', settled.signal)).trim().toLowerCase()
       if (answer === 'q') return 'leave'
-      const decision = DECISIONS[answer]
+      const decision = DECISIONS.get(answer)
       if (decision !== undefined) await decide(id, decision, settled.signal)
       // Whatever else was typed decides nothing.
       if (decision !== undefined || answer === 's') pending.delete(id)
@@ -79,7 +82,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
   /** A client records the input just after it asks: a fresh approval is given a moment for it. */
   async function readDetail(id: string): Promise<ApprovalDetail> {
     for (let looks = 1; ; looks++) {
-      const detail = await client.call('readApproval', { params: { environmentId, approvalId: id } })
+      const detail = await client.readApproval({ params: { environmentId, approvalId: id } })
       const isFresh = Date.now() - Date.parse(detail.createdAt) < FRESH_MS
       if (detail.inputPreview !== null || detail.runId === null || !isFresh || looks === INPUT_LOOKS) return detail
       await sleep(INPUT_PAUSE_MS)
@@ -89,7 +92,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
   async function decide(id: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const reason = (await ask('Reason, for the client and the record (Enter: none): ', signal)).trim()
     asking = null
-    const decided = await client.call('decideApproval', {
+    const decided = await client.decideApproval({
       params: { environmentId, approvalId: id },
       body: { decision, ...(reason === '' ? {} : { reason }) },
     })

@@ -1,3 +1,4 @@
+import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditQuery } from '@tacho/contract/operator/audit.ts'
 import type { Command } from 'commander'
@@ -44,8 +45,8 @@ async function list(options: Options): Promise<void> {
   const query = queryOf(options)
   const entries =
     scope === null
-      ? client.items('listInstallationAudit', { query })
-      : client.items('listAudit', { params: { workspaceId: scope.id }, query })
+      ? eachItem(client.listInstallationAudit, { query })
+      : eachItem(client.listAudit, { params: { workspaceId: scope.id }, query })
   const { items, hasMore } = await taken(entries, options.all ? Number.POSITIVE_INFINITY : options.limit)
   if (options.json) return printJson({ items, hasMore })
   printTable(

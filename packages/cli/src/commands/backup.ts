@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { writeNewFile } from '../new-file.ts'
+import { answered } from '../operator-client.ts'
 import { asOperator, connect, type ServerOptions } from '../options.ts'
 import { printJson, printLine, spokenBytes } from '../output.ts'
 import { startProgress } from '../progress.ts'
@@ -27,14 +28,15 @@ async function backup(file: string, options: ServerOptions): Promise<void> {
   // Told before the server has worked for it; the write itself refuses too.
   if (existsSync(file)) throw failed(`${JSON.stringify(file)} is there already; it is never overwritten.`)
   const client = connect(options)
-  const response = await client.callResponse('createBackup')
-  const expected = contentLength(response)
+  // The server takes its snapshot before the first byte comes, however long that takes.
+  const { value, headers } = answered(client.url, await client.whole.createBackup({}, { timeoutMs: Infinity }))
+  const expected = contentLength(headers)
   const progress = await startProgress('Backup', expected)
   const hash = createHash('sha256')
   let bytes = 0
   const chunks = (async function* () {
     try {
-      for await (const chunk of response.body ?? []) {
+      for await (const chunk of value) {
         hash.update(chunk)
         bytes += chunk.length
         progress.update(bytes, spokenBytes(bytes))
@@ -47,7 +49,7 @@ async function backup(file: string, options: ServerOptions): Promise<void> {
   try {
     await writeNewFile(file, chunks, () => {
       const digest = `sha-256=:${hash.digest('base64')}:`
-      const isWhole = (expected ?? bytes) === bytes && (response.headers.get('repr-digest') ?? digest) === digest
+      const isWhole = (expected ?? bytes) === bytes && (headers.get('repr-digest') ?? digest) === digest
       if (!isWhole || bytes === 0) throw failed('The backup arrived damaged and was not kept: try again.')
     })
   } finally {
@@ -57,7 +59,7 @@ async function backup(file: string, options: ServerOptions): Promise<void> {
   else printLine(`Backup of ${spokenBytes(bytes)} written to ${file}.`)
 }
 
-function contentLength(response: Response): number | null {
-  const text = response.headers.get('content-length')
+function contentLength(headers: Headers): number | null {
+  const text = headers.get('content-length')
   return text === null ? null : Number(text)
 }

@@ -1,7 +1,7 @@
 import type { DoctorReport } from '@tacho/contract/operator/doctor.ts'
 import type { EventTrace } from '@tacho/contract/operator/run.ts'
 import type { Command } from 'commander'
-import type { OperatorClient } from '../operator-client.ts'
+import { answered, type OperatorClient } from '../operator-client.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../options.ts'
 import { printable, printJson, printLine } from '../output.ts'
 import { readUrl } from '../settings.ts'
@@ -58,7 +58,7 @@ async function reachable(url: string): Promise<DoctorReport> {
 
 async function serverReport(reached: DoctorReport, options: Options): Promise<DoctorReport> {
   try {
-    const report = await connect(options).call('readDoctor')
+    const report = await connect(options).readDoctor()
     return { ...report, checks: [...reached.checks, ...report.checks] }
   } catch (error) {
     if (!(error instanceof Stop)) throw error
@@ -80,11 +80,11 @@ async function traceEvent(client: OperatorClient, runId: string, eventId: string
   const environment = await findEnvironment(client, options.environment)
   const params = { environmentId: environment.id, runId, eventId }
   if (options.json) {
-    const text = await client.callText('traceEvent', { params })
-    if ((JSON.parse(text) as EventTrace).outcome !== 'stored') process.exitCode = 1
+    const { text, value } = answered(client.url, await client.whole.traceEvent({ params }))
+    if (value.outcome !== 'stored') process.exitCode = 1
     return printLine(text)
   }
-  const trace = await client.call('traceEvent', { params })
+  const trace = await client.traceEvent({ params })
   if (trace.outcome !== 'stored') process.exitCode = 1
   for (const sentence of traceSentences(trace, runId, eventId)) printLine(printable(sentence))
 }

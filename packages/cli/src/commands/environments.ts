@@ -53,9 +53,9 @@ async function create(name: string, options: CreateOptions): Promise<void> {
   let environment: Environment | undefined
   let made = true
   try {
-    environment = await client.call('createEnvironment', { params: { workspaceId: workspace.id }, body: { name } })
+    environment = await client.createEnvironment({ params: { workspaceId: workspace.id }, body: { name } })
   } catch (error) {
-    if (!(options.ifNotExists && error instanceof Refused && error.status === 409)) throw error
+    if (!(options.ifNotExists && error instanceof Refused && error.result.code === 'conflict')) throw error
     environment = (await environmentsOf(client, workspace)).find((one) => one.name === name)
     if (!environment) throw error
     made = false

@@ -1,3 +1,4 @@
+import { allItems } from '@tacho/client/items.ts'
 import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { SCOPES, type Scope } from '@tacho/contract/route.ts'
@@ -62,7 +63,7 @@ function parseScopes(text: string): Scope[] {
 async function list(options: EnvironmentOptions): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
-  const items = await client.allItems('listApiKeys', { params: { environmentId: environment.id } })
+  const items = await allItems(client.listApiKeys, { params: { environmentId: environment.id } })
   if (options.json) return printJson({ items })
   const titles = ['ID', 'NAME', 'STATE', 'SCOPES', 'RATE', 'LAST USED', 'CREATED']
   const now = Date.now()
@@ -91,7 +92,7 @@ async function create(options: CreateOptions): Promise<void> {
   const expiresAt = expires === undefined ? null : moment('--expires', expires, 1, Date.now())
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
-  const key = await client.call('createApiKey', {
+  const key = await client.createApiKey({
     params: { environmentId: environment.id },
     body: { name, scopes, expiresAt, requestsPerSecond: rate ?? null },
   })
@@ -107,7 +108,7 @@ async function create(options: CreateOptions): Promise<void> {
 async function revoke(keyId: string, options: EnvironmentOptions): Promise<void> {
   const client = connect(options)
   const { id: environmentId } = await findEnvironment(client, options.environment)
-  const key = await client.call('revokeApiKey', { params: { environmentId, keyId } })
+  const key = await client.revokeApiKey({ params: { environmentId, keyId } })
   if (options.json) printJson(key)
   else printLine(`API key ${printable(key.name)} (${key.id}) is revoked since ${key.revokedAt ?? 'now'}.`)
 }

@@ -1,3 +1,4 @@
+import { allItems } from '@tacho/client/items.ts'
 import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
 import type { Operator } from '@tacho/contract/operator/operator.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
@@ -85,8 +86,8 @@ async function invite(email: string, options: InviteOptions): Promise<void> {
   const body = { email, role: options.role }
   const invitation =
     scope === null
-      ? await client.call('inviteEverywhere', { body })
-      : await client.call('invite', { params: { workspaceId: scope.id }, body })
+      ? await client.inviteEverywhere({ body })
+      : await client.invite({ params: { workspaceId: scope.id }, body })
   if (options.json) return printJson(invitation)
   process.stderr.write(
     `${printable(invitation.email)} is invited as ${invitation.role} of ${spokenScope(scope)}, ` +
@@ -102,8 +103,8 @@ async function changeRole(given: string, roleText: string, options: ScopeOptions
   const { id: operatorId } = await findOperator(client, scope, given)
   const changed =
     scope === null || role === null
-      ? await client.call('changeInstallationRole', { params: { operatorId }, body: { role } })
-      : await client.call('changeRole', { params: { workspaceId: scope.id, operatorId }, body: { role } })
+      ? await client.changeInstallationRole({ params: { operatorId }, body: { role } })
+      : await client.changeRole({ params: { workspaceId: scope.id, operatorId }, body: { role } })
   if (options.json) printJson(changed)
   else printLine(`${printable(changed.email)} is ${changed.role ?? 'without a role'} of ${spokenScope(scope)}.`)
 }
@@ -114,8 +115,8 @@ async function remove(given: string, options: ScopeOptions): Promise<void> {
   const { id: operatorId, email } = await findOperator(client, scope, given)
   const removed =
     scope === null
-      ? await client.call('deleteOperator', { params: { operatorId } })
-      : await client.call('removeOperator', { params: { workspaceId: scope.id, operatorId } })
+      ? await client.deleteOperator({ params: { operatorId } })
+      : await client.removeOperator({ params: { workspaceId: scope.id, operatorId } })
   if (options.json) printJson(removed)
   else if (scope === null) printLine(`The account of ${printable(email)} is ended.`)
   else printLine(`${printable(email)} is no longer in ${spokenScope(scope)}.`)
@@ -129,25 +130,25 @@ async function uninvite(given: string, options: ScopeOptions): Promise<void> {
   const invitationId = found.id
   const revoked =
     scope === null
-      ? await client.call('revokeInstallationInvitation', { params: { invitationId } })
-      : await client.call('revokeInvitation', { params: { workspaceId: scope.id, invitationId } })
+      ? await client.revokeInstallationInvitation({ params: { invitationId } })
+      : await client.revokeInvitation({ params: { workspaceId: scope.id, invitationId } })
   if (options.json) printJson(revoked)
   else printLine(`The invitation of ${printable(revoked.email)} is taken back.`)
 }
 
 function people(client: OperatorClient, scope: Scope): Promise<Operator[]> {
   return scope === null
-    ? client.allItems('listInstallationOperators', {})
-    : client.allItems('listOperators', { params: { workspaceId: scope.id } })
+    ? allItems(client.listInstallationOperators, {})
+    : allItems(client.listOperators, { params: { workspaceId: scope.id } })
 }
 
 /** Whoever may not see invitations sees none, unless they are what is asked for. */
 async function invited(client: OperatorClient, scope: Scope, isNeeded: boolean) {
-  if (scope === null) return client.allItems('listInstallationInvitations', {})
-  const me = isNeeded ? null : await client.call('readMe')
+  if (scope === null) return allItems(client.listInstallationInvitations, {})
+  const me = isNeeded ? null : await client.readMe()
   const isOwner =
     me === null || me.installation || me.workspaces.some(({ id, role }) => id === scope.id && role === 'owner')
-  return isOwner ? client.allItems('listInvitations', { params: { workspaceId: scope.id } }) : []
+  return isOwner ? allItems(client.listInvitations, { params: { workspaceId: scope.id } }) : []
 }
 
 async function findOperator(client: OperatorClient, scope: Scope, given: string): Promise<Operator> {

@@ -1,3 +1,4 @@
+import { allItems } from '@tacho/client/items.ts'
 import type { Command } from 'commander'
 import { addDeploying } from '../configuration/deploy.ts'
 import { diffLines, diffQuery } from '../configuration/diff-lines.ts'
@@ -72,7 +73,7 @@ function inWorkspace(command: Command): Command {
 async function list(options: WorkspaceOptions): Promise<void> {
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
-  const items = await client.allItems('listPrompts', { params: { workspaceId: workspace.id } })
+  const items = await allItems(client.listPrompts, { params: { workspaceId: workspace.id } })
   const places = await inForce(client, workspace, 'prompt')
   if (options.json) {
     return printJson({ items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })) })
@@ -96,14 +97,14 @@ async function show(name: string, options: ShowOptions): Promise<void> {
   const { id: promptId, newest } = await findItem(client, workspace.id, 'prompt', name)
   const params = { workspaceId: workspace.id, promptId }
   if (options.history) {
-    const items = await client.allItems('listPromptVersions', { params })
+    const items = await allItems(client.listPromptVersions, { params })
     if (options.json) return printJson({ items })
     return printTable(
       ['VERSION', 'WRITTEN', 'AUTHOR', 'SIZE', 'NOTE'].map((title) => ({ title })),
       items.map((row) => [row.version, row.createdAt, row.author, spokenBytes(row.contentBytes), row.note ?? '']),
     )
   }
-  const version = await client.call('readPromptVersion', {
+  const version = await client.readPromptVersion({
     params: { ...params, version: options.number ?? newest },
   })
   if (options.json) return printJson(version)
@@ -116,7 +117,7 @@ async function create(name: string, options: WriteOptions): Promise<void> {
   const content = await readSource(options.file)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
-  const prompt = await client.call('createPrompt', {
+  const prompt = await client.createPrompt({
     params: { workspaceId: workspace.id },
     body: { name, content, note: options.note ?? null },
   })
@@ -129,7 +130,7 @@ async function push(name: string, options: WriteOptions): Promise<void> {
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
   const { id: promptId } = await findItem(client, workspace.id, 'prompt', name)
-  const saved = await client.call('createPromptVersion', {
+  const saved = await client.createPromptVersion({
     params: { workspaceId: workspace.id, promptId },
     body: { content, note: options.note ?? null },
   })
@@ -148,7 +149,7 @@ async function diff(
   const workspace = await findWorkspace(client, options.workspace)
   const { id: promptId, newest } = await findItem(client, workspace.id, 'prompt', name)
   const query = diffQuery(newest, from, to)
-  const found = await client.call('diffPromptVersions', { params: { workspaceId: workspace.id, promptId }, query })
+  const found = await client.diffPromptVersions({ params: { workspaceId: workspace.id, promptId }, query })
   if (options.json) return printJson(found)
   if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} say the same.`)
   for (const line of diffLines(found)) printLine(line)

@@ -1,3 +1,4 @@
+import { allItems } from '@tacho/client/items.ts'
 import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
 import type { OperatorToken } from '@tacho/contract/operator/token.ts'
 import type { Command } from 'commander'
@@ -50,8 +51,8 @@ async function list(options: ScopeOptions): Promise<void> {
   const scope = await findScope(client, options)
   const items =
     scope === null
-      ? await client.allItems('listInstallationTokens', {})
-      : await client.allItems('listTokens', { params: { workspaceId: scope.id } })
+      ? await allItems(client.listInstallationTokens, {})
+      : await allItems(client.listTokens, { params: { workspaceId: scope.id } })
   if (options.json) return printJson({ items })
   const titles = ['ID', 'NAME', 'ROLE', 'STATE', 'LAST USED', 'CREATED']
   const now = Date.now()
@@ -82,8 +83,8 @@ async function create(options: CreateOptions): Promise<void> {
   const body = { name, role, expiresAt }
   const token =
     scope === null
-      ? await client.call('createInstallationToken', { body })
-      : await client.call('createToken', { params: { workspaceId: scope.id }, body })
+      ? await client.createInstallationToken({ body })
+      : await client.createToken({ params: { workspaceId: scope.id }, body })
   if (options.json) return printJson(token)
   const until = token.expiresAt === null ? '' : `, until ${token.expiresAt}`
   process.stderr.write(
@@ -98,8 +99,8 @@ async function revoke(tokenId: string, options: ScopeOptions): Promise<void> {
   const scope = await findScope(client, options)
   const token =
     scope === null
-      ? await client.call('revokeInstallationToken', { params: { tokenId } })
-      : await client.call('revokeToken', { params: { workspaceId: scope.id, tokenId } })
+      ? await client.revokeInstallationToken({ params: { tokenId } })
+      : await client.revokeToken({ params: { workspaceId: scope.id, tokenId } })
   if (options.json) printJson(token)
   else printLine(`Operator token ${printable(token.name)} (${token.id}) is revoked since ${token.revokedAt ?? 'now'}.`)
 }

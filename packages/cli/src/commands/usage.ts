@@ -34,7 +34,7 @@ async function usage(options: Options): Promise<void> {
   const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
-  const report = await client.call('readUsage', { params: { environmentId: environment.id }, query: { from, to } })
+  const report = await client.readUsage({ params: { environmentId: environment.id }, query: { from, to } })
   if (options.json) return printJson({ from, to, ...report })
   if (report.items.length === 0) return printLine(`Nothing was recorded from ${from} to ${to}.`)
   const rows = report.items.map(({ hour, agent, model, events, usage: sums }) => [

@@ -1,3 +1,4 @@
+import { allItems } from '@tacho/client/items.ts'
 import {
   DELIVERY_STATUSES,
   WEBHOOK_EVENTS,
@@ -92,7 +93,7 @@ function parseEvents(text: string): WebhookEvent[] {
 
 async function list(options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const items = await client.allItems('listWebhooks', { params: { environmentId } })
+  const items = await allItems(client.listWebhooks, { params: { environmentId } })
   if (options.json) return printJson({ items })
   printTable(
     ['ID', 'ADDRESS', 'FORMAT', 'STATE', 'EVENTS'].map((title) => ({ title })),
@@ -108,12 +109,12 @@ async function create(url: string, options: CreateOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const { events, description, format } = options
   const body = { url, format, ...(events && { events }), ...(description !== undefined && { description }) }
-  printSecret(await client.call('createWebhook', { params: { environmentId }, body }), options)
+  printSecret(await client.createWebhook({ params: { environmentId }, body }), options)
 }
 
 async function rotate(webhookId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  printSecret(await client.call('rotateWebhookSecret', { params: { environmentId, webhookId } }), options)
+  printSecret(await client.rotateWebhookSecret({ params: { environmentId, webhookId } }), options)
 }
 
 function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): void {
@@ -131,12 +132,12 @@ async function change(webhookId: string, options: ChangeOptions): Promise<void> 
     ...(description !== undefined && { description }),
     ...((options.enable || options.disable) && { enabled: options.enable === true }),
   }
-  printWebhook(await client.call('changeWebhook', { params: { environmentId, webhookId }, body }), options)
+  printWebhook(await client.changeWebhook({ params: { environmentId, webhookId }, body }), options)
 }
 
 async function remove(webhookId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const webhook = await client.call('removeWebhook', { params: { environmentId, webhookId } })
+  const webhook = await client.removeWebhook({ params: { environmentId, webhookId } })
   if (options.json) printJson(webhook)
   else printLine(`Webhook ${webhook.id} to ${printable(webhook.url)} is removed.`)
 }
@@ -148,12 +149,12 @@ function printWebhook(webhook: Webhook, { json }: EnvironmentOptions): void {
 
 async function test(webhookId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  printQueued(await client.call('testWebhook', { params: { environmentId, webhookId } }), options)
+  printQueued(await client.testWebhook({ params: { environmentId, webhookId } }), options)
 }
 
 async function redeliver(webhookId: string, deliveryId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  printQueued(await client.call('redeliver', { params: { environmentId, webhookId, deliveryId } }), options)
+  printQueued(await client.redeliver({ params: { environmentId, webhookId, deliveryId } }), options)
 }
 
 function printQueued(delivery: Delivery, { json }: EnvironmentOptions): void {
@@ -164,7 +165,7 @@ function printQueued(delivery: Delivery, { json }: EnvironmentOptions): void {
 async function deliveries(webhookId: string, options: DeliveriesOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const query = { limit: options.limit, ...(options.status && { status: options.status }) }
-  const page = await client.call('listDeliveries', { params: { environmentId, webhookId }, query })
+  const page = await client.listDeliveries({ params: { environmentId, webhookId }, query })
   if (options.json) return printJson(page)
   printTable(
     ['ID', 'EVENT', 'STATUS', 'ATTEMPTS', 'CREATED', 'ANSWER'].map((title) => ({ title })),

@@ -9,7 +9,7 @@ export function addWhoami(program: Command): void {
 }
 
 async function whoami(options: ServerOptions): Promise<void> {
-  const me = await connect(options).call('readMe')
+  const me = await connect(options).readMe()
   if (options.json) return printJson(me)
   printLine(`${me.kind === 'token' ? 'Operator token' : 'Operator'} ${printable(me.name)} (${me.id})`)
   if (me.installation) printLine('  runs the whole installation')

@@ -40,9 +40,9 @@ async function create(name: string, options: CreateOptions): Promise<void> {
   let workspace: Workspace
   let made = true
   try {
-    workspace = await client.call('createWorkspace', { body: { name } })
+    workspace = await client.createWorkspace({ body: { name } })
   } catch (error) {
-    if (!(options.ifNotExists && error instanceof Refused && error.status === 409)) throw error
+    if (!(options.ifNotExists && error instanceof Refused && error.result.code === 'conflict')) throw error
     workspace = await findWorkspace(client, name)
     made = false
   }

@@ -67,7 +67,7 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
   }
   const { client, place, item } = await target(kind, name, options)
   const version = options.number ?? item.newest
-  const result = await client.call('deploy', {
+  const result = await client.deploy({
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id, version }], ...noteOf(options) },
   })
@@ -76,7 +76,7 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
 
 async function undeploy(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
-  const result = await client.call('deploy', {
+  const result = await client.deploy({
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id, version: null }], ...noteOf(options) },
   })
@@ -85,7 +85,7 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
 
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
   const { client, place, item } = await target(kind, name, options)
-  const result = await client.call('rollBack', {
+  const result = await client.rollBack({
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id }], ...noteOf(options) },
   })
@@ -103,7 +103,7 @@ async function promote(kind: DeployableKind, names: string[], options: PromoteOp
     const { id } = await findItem(client, from.workspace.id, kind, name)
     items.push({ kind, id })
   }
-  const result = await client.call('promote', {
+  const result = await client.promote({
     params: { environmentId: to.environment.id },
     body: { from: from.environment.id, ...(options.all ? {} : { items }), ...noteOf(options) },
   })

@@ -1,4 +1,5 @@
 /** Which versions are in force in the environments of a workspace. */
+import { eachItem } from '@tacho/client/items.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from '../operator-client.ts'
@@ -12,7 +13,7 @@ export async function inForce(
 ): Promise<Map<string, { environment: string; version: string }[]>> {
   const places = new Map<string, { environment: string; version: string }[]>()
   for (const { id: environmentId, name } of await environmentsOf(client, workspace)) {
-    for await (const row of client.items('listDeployments', { params: { environmentId } })) {
+    for await (const row of eachItem(client.listDeployments, { params: { environmentId } })) {
       if (row.kind !== kind) continue
       const known = places.get(row.id) ?? []
       known.push({ environment: name, version: row.version })

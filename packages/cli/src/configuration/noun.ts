@@ -27,15 +27,15 @@ export async function findItem(
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 async function findPrompt(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
-  const [named] = (await client.call('listPrompts', { params: { workspaceId }, query: { name: given } })).items
-  const byId = () => orNull(client.call('readPrompt', { params: { workspaceId, promptId: given } }))
+  const [named] = (await client.listPrompts({ params: { workspaceId }, query: { name: given } })).items
+  const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: given } }))
   const prompt = named ?? (UUID.test(given) ? await byId() : null)
   if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
   throw wrongUsage(`There is no prompt ${JSON.stringify(given)}: \`tacho prompts list\` shows what there is.`)
 }
 
 async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
-  const policy = await orNull(client.call('readPolicy', { params: { workspaceId, policyId: given } }))
+  const policy = await orNull(client.readPolicy({ params: { workspaceId, policyId: given } }))
   if (policy) return { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
   throw wrongUsage(`There is no policy ${JSON.stringify(given)}: \`tacho policies list\` shows what there is.`)
 }
@@ -45,7 +45,7 @@ async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
   try {
     return await call
   } catch (error) {
-    if (error instanceof Refused && error.status === 404) return null
+    if (error instanceof Refused && error.result.code === 'not_found') return null
     throw error
   }
 }

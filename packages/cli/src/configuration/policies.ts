@@ -1,4 +1,5 @@
 /** `tacho policies list, show, diff`. */
+import { allItems } from '@tacho/client/items.ts'
 import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { OperatorClient } from '../operator-client.ts'
 import { connect, type ServerOptions } from '../options.ts'
@@ -20,7 +21,7 @@ interface ShowOptions extends WorkspaceOptions {
 export async function listPolicies(options: WorkspaceOptions): Promise<void> {
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
-  const items = await client.allItems('listPolicies', { params: { workspaceId: workspace.id } })
+  const items = await allItems(client.listPolicies, { params: { workspaceId: workspace.id } })
   const places = await inForce(client, workspace, 'policy')
   if (options.json) {
     return printJson({ items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })) })
@@ -44,7 +45,7 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   const { newest } = await findItem(client, workspace.id, 'policy', policyId)
   const params = { workspaceId: workspace.id, policyId }
   if (options.history) {
-    const items = await client.allItems('listPolicyVersions', { params })
+    const items = await allItems(client.listPolicyVersions, { params })
     if (options.json) return printJson({ items })
     return printTable(
       ['VERSION', 'WRITTEN', 'AUTHOR', 'SEVERITY', 'ACTION', 'NOTE'].map((title) => ({ title })),
@@ -72,7 +73,7 @@ export async function diffPolicy(
   const workspace = await findWorkspace(client, options.workspace)
   const { newest } = await findItem(client, workspace.id, 'policy', policyId)
   const query = diffQuery(newest, from, to)
-  const found = await client.call('diffPolicyVersions', { params: { workspaceId: workspace.id, policyId }, query })
+  const found = await client.diffPolicyVersions({ params: { workspaceId: workspace.id, policyId }, query })
   if (options.json) return printJson(found)
   if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} say the same.`)
   for (const line of diffLines(found)) printLine(line)
@@ -84,5 +85,5 @@ export function readVersion(
   params: { workspaceId: string; policyId: string },
   version: string,
 ): Promise<PolicyVersion> {
-  return client.call('readPolicyVersion', { params: { ...params, version } })
+  return client.readPolicyVersion({ params: { ...params, version } })
 }

@@ -15,15 +15,15 @@ export async function runSimulation(
   environmentId: string,
   body: NonNullable<Input<'createSimulation'>['body']>,
 ): Promise<Simulation> {
-  let simulation = await client.call('createSimulation', { params: { environmentId }, body })
+  let simulation = await client.createSimulation({ params: { environmentId }, body })
   const params = { environmentId, simulationId: simulation.id }
-  const cancel = (): void => void client.call('cancelSimulation', { params }).catch(() => undefined)
+  const cancel = (): void => void client.cancelSimulation({ params }).catch(() => undefined)
   process.once('SIGINT', cancel)
   const progress = await startProgress('Simulation', null)
   try {
     while (simulation.endedAt === null) {
       await sleep(POLL_MS)
-      simulation = await client.call('readSimulation', { params })
+      simulation = await client.readSimulation({ params })
       const of = simulation.total === null ? '' : ` of ${spokenNumber(simulation.total)}`
       progress.update(simulation.scanned, `${spokenNumber(simulation.scanned)}${of} calls`)
     }

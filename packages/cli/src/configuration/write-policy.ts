@@ -29,7 +29,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
   if (severity === undefined || action === undefined) throw wrongUsage('Give --severity and --action.')
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
-  const policy = await client.call('createPolicy', {
+  const policy = await client.createPolicy({
     params: { workspaceId: workspace.id },
     body: {
       policyId,
@@ -53,7 +53,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
   const params = { workspaceId: workspace.id, policyId }
   const { newest } = await findItem(client, workspace.id, 'policy', policyId)
   const now = await readVersion(client, params, newest)
-  const saved = await client.call('createPolicyVersion', {
+  const saved = await client.createPolicyVersion({
     params,
     body: {
       condition: condition ?? now.condition,

@@ -1,4 +1,5 @@
 /** What people do with issues, from the command line. */
+import { allItems } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
 import { Refused, type OperatorClient } from '../operator-client.ts'
@@ -15,8 +16,8 @@ export interface ChangeOptions extends EnvironmentOptions {
 export async function changeState(verb: 'resolve' | 'ignore' | 'reopen', issueId: string, options: ChangeOptions) {
   const { client, environmentId } = await connected(options)
   const params = { environmentId, issueId }
-  const issue = await client.call(`${verb}Issue`, { params })
-  if (options.comment !== undefined) await client.call('commentIssue', { params, body: { text: options.comment } })
+  const issue = await client[`${verb}Issue`]({ params })
+  if (options.comment !== undefined) await client.commentIssue({ params, body: { text: options.comment } })
   printIssue(issue, options)
 }
 
@@ -27,7 +28,7 @@ export async function assign(
 ): Promise<void> {
   if ((assignee === undefined) !== (options.nobody === true)) throw wrongUsage('Give either a name or --nobody.')
   const { client, environmentId } = await connected(options)
-  const issue = await client.call('assignIssue', {
+  const issue = await client.assignIssue({
     params: { environmentId, issueId },
     body: { assignee: assignee ?? null },
   })
@@ -36,7 +37,7 @@ export async function assign(
 
 export async function comment(issueId: string, text: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const made = await client.call('commentIssue', { params: { environmentId, issueId }, body: { text } })
+  const made = await client.commentIssue({ params: { environmentId, issueId }, body: { text } })
   if (options.json) printJson(made)
   else printLine(`Commented at ${made.at}.`)
 }
@@ -44,16 +45,16 @@ export async function comment(issueId: string, text: string, options: Environmen
 export async function merge(issueId: string, options: EnvironmentOptions & { into: string }): Promise<void> {
   const { client, environmentId } = await connected(options)
   const body = { into: options.into }
-  printIssue(await client.call('mergeIssue', { params: { environmentId, issueId }, body }), options)
+  printIssue(await client.mergeIssue({ params: { environmentId, issueId }, body }), options)
 }
 
 export async function split(issueId: string, given: string[], options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const params = { environmentId, issueId }
-  const { groups } = await client.call('readIssue', { params })
+  const { groups } = await client.readIssue({ params })
   const known = groups.map(({ fingerprint }) => fingerprint)
   const fingerprints = [...new Set(given.map((start) => wholeFingerprint(start, known)))]
-  printIssue(await client.call('splitIssue', { params, body: { fingerprints } }), options)
+  printIssue(await client.splitIssue({ params, body: { fingerprints } }), options)
 }
 
 function wholeFingerprint(start: string, known: string[]): string {
@@ -75,10 +76,10 @@ export async function retry(
   const items: IssueRecord[] = []
   for (const id of ids) {
     try {
-      items.push(await client.call('retryIssueRecord', { params: { environmentId, recordId: id } }))
+      items.push(await client.retryIssueRecord({ params: { environmentId, recordId: id } }))
     } catch (error) {
       // Somebody else was quicker.
-      if (recordId !== undefined || !(error instanceof Refused) || error.status !== 409) throw error
+      if (recordId !== undefined || !(error instanceof Refused) || error.result.code !== 'conflict') throw error
     }
   }
   if (options.json) printJson({ items })
@@ -87,7 +88,7 @@ export async function retry(
 
 async function failedIds(client: OperatorClient, environmentId: string): Promise<string[]> {
   const query = { status: 'FAILED' as const }
-  return (await client.allItems('listIssueRecords', { params: { environmentId }, query })).map(({ id }) => id)
+  return (await allItems(client.listIssueRecords, { params: { environmentId }, query })).map(({ id }) => id)
 }
 
 function printIssue(issue: Issue, { json }: EnvironmentOptions): void {

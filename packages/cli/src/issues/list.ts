@@ -1,4 +1,5 @@
 /** `tacho issues list` and `tacho issues records`. */
+import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
@@ -34,7 +35,7 @@ export async function listIssues(
   asJson: boolean,
 ): Promise<void> {
   const paged = { ...query, limit: pageSize(limit) }
-  const found = await taken(client.items('listIssues', { params: { environmentId }, query: paged }), limit)
+  const found = await taken(eachItem(client.listIssues, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
   if (found.items.length === 0) return printLine('There are no such issues.')
   printTable(ISSUE_COLUMNS, found.items.map(issueCells))
@@ -48,7 +49,7 @@ export async function listRecords(
   asJson: boolean,
 ): Promise<void> {
   const paged = { ...query, limit: pageSize(limit) }
-  const found = await taken(client.items('listIssueRecords', { params: { environmentId }, query: paged }), limit)
+  const found = await taken(eachItem(client.listIssueRecords, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
   if (found.items.length === 0) return printLine('There are no such records.')
   printTable(RECORD_COLUMNS, found.items.map(recordCells))

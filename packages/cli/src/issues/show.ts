@@ -1,4 +1,5 @@
 /** `tacho issues show`: what happened, how often, and why its records are together. */
+import { eachItem } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
 import type { OperatorClient } from '../operator-client.ts'
@@ -20,12 +21,12 @@ export async function showIssue(
   options: { limit: number; json?: true },
 ): Promise<void> {
   const input = { params: place, query: { limit: pageSize(options.limit) } }
-  const issue = await client.call('readIssue', { params: place })
-  const occurrences = await taken(client.items('listOccurrences', input), options.limit)
-  const recoveries = await taken(client.items('listRecoveries', input), options.limit)
-  const runs = await taken(client.items('listAffectedRuns', input), options.limit)
-  const agents = await taken(client.items('listAffectedAgents', input), options.limit)
-  const activity = await taken(client.items('listIssueActivity', input), options.limit)
+  const issue = await client.readIssue({ params: place })
+  const occurrences = await taken(eachItem(client.listOccurrences, input), options.limit)
+  const recoveries = await taken(eachItem(client.listRecoveries, input), options.limit)
+  const runs = await taken(eachItem(client.listAffectedRuns, input), options.limit)
+  const agents = await taken(eachItem(client.listAffectedAgents, input), options.limit)
+  const activity = await taken(eachItem(client.listIssueActivity, input), options.limit)
   if (options.json) return printJson({ issue, occurrences, recoveries, runs, agents, activity })
   for (const line of head(issue)) printLine(line)
   for (const group of issue.groups) for (const line of groupLines(group)) printLine(line)

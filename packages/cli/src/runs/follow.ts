@@ -2,7 +2,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refused, type Input, type OperatorClient, type OperatorRoute, type Reply } from '../operator-client.ts'
+import { Refused, type OperatorClient, type Reply } from '../operator-client.ts'
 import { printable, printJsonLine, printLine } from '../output.ts'
 import { runLine } from './list.ts'
 import type { RunPlace } from './show.ts'
@@ -15,14 +15,16 @@ const LONGEST_PAUSE_MS = 10_000
 
 /** Prints events in the order in which they arrive, until the run has ended and nothing more comes. */
 export async function followRun(client: OperatorClient, place: RunPlace, asJson: boolean): Promise<void> {
-  let run = await client.call('readOperatorRun', { params: place })
+  let run = await client.readOperatorRun({ params: place })
   const startedAt = Date.parse(run.startedAt)
   let cursor: string | null = null
   for (let quiet = 0; quiet < QUIET_LOOKS;) {
-    const page: Reply<'listEventRows'> = await persistently(client, 'listEventRows', {
-      params: place,
-      query: { order: 'arrival', limit: LIMITS.eventsPageMax, ...(cursor === null ? {} : { cursor }) },
-    })
+    const page: Reply<'listEventRows'> = await persistently(() =>
+      client.listEventRows({
+        params: place,
+        query: { order: 'arrival', limit: LIMITS.eventsPageMax, ...(cursor === null ? {} : { cursor }) },
+      }),
+    )
     for (const row of page.items) {
       if (asJson) printJsonLine(row)
       else printLine(eventLine(row, startedAt))
@@ -30,7 +32,7 @@ export async function followRun(client: OperatorClient, place: RunPlace, asJson:
     cursor = page.nextCursor ?? cursor
     if (page.items.length === LIMITS.eventsPageMax) continue
     if (page.items.length > 0) quiet = 0
-    run = await persistently(client, 'readOperatorRun', { params: place })
+    run = await persistently(() => client.readOperatorRun({ params: place }))
     if (run.status !== 'RUNNING') quiet += 1
     if (quiet < QUIET_LOOKS) await sleep(POLL_MS)
   }
@@ -43,7 +45,7 @@ const REMEMBERED_RUNS = 10_000
 
 /** Prints new runs as they appear, for ever. */
 export async function followRuns(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
-  const first = await client.call('listOperatorRuns', {
+  const first = await client.listOperatorRuns({
     params: { environmentId },
     query: { limit: LIMITS.operatorPageMax },
   })
@@ -71,10 +73,12 @@ async function newRuns(
   const fresh: OperatorRun[] = []
   let cursor: string | null = null
   for (let page = 0; page < MOST_PAGES; page++) {
-    const { items, nextCursor }: Reply<'listOperatorRuns'> = await persistently(client, 'listOperatorRuns', {
-      params: { environmentId },
-      query: { limit: LIMITS.operatorPageMax, ...(cursor === null ? {} : { cursor }) },
-    })
+    const { items, nextCursor }: Reply<'listOperatorRuns'> = await persistently(() =>
+      client.listOperatorRuns({
+        params: { environmentId },
+        query: { limit: LIMITS.operatorPageMax, ...(cursor === null ? {} : { cursor }) },
+      }),
+    )
     const unseen = items.filter(({ id, receivedAt }) => !seen.has(id) && Date.parse(receivedAt) >= since)
     for (const { id } of unseen) seen.add(id)
     fresh.push(...unseen)
@@ -85,16 +89,12 @@ async function newRuns(
 }
 
 /** Waits for a server that is away; says so once. */
-async function persistently<Name extends OperatorRoute>(
-  client: OperatorClient,
-  name: Name,
-  input: Input<Name>,
-): Promise<Reply<Name>> {
+async function persistently<Value>(call: () => Promise<Value>): Promise<Value> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await client.call(name, input)
+      return await call()
     } catch (error) {
-      if (!(error instanceof Refused) || !error.isTemporary) throw error
+      if (!(error instanceof Refused) || !error.result.temporary) throw error
       if (attempt === 0) process.stderr.write(`${error.message} Waiting for it.\n`)
       await sleep(Math.min(LONGEST_PAUSE_MS, POLL_MS * 2 ** attempt))
     }

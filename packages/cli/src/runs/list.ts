@@ -57,7 +57,7 @@ async function* runChunks(
   let left = limit
   let cursor: string | null = null
   do {
-    const page: { items: OperatorRun[]; nextCursor: string | null } = await client.call('listOperatorRuns', {
+    const page: { items: OperatorRun[]; nextCursor: string | null } = await client.listOperatorRuns({
       params: { environmentId },
       query: cursor === null ? filter : { ...filter, cursor },
     })

@@ -1,9 +1,10 @@
 /** `tacho runs show`: a run and its timeline. */
+import { eachItem } from '@tacho/client/items.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { indented, memberText } from '../json-text.ts'
-import type { OperatorClient } from '../operator-client.ts'
+import { answered, type OperatorClient } from '../operator-client.ts'
 import { counted, printable, printJsonItems, printLine, spokenNumber, strong } from '../output.ts'
 import { spokenDuration } from '../time-text.ts'
 import { eventLine } from './timeline.ts'
@@ -21,8 +22,8 @@ export async function showRun(
   place: RunPlace,
   options: { payloads?: true; type?: string; search?: string; json?: true },
 ): Promise<void> {
-  const run = await client.call('readOperatorRun', { params: place })
-  const rows = client.items('listEventRows', {
+  const run = await client.readOperatorRun({ params: place })
+  const rows = eachItem(client.listEventRows, {
     params: place,
     query: {
       limit: LIMITS.eventsPageMax,
@@ -64,10 +65,11 @@ async function* withTexts(
   { environmentId, runId }: RunPlace,
   rows: AsyncIterable<EventRow>,
 ): AsyncGenerator<{ row: EventRow; text: string }> {
-  const read = async (row: EventRow): Promise<{ row: EventRow; text: string }> => ({
-    row,
-    text: await client.callText('readEvent', { params: { environmentId, runId, eventId: row.eventId } }),
-  })
+  const read = async (row: EventRow): Promise<{ row: EventRow; text: string }> => {
+    const params = { environmentId, runId, eventId: row.eventId }
+    const { text } = answered(client.url, await client.whole.readEvent({ params }))
+    return { row, text }
+  }
   let waiting: EventRow[] = []
   for await (const row of rows) {
     waiting.push(row)

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readRefusal, retryAfterMs } from '../src/read-reply.ts'
+
+const NOW = Date.UTC(2026, 10, 20)
+
+test('Retry-After is seconds or a date, and bounded', () => {
+  assert.equal(retryAfterMs('7', NOW), 7_000)
+  assert.equal(retryAfterMs('Fri, 20 Nov 2026 00:00:09 GMT', NOW), 9_000)
+  assert.equal(retryAfterMs('Fri, 20 Nov 2020 00:00:09 GMT', NOW), 0)
+  assert.equal(retryAfterMs('999999999999', NOW), 300_000)
+  assert.equal(retryAfterMs('soon', NOW), null)
+  assert.equal(retryAfterMs(null, NOW), null)
+})
+
+test('408, 429 and 5xx may succeed later, other refusals may not', async () => {
+  const body = JSON.stringify({ code: 'x', title: 't', requestId: 'q' })
+  for (const [statuses, expected] of [
+    [[408, 429, 500, 502, 503, 599], true],
+    [[400, 401, 403, 404, 409, 413], false],
+  ] as const) {
+    for (const status of statuses) {
+      for (const text of [body, '<html>']) {
+        const { temporary } = await readRefusal(new Response(text, { status }), 1000)
+        assert.equal(temporary, expected, `${status} ${text}`)
+      }
+    }
+  }
+})
