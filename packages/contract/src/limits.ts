@@ -31,6 +31,8 @@ export const LIMITS = {
   eventsPageMax: 200,
   /** A page of events ends here even when `limit` is not reached; it holds at least one event. */
   pageBytes: 4 * 1_048_576,
+  /** Any other page ends here even when `limit` is not reached; it holds at least one item. */
+  listBytes: 1_048_576,
   /** A token number of an LLM_CALL counts when it is an integer from 0 to this. */
   tokensPerCall: 1_000_000_000,
   /** A cost of an LLM_CALL counts when it is a number from 0 to this. */
@@ -94,5 +96,7 @@ export const LIMITS = {
   /** A sign-in holds for so long, however much it is used. */
   sessionMs: 7 * 24 * 60 * 60 * 1000,
   requestsPerSecondDefault: 5_000,
+  /** Of an operator token or session. */
+  operatorRequestsPerSecondDefault: 500,
   requestsPerSecondMax: 1_000_000,
 } as const

@@ -22,6 +22,8 @@ export interface Route {
   readonly bodyBytes?: number
   readonly status: 200 | 201 | 202 | 303
   readonly reply: TSchema
+  /** About how many bytes a reply may have, where that is more than a list may have. */
+  readonly replyBytes?: number
   /** The reply has an ETag; a request that names it in If-None-Match is answered with 304. */
   readonly tagged?: true
   /** Member of the reply that is a secret: it is shown by this reply alone, and kept nowhere. */

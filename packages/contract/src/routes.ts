@@ -43,6 +43,7 @@ export const ROUTES = {
     params: RunParams,
     status: 200,
     reply: RunDetail,
+    replyBytes: LIMITS.pageBytes,
     errors: ['not_found'],
   },
   listRunEvents: {
@@ -55,6 +56,7 @@ export const ROUTES = {
     query: EventsQuery,
     status: 200,
     reply: EventPage,
+    replyBytes: LIMITS.pageBytes,
     errors: ['not_found', 'invalid_cursor'],
   },
   submitIssueRecord: {

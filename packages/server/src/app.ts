@@ -17,6 +17,7 @@ import { metricsHooks, metricsRoutes } from './http/metrics.ts'
 import { invitationPageRoutes } from './http/operator/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
 import { callerHook } from './http/operator/caller.ts'
+import { createOperatorLimits } from './http/operator/limits.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
@@ -77,7 +78,12 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // The public interface.
   void app.register(
     async (api) => {
-      api.addHook('onRequest', apiKeyHook(deps.keys, deps.rateLimit, deps.now))
+      api.addHook('onRoute', (options) => {
+        const { route } = options.config ?? {}
+        if (!route) throw new Error(`${options.url} is not in the routes table`)
+        const byKey = apiKeyHook(route, deps.keys, deps.rateLimit, deps.now)
+        options.onRequest = [byKey, ...[options.onRequest ?? []].flat()]
+      })
       eventsRoutes(api, deps)
       runsRoutes(api, deps)
       issueRecordsRoutes(api, deps)
@@ -90,8 +96,12 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // The operator API.
   void app.register(
     async (api) => {
-      api.addHook('onRequest', callerHook(deps))
-      api.addHook('onRequest', accessHook(deps.storage, deps.now))
+      const limits = createOperatorLimits({
+        requestsPerSecond: config.operatorRateLimit,
+        nodes: () => deps.storage.nodes(),
+      })
+      api.addHook('onRequest', callerHook(deps, limits))
+      api.addHook('onRequest', accessHook(deps.storage, limits, deps.now))
       operatorRoutes(api, deps, approvals)
     },
     { prefix: OPERATOR_PREFIX },

@@ -78,6 +78,15 @@ export const SETTINGS = {
     1,
     LIMITS.requestsPerSecondMax,
   ),
+  operatorRateLimit: integer(
+    {
+      placeholder: 'number',
+      byDefault: String(LIMITS.operatorRequestsPerSecondDefault),
+      help: 'Requests a second of an operator token or session; of an address four times as many',
+    },
+    1,
+    LIMITS.requestsPerSecondMax,
+  ),
   minFreeDisk: quantity(
     { placeholder: 'bytes', byDefault: '256MiB', help: 'Writes are refused while less disk is free' },
     'bytes',
@@ -85,7 +94,11 @@ export const SETTINGS = {
     '1TiB',
   ),
   requestTimeout: quantity(
-    { placeholder: 'duration', byDefault: '30s', help: 'Time a request may take to arrive' },
+    {
+      placeholder: 'duration',
+      byDefault: '30s',
+      help: 'Time a request may take to arrive, and a client to take nothing of its reply',
+    },
     'duration',
     '1s',
     '1h',
@@ -94,6 +107,12 @@ export const SETTINGS = {
     { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for the bodies of all requests under way' },
     'bytes',
     '4MiB',
+    '64GiB',
+  ),
+  replyMemory: quantity(
+    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for all replies that clients have not read yet' },
+    'bytes',
+    '16MiB',
     '64GiB',
   ),
   // Below the ten seconds after which container engines kill by default.

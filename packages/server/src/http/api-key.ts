@@ -1,5 +1,6 @@
 /** Who calls the public interface: the API key selects the tenant; then its scopes and its rate limit. */
-import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { Route } from '@tacho/contract/route.ts'
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { ApiKeyRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import type { RateLimit } from './rate-limit.ts'
@@ -14,36 +15,45 @@ declare module 'fastify' {
   }
 }
 
+/** The hook of one route. It answers in the same turn for a key that is remembered. */
 export function apiKeyHook(
+  route: Route,
   keys: CredentialCache<FoundApiKey>,
   rateLimit: RateLimit,
   now: () => number,
-): onRequestAsyncHookHandler {
-  return async (request, reply) => {
-    const refusal = await admit(request, reply)
-    if (refusal) return replyError(request, reply, refusal)
-  }
+): onRequestHookHandler {
+  return (request, reply, done) => {
+    const found = presentKey(keys, request, now(), route)
+    if (found instanceof Promise) found.then(admit, done)
+    else admit(found)
 
-  async function admit(request: FastifyRequest, reply: FastifyReply): Promise<Refusal | null> {
-    const key = await presentKey(keys, request, now())
-    if (isRefusal(key)) return key
-    request.apiKey = key
-    return rateLimit(reply, key.id, key.requestsPerSecond)
+    function admit(key: FoundApiKey | Refusal): void {
+      if (isRefusal(key)) return void replyError(request, reply, key)
+      request.apiKey = key
+      const tooMany = rateLimit(reply, key.id, key.requestsPerSecond)
+      if (tooMany) replyError(request, reply, tooMany)
+      else done()
+    }
   }
 }
 
 /** The key of a request as it is at `now`, or why it is refused. A request that waits asks again before its answer. */
-export async function presentKey(
+export function presentKey(
   keys: CredentialCache<FoundApiKey>,
   request: FastifyRequest,
   now: number,
-): Promise<FoundApiKey | Refusal> {
+  route = request.routeOptions.config.route,
+): FoundApiKey | Refusal | Promise<FoundApiKey | Refusal> {
   // A Bearer token beside it is ignored: older clients send both.
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
-  const key = await keys.find(presented, now)
+  const found = keys.find(presented, now)
+  return found instanceof Promise ? found.then((key) => withScopes(key, route)) : withScopes(found, route)
+}
+
+function withScopes(key: FoundApiKey | null, route: Route | undefined): FoundApiKey | Refusal {
   if (!key) return refuse('unauthenticated', 'The API key is unknown, expired or revoked')
-  const missing = request.routeOptions.config.route?.scopes.filter((scope) => !key.scopes.includes(scope)) ?? []
+  const missing = route?.scopes.filter((scope) => !key.scopes.includes(scope)) ?? []
   return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key
 }
 

@@ -16,14 +16,14 @@ import { serveRoute } from './serve-route.ts'
 const NO_APPROVAL = refuse('not_found', 'There is no such approval')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settled }: ApprovalDesk): void {
-  const { storage, memory, keys, now } = deps
+  const { storage, memory, replies, keys, now } = deps
 
   function admit() {
     const refused = storage.writesRefused()
     return refused === null ? null : refuse(refused)
   }
 
-  serveRoute(app, ROUTES.createApproval, { memory, admit }, async ({ body, headers, request }) => {
+  serveRoute(app, ROUTES.createApproval, { memory, replies, admit }, async ({ body, headers, request }) => {
     const unstorable = unstorableText(body)
     if (unstorable) {
       const message = 'contains NUL or is not well-formed Unicode'

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { sameHash, type Credential } from '../domain/credential.ts'
 
 /** What every kind of credential is stored with. */
@@ -20,9 +21,9 @@ export interface CredentialCacheOptions<Row extends StoredCredential> {
 export interface CredentialCache<Row extends StoredCredential> {
   /**
    * The row of a credential that is good at `now` (milliseconds since 1970); null for every other text, without saying
-   * why. Rejects with the store's error when it had to be asked and could not answer.
+   * why. At once where it is remembered. Rejects with the store's error when it had to be asked and could not answer.
    */
-  find(text: string, now: number): Promise<Row | null>
+  find(text: string, now: number): Row | null | Promise<Row | null>
   /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
   heard(revision: number, askedAt: number): void
   /** When each id was last used with success, since the last call. */
@@ -45,24 +46,40 @@ export function createCredentialCache<Row extends StoredCredential>({
   monotonicNow = () => performance.now(),
   maxEntries = 10_000,
 }: CredentialCacheOptions<Row>): CredentialCache<Row> {
-  const known = new Map<string, Row>()
-  const unknown = new Set<string>()
+  const known = new LRUCache<string, Row>({ max: maxEntries })
+  const unknown = new LRUCache<string, true>({ max: maxEntries })
+  // By the text as presented: a request with a key that was verified before costs no hash. Finding a text by this map
+  // tells nothing of a secret: a text is compared only where its seeded hash is the same.
+  const verified = new LRUCache<string, Row>({ max: maxEntries })
   const uses = new Map<string, number>()
   let loading = new Map<string, Promise<Row | null>>()
   let revision = Number.NaN
   let heardAt = Number.NEGATIVE_INFINITY
 
-  async function find(text: string, now: number): Promise<Row | null> {
+  function find(text: string, now: number): Row | null | Promise<Row | null> {
+    const isTrusted = monotonicNow() - heardAt < TRUST_MS
+    const row = isTrusted ? verified.get(text) : undefined
+    return row ? goodRow(row, now) : verify(text, now, isTrusted)
+  }
+
+  async function verify(text: string, now: number, isTrusted: boolean): Promise<Row | null> {
     const presented = parse(text)
     if (!presented) return null
-    const row = await lookUp(presented.id)
-    if (!row || !sameHash(row.hash, presented.hash) || !isGood(row, now)) return null
+    const row = await lookUp(presented.id, isTrusted)
+    if (!row || !sameHash(row.hash, presented.hash)) return null
+    // Only a row that is still remembered is followed when the control tables change.
+    if (known.peek(row.id) === row) verified.set(text, row)
+    return goodRow(row, now)
+  }
+
+  function goodRow(row: Row, now: number): Row | null {
+    if (!isGood(row, now)) return null
     uses.set(row.id, now)
     return row
   }
 
-  function lookUp(id: string): Row | null | Promise<Row | null> {
-    if (monotonicNow() - heardAt >= TRUST_MS) return loadOnce(id)
+  function lookUp(id: string, isTrusted: boolean): Row | null | Promise<Row | null> {
+    if (!isTrusted) return loadOnce(id)
     const row = known.get(id)
     if (row) return row
     return unknown.has(id) ? null : loadOnce(id)
@@ -84,19 +101,8 @@ export function createCredentialCache<Row extends StoredCredential>({
   }
 
   function remember(id: string, row: Row | null): void {
-    if (row) {
-      dropOldest(known)
-      known.set(id, row)
-    } else {
-      dropOldest(unknown)
-      unknown.add(id)
-    }
-  }
-
-  function dropOldest(entries: Map<string, unknown> | Set<string>): void {
-    if (entries.size < maxEntries) return
-    const [oldest] = entries.keys()
-    if (oldest !== undefined) entries.delete(oldest)
+    if (row) known.set(id, row)
+    else unknown.set(id, true)
   }
 
   return {
@@ -107,6 +113,7 @@ export function createCredentialCache<Row extends StoredCredential>({
       revision = newRevision
       known.clear()
       unknown.clear()
+      verified.clear()
       loading = new Map()
     },
     takeUses() {

@@ -12,6 +12,7 @@ import type { Metrics } from './metrics.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { SignInLibrary } from './operator/sign-in/library.ts'
 import type { BodyMemory } from './read-body.ts'
+import type { ReplyMemory } from './reply-memory.ts'
 
 export interface Deps {
   config: Config
@@ -29,6 +30,7 @@ export interface Deps {
   rateLimit: RateLimit
   judge: Judge
   memory: BodyMemory
+  replies: ReplyMemory
   metrics: Metrics
   /** Whoever does background work: told when some was queued here. */
   work: { wake(kind: WorkKind): void }

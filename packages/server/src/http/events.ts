@@ -10,14 +10,14 @@ import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, judge, memory, metrics, now } = deps
+  const { storage, judge, memory, replies, metrics, now } = deps
   // A full queue is told before the body is read; on a full disk the batch is judged, and its valid events come back as retryable.
   const admit = () => (storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null)
 
   serveRoute(
     app,
     ROUTES.recordEvents,
-    { memory, admit, rawBody: true },
+    { memory, replies, admit, rawBody: true },
     async ({ request }): Promise<BatchResult | ReturnType<typeof refuse>> => {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()

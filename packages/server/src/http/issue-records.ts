@@ -8,13 +8,13 @@ import type { Deps } from './deps.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
-export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, work, now }: Deps): void {
+export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, replies, work, now }: Deps): void {
   function admit() {
     const refused = storage.writesRefused()
     return refused === null ? null : refuse(refused)
   }
 
-  serveRoute(app, ROUTES.submitIssueRecord, { memory, admit }, async ({ body, request }) => {
+  serveRoute(app, ROUTES.submitIssueRecord, { memory, replies, admit }, async ({ body, request }) => {
     const { environmentId } = tenantOf(request)
     const receivedAt = now()
     const receipt = { id: uuidv7(receivedAt, randomBytes), environmentId, receivedAt }

@@ -6,6 +6,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Storage } from '../storage/storage.ts'
 import { WORK_KINDS, type WorkBacklog } from '../storage/work.ts'
 import type { BodyMemory } from './read-body.ts'
+import type { ReplyMemory } from './reply-memory.ts'
 
 export interface Metrics {
   registry: Registry
@@ -20,6 +21,7 @@ export interface MetricsSources {
   version: string
   storage: Storage
   memory: BodyMemory
+  replies: ReplyMemory
   /** Null: this process is the only one here. */
   workers?: MetricsOfWorkers | null
 }
@@ -147,11 +149,13 @@ function workMetrics(registry: Registry, storage: Storage): void {
   )
 }
 
-function processMetrics(registry: Registry, { version, memory }: MetricsSources): void {
+function processMetrics(registry: Registry, { version, memory, replies }: MetricsSources): void {
   const delay = monitorEventLoopDelay({ resolution: LOOK_MS })
   delay.enable()
   gauge(registry, 'tacho_body_memory_bytes', 'Bytes of the request bodies in memory', () => memory.bytes)
   gauge(registry, 'tacho_body_memory_limit_bytes', 'Most of them that are taken', () => memory.maxBytes)
+  gauge(registry, 'tacho_reply_memory_bytes', 'Bytes of replies that are built or not read yet', () => replies.bytes)
+  gauge(registry, 'tacho_reply_memory_limit_bytes', 'Most of them', () => replies.maxBytes)
   delayGauges(registry, delay)
   // The names that Prometheus clients share.
   gauge(registry, 'process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())

@@ -1,5 +1,5 @@
 import { ROUTES } from '@tacho/contract/routes.ts'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { matchesTag } from './etag.ts'
@@ -11,14 +11,19 @@ const CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
   const { configurations } = deps
 
-  serveRoute(app, ROUTES.loadRuntimeConfig, deps, async ({ request, reply }) => {
-    const { environmentId } = tenantOf(request)
-    // The revision first: whoever has it is answered without a text.
-    const tag = await configurations.tagOf(environmentId)
-    if (matchesTag(request.headers['if-none-match'], tag)) {
-      return reply.code(304).headers(CACHING).header('etag', tag).send()
-    }
-    const current = await configurations.read(environmentId)
-    return reply.headers(CACHING).header('etag', current.tag).type('application/json; charset=utf-8').send(current.body)
+  serveRoute(app, ROUTES.loadRuntimeConfig, deps, ({ request, reply }) => {
+    // The revision first: a client that has it is answered without a text.
+    const tag = configurations.tagOf(tenantOf(request).environmentId)
+    return typeof tag === 'string' ? answer(request, reply, tag) : tag.then((read) => answer(request, reply, read))
   })
+
+  function answer(request: FastifyRequest, reply: FastifyReply, tag: string): FastifyReply | Promise<FastifyReply> {
+    if (!matchesTag(request.headers['if-none-match'], tag)) return sendWhole(request, reply)
+    return reply.code(304).headers(CACHING).header('etag', tag).send()
+  }
+
+  async function sendWhole(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const current = await configurations.read(tenantOf(request).environmentId)
+    return reply.headers(CACHING).header('etag', current.tag).type('application/json; charset=utf-8').send(current.body)
+  }
 }

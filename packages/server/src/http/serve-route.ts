@@ -1,4 +1,5 @@
 /** Serves one row of a routes table on Fastify: parameters, query and body are checked before the handler sees them. */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
@@ -6,6 +7,7 @@ import { Compile, type Validator } from 'typebox/compile'
 import { onceByKey, type Answer, type OnceOptions } from './operator/idempotency.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
+import type { ReplyMemory } from './reply-memory.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -41,6 +43,7 @@ type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | Fast
 
 export interface RouteOptions extends OnceOptions {
   memory: BodyMemory
+  replies: ReplyMemory
   /** Asked before the body is read: why requests are refused just now, or null. */
   admit?: () => Refusal | null
   /** The handler reads `request.bodyBytes` itself; the body is not parsed nor checked here. */
@@ -60,6 +63,7 @@ export function serveRoute<R extends Route>(
   handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
 ): void {
   const once = onceByKey(route, options)
+  const pageBytes = pageBytesOf(route)
   const checkParams = route.params && queryChecker(route.params)
   const checkQuery = route.query && queryChecker(route.query)
   const checkHeaders = route.headers && headerChecker(route.headers)
@@ -70,7 +74,8 @@ export function serveRoute<R extends Route>(
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     config: { route },
     onRequest: route.body ? [bodyHook(route.bodyBytes ?? 0, options)] : [],
-    handler: async (request, reply) => {
+    // Without waiting where nothing has to be waited for.
+    handler: (request, reply) => {
       const params = checkParams?.(request.params) ?? {}
       if (isRefusal(params)) return replyError(request, reply, params)
       const query = checkQuery?.(request.query) ?? {}
@@ -78,29 +83,59 @@ export function serveRoute<R extends Route>(
       const headers = checkHeaders?.(request.raw.rawHeaders) ?? {}
       if (isRefusal(headers)) return replyError(request, reply, headers)
       const body = checkBody?.(request.bodyBytes)
-      if (isRefusal(body)) {
-        await options.refused?.(request, body)
-        return replyError(request, reply, body)
-      }
+      if (isRefusal(body)) return replyRefused(request, reply, body)
       const checked = { params, query, headers, body, request, reply } as RouteRequest<R>
-      const run = () => answerOf(handler, checked)
-      const answer = once ? await once(request, reply, run) : await run()
-      if (answer === null) return reply
-      if (isRefusal(answer)) return replyError(request, reply, answer)
-      return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
+      if (pageBytes > 0) return sendPage(checked)
+      if (once) return once(request, reply, async () => answerOf(await handler(checked), reply)).then(send)
+      const result = handler(checked)
+      return result instanceof Promise
+        ? result.then((given) => send(answerOf(given, reply)))
+        : send(answerOf(result, reply))
+
+      function send(answer: Answer): FastifyReply {
+        if (answer === null) return reply
+        if (isRefusal(answer)) return replyError(request, reply, answer)
+        // What has changed something is told in any case.
+        const tooMuch = options.replies.take(reply, answer)
+        if (tooMuch && route.method === 'GET') return replyError(request, reply, tooMuch)
+        return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
+      }
     },
   })
+
+  async function sendPage(checked: RouteRequest<R>): Promise<FastifyReply> {
+    const { request, reply } = checked
+    const page = await options.replies.begin(pageBytes)
+    if (isRefusal(page)) return replyError(request, reply, page)
+    let answer: Answer = null
+    try {
+      answer = answerOf(await handler(checked), reply)
+    } finally {
+      if (typeof answer === 'string') page.built(reply, Buffer.byteLength(answer))
+      else page.dropped()
+    }
+    if (answer === null) return reply
+    if (isRefusal(answer)) return replyError(request, reply, answer)
+    return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
+  }
+
+  async function replyRefused(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): Promise<FastifyReply> {
+    await options.refused?.(request, refusal)
+    return replyError(request, reply, refusal)
+  }
 }
 
-async function answerOf<R extends Route>(
-  handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
-  checked: RouteRequest<R>,
-): Promise<Answer> {
-  const result = await handler(checked)
+function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): Answer {
   // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.
-  if (result === undefined || checked.reply.sent) return null
+  if (result === undefined || reply.sent) return null
   if (isRefusal(result)) return result
   return result instanceof RawJson ? result.text : JSON.stringify(result)
+}
+
+/** How much a reply may have where that is much; 0 elsewhere. */
+function pageBytesOf({ reply, replyBytes }: Route): number {
+  const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')
+  return replyBytes ?? (isList ? LIMITS.listBytes : 0)
 }
 
 /** Turns off the framework's body parsing: bodies are read by the hook of their route. */

@@ -26,6 +26,7 @@ import { createMetrics } from '../http/metrics.ts'
 import { createRateLimit } from '../http/rate-limit.ts'
 import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
 import { BodyMemory } from '../http/read-body.ts'
+import { ReplyMemory } from '../http/reply-memory.ts'
 import { expireApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
@@ -125,8 +126,9 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   })
   const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(config.bodyMemory)
+  const replies = new ReplyMemory({ maxBytes: config.replyMemory, stalledMs: config.requestTimeout })
   const judge = createJudge()
-  const metrics = createMetrics({ version, storage, memory, workers: link })
+  const metrics = createMetrics({ version, storage, memory, replies, workers: link })
   link?.measure(metrics.registry)
   const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
   const owner = randomUUID()
@@ -158,6 +160,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
       judge,
       memory,
+      replies,
       work,
       checkWebhookUrl: sender.check,
       metrics,

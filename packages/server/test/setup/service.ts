@@ -58,7 +58,7 @@ export async function startService(
   const apiKey = newApiKey(randomBytes).text
   const operatorToken = newOperatorToken(randomBytes).text
   const read = readConfig(
-    { port: '0', dataDir: directory, logLevel: 'silent', ...flags },
+    { port: '0', dataDir: directory, logLevel: 'silent', operatorRateLimit: '100000', ...flags },
     { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken, ...variables },
   )
   assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))

@@ -6,6 +6,7 @@ import type { EnvironmentRow, Storage, WorkspaceRow } from '../../storage/storag
 import type { AuditEntry } from '../../storage/audit.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { auditOf } from './audit.ts'
+import type { OperatorLimits } from './limits.ts'
 
 /** Whoever acts: a person who has signed in, or a token. */
 export interface Actor {
@@ -44,13 +45,16 @@ type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment' | 'appendAudit'
  * Who tries to change what their role does not let them is in the audit log: in that of the installation where they have no
  * role at all, so that nobody writes into the log of a workspace that is none of theirs.
  */
-export function accessHook(storage: Lookups, now: () => number): onRequestAsyncHookHandler {
+export function accessHook(storage: Lookups, limits: OperatorLimits, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = await admit(storage, request)
-    if (refusal && request.operator && request.method === 'POST') {
+    if (refusal === null) return
+    if (request.operator && request.method === 'POST') {
+      const tooMany = limits.ofRefusedChanges(request.operator.actor.id)
+      if (tooMany) return replyError(request, reply, tooMany)
       await storage.appendAudit([refusedEntry(request, now())])
     }
-    if (refusal) return replyError(request, reply, refusal)
+    return replyError(request, reply, refusal)
   }
 }
 

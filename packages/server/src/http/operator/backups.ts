@@ -28,10 +28,11 @@ interface Snapshot {
   sha256: string
 }
 
-export function backupsRoutes(app: FastifyInstance, { storage, config, memory, now }: Deps): void {
+export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, config, now } = deps
   let busy = false
 
-  serveRoute(app, OPERATOR_ROUTES.createBackup, { memory }, async ({ request, reply }) => {
+  serveRoute(app, OPERATOR_ROUTES.createBackup, deps, async ({ request, reply }) => {
     if (busy) return refuse('conflict', 'A backup is being taken already')
     busy = true
     const snapshot = await audited(request)

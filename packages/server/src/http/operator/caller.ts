@@ -10,6 +10,7 @@ import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { foreignOrigin } from './same-origin.ts'
 import { sessionTokenOf } from './sign-in/session-cookie.ts'
 import { actorWith, type Actor } from './access.ts'
+import type { OperatorLimits } from './limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -33,12 +34,12 @@ type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 export const parseSessionToken = sessionCredential
 
 /**
- * Failed attempts with a token are not counted or slowed: it has 256 random bits (at the least 190, where it was brought
+ * Failed attempts with a token are not counted by token: it has 256 random bits (at the least 190, where it was brought
  * along), so guessing does not get anywhere, and counting would let a stranger lock operators out.
  */
-export function callerHook(deps: CallerDeps): onRequestAsyncHookHandler {
+export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestAsyncHookHandler {
   return async (request, reply) => {
-    const refusal = await admit(deps, request, reply)
+    const refusal = limits.byAddress(request, reply) ?? (await admit(deps, limits, request, reply))
     if (refusal) return replyError(request, reply, refusal)
   }
 }
@@ -49,7 +50,12 @@ export async function presentActor(deps: CallerDeps, request: FastifyRequest): P
   return caller && actorOfCaller(caller)
 }
 
-async function admit(deps: CallerDeps, request: FastifyRequest, reply: FastifyReply): Promise<Refusal | null> {
+async function admit(
+  deps: CallerDeps,
+  limits: OperatorLimits,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Refusal | null> {
   const route = request.routeOptions.config.route as OperatorRoute | undefined
   const reads = request.method === 'GET' || request.method === 'HEAD'
   const { publicUrl } = deps.config
@@ -57,6 +63,8 @@ async function admit(deps: CallerDeps, request: FastifyRequest, reply: FastifyRe
   const caller = await findCaller(deps, request)
   if (caller === null) return unauthenticated(request, reply)
   request.actor = actorOfCaller(caller)
+  const tooMany = limits.byCaller('token' in caller ? caller.token.id : caller.session.id, reply)
+  if (tooMany) return tooMany
   if ('token' in caller) {
     request.operatorToken = caller.token
     return null

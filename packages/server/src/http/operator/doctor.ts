@@ -18,8 +18,9 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
 /** What is broken is not ok; advice about settings is told with a check that is. */
-export function doctorRoutes(app: FastifyInstance, { storage, config, version, memory, now }: Deps): void {
-  serveRoute(app, OPERATOR_ROUTES.readDoctor, { memory }, async () => {
+export function doctorRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, config, version, now } = deps
+  serveRoute(app, OPERATOR_ROUTES.readDoctor, deps, async () => {
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
       ...(await storage.inspect()),

@@ -47,7 +47,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   )
 
   serveRoute(app, OPERATOR_ROUTES.acceptInvitation, deps, async ({ request, body }) => {
-    const refusal = (await attempts.from(request.ip)) ?? nameRefusal(body.name ?? '') ?? passwordRefusal(body.password)
+    const refusal = attempts.from(request.ip) ?? nameRefusal(body.name ?? '') ?? passwordRefusal(body.password)
     if (refusal) return refusal
     const presented = parseInvitation(body.token)
     const found = presented && (await storage.findInvitation(presented.id))
@@ -62,7 +62,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const outcome = await storage.acceptInvitation(found.id, operator, at, [entry])
     if (outcome === 'gone') return NO_INVITATION
     if (outcome === 'changed') return refuse('conflict', 'Somebody has just made an account of that address: try again')
-    if (found.operator === null) await attempts.succeeded(found.email, request.ip)
+    if (found.operator === null) attempts.succeeded(found.email, request.ip)
     await hearNow(deps)
     return { email: found.email, role: found.role, created: found.operator === null }
   })
@@ -78,12 +78,12 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     if (operator.passwordHash === null) {
       return refuse('conflict', `${email} signs in at the identity provider, which accepts the invitation`)
     }
-    const refusal = await attempts.on(email)
+    const refusal = attempts.on(email)
     if (refusal) return refusal
     if (!(await verifyPassword(password, operator.passwordHash))) {
       return refuse('forbidden', `${email} has an account already: give the password of it`)
     }
-    await attempts.succeeded(email, address)
+    attempts.succeeded(email, address)
     return { id: operator.id }
   }
 

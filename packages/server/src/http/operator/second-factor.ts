@@ -42,7 +42,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     if (isRefusal(session)) return session
     const { operator } = session
     if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is confirmed already')
-    const refusal = (await attempts.from(request.ip)) ?? (await attempts.on(operator.email))
+    const refusal = attempts.from(request.ip) ?? attempts.on(operator.email)
     if (refusal) return refusal
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
@@ -55,7 +55,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
       if (codeRefusal(answer) === null) throw new Error(`The sign-in library answered ${answer.code}`)
       return refuse('forbidden', 'The code is wrong')
     }
-    await attempts.succeeded(operator.email, request.ip)
+    attempts.succeeded(operator.email, request.ip)
     passCookies(request, reply, answer, config)
     const target = { kind: 'operator', id: operator.id }
     await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])

@@ -86,11 +86,11 @@ export async function passwordRefusal(
   { operator }: SessionRow,
   password: string,
 ): Promise<Refusal | null> {
-  const refusal = (await attempts.from(ip)) ?? (await attempts.on(operator.email))
+  const refusal = attempts.from(ip) ?? attempts.on(operator.email)
   if (refusal) return refusal
   const hash = await storage.readPassword(operator.id)
   if (hash === null) return refuse('conflict', 'You sign in at the identity provider and have no password here')
   if (!(await verifyPassword(password, hash))) return refuse('forbidden', 'The password is wrong')
-  await attempts.succeeded(operator.email, ip)
+  attempts.succeeded(operator.email, ip)
   return null
 }

@@ -50,7 +50,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.signIn, deps, async ({ request, reply, body: { email, password } }) => {
     const account = lowerCase(email)
-    const refusal = (await attempts.from(request.ip)) ?? (await attempts.on(account))
+    const refusal = attempts.from(request.ip) ?? attempts.on(account)
     if (refusal) return refused(request, account, 'rate_limited', refusal)
     const library = await signIn.passwords()
     const response = await library.api.signInEmail({
@@ -85,7 +85,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.startOidc, deps, async ({ request, reply }) => {
     if (!signIn.hasOidc) return NO_PROVIDER
-    const refusal = await attempts.from(request.ip)
+    const refusal = attempts.from(request.ip)
     if (refusal) return refusal
     const library = await signIn.oidc()
     if (library === null) return refuse('sign_in_unavailable')
@@ -102,7 +102,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.finishOidc, deps, async ({ request, reply, query }) => {
     if (!signIn.hasOidc) return NO_PROVIDER
-    const refusal = await attempts.from(request.ip)
+    const refusal = attempts.from(request.ip)
     if (refusal) return refusal
     const library = await signIn.oidc()
     if (library === null) return refuse('sign_in_unavailable')
@@ -132,7 +132,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     ask: (headers: Headers) => Promise<Response>,
     onceCode: string | null = null,
   ): Promise<SignInResult | Refusal> {
-    const refusal = await attempts.from(request.ip)
+    const refusal = attempts.from(request.ip)
     if (refusal) return refusal
     // Without the cookie of a session, which would make it a question of that session.
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
@@ -162,7 +162,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   async function signedIn(request: FastifyRequest, answer: LibraryAnswer, method: string): Promise<SignInResult> {
     const session = await sessionIn(answer)
-    await attempts.succeeded(session.operator.email, request.ip)
+    attempts.succeeded(session.operator.email, request.ip)
     const audit = personalEntry(session.operator, now(), 'operator.sign_in', null, { method }, request.id)
     await storage.appendAudit([audit])
     return { status: 'signed_in' }

@@ -13,8 +13,9 @@ import { refuseField, timeOf } from './field.ts'
 const HOUR_MS = 3_600_000
 const WINDOW_MS = 31 * 24 * HOUR_MS
 
-export function usageRoutes(app: FastifyInstance, { storage, memory }: Deps): void {
-  serveRoute(app, OPERATOR_ROUTES.readUsage, { memory }, async ({ query, request }) => {
+export function usageRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage } = deps
+  serveRoute(app, OPERATOR_ROUTES.readUsage, deps, async ({ query, request }) => {
     const from = timeOf('from', query.from)
     if (isRefusal(from)) return from
     const to = timeOf('to', query.to)

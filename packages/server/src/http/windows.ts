@@ -1,0 +1,66 @@
+/** Counts per subject in windows of time. Bounded: the subjects that were counted least recently are forgotten first. */
+import { LRUCache } from 'lru-cache'
+
+export interface Taken {
+  allowed: boolean
+  /** What is left of the window. */
+  remaining: number
+  resetMs: number
+}
+
+export interface Windows {
+  /** Counts one for the subject, unless it has used up its `points`. */
+  take(subject: string, points: number): Taken
+  /** Takes back one that was counted. */
+  giveBack(subject: string): void
+  forget(subject: string): void
+  clear(): void
+  /** Subjects that are counted, for tests. */
+  size(): number
+}
+
+export interface WindowsOptions {
+  windowMs: number
+  /** Milliseconds of a clock that never jumps. */
+  monotonicNow?: () => number
+  maxSubjects?: number
+}
+
+interface Window {
+  used: number
+  endsAt: number
+}
+
+const MAX_SUBJECTS = 50_000
+
+export function createWindows({
+  windowMs,
+  monotonicNow = () => performance.now(),
+  maxSubjects = MAX_SUBJECTS,
+}: WindowsOptions): Windows {
+  const windows = new LRUCache<string, Window>({ max: maxSubjects })
+
+  return {
+    take(subject, points) {
+      const now = monotonicNow()
+      let window = windows.get(subject)
+      if (window === undefined) {
+        window = { used: 0, endsAt: now + windowMs }
+        windows.set(subject, window)
+      } else if (window.endsAt <= now) {
+        window.used = 0
+        window.endsAt = now + windowMs
+      }
+      const allowed = window.used < points
+      if (allowed) window.used += 1
+      return { allowed, remaining: Math.max(0, points - window.used), resetMs: window.endsAt - now }
+    },
+    giveBack(subject) {
+      const window = windows.get(subject)
+      if (window && window.used > 0) window.used -= 1
+    },
+    forget: (subject) => void windows.delete(subject),
+    clear: () => windows.clear(),
+    size: () => windows.size,
+  }
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { operatorDocument } from '@tacho/contract/openapi.ts'
+import type { AuditPage } from '@tacho/contract/operator/audit.ts'
+import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
+import { startService } from '../../setup/service.ts'
+
+test('a token that asks more often than its limit gets 429 with Retry-After, and the headers of its limit', async (t) => {
+  const service = await startService({ operatorRateLimit: '5' })
+  t.after(() => service.close())
+  const answers = await Promise.all(Array.from({ length: 60 }, () => service.operator('/me')))
+  const refused = answers.filter(({ status }) => status === 429)
+  // On a slow machine they are spread over several seconds.
+  assert.ok(refused.length > 0)
+  assert.ok(answers.some(({ status }) => status === 200))
+  for (const answer of refused) {
+    assert.equal(answer.headers.get('retry-after'), '1')
+    assert.equal(answer.headers.get('ratelimit-limit'), '5')
+    assert.equal((answer.body as { code: string }).code, 'rate_limited')
+  }
+})
+
+test('an address that presents no valid credential is limited, too', async (t) => {
+  const service = await startService({ operatorRateLimit: '2' })
+  t.after(() => service.close())
+  const answers = await Promise.all(Array.from({ length: 80 }, () => service.call('/operator/v1/me')))
+  assert.ok(answers.every(({ status }) => status === 401 || status === 429))
+  const refused = answers.find(({ status }) => status === 429)
+  assert.equal(refused?.headers.get('ratelimit-limit'), '8')
+})
+
+test('refused changes are logged 60 times a minute and caller; further ones are answered 429 and leave nothing', async (t) => {
+  const service = await startService()
+  t.after(() => service.close())
+  const { body: made } = await service.operator<CreatedOperatorToken>('/tokens', {
+    body: { name: 'script', role: 'viewer' },
+  })
+  const headers = { authorization: `Bearer ${made.token}` }
+  const statuses: number[] = []
+  for (let tries = 0; tries < 61; tries++) {
+    statuses.push((await service.operator('/workspaces', { body: { name: 'mine' }, headers })).status)
+  }
+  assert.deepEqual(new Set(statuses.slice(0, 60)), new Set([403]))
+  assert.equal(statuses[60], 429)
+  const { body } = await service.operator<AuditPage>('/audit?action=endpoint.call.refused&limit=200')
+  assert.equal(body.items.length, 60)
+})
+
+test('429 is documented for every endpoint, those that need no credential included', () => {
+  const { paths } = operatorDocument('1') as { paths: Record<string, Record<string, { responses: object }>> }
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, { responses }] of Object.entries(methods)) {
+      assert.ok(Object.hasOwn(responses, '429'), `${method} ${path}`)
+    }
+  }
+})

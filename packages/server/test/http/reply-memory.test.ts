@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import net from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { test, type TestContext } from 'node:test'
+import { event, startService, type Service } from '../setup/service.ts'
+
+const MIB = 1_048_576
+const LIMIT = 16 * MIB
+
+/** A server with little memory for replies, and a run whose first page has almost 4 MiB. */
+async function start(t: TestContext): Promise<Service> {
+  const service = await startService({ replyMemory: '16MiB', requestTimeout: '1s', rateLimit: '1000000' })
+  t.after(() => service.close())
+  const text = 'x'.repeat(250_000)
+  for (let batch = 0; batch < 4; batch++) {
+    const events = Array.from({ length: 4 }, () => event({ payload: { text } }))
+    assert.equal((await service.record(events)).body.accepted, 4)
+  }
+  return service
+}
+
+/** A connection that asks for the page and reads nothing of the answer until it is told to. */
+async function ask(t: TestContext, service: Service): Promise<net.Socket> {
+  const { hostname, port } = new URL(service.url)
+  const socket = net.connect({ host: hostname, port: Number(port) })
+  t.after(() => socket.destroy())
+  // Errors of a connection that the server cuts.
+  socket.on('error', () => undefined)
+  socket.pause()
+  await once(socket, 'connect')
+  socket.write(`GET /openapi/v1/runs/run/events HTTP/1.1\r\nHost: tacho\r\nX-API-Key: ${service.apiKey}\r\n\r\n`)
+  return socket
+}
+
+async function bytesOf(service: Service): Promise<number> {
+  const { text } = await service.call('/metrics')
+  const [, bytes] = /^tacho_reply_memory_bytes (\d+)$/m.exec(text) ?? []
+  assert.ok(bytes !== undefined)
+  return Number(bytes)
+}
+
+test('replies that are not read take no more than their memory: further pages are refused, small requests answered', async (t) => {
+  const service = await start(t)
+  const sockets = await Promise.all(Array.from({ length: 60 }, () => ask(t, service)))
+  // While there are pages to build, what is counted stays within the limit.
+  const refused = []
+  for (let asked = 0; asked < 20 || refused.length === 0; asked++) {
+    assert.ok((await bytesOf(service)) <= LIMIT)
+    assert.equal((await service.call('/healthz')).status, 200)
+    const answer = await service.api('/runs/run/events')
+    if (answer.status === 503) refused.push(answer)
+    else assert.equal(answer.status, 200)
+  }
+  assert.equal(refused[0]?.headers.get('retry-after'), '1')
+  assert.equal((refused[0]?.body as { code: string }).code, 'overloaded')
+  for (const socket of sockets) socket.destroy()
+  while ((await bytesOf(service)) > 0) await wait(10)
+  assert.equal((await service.api('/runs/run/events')).status, 200)
+})
+
+test('a connection that takes nothing of its reply is closed, and its memory is free again', async (t) => {
+  const service = await start(t)
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => ask(t, service)))
+  while ((await bytesOf(service)) === 0) await wait(1)
+  // Nobody reads and nobody hangs up: only the server can end this.
+  while ((await bytesOf(service)) > 0) await wait(50)
+  assert.equal((await service.api('/runs/run/events')).status, 200)
+  for (const socket of sockets) socket.destroy()
+})
