@@ -9,11 +9,11 @@ export type ErrorOf<R extends Route> =
   | (typeof EVERYWHERE)[number]
   | (R extends { access: 'anyone' } ? never : 'unauthenticated')
   | (R extends { method: 'GET'; access: 'anyone' | 'signed-in' } ? never : 'forbidden')
-  | (R extends { access: Access } ? never : 'rate_limited')
   | (R extends { method: 'GET' } ? never : 'storage_full')
 
 /** Any request may be malformed, too large or too slow, and any may meet a service in trouble. */
 const EVERYWHERE = [
+  'rate_limited',
   'invalid_request',
   'request_timeout',
   'uri_too_long',
@@ -31,7 +31,6 @@ export function errorsOf(route: Route): ErrorCode[] {
   if (access !== 'anyone') codes.add('unauthenticated')
   // With a cookie, a request that changes something must come from our own pages.
   if (route.method !== 'GET' || (access !== 'anyone' && access !== 'signed-in')) codes.add('forbidden')
-  if (access === null) codes.add('rate_limited')
   if (route.method !== 'GET') codes.add('storage_full')
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
 }

@@ -156,6 +156,6 @@ export const operatorRoutes = {
     body: Acceptance,
     status: 200,
     reply: Accepted,
-    errors: ['not_found', 'forbidden', 'conflict', 'rate_limited', ...BODY_ERRORS],
+    errors: ['not_found', 'forbidden', 'conflict', ...BODY_ERRORS],
   },
 } as const satisfies Record<string, OperatorRoute>

@@ -40,7 +40,7 @@ export const signInRoutes = {
     body: SignIn,
     status: 200,
     reply: SignInResult,
-    errors: ['unauthenticated', 'forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden', ...BODY_ERRORS],
   },
   signInWithCode: {
     ...open,
@@ -50,7 +50,7 @@ export const signInRoutes = {
     body: Code,
     status: 200,
     reply: SignInResult,
-    errors: ['unauthenticated', 'forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden', ...BODY_ERRORS],
   },
   signInWithRecoveryCode: {
     ...open,
@@ -60,7 +60,7 @@ export const signInRoutes = {
     body: Code,
     status: 200,
     reply: SignInResult,
-    errors: ['unauthenticated', 'forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['unauthenticated', 'forbidden', ...BODY_ERRORS],
   },
   startOidc: {
     ...open,
@@ -69,7 +69,7 @@ export const signInRoutes = {
     summary: 'Begin a sign-in at the identity provider',
     status: 200,
     reply: OidcStart,
-    errors: ['forbidden', 'not_found', 'rate_limited', 'sign_in_unavailable'],
+    errors: ['forbidden', 'not_found', 'sign_in_unavailable'],
   },
   finishOidc: {
     ...open,
@@ -80,7 +80,7 @@ export const signInRoutes = {
     status: 303,
     reply: Type.String(),
     replyType: 'text/plain',
-    errors: ['not_found', 'rate_limited', 'sign_in_unavailable'],
+    errors: ['not_found', 'sign_in_unavailable'],
   },
   signOut: {
     ...own,
@@ -118,7 +118,7 @@ export const signInRoutes = {
     body: NewPassword,
     status: 200,
     reply: Done,
-    errors: ['forbidden', 'conflict', 'rate_limited', ...BODY_ERRORS],
+    errors: ['forbidden', 'conflict', ...BODY_ERRORS],
   },
   addSecondFactor: {
     ...own,
@@ -128,7 +128,7 @@ export const signInRoutes = {
     body: Password,
     status: 200,
     reply: SecondFactor,
-    errors: ['forbidden', 'conflict', 'rate_limited', ...BODY_ERRORS],
+    errors: ['forbidden', 'conflict', ...BODY_ERRORS],
   },
   confirmSecondFactor: {
     ...own,
@@ -138,7 +138,7 @@ export const signInRoutes = {
     body: Code,
     status: 200,
     reply: Done,
-    errors: ['forbidden', 'conflict', 'rate_limited', ...BODY_ERRORS],
+    errors: ['forbidden', 'conflict', ...BODY_ERRORS],
   },
   removeSecondFactor: {
     ...own,
@@ -148,6 +148,6 @@ export const signInRoutes = {
     body: Password,
     status: 200,
     reply: Done,
-    errors: ['forbidden', 'rate_limited', ...BODY_ERRORS],
+    errors: ['forbidden', ...BODY_ERRORS],
   },
 } as const satisfies Record<string, OperatorRoute>

@@ -52,8 +52,9 @@ test('replies that are not read take no more than their memory: further pages ar
     if (answer.status === 503) refused.push(answer)
     else assert.equal(answer.status, 200)
   }
-  assert.equal(refused[0]?.headers.get('retry-after'), '1')
-  assert.equal((refused[0]?.body as { code: string }).code, 'overloaded')
+  const [first] = refused
+  assert.equal(first?.headers.get('retry-after'), '1')
+  assert.match(first?.text ?? '', /"code":"overloaded"/)
   for (const socket of sockets) socket.destroy()
   while ((await bytesOf(service)) > 0) await wait(10)
   assert.equal((await service.api('/runs/run/events')).status, 200)

@@ -1,9 +1,35 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { operatorDocument } from '@tacho/contract/openapi.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuditPage } from '@tacho/contract/operator/audit.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
+import { createOperatorLimits } from '../../../src/http/operator/limits.ts'
 import { startService } from '../../setup/service.ts'
+
+test('a token or session gets its limit and an address four times as many, and not one more', () => {
+  const limits = createOperatorLimits({ requestsPerSecond: 5, nodes: () => 1 })
+  const reply = { header: () => reply } as unknown as FastifyReply
+  const from = (ip: string) => limits.byAddress({ ip } as FastifyRequest, reply)
+  const granted = (count: number, ask: () => unknown) =>
+    Array.from({ length: count }, ask).filter((refusal) => refusal === null).length
+  assert.equal(
+    granted(6, () => limits.byCaller('token', reply)),
+    5,
+  )
+  assert.equal(
+    granted(6, () => limits.byCaller('session', reply)),
+    5,
+  )
+  assert.equal(
+    granted(21, () => from('192.0.2.1')),
+    20,
+  )
+  assert.equal(
+    granted(21, () => from('192.0.2.2')),
+    20,
+  )
+})
 
 test('a token that asks more often than its limit gets 429 with Retry-After, and the headers of its limit', async (t) => {
   const service = await startService({ operatorRateLimit: '5' })
@@ -15,7 +41,8 @@ test('a token that asks more often than its limit gets 429 with Retry-After, and
   assert.ok(answers.some(({ status }) => status === 200))
   for (const answer of refused) {
     assert.equal(answer.headers.get('retry-after'), '1')
-    assert.equal(answer.headers.get('ratelimit-limit'), '5')
+    // Of the token or of the address, which is the same for all.
+    assert.match(answer.headers.get('ratelimit-limit') ?? '', /^(5|20)$/)
     assert.equal((answer.body as { code: string }).code, 'rate_limited')
   }
 })
