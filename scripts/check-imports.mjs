@@ -68,6 +68,8 @@ const layers = [
   // The SDK depends on no package. Its policy part is bundled with what it needs and loaded when it is used.
   { folder: `${sdk}/policies.ts`, may: [contract, policy, `${sdk}/**`, 'node/**'] },
   { folder: `${sdk}/**`, may: [`${sdk}/**`, 'node/**'] },
+  // It judges SDKs of any language by the interface alone.
+  { folder: 'packages/sdk-conformance/src/**', may: ['packages/sdk-conformance/src/**', 'node/**'] },
   {
     folder: 'packages/cli/src/**',
     may: [

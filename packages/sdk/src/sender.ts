@@ -182,7 +182,9 @@ export class Sender {
   }
 
   #send(): void {
-    if (this.#state !== 'waiting' || this.#notBefore > this.#runtime.now()) return
+    if (this.#state !== 'waiting') return
+    // A timer may fire a fraction of a millisecond early.
+    if (this.#notBefore > this.#runtime.now()) return this.#wait()
     this.#enter('sending')
     // Room for the brackets and commas.
     this.#batch = this.#queue.take(this.#maxBatch, LIMITS.batchBytes - LIMITS.batchEvents - 1)

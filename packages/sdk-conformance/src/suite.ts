@@ -1,0 +1,55 @@
+/** Every rule, and how one is run. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { Adapter } from './adapter.ts'
+import type { Rule, Subject } from './rule.ts'
+import { approvalRules } from './rules/approvals.ts'
+import { configurationRules } from './rules/configuration.ts'
+import { eventRules } from './rules/events.ts'
+import { issueRules } from './rules/issues.ts'
+import { startScriptedService } from './scripted-service.ts'
+
+export const RULES: readonly Rule[] = [...eventRules, ...configurationRules, ...approvalRules, ...issueRules]
+
+export type Verdict = { readonly ok: true } | { readonly ok: false; readonly problem: string }
+
+const RULE_MS = 60_000
+const FLUSH_MS = 20_000
+
+/** Runs one rule with a client and a service of its own. The key must not be in anything that the adapter wrote. */
+export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
+  const service = await startScriptedService()
+  const client = randomUUID()
+  const apiKey = `key-${randomBytes(16).toString('hex')}`
+  const subject: Subject = {
+    service,
+    clientId: `conformance-${client}`,
+    apiKey,
+    record: (event = {}) => adapter.send('record', { client, event }),
+    flush: (timeoutMs = FLUSH_MS) => adapter.send('flush', { client, timeoutMs }),
+    refresh: () => adapter.send('refresh', { client }),
+    configuration: () => adapter.send('configuration', { client }),
+    call: (call) => adapter.send('call', { client, ...call }),
+    changeInput: (callId, input) => adapter.send('changeInput', { client, callId, input }),
+    report: (record) => adapter.send('report', { client, record }),
+    counters: () => adapter.send('counters', { client }),
+    output: () => adapter.output(),
+  }
+  let timeout: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timeout = setTimeout(() => reject(new Error(`the rule took longer than ${RULE_MS} ms`)), RULE_MS)
+  })
+  try {
+    const { clientId } = subject
+    await adapter.send('start', { client, baseUrl: service.url, apiKey, clientId })
+    await Promise.race([rule.run(subject), late])
+    if (adapter.output().includes(apiKey)) return { ok: false, problem: 'the API key is in the output of the adapter' }
+    return { ok: true }
+  } catch (error) {
+    return { ok: false, problem: error instanceof Error ? error.message : String(error) }
+  } finally {
+    clearTimeout(timeout)
+    // Closed first: a client that cannot deliver must not hold up the next rule.
+    await service.close()
+    await adapter.send('stop', { client }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,89 @@
+/** The TypeScript SDK behind the conformance kit's protocol (docs/sdk/conformance.md). */
+import { createInterface } from 'node:readline'
+import { Tacho, ToolBlockedError, type IssueReport, type Run } from '../src/index.ts'
+
+interface Client {
+  tacho: Tacho
+  run: Run
+  /** Inputs of calls that wait, to be changed under the guard's eyes. */
+  inputs: Map<string, Record<string, unknown>>
+}
+
+interface Request {
+  id: number
+  op: string
+  client: string
+  [argument: string]: unknown
+}
+
+const clients = new Map<string, Client>()
+
+const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> = {
+  record({ run }, { event }) {
+    const { label = 'step', payload } = event as { label?: string; payload?: Record<string, unknown> }
+    return run.record('AGENT_STEP', label, payload)
+  },
+  flush: ({ tacho }, { timeoutMs }) => tacho.flush(timeoutMs as number),
+  refresh: ({ tacho }) => tacho.configuration.refresh(),
+  configuration({ tacho }) {
+    const { current } = tacho.configuration.state
+    return {
+      revision: current?.revision ?? null,
+      prompts: Object.fromEntries(current?.prompts.map(({ name, content }) => [name, content]) ?? []),
+      policyIds: current?.policies.map(({ policyId }) => policyId) ?? [],
+    }
+  },
+  async call({ tacho, run, inputs }, { callId, toolName, input, approvalTimeoutMs }) {
+    let ran = false
+    const given = input as Record<string, unknown>
+    inputs.set(callId as string, given)
+    const rules = { name: toolName as string, approvalTimeoutMs: approvalTimeoutMs as number }
+    const tool = tacho.guard((_: Record<string, unknown>) => void (ran = true), rules)
+    try {
+      await run.within(() => tool(given))
+      return { ran }
+    } catch (error) {
+      if (error instanceof ToolBlockedError) return { ran, code: error.code }
+      throw error
+    }
+  },
+  changeInput({ inputs }, { callId, input }) {
+    const given = inputs.get(callId as string) ?? {}
+    for (const key of Object.keys(given)) delete given[key]
+    Object.assign(given, input)
+  },
+  report: ({ tacho, run }, { record }) => run.within(() => tacho.reportIssue(record as IssueReport)),
+  counters({ tacho }) {
+    const { recorded, accepted, rejected, dropped, queued } = tacho.counters()
+    const total = Object.values(dropped).reduce((sum, count) => sum + count, 0)
+    return { recorded, accepted, rejected, dropped: total, queued }
+  },
+  async stop({ tacho }, { client }) {
+    clients.delete(client)
+    await tacho.shutdown(0)
+  },
+}
+
+function start({ client, baseUrl, apiKey, clientId }: Request): void {
+  const options = { baseUrl: baseUrl as string, apiKey: apiKey as string, clientId: clientId as string }
+  const guard = { loop: false } as const
+  // Its messages go to stderr, where the kit looks for the key.
+  const tacho = new Tacho({ ...options, guard, flushIntervalMs: 50, onDiagnostic: (said) => console.error(said) })
+  clients.set(client, { tacho, run: tacho.startRun({ agentName: 'conformance' }), inputs: new Map() })
+}
+
+async function answer(request: Request): Promise<unknown> {
+  if (request.op === 'start') return start(request)
+  const client = clients.get(request.client)
+  const operation = Object.hasOwn(OPERATIONS, request.op) ? OPERATIONS[request.op] : undefined
+  if (!client || !operation) throw new Error(`There is no client or operation for ${request.op}.`)
+  return operation(client, request)
+}
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const request = JSON.parse(line) as Request
+  answer(request).then(
+    (result) => console.log(JSON.stringify({ id: request.id, ok: true, result: result ?? null })),
+    (error: unknown) => console.log(JSON.stringify({ id: request.id, ok: false, error: String(error) })),
+  )
+})
