@@ -47,7 +47,7 @@ export type Decision = {
  * one more policy never makes the decision laxer. Never throws.
  *
  * A condition that cannot be compiled or evaluated counts as matched when its severity is CRITICAL or HIGH, and as not
- * matched when it is MEDIUM or LOW; it is told in `failures` either way. What a newer server may send fails closed: an
+ * matched when it is MEDIUM or LOW; it is listed in `failures` either way. What only a newer server sends fails closed: an
  * unknown action counts as BLOCK, an unknown severity as CRITICAL.
  */
 export function decide(policies: readonly Policy[], facts: Facts): Decision {

@@ -8,7 +8,7 @@ import { type VariableName, VARIABLE_NAMES } from './variables.ts'
 export type Fields = {
   readonly variables: readonly VariableName[]
   readonly inputPaths: readonly Path[]
-  /** As what the condition takes a path, where that can be told: what it is compared with, or asked for. */
+  /** The types that the condition expects of paths, where its comparisons and methods show one. */
   readonly inputTypes: readonly { readonly path: Path; readonly type: InputType }[]
 }
 
@@ -50,7 +50,7 @@ export function fieldsIn(root: Node): Fields {
   return { variables: [...variables], inputPaths: [...inputPaths.values()], inputTypes: [...inputTypes.values()] }
 }
 
-/** The parts of an expression that it takes for values of a type, by the literals beside them. */
+/** The parts of an expression whose type the literals beside them show. */
 function typedParts(node: Node): (readonly [Node, InputType])[] {
   if (node.kind === 'method') return OF_TEXTS.includes(node.name) ? [[node.receiver, 'string']] : []
   if (node.kind !== 'binary') return []

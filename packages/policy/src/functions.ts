@@ -67,7 +67,7 @@ function timeField(name: string): [string, Implementation] {
   return [`${name}/0`, field]
 }
 
-/** Of a text in characters (code points), of a list or map in elements. */
+/** The size of a text in characters (code points), of a list or map in elements. */
 function size(value: Value | undefined, scope: Scope): bigint | Refusal {
   if (typeof value === 'string') {
     scope.spend(value.length >>> 2)

@@ -10,7 +10,7 @@ const RESERVED = new Set(
 // From the loosest to the tightest. The operators of a row associate to the left; all relations are one row.
 const BINARY = [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>=', 'in'], ['+', '-'], ['*', '/', '%']] as const
 
-// What people write who know another language.
+// Words of other languages.
 const WORDS = new Map([
   ['and', 'write && for and'],
   ['or', 'write || for or'],

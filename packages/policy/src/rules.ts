@@ -27,7 +27,7 @@ export function checkRules(root: Node, source: string): Fault[] {
 
   function visit(node: Node, place: Place): void {
     if (place.level > POLICY_LIMITS.nestingLevels) {
-      // Everything below is nested too deeply as well, and is told once.
+      // Everything below is nested too deeply as well; report it once.
       if (faults.at(-1)?.message !== TOO_DEEP) refuse(node, TOO_DEEP)
       return
     }
