@@ -37,6 +37,8 @@ const HINTS = new Map([
   ['=', '; write == to compare'],
   ['&', '; write && for and'],
   ['|', '; write || for or'],
+  ['“', '; write "'],
+  ['”', '; write "'],
   ['`', '; a name between backticks may have letters, digits, "_", ".", "-", "/" and spaces'],
 ])
 

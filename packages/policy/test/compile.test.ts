@@ -139,6 +139,7 @@ test('lists and maps may hold values of several types, and [] those of any', () 
 test('a text that is no expression says what was expected, and what to write', () => {
   for (const [source, fault] of [
     ['tool.name = "a"', /unexpected character =; write == to compare/],
+    ['tool.name == “a”', /unexpected character “; write "$/],
     ['true & false', /unexpected character &; write && for and/],
     ['true and false', /found and; write && for and/],
     ['not true', /found true/],
