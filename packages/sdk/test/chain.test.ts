@@ -1,0 +1,171 @@
+/** The whole way on both engines: agent, service, and a person at a terminal. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { EventRow } from '@tacho/contract/event.ts'
+import type { ApprovalCard, ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import type { Run } from '@tacho/contract/run.ts'
+import { API_KEY, ended, OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
+import { testDatabases, type TestDatabases } from '../../server/test/setup/postgres-server.ts'
+import { Tacho, ToolBlockedError, type BlockCode, type TachoOptions } from '../src/index.ts'
+
+const AGENT = { agentId: 'support', agentName: 'Support agent' }
+
+interface Items<Item> {
+  items: Item[]
+}
+
+function chain(start: () => Promise<TestServer>) {
+  let server: TestServer
+  let environment: string
+  let isStopped = false
+  before(async () => {
+    server = await start()
+    const workspaces = await operator<Items<{ id: string }>>('/workspaces')
+    const environments = await operator<Items<{ id: string }>>(`/workspaces/${workspaces.items[0]?.id}/environments`)
+    environment = `/environments/${environments.items[0]?.id}`
+    const condition = 'tool.name == "transfer" && tool.input.amount > 100.0'
+    const create = ['policies', 'create', 'transfers', '--condition', condition, '--severity', 'HIGH']
+    await text(...create, '--action', 'REQUIRE_APPROVAL')
+    await text('policies', 'deploy', 'transfers')
+  })
+  after(() => (isStopped ? undefined : server.stop()))
+
+  async function text(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await server.tacho(args)
+    assert.equal(code, 0, stderr)
+    return stdout
+  }
+
+  /** What a command says too, without the time that its start takes. */
+  async function operator<Body>(path: string, body?: object): Promise<Body> {
+    const reply = await fetch(`${server.url}/operator/v1${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    assert.ok(reply.ok, `${path}: ${reply.status}`)
+    return (await reply.json()) as Body
+  }
+
+  const decide = (id: string, decision: 'APPROVED' | 'REJECTED') =>
+    operator(`${environment}/approvals/${id}/decision`, { decision })
+
+  /** The one approval that waits for this tool, as soon as a person can see its input. */
+  async function pending(toolName: string): Promise<string> {
+    for (;;) {
+      const list = `${environment}/approvals?status=PENDING&toolName=${toolName}`
+      const { items } = await operator<Items<ApprovalCard>>(list)
+      const id = items[0]?.id
+      const detail = id && (await operator<ApprovalDetail>(`${environment}/approvals/${id}`))
+      if (detail && detail.inputPreview !== null) return detail.id
+      await sleep(20)
+    }
+  }
+
+  async function eventTypes(runId: string): Promise<string[]> {
+    const { items } = await operator<Items<EventRow>>(`${environment}/runs/${runId}/events`)
+    return items.map(({ eventType }) => eventType)
+  }
+
+  const client = (options: TachoOptions = {}) =>
+    new Tacho({ apiKey: API_KEY, baseUrl: server.url, ...AGENT, onDiagnostic: () => undefined, ...options })
+
+  /** Calls a guarded transfer; `meanwhile` happens while a person is asked. */
+  async function transfer(
+    meanwhile: (id: string, input: { amount: number }) => Promise<unknown>,
+    approvalTimeoutMs = 30_000,
+  ): Promise<{ ran: boolean; code: BlockCode | undefined; runId: string }> {
+    const tacho = client()
+    let ran = false
+    const call = tacho.guard((_: { amount: number }) => void (ran = true), { name: 'transfer', approvalTimeoutMs })
+    const run = tacho.startRun()
+    const input = { amount: 500 }
+    const calling = run
+      .within(() => call(input))
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          assert.ok(error instanceof ToolBlockedError, String(error))
+          return error.code
+        },
+      )
+    await meanwhile(await pending('transfer'), input)
+    const code = await calling
+    run.end()
+    await tacho.shutdown(5_000)
+    return { ran, code, runId: run.runId }
+  }
+
+  test('the example agent waits until a person has seen the input and approved; the timeline shows it all', async () => {
+    const example = fileURLToPath(new URL('../../../examples/agents/guarded-refund.ts', import.meta.url))
+    const env = { ...process.env, TACHO_BASE_URL: server.url, TACHO_API_KEY: API_KEY }
+    const agent = spawn(process.execPath, [example, '250'], { env })
+    const end = ended(agent)
+    const id = await pending('refund')
+    const shown = await text('approvals', 'show', id)
+    assert.match(shown, /^PENDING +refund\n/)
+    assert.match(shown, /\{"order":"1007","amount":250\}/)
+    await text('approvals', 'approve', id, '--reason', 'known customer')
+    assert.deepEqual(await end, { code: 0, stdout: 'Refunded 250 for order 1007.\n', stderr: '' })
+    assert.match(await text('approvals', 'show', id), /as_approved +refund \(output\)/)
+    const { items } = JSON.parse(await text('runs', 'list', '--json')) as { items: Run[] }
+    const run = items.find(({ agent: { name } }) => name === 'Support agent')
+    assert.equal(run?.status, 'COMPLETED')
+    const timeline = await text('runs', 'show', run?.runId ?? '')
+    assert.match(timeline, /USER_INPUT[\s\S]*POLICY_DECISION[\s\S]*TOOL_CALL[\s\S]*SESSION_OUTCOME/)
+  })
+
+  test('a deployed policy asks; rejected means no, and the issue is there', async () => {
+    const { ran, code, runId } = await transfer((id) => decide(id, 'REJECTED'))
+    assert.deepEqual([ran, code], [false, 'approval_rejected'])
+    assert.ok(!(await eventTypes(runId)).includes('TOOL_CALL'))
+    const issues = `${environment}/issues?detectionType=TOOL_BLOCKED&runId=${runId}`
+    while ((await operator<Items<unknown>>(issues)).items.length === 0) await sleep(20)
+  })
+
+  test('approved means yes', async () => {
+    const { ran, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
+    assert.deepEqual([ran, code], [true, undefined])
+    assert.deepEqual(await eventTypes(runId), ['POLICY_DECISION', 'TOOL_CALL', 'SESSION_OUTCOME'])
+  })
+
+  test('an input that changed means no, though a person approved', async () => {
+    const { ran, code } = await transfer((id, input) => {
+      input.amount = 5_000_000
+      return decide(id, 'APPROVED')
+    })
+    assert.deepEqual([ran, code], [false, 'input_changed'])
+  })
+
+  test('nobody in time means no', async () => {
+    const { ran, code } = await transfer(() => Promise.resolve(), 3_000)
+    assert.equal(ran, false)
+    // Which of the two clocks is first is chance.
+    assert.match(String(code), /^approval_(timeout|expired)$/)
+  })
+
+  // Last: there is no service afterwards.
+  test('a service that stops while a person is asked means no', async () => {
+    const stop = () => {
+      isStopped = true
+      return server.stop()
+    }
+    const { ran, code } = await transfer(stop, 5_000)
+    assert.deepEqual([ran, code], [false, 'approval_timeout'])
+  })
+}
+
+describe('on the embedded store', () => chain(() => startServer()))
+
+describe('on PostgreSQL', () => {
+  let databases: TestDatabases
+  chain(async () => {
+    databases = await testDatabases()
+    const { url } = await databases.create()
+    return startServer({ TACHO_DATABASE_URL: url })
+  })
+  after(() => databases.close())
+})
