@@ -30,8 +30,8 @@ export function readsOf(sql: Sql, environmentId: string) {
 
   /** The same lists as are asked for over HTTP: from the start, by status, by agent, and from far behind. */
   async function listers(): Promise<(() => Promise<unknown>)[]> {
-    const limit = LIMITS.runsPageDefault + 1
-    const newest = await listRuns(sql, environmentId, {}, { limit: LIMITS.runsPageMax, after: null })
+    const limit = LIMITS.runsPageDefault
+    const { rows: newest } = await listRuns(sql, environmentId, {}, { limit: LIMITS.runsPageMax, after: null })
     const [first, last] = [newest[0], newest.at(-1)]
     if (first === undefined || last === undefined) throw new Error('There are no runs')
     const { agentId } = first

@@ -1,14 +1,22 @@
+import { eachItem } from '@tacho/client/items.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Usage } from '@tacho/contract/run.ts'
 import type { Command } from 'commander'
-import { connect, inEnvironment, type EnvironmentOptions } from '../options.ts'
+import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
 import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
+import { taken } from '../taken.ts'
 import { findEnvironment } from '../tenants.ts'
 import { moment } from '../time-text.ts'
 
 interface Options extends EnvironmentOptions {
   from: string
   to?: string
+  limit: number
+  all?: true
 }
+
+const LIMIT = 1_000
+const MOST = 1_000_000
 
 const COLUMNS: Column[] = [
   { title: 'HOUR' },
@@ -21,6 +29,8 @@ export function addUsage(program: Command): void {
   inEnvironment(program.command('usage').description('tokens and cost by hour, agent and model'))
     .option('--from <when>', 'a time, or a duration ago', '24h')
     .option('--to <when>', 'a time, or a duration ago; now when left out. At most 31 days after --from')
+    .option('--limit <number>', `how many rows, at most (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
+    .option('--all', 'all there are')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho usage\n  tacho usage --environment acme/production --from 7d --json\n  tacho usage --from 2026-11-01 --to 2026-11-20T12:00:00Z',
@@ -34,16 +44,19 @@ async function usage(options: Options): Promise<void> {
   const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
-  const report = await client.readUsage({ params: { environmentId: environment.id }, query: { from, to } })
-  if (options.json) return printJson({ from, to, ...report })
-  if (report.items.length === 0) return printLine(`Nothing was recorded from ${from} to ${to}.`)
-  const rows = report.items.map(({ hour, agent, model, events, usage: sums }) => [
+  const query = { from, to, limit: LIMITS.operatorPageMax }
+  const hours = eachItem(client.readUsage, { params: { environmentId: environment.id }, query })
+  const { items, hasMore } = await taken(hours, options.all ? Number.POSITIVE_INFINITY : options.limit)
+  if (options.json) return printJson({ from, to, items, hasMore })
+  if (items.length === 0) return printLine(`Nothing was recorded from ${from} to ${to}.`)
+  const rows = items.map(({ hour, agent, model, events, usage: sums }) => [
     `${hour.slice(0, 13).replace('T', ' ')}:00`,
     agent.name,
     model,
     ...numbers(events, sums),
   ])
-  printTable(COLUMNS, [...rows, ['Total', '', '', ...total(report.items)]])
+  printTable(COLUMNS, [...rows, [hasMore ? 'Total of these' : 'Total', '', '', ...total(items)]])
+  if (hasMore) process.stderr.write(`There are more: --limit takes a larger number, --all shows everything.\n`)
 }
 
 function numbers(events: number, { promptTokens, completionTokens, totalTokens, cost }: Usage): string[] {

@@ -28,7 +28,7 @@ import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
 import { signInRoutes } from './sign-in-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
-import { UsageQuery, UsageReport } from './usage.ts'
+import { UsageQuery, UsagePage } from './usage.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
@@ -201,7 +201,7 @@ export const OPERATOR_ROUTES = {
     params: EnvironmentParams,
     query: UsageQuery,
     status: 200,
-    reply: UsageReport,
+    reply: UsagePage,
     errors: ['not_found'],
   },
   createBackup: {

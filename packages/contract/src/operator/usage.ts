@@ -1,10 +1,13 @@
 import Type, { type Static } from 'typebox'
-import { time, uuid } from '../fields.ts'
+import { cursor, nextCursor, pageLimit, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
 
 export const UsageQuery = Type.Object({
   from: time('Start of the window; the hour it lies in is included'),
   to: time('End of the window; the hour it lies in is included. At most 31 days after from'),
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
 })
 
 /** One hour of one agent and model. */
@@ -20,5 +23,5 @@ export const UsageHour = Type.Object(
 )
 export type UsageHour = Static<typeof UsageHour>
 
-export const UsageReport = Type.Object({ items: Type.Array(UsageHour) })
-export type UsageReport = Static<typeof UsageReport>
+export const UsagePage = Type.Object({ items: Type.Array(UsageHour), nextCursor })
+export type UsagePage = Static<typeof UsagePage>

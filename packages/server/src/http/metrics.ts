@@ -124,8 +124,28 @@ function storeMetrics(registry: Registry, storage: Storage): void {
   )
 }
 
+/** Anyone may scrape: however many do, the store is asked for its backlog once in so long. */
+const BACKLOG_KEPT_MS = 1_000
+
 function workMetrics(registry: Registry, storage: Storage): void {
-  const gaugeByKind = (name: string, help: string, read: (backlog: WorkBacklog, now: number) => number) =>
+  let reading: { at: number; backlog: Promise<{ now: number; kinds: WorkBacklog[] } | null> } | null = null
+  // Both metrics of a scrape share it.
+  const backlog = () => {
+    if (reading === null || performance.now() - reading.at >= BACKLOG_KEPT_MS) {
+      const now = Date.now()
+      const kinds = storage.workBacklog(now)
+      // Without the store the other metrics are wanted all the more.
+      reading = {
+        at: performance.now(),
+        backlog: kinds.then(
+          (found) => ({ now, kinds: found }),
+          () => null,
+        ),
+      }
+    }
+    return reading.backlog
+  }
+  const gaugeByKind = (name: string, help: string, read: (found: WorkBacklog, now: number) => number) =>
     new Gauge({
       name,
       help,
@@ -135,12 +155,10 @@ function workMetrics(registry: Registry, storage: Storage): void {
       aggregator: 'max',
       async collect() {
         this.reset()
-        const now = Date.now()
-        // Without the store the other metrics are wanted all the more.
-        const backlogs = await storage.workBacklog(now).catch(() => null)
-        if (backlogs === null) return
+        const found = await backlog()
+        if (found === null) return
         for (const kind of WORK_KINDS) this.set({ kind }, 0)
-        for (const backlog of backlogs) this.set({ kind: backlog.kind }, read(backlog, now))
+        for (const each of found.kinds) this.set({ kind: each.kind }, read(each, found.now))
       },
     })
   gaugeByKind('tacho_work_items', 'Background work that waits or is under way', ({ items }) => items)

@@ -8,7 +8,7 @@ import type { EventPage, Timeline } from '../storage/events.ts'
 import type { RunPage, RunRow } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
-import { pageOf, startOf, type Walk } from './paging.ts'
+import { pageFrom, startOf, type Walk } from './paging.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { RawJson, serveRoute } from './serve-route.ts'
 
@@ -25,8 +25,8 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = [environmentId, 'runs', agentId, status]
     const start = startOf<RunPosition>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const rows = await storage.listRuns(environmentId, { agentId, status }, { limit: limit + 1, ...start })
-    return pageOf(rows, limit, toRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
+    const page = await storage.listRuns(environmentId, { agentId, status }, { limit, ...start })
+    return pageFrom(page, toRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
   })
 
   serveRoute(app, ROUTES.readRun, deps, async ({ params, request }) => {

@@ -1,3 +1,10 @@
+/** A page of a list. */
+export interface Page<Row> {
+  rows: Row[]
+  /** Whether further rows follow: the page ended at its limit, or at the bytes that a page may have. */
+  more: boolean
+}
+
 /** Keyset page over rows ordered by id (time-ordered UUIDs, or key ids). */
 export interface PageById {
   limit: number

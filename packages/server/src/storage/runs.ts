@@ -1,13 +1,17 @@
 /** Runs, and what they used. */
 import type { RunStatus } from '@tacho/contract/run.ts'
+import type { Page } from './page.ts'
 
 export interface RunStore {
   /** External id first, then internal UUID. */
   findRun(environmentId: string, runIdOrUuid: string): Promise<RunRow | null>
   /** Newest startedAt first, then internal id, both descending. */
-  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]>
-  /** Sums of the hours from `fromHour` to `toHour` (both included, start of the hour), ordered by hour, agent, model. */
-  readUsage(environmentId: string, fromHour: number, toHour: number): Promise<UsageHourRow[]>
+  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<Page<RunRow>>
+  /**
+   * Sums of the hours from `fromHour` to `toHour` (both included, start of the hour), ordered by hour, agent and the key
+   * of the model.
+   */
+  readUsage(environmentId: string, fromHour: number, toHour: number, page: UsagePage): Promise<Page<UsageHourRow>>
 }
 
 export interface RunRow {
@@ -51,9 +55,15 @@ export interface RunPage {
   after: { startedAt: number; id: string } | null
 }
 
+export interface UsagePage {
+  limit: number
+  after: { hour: number; agentId: string; modelKey: string } | null
+}
+
 export interface UsageHourRow {
   hour: number
   agentId: string
+  modelKey: string
   agentName: string
   model: string
   events: number

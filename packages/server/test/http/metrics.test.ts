@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { createMetrics } from '../../src/http/metrics.ts'
+import { BodyMemory } from '../../src/http/read-body.ts'
+import { ReplyMemory } from '../../src/http/reply-memory.ts'
+import type { Storage } from '../../src/storage/storage.ts'
 import { event, startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -90,4 +94,21 @@ test('metrics and documents can be turned off', async () => {
   } finally {
     await quiet.close()
   }
+})
+
+test('however many scrape at once, the store is asked for its backlog once', async () => {
+  let asked = 0
+  const storage = {
+    gauges: () => ({ queuedBytes: 0, commits: 0, committedEvents: 0, diskFreeBytes: 0, storeBytes: 0 }),
+    writesRefused: () => null,
+    nodes: () => 1,
+    workBacklog: async () => {
+      asked += 1
+      return []
+    },
+  } as unknown as Storage
+  const replies = new ReplyMemory({ maxBytes: 1, stalledMs: 1 })
+  const metrics = createMetrics({ version: '1', storage, memory: new BodyMemory(1), replies })
+  await Promise.all(Array.from({ length: 20 }, () => metrics.text()))
+  assert.equal(asked, 1)
 })

@@ -162,7 +162,7 @@ async function readAll(storage: Storage, environments: string[]) {
   const withoutSeq = <Event extends { seq: number }>({ seq: _seq, ...rest }: Event) => rest
   return Promise.all(
     environments.map(async (environment) => {
-      const runs = await storage.listRuns(environment, {}, page)
+      const { rows: runs } = await storage.listRuns(environment, {}, page)
       const events = await Promise.all(
         runs.map(async (run) => {
           const byTime = await timelineOf(storage, environment, run.runId)
@@ -174,7 +174,11 @@ async function readAll(storage: Storage, environments: string[]) {
           return { byTime: byTime.map(withoutSeq), byArrival: byArrival.rows.map(withoutSeq), closing }
         }),
       )
-      return { runs, events, usage: await storage.readUsage(environment, 0, 2 * NOON) }
+      return {
+        runs,
+        events,
+        usage: (await storage.readUsage(environment, 0, 2 * NOON, { limit: 1_000, after: null })).rows,
+      }
     }),
   )
 }
@@ -311,7 +315,7 @@ test('a database that is served is copied only when told so, and as it was at th
   await storage.close()
   await using(openSqlite(empty), async (copied) => {
     assert.equal(await copied.findRun(environment, 'late'), null)
-    assert.equal((await copied.listRuns(environment, {}, { limit: 10, after: null })).length, 3)
+    assert.equal((await copied.listRuns(environment, {}, { limit: 10, after: null })).rows.length, 3)
   })
 })
 

@@ -5,7 +5,7 @@ import { toOperatorRun } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { RunPage } from '../../storage/runs.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { findRun } from '../runs.ts'
 import { serveRoute } from '../serve-route.ts'
@@ -32,8 +32,8 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     const isFindable = [sessionId, agent, q].every((text) => text === undefined || isStorableText(text))
     if (!isFindable) return { items: [], nextCursor: null }
     const filter = { agentId, agent, sessionId, status, from, to, search: q }
-    const rows = await storage.listRuns(environment.id, filter, { limit: limit + 1, ...start })
-    return pageOf(rows, limit, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
+    const page = await storage.listRuns(environment.id, filter, { limit, ...start })
+    return pageFrom(page, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
   })
 
   serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {

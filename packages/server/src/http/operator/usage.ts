@@ -1,20 +1,24 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { UsageHour } from '@tacho/contract/operator/usage.ts'
 import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toUsage } from '../../domain/usage.ts'
-import type { UsageHourRow } from '../../storage/runs.ts'
+import type { UsageHourRow, UsagePage } from '../../storage/runs.ts'
 import type { Deps } from '../deps.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { refuseField, timeOf } from './field.ts'
 
+type Position = NonNullable<UsagePage['after']>
+
 const HOUR_MS = 3_600_000
 const WINDOW_MS = 31 * 24 * HOUR_MS
 
 export function usageRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage } = deps
+  const { storage, cursors } = deps
   serveRoute(app, OPERATOR_ROUTES.readUsage, deps, async ({ query, request }) => {
     const from = timeOf('from', query.from)
     if (isRefusal(from)) return from
@@ -23,8 +27,14 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     if (to < from) return refuseField('to', 'is before from')
     if (to - from > WINDOW_MS) return refuseField('to', 'is more than 31 days after from')
     const environment = environmentOf(request)
-    const rows = await storage.readUsage(environment.id, hourOf(from), hourOf(to))
-    return { items: rows.map(toUsageHour) }
+    const { limit = LIMITS.operatorPageDefault, cursor } = query
+    const walk = [environment.id, 'usage', hourOf(from), hourOf(to)]
+    const start = startOf<Position>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const page = await storage.readUsage(environment.id, hourOf(from), hourOf(to), { limit, ...start })
+    return pageFrom(page, toUsageHour, ({ hour, agentId, modelKey }) =>
+      cursors.write(walk, { hour, agentId, modelKey }),
+    )
   })
 }
 

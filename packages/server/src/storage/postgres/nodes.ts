@@ -17,8 +17,6 @@ export interface NodeRegistry {
   alive(): number
   /** Bytes of the database, as of lately. */
   databaseBytes(): number | null
-  /** Says that this node is alive: a small read and write. */
-  beat(): Promise<void>
   leave(): Promise<void>
 }
 
@@ -92,7 +90,6 @@ export async function joinNodes(connections: Connections, silentMs: number): Pro
     slot: () => place.slot,
     alive: () => Math.max(1, place.alive),
     databaseBytes: () => databaseBytes,
-    beat,
     async leave() {
       clearInterval(timer)
       await connections.use((client) => client.query({ ...LEAVE, values })).catch(() => undefined)

@@ -93,7 +93,8 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     engine: 'postgres',
     appendEvents,
     writesRefused,
-    ping: nodes.beat,
+    // Anyone may ask for readiness: it must write nothing.
+    ping: async () => void (await connections.use((client) => client.query('SELECT 1'))),
     inspect: () =>
       inspectDatabase({
         connections: own,

@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ClientBase } from 'pg'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 import { portableStatement } from './statement.ts'
@@ -11,6 +12,30 @@ export function postgresSql(client: ClientBase): Sql {
     all: async <Row>(text: string, params: readonly SqlValue[] = []) => (await query(text, params)).rows as Row[],
     get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
       ((await query(text, params)).rows[0] as Row | undefined) ?? null,
+    page: async <Row extends object>(text: string, params: readonly SqlValue[], limit: number) => {
+      // The subquery has its order, and the rows of the page keep it.
+      const rows = (await query(pageText(text), [...params, limit + 1, LIMITS.listBytes])).rows as PageRow[]
+      const more = rows.length < (rows[0]?.pageRows ?? 0) || rows.length > limit
+      return {
+        rows: rows.slice(0, limit).map(({ pageRow: _, pageRows: __, pageBytes: ___, ...row }) => row as unknown as Row),
+        more,
+      }
+    },
     run: async (text, params = []) => (await query(text, params)).rowCount ?? 0,
   }
+}
+
+interface PageRow extends Record<string, unknown> {
+  pageRow: number
+  pageRows: number
+  pageBytes: number
+}
+
+/** The sizes are summed in the database, so that it sends no row that has no room. */
+function pageText(text: string): string {
+  return `SELECT * FROM (
+      SELECT found.*, ROW_NUMBER() OVER () AS "pageRow", COUNT(*) OVER () AS "pageRows",
+        CAST(SUM(octet_length(CAST(found AS TEXT))) OVER (ROWS UNBOUNDED PRECEDING) AS BIGINT) AS "pageBytes"
+      FROM (${text} LIMIT ?) AS found) AS page
+    WHERE "pageBytes" <= ? OR "pageRow" = 1 ORDER BY "pageRow"`
 }

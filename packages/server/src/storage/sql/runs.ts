@@ -1,5 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Page } from '../page.ts'
 import type { RunFilter, RunPage, RunRow } from '../runs.ts'
+import { firstRows } from './first-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import { prefixRange } from './prefix-range.ts'
 import type { Sql, SqlValue } from './sql.ts'
@@ -35,16 +37,21 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
   return sql.get(text, [environmentId, uuid.toLowerCase()])
 }
 
-export async function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunRow[]> {
+export async function listRuns(
+  sql: Sql,
+  environmentId: string,
+  filter: RunFilter,
+  page: RunPage,
+): Promise<Page<RunRow>> {
   const { search, agent, ...rest } = filter
-  const list = (ofAgent: PlainFilter): Promise<RunRow[]> =>
+  const list = (ofAgent: PlainFilter): Promise<Page<RunRow>> =>
     search === undefined
       ? pageOfRuns(sql, environmentId, ofAgent, page)
       : searchRuns(sql, environmentId, search, ofAgent, page)
   if (agent === undefined) return list(rest)
-  const found: RunRow[] = []
+  const found: Page<RunRow>[] = []
   for (const agentId of await agentsNamed(sql, environmentId, agent)) {
-    if (rest.agentId === undefined || rest.agentId === agentId) found.push(...(await list({ ...rest, agentId })))
+    if (rest.agentId === undefined || rest.agentId === agentId) found.push(await list({ ...rest, agentId }))
   }
   return newestRuns(found, page)
 }
@@ -52,9 +59,18 @@ export async function listRuns(sql: Sql, environmentId: string, filter: RunFilte
 /** What one statement can look for. */
 type PlainFilter = Omit<RunFilter, 'search' | 'agent'>
 
-function newestRuns(found: RunRow[], { limit }: RunPage): RunRow[] {
-  const runs = [...new Map(found.map((run) => [run.id, run])).values()]
-  return runs.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1)).slice(0, limit)
+/** The newest runs of several pages. No further than the end of a page that has more: its next rows come first. */
+function newestRuns(pages: Page<RunRow>[], { limit }: RunPage): Page<RunRow> {
+  const ends = pages.flatMap(({ rows, more }) => (more ? rows.slice(-1) : []))
+  const runs = [...new Map(pages.flatMap(({ rows }) => rows).map((run) => [run.id, run])).values()]
+  const known = runs.filter((run) => ends.every((end) => byNewest(run, end) <= 0)).sort(byNewest)
+  const page = firstRows(known, limit)
+  return { rows: page.rows, more: page.more || ends.length > 0 }
+}
+
+function byNewest(one: RunRow, other: RunRow): number {
+  if (one.startedAt !== other.startedAt) return other.startedAt - one.startedAt
+  return one.id === other.id ? 0 : one.id < other.id ? 1 : -1
 }
 
 /** A page in order of each way to find runs by the text, each bounded; the newest of all of them are the page. */
@@ -64,15 +80,15 @@ async function searchRuns(
   search: string,
   filter: PlainFilter,
   page: RunPage,
-): Promise<RunRow[]> {
-  const found = await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))
+): Promise<Page<RunRow>> {
+  const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
   // Two sessions or agents at once are no run's, and would be looked for among all runs of one of them.
   if (filter.sessionId === undefined || filter.sessionId === search) {
-    found.push(...(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page)))
+    found.push(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page))
   }
   for (const agentId of await agentsNamed(sql, environmentId, search)) {
     if (filter.agentId !== undefined && filter.agentId !== agentId) continue
-    found.push(...(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page)))
+    found.push(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page))
   }
   return newestRuns(found, page)
 }
@@ -117,7 +133,7 @@ function pageOfRuns(
   filter: PlainFilter,
   page: RunPage,
   source = ALL_RUNS,
-): Promise<RunRow[]> {
+): Promise<Page<RunRow>> {
   const conditions = ['environment_id = ?']
   const params: SqlValue[] = [...source.params, environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
@@ -133,5 +149,6 @@ function pageOfRuns(
   const order = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
   // The page is cut before agents are joined: else SQLite may start from the agents and sort all their runs.
   const runs = `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
-  return sql.all(`SELECT ${COLUMNS} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`, [...params, page.limit])
+  const text = `SELECT ${COLUMNS} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
+  return sql.page(text, [...params, page.limit + 1], page.limit)
 }

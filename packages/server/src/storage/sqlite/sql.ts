@@ -1,3 +1,4 @@
+import { firstRows } from '../sql/first-rows.ts'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 import type { Database, Statement } from './database.ts'
 
@@ -9,6 +10,8 @@ export function sqliteSql(db: Database): Sql {
     all: async <Row>(text: string, params: readonly SqlValue[] = []) => prepare(text).all(...params) as Row[],
     get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
       (prepare(text).get(...params) as Row | undefined) ?? null,
+    page: async <Row extends object>(text: string, params: readonly SqlValue[], limit: number) =>
+      firstRows(prepare(`${text} LIMIT ?`).iterate(...params, limit + 1) as Iterable<Row>, limit),
     run: async (text, params = []) => prepare(text).run(...params).changes,
   }
 }

@@ -55,3 +55,22 @@ test('a window has both ends in order and at most 31 days', async () => {
   ]
   for (const query of refused) assert.deepEqual(refusalOf(await usage(query)), [400, 'invalid_request'], query)
 })
+
+test('a page ends at its limit, and its cursor goes on with the next hour, agent and model', async () => {
+  const all = replyOf('readUsage', await usage(window(HOUR, HOUR + HOUR_MS)))
+  const found: unknown[] = []
+  let cursor = ''
+  for (let pages = 0; pages < 3; pages++) {
+    const page = replyOf('readUsage', await usage(`${window(HOUR, HOUR + HOUR_MS)}&limit=1${cursor}`))
+    assert.equal(page.items.length, 1)
+    assert.equal(page.nextCursor === null, pages === 2)
+    found.push(...page.items)
+    cursor = `&cursor=${page.nextCursor}`
+    // Of another window.
+    if (pages === 0)
+      assert.deepEqual(refusalOf(await usage(`${window(HOUR, HOUR + 2 * HOUR_MS)}${cursor}`)), [400, 'invalid_cursor'])
+  }
+  assert.deepEqual(found, all.items)
+  assert.equal((await usage(`${window(HOUR, HOUR)}&limit=200`)).status, 200)
+  assert.equal((await usage(`${window(HOUR, HOUR)}&limit=201`)).status, 400)
+})

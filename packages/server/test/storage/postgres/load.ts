@@ -52,7 +52,7 @@ export async function verify(storage: Storage, acknowledged: Iterable<string>): 
   const missing = new Set(acknowledged)
   let tokens = 0
   let events = 0
-  const runs = await storage.listRuns(ENVIRONMENT, {}, { limit: 100, after: null })
+  const runs = (await storage.listRuns(ENVIRONMENT, {}, { limit: 100, after: null })).rows
   for (const run of runs) {
     const page = { limit: 1_000_000, order: 'arrival', after: null } as const
     const { rows } = await storage.listEventRows(ENVIRONMENT, run.id, page)
@@ -64,7 +64,7 @@ export async function verify(storage: Storage, acknowledged: Iterable<string>): 
     events += rows.length
   }
   assert.deepEqual([...missing], [])
-  const hours = await storage.readUsage(ENVIRONMENT, 0, 2 * NOON)
+  const hours = (await storage.readUsage(ENVIRONMENT, 0, 2 * NOON, { limit: 1_000, after: null })).rows
   assert.equal(
     hours.reduce((sum, hour) => sum + hour.promptTokens, 0),
     tokens,

@@ -59,7 +59,7 @@ describe('two nodes on one database', () => {
         assert.equal(stored.length, events.length)
         assert.equal(new Set(stored.map(([eventId]) => eventId)).size, events.length)
         assert.deepEqual(new Set(verdicts.flat().map(([, verdict]) => verdict)), new Set(['stored', 'duplicate']))
-        const runs = await node(0).listRuns(env, {}, { limit: 10, after: null })
+        const runs = (await node(0).listRuns(env, {}, { limit: 10, after: null })).rows
         const sum = (of: (row: (typeof runs)[number]) => number) => runs.reduce((total, row) => total + of(row), 0)
         assert.deepEqual(
           [
@@ -70,7 +70,7 @@ describe('two nodes on one database', () => {
           ],
           [7, 60, (59 * 60) / 2, 0],
         )
-        const hours = await node(1).readUsage(env, 0, 2 * NOON)
+        const hours = (await node(1).readUsage(env, 0, 2 * NOON, { limit: 200, after: null })).rows
         assert.equal(
           hours.reduce((total, hour) => total + hour.promptTokens, 0),
           (59 * 60) / 2,
@@ -195,7 +195,7 @@ test('however many nodes start at once on an empty database, one makes the table
   )
   const env = newId()
   await Promise.all(started.map((one, n) => append(one, env, event({ runId: `run ${n}` }))))
-  assert.equal((await started[0]?.listRuns(env, {}, { limit: 9, after: null }))?.length, 5)
+  assert.equal((await started[0]?.listRuns(env, {}, { limit: 9, after: null }))?.rows.length, 5)
   await started[0]?.ping()
   assert.equal(started[0]?.nodes(), 5)
   await Promise.all(started.map((one) => one.close()))

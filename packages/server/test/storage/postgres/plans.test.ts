@@ -162,7 +162,9 @@ describe('plans', () => {
       { agent: 'Support bot' },
     ] as const
     for (const filter of filters) await listRuns(run, filter)
-    await storage.readUsage(env, NOON, NOON + HOUR)
+    await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: null })
+    const used = { hour: NOON, agentId: run.agentId, modelKey: '' }
+    await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: used })
     const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
     for (const place of [
       null,

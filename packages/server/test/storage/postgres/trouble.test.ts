@@ -160,7 +160,7 @@ describe('a database in trouble', () => {
         assert.equal(await storage.findRun(env, 'run'), null)
         assert.equal(await storage.findRejection(env, 'run', 'refused'), null)
         assert.deepEqual(await storage.appendEvents(sent), ['stored'])
-        assert.equal((await storage.readUsage(env, 0, 2 * NOON))[0]?.events, 1)
+        assert.equal((await storage.readUsage(env, 0, 2 * NOON, { limit: 9, after: null })).rows[0]?.events, 1)
       })
     })
   }
@@ -252,8 +252,8 @@ describe('what a node says of its database', () => {
       assert.deepEqual(await append(storage, env, { ...sent, agentName: `${long}z` }), ['duplicate'])
       const run = await runOf(storage, env)
       assert.deepEqual([run.sessionId, run.agentName, run.differingRetries], [long, long, 1])
-      assert.deepEqual(await storage.listRuns(env, { sessionId: long }, { limit: 2, after: null }), [run])
-      const [hour] = await storage.readUsage(env, 0, 2 * NOON)
+      assert.deepEqual((await storage.listRuns(env, { sessionId: long }, { limit: 2, after: null })).rows, [run])
+      const [hour] = (await storage.readUsage(env, 0, 2 * NOON, { limit: 9, after: null })).rows
       assert.ok(hour)
     })
   })

@@ -153,7 +153,7 @@ export function eventsSuite(open: OpenStorage) {
       const found = await storage().findEvent(env, sent.runId, sent.eventId)
       assert.equal(found?.event.payload, sent.payload)
       const filter = { sessionId: sent.sessionId ?? '', agentId: found.run.agentId }
-      assert.deepEqual(await storage().listRuns(env, filter, { limit: 2, after: null }), [found.run])
+      assert.deepEqual((await storage().listRuns(env, filter, { limit: 2, after: null })).rows, [found.run])
     })
 
     test('an empty batch is no trouble', async () => {

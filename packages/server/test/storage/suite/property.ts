@@ -112,10 +112,10 @@ export function propertySuite(open: OpenStorage) {
     const storage = sharedStorage(open)
 
     async function stored(environmentId: string) {
-      const runs = await storage().listRuns(environmentId, {}, { limit: 100, after: null })
-      const hours = await storage().readUsage(environmentId, 0, 2 * NOON)
+      const runs = (await storage().listRuns(environmentId, {}, { limit: 100, after: null })).rows
+      const hours = (await storage().readUsage(environmentId, 0, 2 * NOON, { limit: 1_000, after: null })).rows
       const withoutIds = ({ id: _id, agentId: _agent, ...run }: RunRow) => run
-      return { runs: runs.map(withoutIds), hours: hours.map(({ agentId: _, ...hour }) => hour) }
+      return { runs: runs.map(withoutIds), hours: hours.map(({ agentId: _, modelKey: __, ...hour }) => hour) }
     }
 
     test('any order, repetition and batching of the same events gives the same runs, usage and rollup', async () => {

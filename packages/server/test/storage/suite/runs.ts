@@ -132,13 +132,36 @@ export function runsSuite(open: OpenStorage) {
   describe('the list of runs', () => {
     const storage = sharedStorage(open)
 
+    test('ends a page at its bytes, with one row at least, however it looks for them', async () => {
+      const env = newId()
+      const sessionId = 's'.repeat(300_000)
+      for (let n = 0; n < 8; n++) {
+        const agentName = n === 7 ? 'n'.repeat(1_500_000) : 'agent'
+        await append(
+          storage(),
+          env,
+          event({ runId: `run ${n}`, agentId: `a${n}`, agentName, sessionId, time: NOON + n }),
+        )
+      }
+      for (const filter of [{}, { sessionId }, { search: 'run' }]) {
+        const first = await storage().listRuns(env, filter, { limit: 100, after: null })
+        assert.deepEqual([first.rows.map(({ runId }) => runId), first.more], [['run 7'], true])
+        const second = await storage().listRuns(env, filter, { limit: 100, after: first.rows[0] ?? null })
+        assert.equal(second.rows.length, 3)
+        assert.deepEqual(
+          (await walk(env, filter, 100)).map(({ runId }) => runId),
+          [7, 6, 5, 4, 3, 2, 1, 0].map((n) => `run ${n}`),
+        )
+      }
+    })
+
     async function walk(env: string, filter: RunFilter, limit: number): Promise<RunRow[]> {
       const rows: RunRow[] = []
       for (let after: { startedAt: number; id: string } | null = null; ;) {
         const page = await storage().listRuns(env, filter, { limit, after })
-        rows.push(...page)
-        const last = page.at(-1)
-        if (last === undefined || page.length < limit) return rows
+        rows.push(...page.rows)
+        const last = page.rows.at(-1)
+        if (last === undefined || !page.more) return rows
         after = { startedAt: last.startedAt, id: last.id }
       }
     }
@@ -166,7 +189,7 @@ export function runsSuite(open: OpenStorage) {
 
     test('is of one environment only', async () => {
       const env = await twelveRuns()
-      assert.deepEqual(await storage().listRuns(newId(), {}, { limit: 100, after: null }), [])
+      assert.deepEqual((await storage().listRuns(newId(), {}, { limit: 100, after: null })).rows, [])
       assert.equal((await walk(env, {}, 100)).length, 12)
     })
 
@@ -226,7 +249,7 @@ export function runsSuite(open: OpenStorage) {
       assert.deepEqual(await found('Clerk'), ['by id'])
       assert.deepEqual(await found('last \u{10ffff}'), ['last \u{10ffff}\u{10ffff}!', 'last \u{10ffff}'])
       assert.deepEqual(await found('\u{10ffff}'), ['\u{10ffff}'])
-      assert.deepEqual(await storage().listRuns(newId(), { search: 'order' }, { limit: 9, after: null }), [])
+      assert.deepEqual((await storage().listRuns(newId(), { search: 'order' }, { limit: 9, after: null })).rows, [])
 
       assert.deepEqual(await found('order-1', { from: NOON + 1, to: NOON + 6 }), ['by id', 'other', 'order-10'])
       assert.deepEqual(await found('order-1', { sessionId: 'order-1' }), ['other', 'order-10'])
@@ -258,7 +281,7 @@ export function runsSuite(open: OpenStorage) {
     test('loses no run that was stored before the walk began, whatever is stored meanwhile', async () => {
       const env = await twelveRuns()
       const before = await walk(env, {}, 100)
-      const first = await storage().listRuns(env, {}, { limit: 4, after: null })
+      const { rows: first } = await storage().listRuns(env, {}, { limit: 4, after: null })
       const last = first.at(-1)
       assert.ok(last)
       await append(
@@ -268,7 +291,7 @@ export function runsSuite(open: OpenStorage) {
         event({ runId: 'run 11', time: NOON - 1 }),
       )
       const after = { startedAt: last.startedAt, id: last.id }
-      const rest = await storage().listRuns(env, {}, { limit: 100, after })
+      const { rows: rest } = await storage().listRuns(env, {}, { limit: 100, after })
       const seen = new Set([...first, ...rest].map(({ runId }) => runId))
       for (const { runId } of before) assert.ok(seen.has(runId), runId)
     })

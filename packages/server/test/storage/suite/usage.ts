@@ -10,7 +10,17 @@ const MAX = Number.MAX_SAFE_INTEGER
 export function usageSuite(open: OpenStorage) {
   describe('usage by hour', () => {
     const storage = sharedStorage(open)
-    const read = (env: string, from = 0, to = 2 * NOON) => storage().readUsage(env, from, to)
+    async function read(env: string, from = 0, to = 2 * NOON, limit = 100): Promise<UsageHourRow[]> {
+      const rows: UsageHourRow[] = []
+      for (let more = true; more;) {
+        const page = await storage().readUsage(env, from, to, { limit, after: rows.at(-1) ?? null })
+        assert.ok(page.rows.length <= limit)
+        rows.push(...page.rows)
+        more = page.more
+      }
+      return rows
+    }
+
     const models = (rows: UsageHourRow[]) => rows.map(({ hour, model, events }) => [hour, model, events])
 
     test('counts each stored event once, in the hour it happened, with its model', async () => {
@@ -27,7 +37,8 @@ export function usageSuite(open: OpenStorage) {
         costNanos: 4 * times,
       })
       const agent = { agentId, agentName }
-      assert.deepEqual(await read(env), [
+      const hours = (await read(env)).map(({ modelKey: _, ...hour }) => hour)
+      assert.deepEqual(hours, [
         { hour: NOON, ...agent, model: '', events: 2, ...none },
         { hour: NOON, ...agent, model: 'model-a', events: 2, ...sums(2) },
         { hour: NOON + HOUR, ...agent, model: 'model-a', events: 1, ...sums(1) },
@@ -45,7 +56,7 @@ export function usageSuite(open: OpenStorage) {
       )
     })
 
-    test('is ordered by hour, agent, model, and has both ends of the window', async () => {
+    test('is ordered by hour, agent and key of the model, has both ends of the window, and pages of any size', async () => {
       const env = newId()
       const events: NewEvent[] = []
       for (const hour of [2, 0, 1, 3]) {
@@ -58,9 +69,21 @@ export function usageSuite(open: OpenStorage) {
       await append(storage(), env, ...events)
       const rows = await read(env, NOON + HOUR, NOON + 2 * HOUR)
       assert.equal(rows.length, 12)
-      const place = ({ hour, agentId, model }: UsageHourRow) => `${hour} ${agentId} ${model}`
+      const place = ({ hour, agentId, modelKey }: UsageHourRow) => `${hour} ${agentId} ${modelKey}`
+      for (const limit of [1, 5, 11, 12]) assert.deepEqual(await read(env, NOON + HOUR, NOON + 2 * HOUR, limit), rows)
+      const last = { limit: 12, after: null }
+      assert.equal((await storage().readUsage(env, NOON + HOUR, NOON + 2 * HOUR, last)).more, false)
       assert.deepEqual(rows.map(place), rows.map(place).toSorted())
       assert.deepEqual([...new Set(rows.map(({ hour }) => hour))], [NOON + HOUR, NOON + 2 * HOUR])
+    })
+
+    test('ends a page at its bytes, also where the names of agents are long', async () => {
+      const env = newId()
+      const agentName = 'n'.repeat(300_000)
+      for (let n = 0; n < 8; n++) await append(storage(), env, event({ runId: `r${n}`, agentId: `a${n}`, agentName }))
+      const page = await storage().readUsage(env, 0, 2 * NOON, { limit: 100, after: null })
+      assert.deepEqual([page.rows.length, page.more], [3, true])
+      assert.equal((await read(env)).length, 8)
     })
 
     test('is of one environment only', async () => {
