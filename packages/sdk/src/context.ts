@@ -28,7 +28,10 @@ export interface Context {
 }
 
 /** One for each client: a run of one client is no run of another. */
-export type CurrentContext = AsyncLocalStorage<Context>
+export interface CurrentContext {
+  getStore(): Context | undefined
+  run<T>(context: Context, act: () => T): T
+}
 
 export function createContext(): CurrentContext {
   return new AsyncLocalStorage()

@@ -9,8 +9,6 @@ import { createPayloadWriter, type Payload, type PayloadWriter } from './payload
 import type { Runtime } from './runtime.ts'
 import { Sender } from './sender.ts'
 import { sha256 } from './sha256.ts'
-import type { Spool } from './spool.ts'
-import { byteLength } from './text.ts'
 import { createIds, type Ids } from './uuid.ts'
 
 export interface Core {
@@ -36,9 +34,6 @@ export interface Core {
 }
 
 export type Observer = (scope: RunScope, draft: Draft) => void
-
-/** How often a client looks for spooled events of other processes that died. */
-const RECOVER_MS = 60_000
 
 export function createCore(options: TachoOptions, host: Runtime): Core {
   const runtime = typeof options.fetch === 'function' ? { ...host, fetch: options.fetch } : host
@@ -120,33 +115,16 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
     attempt(() => waitUntil(delivered))
   }
 
-  async function openSpool(folder: string): Promise<void> {
+  async function open(folder: string): Promise<void> {
     try {
-      const { Spool } = await import('./spool.ts')
-      const spool = new Spool({ folder, maxBytes: settings.maxQueuedBytes * 2, newId: ids.uuid }, runtime, diagnostics)
-      sender.keepIn(spool)
-      recover(spool)
+      const { openSpool } = await import('./spool.ts')
+      openSpool(folder, { settings, runtime, ids, diagnostics, sender })
     } catch (error) {
       diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
     }
   }
 
-  /** Half of the queue stays free for what is recorded now. */
-  function recover(spool: Spool): void {
-    const hasRoom = (bytes: number) => sender.held.queuedBytes + bytes <= settings.maxQueuedBytes / 2
-    for (const events of spool.recover(hasRoom)) {
-      diagnostics.count('recorded', events.length)
-      diagnostics.count('recovered', events.length)
-      for (const { eventId, eventType, json } of events) {
-        const sequence = sender.nextSequence()
-        const isPrecious = PRECIOUS.has(eventType)
-        sender.add({ eventId, json, bytes: byteLength(json), isPrecious, sequence, attempts: 0, isSpooled: true })
-      }
-    }
-    runtime.timer(RECOVER_MS, () => sender.isOpen && recover(spool))
-  }
-
-  const opened = settings.spool && settings.enabled ? openSpool(settings.spool) : Promise.resolve()
+  const opened = settings.spool && settings.enabled ? open(settings.spool) : Promise.resolve()
   const identity = () => sha256(`${settings.baseUrl}\n${apiKey}`)
   const parts = { settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
   return { ...parts, record, observers, opened }

@@ -1,4 +1,4 @@
-import type { Fetch, FetchReply, Runtime } from './runtime.ts'
+import type { Fetch, FetchReply, Runtime, StopSignal } from './runtime.ts'
 
 export interface HttpRequest {
   headers?: Record<string, string>
@@ -7,7 +7,7 @@ export interface HttpRequest {
   /** For the whole exchange, the answer's body included. */
   timeoutMs: number
   /** Ends the request early. */
-  signal?: AbortSignal
+  signal?: StopSignal
   /** A larger answer is not read. */
   maxReplyBytes?: number
 }

@@ -27,6 +27,13 @@ export interface ReplyReader {
   cancel(): Promise<void>
 }
 
+/** The part of an AbortSignal that the SDK uses; every AbortSignal fits. */
+export interface StopSignal {
+  readonly aborted: boolean
+  addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
 export interface Runtime {
   /** Unix time in milliseconds. */
   now(): number

@@ -10,7 +10,6 @@
  * settled or put back when it ends, whatever way it ends.
  */
 import { verdictOf, type Verdict } from './answer.ts'
-import { gzip } from './compress.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
 import type { Request } from './http.ts'
 import { LIMITS } from './limits.ts'
@@ -198,7 +197,7 @@ export class Sender {
     try {
       for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
       const text = `[${batch.map(({ json }) => json).join(',')}]`
-      const packed = compress ? await gzip(text) : undefined
+      const packed = compress ? await (await import('./compress.ts')).gzip(text) : undefined
       const result = await this.#request('POST', '/events/batch', {
         body: packed ?? text,
         headers: packed ? { 'content-encoding': 'gzip' } : {},
@@ -266,7 +265,7 @@ export class Sender {
   #backOff(retryAfter: string | null, why: string): void {
     const { now, random } = this.#runtime
     this.#failures++
-    this.#notBefore = now() + waitMs(this.#failures, retryAfter, now(), random())
+    this.#notBefore = now() + Math.ceil(waitMs(this.#failures, retryAfter, now(), random()))
     this.#diagnostics.report('warning', 'delivery_failing', `Events wait, the service does not take them: ${why}.`)
   }
 

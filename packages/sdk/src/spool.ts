@@ -11,15 +11,31 @@ import { hostname } from 'node:os'
 import path from 'node:path'
 import process from 'node:process'
 import type { Diagnostics } from './diagnostics.ts'
+import { PRECIOUS } from './event.ts'
+import type { Settings } from './options.ts'
 import type { QueuedEvent } from './queue.ts'
 import type { Runtime, Timer } from './runtime.ts'
+import type { Keeper, Sender } from './sender.ts'
+import { byteLength } from './text.ts'
+import type { Ids } from './uuid.ts'
 
-export interface SpoolSettings {
+interface SpoolSettings {
   readonly folder: string
   /** Of all segments of this process; past it the oldest is given up. */
   readonly maxBytes: number
   readonly newId: () => string
 }
+
+interface Parts {
+  readonly settings: Settings
+  readonly runtime: Runtime
+  readonly ids: Ids
+  readonly diagnostics: Diagnostics
+  readonly sender: Sender
+}
+
+/** How often a client looks for events of processes that died. */
+const RECOVER_MS = 60_000
 
 const SEGMENT_BYTES = 1_048_576
 /** The owner of a segment shows that often that it is alive. */
@@ -43,7 +59,29 @@ const owned = new Set<string>()
 const startedAt = Math.round(Date.now() - process.uptime() * 1_000)
 const host = hostname().replace(/[^\w-]/g, '-')
 
-export class Spool {
+/** Keeps what the sender queues in that folder, and queues what dead processes left there. */
+export function openSpool(folder: string, { settings, runtime, ids, diagnostics, sender }: Parts): void {
+  const spool = new Spool({ folder, maxBytes: settings.maxQueuedBytes * 2, newId: ids.uuid }, runtime, diagnostics)
+  sender.keepIn(spool)
+  // Half of the queue stays free for what is recorded now.
+  const hasRoom = (bytes: number) => sender.held.queuedBytes + bytes <= settings.maxQueuedBytes / 2
+
+  function recover(): void {
+    for (const events of spool.recover(hasRoom)) {
+      diagnostics.count('recorded', events.length)
+      diagnostics.count('recovered', events.length)
+      for (const { eventId, eventType, json } of events) {
+        const sequence = sender.nextSequence()
+        const isPrecious = PRECIOUS.has(eventType)
+        sender.add({ eventId, json, bytes: byteLength(json), isPrecious, sequence, attempts: 0, isSpooled: true })
+      }
+    }
+    runtime.timer(RECOVER_MS, () => sender.isOpen && recover())
+  }
+  recover()
+}
+
+class Spool implements Keeper {
   readonly #settings: SpoolSettings
   readonly #runtime: Runtime
   readonly #diagnostics: Diagnostics
@@ -197,7 +235,7 @@ export class Spool {
   }
 }
 
-export interface RecoveredEvent {
+interface RecoveredEvent {
   readonly eventId: string
   readonly eventType: string
   readonly json: string

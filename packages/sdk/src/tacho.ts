@@ -11,7 +11,7 @@ import type { TachoOptions } from './options.ts'
 import type { Payload } from './payload.ts'
 import { flushAtEnd } from './process-end.ts'
 import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
-import { hostRuntime, type Runtime } from './runtime.ts'
+import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
 
 /** A client of one environment. Recording never throws, waits or ends the process of its host. */
@@ -177,7 +177,8 @@ export class Tacho {
       return await control.guard()
     } catch {
       const none = { inputHash: null, policyIds: [], approvalId: null, decisionReason: null, reason: null }
-      throw new ToolBlockedError({ code: 'guard_failed', toolName, ...none })
+      const modelText = `The tool ${toolName} was not run: it could not be checked. Tell the user; try later.`
+      throw new ToolBlockedError({ code: 'guard_failed', toolName, ...none }, modelText)
     }
   }
 }
@@ -190,7 +191,7 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   /** Names of risks, for `risk.signals` in conditions. */
   riskSignals?: (...args: Args) => readonly string[]
   /** Ends the wait for a person; the tool does not run then. */
-  signal?: (...args: Args) => AbortSignal | undefined
+  signal?: (...args: Args) => StopSignal | undefined
 }
 
 function inputOfArguments(...args: unknown[]): unknown {

@@ -9,6 +9,7 @@
  *
  * There is one way to `approved`; everything else is a refusal.
  */
+import type { StopSignal } from '../runtime.ts'
 import type { Core } from '../core.ts'
 import type { HttpResult, Reply } from '../http.ts'
 import { waitMs } from '../retry.ts'
@@ -61,7 +62,7 @@ export async function askApproval(
   core: Core,
   request: ApprovalRequest,
   onCreated: (approvalId: string) => void,
-  signal?: AbortSignal,
+  signal?: StopSignal,
 ): Promise<ApprovalOutcome> {
   const { runtime, settings } = core
   // A timer and not the clock: a clock that jumps does not move the deadline. It holds the process: a caller waits.

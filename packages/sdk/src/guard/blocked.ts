@@ -38,24 +38,7 @@ export interface BlockFacts {
   readonly reason: string | null
 }
 
-const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
-  policy: 'A policy forbids this call. Do not try it again; find another way or tell the user that it is not possible.',
-  loop_detected: 'The same call was made too often. Do not repeat it; use what you know or ask the user.',
-  budget_exceeded: 'The budget of this run is used up. Call no more tools and finish with what you have.',
-  approval_rejected: 'A person was asked and rejected this call. Do not try it again.',
-  approval_expired: 'A person had to approve this call and nobody did in time. Do not try it again; tell the user.',
-  approval_timeout: 'A person had to approve this call and nobody did in time. Do not try it again; tell the user.',
-  approval_unavailable: 'A person has to approve this call and nobody could be asked. Tell the user; try later.',
-  aborted: 'The call was cancelled before it was approved.',
-  input_changed: 'The arguments changed after they were checked. Make the call again with the final arguments.',
-  input_not_json: 'The arguments are not plain JSON, so that the call could not be checked. Use plain JSON.',
-  not_configured: 'The rules for this tool are not available. Tell the user; try later.',
-  guard_failed: 'The call could not be checked. Tell the user; try later.',
-}
-
-/**
- * A guarded tool did not run. `modelText` can be given to a model as the tool's answer; it holds no value of the input.
- */
+/** A guarded tool did not run. `modelText` can be given to a model as the tool's answer; it holds no value of the input. */
 export class ToolBlockedError extends Error implements BlockFacts {
   override readonly name = 'ToolBlockedError'
   readonly code: BlockCode
@@ -67,7 +50,7 @@ export class ToolBlockedError extends Error implements BlockFacts {
   readonly reason: string | null
   readonly modelText: string
 
-  constructor(facts: BlockFacts) {
+  constructor(facts: BlockFacts, modelText: string) {
     const why = facts.reason === null ? '' : `: ${facts.reason}`
     super(`The tool ${facts.toolName} was not run (${facts.code})${why}`)
     this.code = facts.code
@@ -77,7 +60,6 @@ export class ToolBlockedError extends Error implements BlockFacts {
     this.approvalId = facts.approvalId
     this.decisionReason = facts.decisionReason
     this.reason = facts.reason
-    const said = facts.decisionReason ? ` They said: ${facts.decisionReason}` : ''
-    this.modelText = `The tool ${facts.toolName} was not run. ${MODEL_TEXTS[facts.code]}${said}`
+    this.modelText = modelText
   }
 }

@@ -14,6 +14,8 @@ import type { Decision, Facts, Policy } from '../policies.ts'
 import type { RunUsages } from '../run-usage.ts'
 import { askApproval, type ApprovalOutcome } from './approval.ts'
 import { ToolBlockedError, type BlockCode, type BlockFacts } from './blocked.ts'
+import { modelText } from './model-text.ts'
+import type { StopSignal } from '../runtime.ts'
 import {
   createBudgetDetector,
   createLoopDetector,
@@ -113,7 +115,7 @@ export class Guard {
     current: () => Call,
     rules: GuardRules,
     act: () => T,
-    signal?: AbortSignal,
+    signal?: StopSignal,
   ): Promise<Awaited<T>> {
     await this.prepare(rules)
     const call = current()
@@ -183,7 +185,7 @@ export class Guard {
     call: Call,
     judged: Judged,
     rules: GuardRules,
-    signal: AbortSignal | undefined,
+    signal: StopSignal | undefined,
   ): Promise<string> {
     const { ids, mask, settings } = this.#core
     const { inputHash, verdict } = judged
@@ -298,7 +300,7 @@ export class Guard {
 
   #refuse(scope: RunScope | undefined, call: Call, facts: BlockFacts): ToolBlockedError {
     this.#reportBlocked(scope, call, facts)
-    return new ToolBlockedError(facts)
+    return new ToolBlockedError(facts, modelText(facts))
   }
 
   #reportBlocked(scope: RunScope | undefined, { toolName, riskSignals }: Call, facts: BlockFacts): void {
