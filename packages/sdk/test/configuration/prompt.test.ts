@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fakeTacho } from '../../src/testing/fake-tacho.ts'
+
+test('the deployed version is rendered, and its version id is on later events and records of the run', async (t) => {
+  const fake = fakeTacho({ deployedPrompts: { greeting: 'Good day, {{ name }}!' } })
+  t.after(fake.close)
+  await fake.tacho.configuration.ready()
+  const { versionId } = await fake.tacho.run({}, (run) => {
+    run.step('before')
+    const prompt = fake.tacho.prompt('greeting', 'Hello {{name}}')
+    assert.deepEqual([prompt.isFallback, prompt.version], [false, '1'])
+    assert.equal(prompt.render({ name: 'Ada' }), 'Good day, Ada!')
+    run.step('after')
+    fake.tacho.reportIssue({ detectionType: 'CUSTOM' })
+    return prompt
+  })
+  assert.ok(versionId)
+  await fake.assertEvent('AGENT_STEP', { promptVersionId: versionId })
+  const [before] = await fake.events()
+  assert.equal(before?.payload['promptVersionId'], undefined)
+  assert.equal((await fake.issues())[0]?.promptVersionId, versionId)
+})
+
+test('while nothing is loaded, and where there is no such prompt, the fallback is used', async (t) => {
+  const fake = fakeTacho()
+  t.after(fake.close)
+  const early = fake.tacho.prompt('greeting', 'Hello {{name}}')
+  assert.deepEqual([early.isFallback, early.versionId, early.content], [true, null, 'Hello {{name}}'])
+  await fake.tacho.configuration.ready()
+  assert.equal(fake.tacho.prompt('greeting', 'Hello').isFallback, true)
+  await fake.deployPrompts({ greeting: 'Good day' })
+  assert.equal(fake.tacho.prompt('greeting', 'Hello').content, 'Good day')
+})
+
+test('each placeholder is replaced once; one without a value stays; values are texts, not patterns', async (t) => {
+  const fake = fakeTacho()
+  t.after(fake.close)
+  const prompt = fake.tacho.prompt('p', '{{a}} {{ b }} {{c}} {{constructor}} {{a}}' as string)
+  assert.equal(prompt.render({ a: '{{b}} $& $1', b: 2 }), '{{b}} $& $1 2 {{c}} {{constructor}} {{b}} $& $1')
+})
+
+test('variables are typed by the fallback', (t) => {
+  const fake = fakeTacho()
+  t.after(fake.close)
+  const prompt = fake.tacho.prompt('p', 'Refund {{amount}} to {{ name }}')
+  assert.equal(prompt.render({ amount: 5, name: 'Ada' }), 'Refund 5 to Ada')
+  // @ts-expect-error: name is missing
+  assert.equal(prompt.render({ amount: 5 }), 'Refund 5 to {{ name }}')
+})

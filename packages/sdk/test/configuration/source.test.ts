@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { json, refuse, startScriptedService, type Answer } from '@tacho/sdk-conformance/scripted-service.ts'
+import { Tacho, type TachoOptions } from '../../src/index.ts'
+import { hostRuntime, type Runtime } from '../../src/runtime.ts'
+
+function prompt(name: string, content: string) {
+  const contentHash = createHash('sha256').update(content).digest('hex')
+  return { promptId: 'p', name, versionId: `v-${content}`, version: '3', content, contentHash }
+}
+
+const serve = (revision: string, content: string): Answer =>
+  json(200, { revision, prompts: [prompt('greeting', content)], policies: [] }, { etag: `W/"${revision}"` })
+
+async function start(t: TestContext, ...answers: Answer[]) {
+  const service = await startScriptedService()
+  service.script('runtime-config', ...answers)
+  t.after(service.close)
+  const said: string[] = []
+  const open = (options: TachoOptions = {}, runtime: Runtime = hostRuntime) => {
+    const onDiagnostic = ({ code }: { code: string }) => void said.push(code)
+    const tacho = new Tacho({ apiKey: 'k', baseUrl: service.url, onDiagnostic, ...options }, runtime)
+    t.after(() => tacho.shutdown(0))
+    return tacho
+  }
+  return { service, open, said }
+}
+
+/** A clock and timers that the test moves by hand. */
+function handRuntime() {
+  let time = 1_000_000
+  const timers = new Set<{ at: number; act: () => void }>()
+  const runtime: Runtime = {
+    ...hostRuntime,
+    now: () => time,
+    random: () => 0.5,
+    timer(ms, act) {
+      const timer = { at: time + ms, act }
+      timers.add(timer)
+      return { cancel: () => void timers.delete(timer) }
+    },
+  }
+  return {
+    runtime,
+    delays: () => [...timers].map(({ at }) => at - time).sort((a, b) => a - b),
+    pass(ms: number) {
+      time += ms
+      for (const timer of [...timers].filter(({ at }) => at <= time)) {
+        timers.delete(timer)
+        timer.act()
+      }
+    },
+  }
+}
+
+test('what is loaded is frozen, whole, and told to listeners with what was before', async (t) => {
+  const { open } = await start(t, serve('r1', 'one'), json(304, undefined), serve('r2', 'two'))
+  const tacho = open()
+  const changes: unknown[] = []
+  const end = tacho.configuration.onChange((now, before) => changes.push([now.revision, before?.revision]))
+  await tacho.configuration.ready()
+  const { current } = tacho.configuration.state
+  assert.ok(Object.isFrozen(current) && Object.isFrozen(current?.prompts) && Object.isFrozen(current?.prompts[0]))
+  await tacho.configuration.refresh()
+  await tacho.configuration.refresh()
+  assert.deepEqual(changes, [
+    ['r1', undefined],
+    ['r2', 'r1'],
+  ])
+  end()
+  assert.equal(tacho.configuration.state.source, 'service')
+})
+
+test('a listener that throws breaks nothing and is reported', async (t) => {
+  const { open, said } = await start(t, serve('r1', 'one'))
+  const tacho = open()
+  tacho.configuration.onChange(() => {
+    throw new Error('of the host')
+  })
+  assert.equal(await tacho.configuration.ready(), true)
+  assert.ok(said.includes('listener_failed'))
+})
+
+test('the age grows from the last answer that confirmed it; the interval has a jitter of a fifth', async (t) => {
+  const { open, service } = await start(t, serve('r1', 'one'), json(304, undefined))
+  const clock = handRuntime()
+  const tacho = open({ configuration: { refreshMs: 10_000 } }, clock.runtime)
+  await tacho.configuration.refresh()
+  assert.equal(tacho.configuration.state.ageMs, 0)
+  // 0.8 + 0.4 * 0.5 of the interval.
+  assert.ok(clock.delays().includes(10_000), clock.delays().join())
+  clock.pass(9_999)
+  assert.equal(tacho.configuration.state.ageMs, 9_999)
+  assert.equal(service.requests('runtime-config').length, 1)
+  clock.pass(1)
+  await service.until('runtime-config', 2)
+  while (tacho.configuration.state.ageMs !== 0) await new Promise(setImmediate)
+})
+
+test('while the service fails it is asked with a backoff, and as seldom as Retry-After says', async (t) => {
+  const { open } = await start(t, refuse(503, { 'retry-after': '120' }))
+  const clock = handRuntime()
+  const tacho = open({ configuration: { refreshMs: 10_000 } }, clock.runtime)
+  assert.equal(await tacho.configuration.refresh(), false)
+  assert.ok(
+    clock.delays().some((delay) => delay >= 120_000 && delay <= 121_000),
+    clock.delays().join(),
+  )
+  assert.deepEqual(tacho.configuration.state, { current: null, ageMs: null, source: null })
+})
+
+for (const status of [401, 403]) {
+  test(`after ${status} nobody asks again, and what was loaded stays`, async (t) => {
+    const { open, service, said } = await start(t, serve('r1', 'one'), refuse(status))
+    const tacho = open()
+    await tacho.configuration.refresh()
+    assert.equal(await tacho.configuration.refresh(), false)
+    assert.equal(await tacho.configuration.refresh(), false)
+    assert.equal(service.requests('runtime-config').length, 2)
+    assert.equal(tacho.configuration.state.current?.revision, 'r1')
+    assert.ok(said.includes('configuration_refused'))
+  })
+}
+
+test('"unchanged" to a client that has nothing is no configuration', async (t) => {
+  const { open } = await start(t, json(304, undefined), serve('r1', 'one'))
+  const tacho = open()
+  assert.equal(await tacho.configuration.refresh(), false)
+  assert.equal(await tacho.configuration.refresh(), true)
+})
+
+test('the last good configuration survives a restart in its file, for the same key only', async (t) => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'tacho-sdk-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const cacheFile = path.join(directory, 'configuration.json')
+  const { open, service } = await start(t, serve('r1', 'one'))
+  const first = open({ configuration: { cacheFile } })
+  await first.configuration.ready()
+  while (readdirSync(directory).join() !== 'configuration.json') await new Promise(setImmediate)
+  assert.ok(!readFileSync(cacheFile, 'utf8').includes('"k"'))
+  assert.equal(statSync(cacheFile).mode & 0o777, 0o600)
+
+  service.script('runtime-config', refuse(503))
+  const second = open({ configuration: { cacheFile } })
+  assert.equal(await second.configuration.ready(), true)
+  const { current, source } = second.configuration.state
+  assert.deepEqual([current?.revision, source], ['r1', 'disk'])
+  const other = open({ configuration: { cacheFile }, apiKey: 'other' })
+  assert.equal(await other.configuration.ready(), false)
+
+  // What was changed on disk is checked like an answer.
+  writeFileSync(cacheFile, readFileSync(cacheFile, 'utf8').replace('"content":"one"', '"content":"two"'))
+  assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
+  writeFileSync(cacheFile, '{"owner":')
+  assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
+})
+
+test('a cache file that cannot be written is reported and breaks nothing', async (t) => {
+  const { open, said } = await start(t, serve('r1', 'one'))
+  const tacho = open({ configuration: { cacheFile: '/dev/null/nowhere' } })
+  assert.equal(await tacho.configuration.ready(), true)
+  while (!said.includes('configuration_not_kept')) await new Promise(setImmediate)
+})
+
+test('an interval out of range is replaced and reported', async (t) => {
+  const { open, said } = await start(t, serve('r1', 'one'))
+  for (const [refreshMs, isFaulty] of [
+    [999, true],
+    [1_000, false],
+    [86_400_000, false],
+    [86_400_001, true],
+    ['5000' as unknown as number, true],
+  ] as const) {
+    said.length = 0
+    await open({ configuration: { refreshMs } }).configuration.ready()
+    assert.equal(said.includes('invalid_option'), isFaulty, String(refreshMs))
+  }
+})
