@@ -46,10 +46,9 @@ test('a record says what the interface asks for, and belongs to the run it is re
     })
   })
   await tacho.flush()
-  const { clientRecordId, detectedAt, ...record } = service.requests('issue-records')[0]?.json as Record<
-    string,
-    unknown
-  >
+  const [request] = service.requests('issue-records')
+  assert.ok(request)
+  const { clientRecordId, detectedAt, ...record } = request.json as Record<string, unknown>
   assert.match(String(clientRecordId), /^[0-9a-f-]{36}$/)
   assert.ok(Math.abs(Number(detectedAt) - Date.now()) < 60_000)
   const { payload, ...rest } = record
