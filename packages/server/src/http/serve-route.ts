@@ -4,6 +4,7 @@ import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { isStorableText } from '../domain/text.ts'
 import { onceByKey, type Answer, type OnceOptions } from './operator/idempotency.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
@@ -78,6 +79,8 @@ export function serveRoute<R extends Route>(
     handler: (request, reply) => {
       const params = checkParams?.(request.params) ?? {}
       if (isRefusal(params)) return replyError(request, reply, params)
+      // An id that no store can hold names nothing.
+      if (!Object.values(params).every(isStorableText)) return replyError(request, reply, refuse('not_found'))
       const query = checkQuery?.(request.query) ?? {}
       if (isRefusal(query)) return replyError(request, reply, query)
       const headers = checkHeaders?.(request.raw.rawHeaders) ?? {}

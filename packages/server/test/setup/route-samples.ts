@@ -1,0 +1,165 @@
+/** Requests made from the routes tables: a valid body for any row, and a tenant that has one of everything a path can name. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import { SCOPES, type Route } from '@tacho/contract/route.ts'
+import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import type { TSchema } from 'typebox'
+import { PASSWORD } from '../http/operator/browser.ts'
+import { issueRecord, reviewed } from './issue-service.ts'
+import { event, type Answer, type Request, type Service } from './service.ts'
+
+export interface Row {
+  name: string
+  prefix: string
+  route: Route
+}
+
+export const PUBLIC_ROWS = rowsOf(PUBLIC_PREFIX, ROUTES)
+export const OPERATOR_ROWS = rowsOf(OPERATOR_PREFIX, OPERATOR_ROUTES)
+export const ROWS = [...PUBLIC_ROWS, ...OPERATOR_ROWS]
+
+function rowsOf(prefix: string, table: Record<string, Route>): Row[] {
+  return Object.entries(table).map(([name, route]) => ({ name, prefix, route }))
+}
+
+/** What a schema may ask of a JSON value, as far as the contract uses it. */
+export interface JsonSchema {
+  type?: string | string[]
+  enum?: unknown[]
+  format?: string
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  additionalProperties?: boolean
+  items?: JsonSchema
+  minItems?: number
+  minLength?: number
+  minimum?: number
+}
+
+/** Values whose meaning a schema does not tell. */
+const MEANT: Record<string, () => unknown> = {
+  condition: () => 'true',
+  content: () => 'text',
+  email: () => `${randomUUID()}@example.com`,
+  follows: () => '1',
+  inputHash: () => 'ab'.repeat(32),
+  name: () => randomUUID(),
+  clientRequestId: () => randomUUID(),
+  newPassword: () => PASSWORD,
+  policyId: () => randomUUID(),
+  timestamp: () => Date.now(),
+  detectedAt: () => Date.now(),
+  timeoutMs: () => 60_000,
+  url: () => 'https://203.0.114.7/hook',
+  version: () => '1',
+}
+
+/** A valid value with the required members alone. */
+export function sampleOf(given: TSchema | JsonSchema, name = ''): unknown {
+  const schema = given as JsonSchema
+  if (schema.enum) return schema.enum[0]
+  if (Object.hasOwn(MEANT, name)) return MEANT[name]?.()
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type
+  if (type === 'object') {
+    const entries = Object.entries(schema.properties ?? {}).filter(([member]) => schema.required?.includes(member))
+    return Object.fromEntries(entries.map(([member, of]) => [member, sampleOf(of, member)]))
+  }
+  if (type === 'array') return Array.from({ length: schema.minItems ?? 1 }, () => sampleOf(schema.items ?? {}, name))
+  if (type === 'integer' || type === 'number') return schema.minimum ?? 1
+  if (type === 'boolean') return true
+  if (schema.format === 'uuid') return randomUUID()
+  if (schema.format === 'date-time') return new Date(Date.now() + 60_000).toISOString()
+  return 'x'.repeat(Math.max(1, schema.minLength ?? 1))
+}
+
+/** The body of a request to the row, as JSON text; undefined where it takes none. */
+export function bodyOf({ body }: Route): unknown {
+  return body && sampleOf(body)
+}
+
+/** Query parameters without which a row answers 400. */
+export function queryOf({ query }: Route): Record<string, string> {
+  const required = (query as JsonSchema | undefined)?.required ?? []
+  return Object.fromEntries(required.map((name) => [name, valueOf(query as JsonSchema, name)]))
+}
+
+function valueOf(query: JsonSchema, name: string): string {
+  const schema = query.properties?.[name] ?? {}
+  // Versions in one case, times in the other.
+  if (schema.format === 'date-time') return new Date().toISOString()
+  return schema.enum ? String(schema.enum[0]) : '1'
+}
+
+export function addressOf({ prefix, route }: Row, ids: Readonly<Record<string, string>>): string {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? randomUUID()))
+  const query = new URLSearchParams(queryOf(route)).toString()
+  return prefix + path + (query === '' ? '' : `?${query}`)
+}
+
+export interface PopulatedTenant {
+  workspaceId: string
+  environmentId: string
+  apiKey: string
+  /** By the name of the parameter. */
+  ids: Record<string, string>
+}
+
+/** A workspace with one environment, and in it one of everything. Webhooks must be allowed to reach 127.0.0.1. */
+export async function populate(service: Service, name: string): Promise<PopulatedTenant> {
+  const { workspaceId, environmentId } = await service.newTenant(name)
+  const [workspace, environment] = [`/workspaces/${workspaceId}`, `/environments/${environmentId}`]
+  const make = async (path: string, body: unknown = {}) => idOf(await service.operator(path, { body }))
+  const person = `${name}@example.com`
+  const invitation = await service.operator<{ link: string }>(`${workspace}/invitations`, {
+    body: { email: person, role: 'viewer' },
+  })
+  const token = invitation.body.link.split('#')[1]
+  const accepted = await service.operator('/invitations/accept', { body: { token, password: PASSWORD } })
+  assert.equal(accepted.status, 200, accepted.text)
+  const people = await service.operator<{ items: { id: string }[] }>(`${workspace}/operators`)
+
+  const apiKey = await service.newKey({ scopes: [...SCOPES], environmentId })
+  const api = (path: string, request: Request) =>
+    service.api(path, { ...request, headers: { 'x-api-key': apiKey, 'x-service-client-id': name } })
+  const [runId, eventId] = [`run of ${name}`, `event of ${name}`]
+  assert.equal((await api('/events/batch', { body: [event({ runId, eventId })] })).status, 200)
+  const approval = { clientRequestId: name, toolName: 'transfer', inputHash: 'ab'.repeat(32), runId }
+  const approvalId = idOf(await api('/firewall-approvals', { body: approval }))
+  const record = await api('/issue-records', { body: issueRecord({ runId, eventId }) })
+  await reviewed(service, environmentId)
+  const issues = await service.operator<{ items: { id: string }[] }>(`${environment}/issues`)
+  const policy = { policyId: `policy-of-${name}`, condition: 'true', severity: 'LOW', action: 'WARN' }
+  assert.equal((await service.operator(`${workspace}/policies`, { body: policy })).status, 201)
+  const prompt = await service.operator<{ promptId: string }>(`${workspace}/prompts`, { body: { name, content: 'x' } })
+  const webhookId = await make(`${environment}/webhooks`, { url: 'http://127.0.0.1:9/' })
+  return {
+    workspaceId,
+    environmentId,
+    apiKey,
+    ids: {
+      workspaceId,
+      environmentId,
+      runId,
+      eventId,
+      approvalId,
+      webhookId,
+      recordId: (record.body as { recordId: string }).recordId,
+      issueId: issues.body.items[0]?.id ?? '',
+      operatorId: people.body.items[0]?.id ?? '',
+      policyId: policy.policyId,
+      promptId: prompt.body.promptId,
+      version: '1',
+      keyId: await make(`${environment}/keys`, { name: 'k', scopes: ['usage:read'] }),
+      tokenId: await make(`${workspace}/tokens`, { name: 't', role: 'viewer' }),
+      invitationId: await make(`${workspace}/invitations`, { email: `next.${person}`, role: 'viewer' }),
+      simulationId: await make(`${environment}/simulations`, { condition: 'true', action: 'WARN', days: 1 }),
+      deliveryId: await make(`${environment}/webhooks/${webhookId}/test`),
+    },
+  }
+}
+
+function idOf({ status, body, text }: Answer): string {
+  assert.ok(status >= 200 && status < 300, text)
+  return (body as { id: string }).id
+}
