@@ -14,6 +14,7 @@ import {
 } from './benchmarks/postgres.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
 import { runtimeConfig } from './benchmarks/runtime-config.ts'
+import { sdk } from './benchmarks/sdk.ts'
 import { start } from './benchmarks/start.ts'
 import { stored } from './benchmarks/stored.ts'
 
@@ -28,6 +29,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   start,
   runtimeConfig,
   policies,
+  sdk,
   postgres,
   postgresMixed,
   postgresStored,

@@ -30,6 +30,7 @@ through \`pg\`, on the same database at the same time, without a server.`,
     ],
   },
   policies: { title: 'Policies', about: [] },
+  sdk: { title: 'The SDK', about: [] },
 } as const satisfies Record<string, { title: string; about: readonly string[] }>
 
 export type PartName = keyof typeof PARTS

@@ -9,7 +9,7 @@ import { makePlace, ROOT } from '../src/place.ts'
 import { PLANS } from '../src/plan.ts'
 
 /** One for each kind of load; the others take the same ways. */
-const TRIED = ['ingest', 'runtime-config', 'policies']
+const TRIED = ['ingest', 'runtime-config', 'policies', 'sdk']
 
 const place = makePlace()
 const unmeasured = { date: '2026-01-01', commit: 'none', node: '26', cpu: '', memory: '', system: '' }
