@@ -1,6 +1,7 @@
 /** Sends what webhooks are to be told. Attempts and their delays are the delivery's own, not the work queue's. */
 import { nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
-import type { DeliveryAttempt, WebhookStore } from '../storage/webhooks.ts'
+import { StorageError } from '../storage/storage.ts'
+import type { DeliveryAttempt, DeliveryHold, WebhookStore } from '../storage/webhooks.ts'
 import type { WorkItem, WorkStore } from '../storage/work.ts'
 import type { WebhookSender } from './webhook-sender.ts'
 import type { WorkHandler } from './work.ts'
@@ -26,13 +27,13 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
   const kind = 'deliver_webhook'
   /** By webhook, on this node: until when its messages wait, so that a slow receiver holds up its own and not everybody's. */
   const pauses = new Map<string, number>()
-  const finish = (id: string) => storage.finishWork({ kind, owner, subjectIds: [id] })
 
-  async function deliver({ subjectId: id }: WorkItem): Promise<void> {
-    const order = await storage.startDelivery(id)
-    if (order === null) return finish(id)
+  async function deliver({ environmentId, subjectId: id }: WorkItem): Promise<unknown> {
+    const held: DeliveryHold = { environmentId, id, owner }
+    const order = await storage.startDelivery(held)
+    if (order === null) return storage.finishWork({ kind, owner, subjectIds: [id] })
     const { webhook, delivery } = order
-    const ended = { id, webhookId: webhook.id, owner, nextAttemptAt: null, responseStatus: null, disable: null }
+    const ended = { ...held, webhookId: webhook.id, nextAttemptAt: null, responseStatus: null, disable: null }
     if (webhook.disabledAt !== null) {
       return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: 'The webhook is disabled' })
     }
@@ -63,12 +64,16 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
     kind,
     batch: BATCH,
     async perform(items) {
-      await Promise.all(items.map(deliver))
+      // All of them end before the first failure is reported: the lease is renewed only until then.
+      const settled = await Promise.allSettled(items.map(deliver))
+      const failures = settled.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
+      if (failures.length > 0) throw failures.find((reason) => !(reason instanceof StorageError)) ?? failures[0]
     },
-    // Only a bug comes here; what a receiver does is no error.
-    async giveUp({ subjectId: id }, reason) {
-      const order = await storage.startDelivery(id)
-      if (order === null) return finish(id)
+    // Only a bug leads here; a receiver's refusal is not an error.
+    async giveUp({ environmentId, subjectId: id }, reason) {
+      const held: DeliveryHold = { environmentId, id, owner }
+      const order = await storage.startDelivery(held)
+      if (order === null) return storage.finishWork({ kind, owner, subjectIds: [id] })
       const failed = {
         status: 'FAILED',
         nextAttemptAt: null,
@@ -76,7 +81,7 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
         error: reason,
         disable: null,
       } as const
-      await storage.recordAttempt({ id, webhookId: order.webhook.id, owner, at: now(), ...failed })
+      return storage.recordAttempt({ ...held, webhookId: order.webhook.id, at: now(), ...failed })
     },
   }
 }

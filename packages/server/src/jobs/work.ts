@@ -20,9 +20,9 @@ export interface WorkHandler {
    * Does the items and takes them off the queue, best in one transaction. When it rejects, whatever is still queued is
    * tried again. The signal tells that the process ends: a long task may reject then, and goes on elsewhere.
    */
-  perform(items: WorkItem[], signal: AbortSignal): Promise<void>
+  perform(items: WorkItem[], signal: AbortSignal): Promise<unknown>
   /** The act that ends what keeps failing, and takes it off the queue. */
-  giveUp(item: WorkItem, reason: string): Promise<void>
+  giveUp(item: WorkItem, reason: string): Promise<unknown>
 }
 
 export interface WorkRunnerOptions {
@@ -128,8 +128,8 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   /** What cannot be written now stays held until its lease ends. */
-  function told(handler: WorkHandler, act: Promise<void>): Promise<void> {
-    return act.catch((error: unknown) => onError(error, handler.kind))
+  async function told(handler: WorkHandler, act: Promise<unknown>): Promise<void> {
+    await act.catch((error: unknown) => onError(error, handler.kind))
   }
 
   function delayMs(attempts: number): number {

@@ -21,16 +21,26 @@ export interface WebhookStore {
   sendToWebhook(delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow>
   /** Newest first. */
   listDeliveries(
+    environmentId: string,
     webhookId: string,
     filter: { status?: DeliveryStatus | undefined },
     page: PageById,
   ): Promise<DeliveryRow[]>
   /** Queues an ended delivery again; `waiting`: it has not ended. */
-  redeliver(webhookId: string, id: string, now: number, audit: AuditEntry[]): Promise<DeliveryRow | 'waiting' | null>
-  /** What the sender needs; null when the webhook is gone, and the delivery with it. */
-  startDelivery(id: string): Promise<DeliveryOrder | null>
-  /** Writes down an attempt, and takes the delivery off the queue or puts it back. */
-  recordAttempt(attempt: DeliveryAttempt): Promise<void>
+  redeliver(
+    environmentId: string,
+    webhookId: string,
+    id: string,
+    now: number,
+    audit: AuditEntry[],
+  ): Promise<DeliveryRow | 'waiting' | null>
+  /** What the sender needs; null when the webhook was removed, or the owner no longer holds the delivery. */
+  startDelivery(hold: DeliveryHold): Promise<DeliveryOrder | null>
+  /**
+   * Stores an attempt, and takes the delivery off the queue or puts it back. False, and nothing is stored: the owner no
+   * longer holds the delivery.
+   */
+  recordAttempt(attempt: DeliveryAttempt): Promise<boolean>
 }
 
 export interface WebhookRow {
@@ -89,11 +99,15 @@ export interface DeliveryOrder {
   delivery: DeliveryRow & { data: string }
 }
 
-export interface DeliveryAttempt {
+export interface DeliveryHold {
+  environmentId: string
   id: string
-  webhookId: string
-  /** Of the work queue: only who holds the delivery may end it. */
+  /** Owner of the lease in the work queue. */
   owner: string
+}
+
+export interface DeliveryAttempt extends DeliveryHold {
+  webhookId: string
   at: number
   status: DeliveryStatus
   nextAttemptAt: number | null

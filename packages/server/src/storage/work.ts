@@ -7,12 +7,12 @@ export type WorkKind = (typeof WORK_KINDS)[number]
 export interface WorkStore {
   /** Takes due work, the longest due first; nobody else gets it before the lease ends. Counts an attempt. */
   claimWork(claim: WorkClaim): Promise<WorkItem[]>
-  /** Keeps what is still held until a later time. */
-  extendWork(hold: WorkHold, leaseUntil: number): Promise<void>
+  /** Keeps what is still held until a later time. Like the next two, returns how many of the items were still held. */
+  extendWork(hold: WorkHold, leaseUntil: number): Promise<number>
   /** Gives back what is still held, to be taken again at `dueAt`. */
-  postponeWork(hold: WorkHold, postponement: WorkPostponement): Promise<void>
+  postponeWork(hold: WorkHold, postponement: WorkPostponement): Promise<number>
   /** Removes what is still held: there is nothing to do about it any more. Most acts do it in their own transaction. */
-  finishWork(hold: WorkHold): Promise<void>
+  finishWork(hold: WorkHold): Promise<number>
   /** How much waits, and since when it is due. */
   workBacklog(now: number): Promise<WorkBacklog[]>
 }

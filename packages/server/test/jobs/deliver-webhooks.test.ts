@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { deliverWebhooks, type DeliverOptions } from '../../src/jobs/deliver-webhooks.ts'
 import type { DeliveryOrder } from '../../src/storage/webhooks.ts'
 
@@ -10,11 +11,11 @@ test("a receiver that does not answer holds up its own messages, and nobody else
   const postponed: [string, number, boolean][] = []
   const storage: DeliverOptions['storage'] = {
     // The id of a delivery begins with the name of its webhook.
-    startDelivery: (id) => Promise.resolve(orderOf(id)),
-    recordAttempt: ({ id, status }) => Promise.resolve(void done.push(`${id} ${status}`)),
-    finishWork: () => Promise.resolve(),
+    startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
+    recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
+    finishWork: () => Promise.resolve(1),
     postponeWork: ({ subjectIds }, { dueAt, counts }) =>
-      Promise.resolve(subjectIds.forEach((id) => postponed.push([id, dueAt, counts]))),
+      Promise.resolve(postponed.push(...subjectIds.map((id): [string, number, boolean] => [id, dueAt, counts]))),
   }
   const sender: DeliverOptions['sender'] = {
     check: () => Promise.resolve(null),
@@ -43,6 +44,44 @@ test("a receiver that does not answer holds up its own messages, and nobody else
   clock += 30_000
   await go('silent-2')
   assert.deepEqual(done, ['silent-1 PENDING', 'quick-1 DELIVERED', 'quick-2 DELIVERED', 'silent-2 PENDING'])
+})
+
+test('a message that cannot be recorded ends the leases of no others: they are sent once', async () => {
+  const sent: string[] = []
+  const slow = Promise.withResolvers<void>()
+  const recorded: string[] = []
+  const storage: DeliverOptions['storage'] = {
+    startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
+    recordAttempt({ id }) {
+      if (id === 'broken-1') return Promise.reject(new Error('It cannot be recorded'))
+      return Promise.resolve(recorded.push(id) > 0)
+    },
+    finishWork: () => Promise.resolve(0),
+    postponeWork: () => Promise.resolve(0),
+  }
+  const sender: DeliverOptions['sender'] = {
+    check: () => Promise.resolve(null),
+    close: () => Promise.resolve(),
+    async send(url) {
+      sent.push(url)
+      if (url === 'slow') await slow.promise
+      return { ok: true, status: 200 }
+    },
+  }
+  const { perform } = deliverWebhooks({ storage, sender, owner: 'node', now: () => 1, random: () => 0 })
+  const items = ['slow-1', 'broken-1'].map((subjectId) => ({
+    subjectId,
+    environmentId: 'e',
+    attempts: 1,
+    lastError: null,
+  }))
+  let ended = false
+  const performing = perform(items, new AbortController().signal).finally(() => (ended = true))
+  await setImmediate()
+  assert.deepEqual([sent, ended], [['slow', 'broken'], false])
+  slow.resolve()
+  await assert.rejects(performing, /It cannot be recorded/)
+  assert.deepEqual(recorded, ['slow-1'])
 })
 
 function orderOf(id: string): DeliveryOrder {

@@ -164,9 +164,10 @@ test('the delay between attempts doubles up to five minutes, with jitter, in who
       storage: {
         ...storage,
         async postponeWork(hold, postponement) {
-          await storage.postponeWork(hold, postponement)
+          const held = await storage.postponeWork(hold, postponement)
           delays.push(postponement.dueAt - now)
           now = postponement.dueAt
+          return held
         },
       },
     },
@@ -251,8 +252,9 @@ test('what is worked on is held for as long as it takes', async (t) => {
       storage: {
         ...storage,
         extendWork: async (hold, until) => {
-          await storage.extendWork(hold, until)
+          const held = await storage.extendWork(hold, until)
           renewed.resolve(until)
+          return held
         },
       },
     },

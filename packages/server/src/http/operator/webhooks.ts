@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../domain/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
+import type { PageById } from '../../storage/page.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
@@ -99,8 +100,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const webhook = await find(request, params.webhookId)
     if (!webhook) return NO_WEBHOOK
     const { status } = query
-    const read = (page: Parameters<typeof storage.listDeliveries>[2]) =>
-      storage.listDeliveries(webhook.id, { status }, page)
+    const read = (page: PageById) => storage.listDeliveries(webhook.environmentId, webhook.id, { status }, page)
     return listById(cursors, ['deliveries', webhook.id, status], query, read, toDelivery)
   })
 
@@ -110,7 +110,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const id = params.deliveryId.toLowerCase()
     const audit = audited(request, 'redeliver', webhook.id, { deliveryId: id })
     if (textsRefusal({ id })) return NO_DELIVERY
-    const row = await storage.redeliver(webhook.id, id, now(), audit)
+    const row = await storage.redeliver(webhook.environmentId, webhook.id, id, now(), audit)
     if (row === null) return NO_DELIVERY
     if (row === 'waiting') return refuse('conflict', 'It waits to be sent already')
     work.wake('deliver_webhook')

@@ -13,7 +13,15 @@ import { randomUUIDv7 } from 'node:crypto'
 import type { DeliveryStatus, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { DeliveryAttempt, DeliveryOrder, DeliveryRow, NewDelivery, WebhookPatch, WebhookRow } from '../webhooks.ts'
+import type {
+  DeliveryAttempt,
+  DeliveryHold,
+  DeliveryOrder,
+  DeliveryRow,
+  NewDelivery,
+  WebhookPatch,
+  WebhookRow,
+} from '../webhooks.ts'
 import { insertAudit } from './audit.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import type { WorkHold } from '../work.ts'
@@ -112,11 +120,11 @@ export async function removeWebhook(
   const webhook = await findWebhook(sql, environmentId, id)
   if (webhook === null) return null
   await sql.run(
-    `DELETE FROM work WHERE kind = 'deliver_webhook' AND subject_id IN
-      (SELECT id FROM webhook_deliveries WHERE webhook_id = ? AND status = 'PENDING')`,
-    [id],
+    `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN
+      (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING')`,
+    [environmentId, environmentId, id],
   )
-  await sql.run('DELETE FROM webhook_deliveries WHERE webhook_id = ?', [id])
+  await sql.run('DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?', [environmentId, id])
   await sql.run('DELETE FROM webhooks WHERE environment_id = ? AND id = ?', [environmentId, id])
   await insertAudit(sql, audit)
   return webhook
@@ -158,12 +166,13 @@ async function insertDelivery(sql: Sql, delivery: NewDelivery): Promise<Delivery
 
 export function listDeliveries(
   sql: Sql,
+  environmentId: string,
   webhookId: string,
   { status }: { status?: DeliveryStatus | undefined },
   { limit, after }: PageById,
 ): Promise<DeliveryRow[]> {
-  const conditions = ['webhook_id = ?']
-  const params: SqlValue[] = [webhookId]
+  const conditions = ['environment_id = ?', 'webhook_id = ?']
+  const params: SqlValue[] = [environmentId, webhookId]
   if (status !== undefined) conditions.push('status = ?')
   if (status !== undefined) params.push(status)
   if (after !== null) conditions.push('id < ?')
@@ -174,57 +183,69 @@ export function listDeliveries(
 
 export async function redeliver(
   sql: Sql,
+  environmentId: string,
   webhookId: string,
   id: string,
   now: number,
   audit: AuditEntry[],
 ): Promise<DeliveryRow | 'waiting' | null> {
+  const one = 'environment_id = ? AND webhook_id = ? AND id = ?'
   const text = `UPDATE webhook_deliveries SET status = 'PENDING', attempts = 0, next_attempt_at = ?
-    WHERE webhook_id = ? AND id = ? AND status <> 'PENDING' RETURNING ${DELIVERY}, environment_id AS "environmentId"`
-  const row = await sql.get<DeliveryRow & { environmentId: string }>(text, [now, webhookId, id])
-  if (row === null) return (await findDelivery(sql, id, webhookId)) && 'waiting'
-  const { environmentId, ...delivery } = row
+    WHERE ${one} AND status <> 'PENDING' RETURNING ${DELIVERY}`
+  const delivery = await sql.get<DeliveryRow>(text, [now, environmentId, webhookId, id])
+  if (delivery === null) {
+    const waiting = await sql.get<object>(`SELECT id FROM webhook_deliveries WHERE ${one}`, [
+      environmentId,
+      webhookId,
+      id,
+    ])
+    return waiting && 'waiting'
+  }
   await enqueueWork(sql, { kind: 'deliver_webhook', environmentId, subjectId: id, dueAt: now })
   await insertAudit(sql, audit)
   return delivery
 }
 
-async function findDelivery(sql: Sql, id: string, webhookId: string): Promise<{ id: string } | null> {
-  return sql.get('SELECT id FROM webhook_deliveries WHERE webhook_id = ? AND id = ?', [webhookId, id])
-}
-
-export async function startDelivery(sql: Sql, id: string): Promise<DeliveryOrder | null> {
-  const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId", environment_id AS "environmentId"
-    FROM webhook_deliveries WHERE id = ?`
-  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string; environmentId: string }>(text, [id])
-  const webhook = row && (await findWebhook(sql, row.environmentId, row.webhookId))
+export async function startDelivery(
+  sql: Sql,
+  { environmentId, id, owner }: DeliveryHold,
+): Promise<DeliveryOrder | null> {
+  const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
+    WHERE environment_id = ? AND id = ? AND EXISTS
+      (SELECT 1 FROM work WHERE kind = 'deliver_webhook' AND subject_id = ? AND lease_owner = ?)`
+  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string }>(text, [environmentId, id, id, owner])
+  const webhook = row && (await findWebhook(sql, environmentId, row.webhookId))
   if (!webhook) return null
-  const { webhookId: _webhook, environmentId: _environment, ...delivery } = row
+  const { webhookId: _webhook, ...delivery } = row
   return { webhook, delivery }
 }
 
-export async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<void> {
-  const { id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
+export async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
+  const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
+  const hold: WorkHold = { kind: 'deliver_webhook', owner, subjectIds: [id] }
+  // First, because it compares the owner and locks the work: from here on no other node can take it.
+  const held =
+    nextAttemptAt === null
+      ? await finishWork(sql, hold)
+      : await postponeWork(sql, hold, { dueAt: nextAttemptAt, error, counts: false })
+  if (held === 0) return false
   const text = `UPDATE webhook_deliveries SET status = ?, attempts = attempts + 1, last_attempt_at = ?,
       next_attempt_at = ?, response_status = ?, error = ?
-    WHERE webhook_id = ? AND id = ?`
-  await sql.run(text, [status, at, nextAttemptAt, responseStatus, error, webhookId, id])
+    WHERE environment_id = ? AND webhook_id = ? AND id = ?`
+  await sql.run(text, [status, at, nextAttemptAt, responseStatus, error, environmentId, webhookId, id])
   if (disable !== null) {
-    const off = `UPDATE webhooks SET disabled_at = ?, disabled_reason = ? WHERE id = ? AND disabled_at IS NULL`
-    await sql.run(off, [at, disable, webhookId])
+    const off = `UPDATE webhooks SET disabled_at = ?, disabled_reason = ?
+      WHERE environment_id = ? AND id = ? AND disabled_at IS NULL`
+    await sql.run(off, [at, disable, environmentId, webhookId])
   }
-  const hold: WorkHold = { kind: 'deliver_webhook', owner, subjectIds: [id] }
-  if (nextAttemptAt !== null) {
-    await postponeWork(sql, hold, { dueAt: nextAttemptAt, error, counts: false })
-  } else {
-    await finishWork(sql, hold)
-    await trimDeliveries(sql, webhookId)
-  }
+  if (nextAttemptAt === null) await trimDeliveries(sql, environmentId, webhookId)
+  return true
 }
 
-/** Forgets the oldest ended ones beyond the bound. */
-async function trimDeliveries(sql: Sql, webhookId: string): Promise<void> {
-  const text = `DELETE FROM webhook_deliveries WHERE webhook_id = ? AND status <> 'PENDING' AND id <=
-    (SELECT id FROM webhook_deliveries WHERE webhook_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`
-  await sql.run(text, [webhookId, webhookId, DELIVERIES_KEPT])
+/** Deletes the oldest ended deliveries beyond the bound. */
+async function trimDeliveries(sql: Sql, environmentId: string, webhookId: string): Promise<void> {
+  const text = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status <> 'PENDING' AND
+    id <= (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?
+      ORDER BY id DESC LIMIT 1 OFFSET ?)`
+  await sql.run(text, [environmentId, webhookId, environmentId, webhookId, DELIVERIES_KEPT])
 }

@@ -30,24 +30,30 @@ export async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit 
   return sql.all<WorkItem>(text, [kind, now, limit, leaseUntil, owner, kind, now])
 }
 
-export async function extendWork(sql: Sql, { kind, owner, subjectIds }: WorkHold, leaseUntil: number): Promise<void> {
+export async function extendWork(sql: Sql, { kind, owner, subjectIds }: WorkHold, leaseUntil: number): Promise<number> {
   const text = 'UPDATE work SET due_at = ? WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
-  for (const id of subjectIds.toSorted()) await sql.run(text, [leaseUntil, kind, id, owner])
+  let held = 0
+  for (const id of subjectIds.toSorted()) held += await sql.run(text, [leaseUntil, kind, id, owner])
+  return held
 }
 
 export async function postponeWork(
   sql: Sql,
   { kind, owner, subjectIds }: WorkHold,
   { dueAt, error, counts }: WorkPostponement,
-): Promise<void> {
+): Promise<number> {
   const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
     WHERE kind = ? AND subject_id = ? AND lease_owner = ?`
-  for (const id of subjectIds.toSorted()) await sql.run(text, [dueAt, error, counts ? 0 : 1, kind, id, owner])
+  let held = 0
+  for (const id of subjectIds.toSorted()) held += await sql.run(text, [dueAt, error, counts ? 0 : 1, kind, id, owner])
+  return held
 }
 
-export async function finishWork(sql: Sql, { kind, owner, subjectIds }: WorkHold): Promise<void> {
+export async function finishWork(sql: Sql, { kind, owner, subjectIds }: WorkHold): Promise<number> {
   const text = 'DELETE FROM work WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
-  for (const id of subjectIds.toSorted()) await sql.run(text, [kind, id, owner])
+  let held = 0
+  for (const id of subjectIds.toSorted()) held += await sql.run(text, [kind, id, owner])
+  return held
 }
 
 export function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {

@@ -40,11 +40,23 @@ async function newWebhook(
   return row
 }
 
+/** Takes every delivery that waits, also from those that took them before: whose they are now, and their ids. */
+function claimingAll(storage: () => Storage): () => Promise<[owner: string, ids: string[]]> {
+  let now = NOON * 2
+  return async () => {
+    const owner = newId()
+    now += 2
+    const items = await storage().claimWork({ kind: KIND, owner, now, leaseUntil: now + 1, limit: 10_000 })
+    return [owner, items.map(({ subjectId }) => subjectId)]
+  }
+}
+
 export function webhooksSuite(open: OpenStorage) {
   const all = { limit: 1_000, after: null }
 
   describe('a webhook', () => {
     const storage = sharedStorage(open)
+    const claimAll = claimingAll(storage)
 
     test('is stored whole, changed in part, and found within its environment only', async () => {
       const env = await newEnvironment(storage())
@@ -73,24 +85,29 @@ export function webhooksSuite(open: OpenStorage) {
       const env = await newEnvironment(storage())
       const { id } = await newWebhook(storage(), env)
       await ask(storage(), env)
-      const [delivery] = await storage().listDeliveries(id, {}, all)
+      const [delivery] = await storage().listDeliveries(env, id, {}, all)
       assert.ok(delivery)
+      const [owner] = await claimAll()
+      assert.ok(await storage().startDelivery({ environmentId: env, id: delivery.id, owner }))
       await storage().removeWebhook(env, id, [auditEntry(env, 'webhook.remove')])
-      assert.equal(await storage().startDelivery(delivery.id), null)
-      assert.deepEqual(await storage().listDeliveries(id, {}, all), [])
+      assert.equal(await storage().startDelivery({ environmentId: env, id: delivery.id, owner }), null)
+      assert.deepEqual(await storage().listDeliveries(env, id, {}, all), [])
+      assert.deepEqual((await claimAll())[1], [])
       assert.equal(await storage().removeWebhook(env, id, []), null)
     })
   })
 
   describe('webhooks are told', () => {
     const storage = sharedStorage(open)
+    const claimAll = claimingAll(storage)
 
     async function told(environmentId: string): Promise<{ type: string; data: Record<string, unknown> }[]> {
       const messages: { type: string; data: Record<string, unknown> }[] = []
+      const [owner] = await claimAll()
       for (const webhook of await storage().listWebhooks(environmentId, all)) {
-        const deliveries = await storage().listDeliveries(webhook.id, {}, all)
+        const deliveries = await storage().listDeliveries(environmentId, webhook.id, {}, all)
         for (const { id } of deliveries.toReversed()) {
-          const order = await storage().startDelivery(id)
+          const order = await storage().startDelivery({ environmentId, id, owner })
           if (order)
             messages.push({
               type: order.delivery.type,
@@ -170,6 +187,7 @@ export function webhooksSuite(open: OpenStorage) {
         [id],
       )
       const attempt: DeliveryAttempt = {
+        environmentId: env,
         id,
         webhookId: webhook.id,
         owner,
@@ -184,15 +202,17 @@ export function webhooksSuite(open: OpenStorage) {
     }
 
     test('ends with its work, and can be sent again', async () => {
-      const { webhook, id, attempt } = await held()
-      await storage().recordAttempt(attempt)
-      const [row] = await storage().listDeliveries(webhook.id, { status: 'DELIVERED' }, all)
+      const { env, webhook, id, attempt } = await held()
+      assert.equal(await storage().recordAttempt(attempt), true)
+      const [row] = await storage().listDeliveries(env, webhook.id, { status: 'DELIVERED' }, all)
       assert.deepEqual([row?.id, row?.attempts, row?.responseStatus, row?.nextAttemptAt], [id, 1, 200, null])
-      const again = await storage().redeliver(webhook.id, id, 2, [])
+      const again = await storage().redeliver(env, webhook.id, id, 2, [])
       assert.ok(again !== null && again !== 'waiting')
       assert.deepEqual([again.status, again.attempts, again.nextAttemptAt], ['PENDING', 0, 2])
-      assert.equal(await storage().redeliver(webhook.id, id, 3, []), 'waiting')
-      assert.equal(await storage().redeliver(webhook.id, newId(), 3, []), null)
+      assert.equal(await storage().redeliver(env, webhook.id, id, 3, []), 'waiting')
+      assert.equal(await storage().redeliver(env, webhook.id, newId(), 3, []), null)
+      assert.equal(await storage().redeliver(newId(), webhook.id, id, 3, []), null)
+      assert.deepEqual(await storage().listDeliveries(newId(), webhook.id, {}, all), [])
       await storage().finishWork({ kind: KIND, owner: newId(), subjectIds: [id] })
       const claim = { kind: KIND, owner: attempt.owner, now: 2, leaseUntil: NOON, limit: 100 } as const
       const items = await storage().claimWork(claim)
@@ -201,16 +221,43 @@ export function webhooksSuite(open: OpenStorage) {
     })
 
     test('that failed waits for its next attempt, which the queue does not count', async () => {
-      const { webhook, id, attempt } = await held()
+      const { env, webhook, id, attempt } = await held()
       const failed = { status: 'PENDING', nextAttemptAt: NOON + 5, responseStatus: 500, error: 'no' } as const
       await storage().recordAttempt({ ...attempt, ...failed })
-      const [row] = await storage().listDeliveries(webhook.id, {}, all)
+      const [row] = await storage().listDeliveries(env, webhook.id, {}, all)
       assert.deepEqual([row?.status, row?.attempts, row?.error, row?.nextAttemptAt], ['PENDING', 1, 'no', NOON + 5])
       const claim = { kind: KIND, owner: attempt.owner, leaseUntil: NOON * 2, limit: 100 } as const
       assert.ok(!(await storage().claimWork({ ...claim, now: NOON + 4 })).some(({ subjectId }) => subjectId === id))
       const taken = (await storage().claimWork({ ...claim, now: NOON + 5 })).find(({ subjectId }) => subjectId === id)
       assert.equal(taken?.attempts, 1)
       await storage().recordAttempt(attempt)
+    })
+
+    test('whose lease another node took over is recorded by that node alone', async () => {
+      const { env, webhook, id, attempt } = await held()
+      const list = () => storage().listDeliveries(env, webhook.id, {}, all)
+      const other = newId()
+      await storage().claimWork({ kind: KIND, owner: other, now: NOON, leaseUntil: NOON + 1, limit: 1_000 })
+      const retry = { status: 'PENDING', nextAttemptAt: NOON + 5, responseStatus: 500, error: 'no' } as const
+      for (const late of [retry, { status: 'DELIVERED' }, { status: 'FAILED', disable: 'gone' }] as const) {
+        assert.equal(await storage().recordAttempt({ ...attempt, ...late }), false)
+      }
+      assert.equal(await storage().startDelivery({ environmentId: env, id, owner: attempt.owner }), null)
+      assert.deepEqual(
+        (await list()).map(({ status, attempts, error }) => [status, attempts, error]),
+        [['PENDING', 0, null]],
+      )
+      assert.equal((await storage().findWebhook(env, webhook.id))?.disabledAt, null)
+      assert.equal(await storage().recordAttempt({ ...attempt, owner: other }), true)
+      // The first node ends its own attempt last: what was delivered stays so, and can be sent again.
+      assert.equal(await storage().recordAttempt({ ...attempt, ...retry }), false)
+      assert.deepEqual(
+        (await list()).map(({ status, attempts }) => [status, attempts]),
+        [['DELIVERED', 1]],
+      )
+      const again = await storage().redeliver(env, webhook.id, id, NOON, [])
+      assert.ok(again !== null && again !== 'waiting')
+      await storage().removeWebhook(env, webhook.id, [])
     })
 
     test('to a receiver that is gone disables its webhook', async () => {
@@ -223,6 +270,7 @@ export function webhooksSuite(open: OpenStorage) {
     test('is forgotten when five hundred newer ones have ended', async () => {
       const { env, webhook, id, attempt } = await held()
       await storage().recordAttempt(attempt)
+      const { owner } = attempt
       const send = (index: number) => ({
         id: `ffffffff-0000-7000-8000-${String(index).padStart(12, '0')}`,
         webhookId: webhook.id,
@@ -232,8 +280,10 @@ export function webhooksSuite(open: OpenStorage) {
         data: '{}',
       })
       for (let index = 0; index < 501; index++) await storage().sendToWebhook(send(index), [])
+      const claimed = await storage().claimWork({ kind: KIND, owner, now: NOON, leaseUntil: NOON + 1, limit: 10_000 })
+      assert.ok(claimed.some(({ subjectId }) => subjectId === send(0).id))
       await storage().recordAttempt({ ...attempt, id: send(0).id })
-      const rows = await storage().listDeliveries(webhook.id, {}, { limit: 2_000, after: null })
+      const rows = await storage().listDeliveries(env, webhook.id, {}, { limit: 2_000, after: null })
       assert.ok(!rows.some((row) => row.id === id))
       assert.equal(rows.length, 500)
       await storage().removeWebhook(env, webhook.id, [])
