@@ -85,6 +85,8 @@ export const LIMITS = {
   operatorPageMax: 200,
   nameChars: 100,
   webhookUrlChars: 2_000,
+  /** Of one webhook; the oldest beyond it are dropped. */
+  webhookPendingDeliveries: 1_000,
   auditFilterChars: 255,
   emailChars: 254,
   passwordCharsMin: 12,

@@ -36,6 +36,10 @@ const webhookFields = {
   createdAt: time('When it was created'),
   disabledAt: nullableTime('Since when nothing is sent; null: it is in use'),
   disabledReason: nullableText('Why, where the service disabled it'),
+  droppedDeliveries: Type.Integer({
+    minimum: 0,
+    description: `Messages that were never sent, because ${LIMITS.webhookPendingDeliveries} newer ones were waiting`,
+  }),
 }
 
 export const Webhook = Type.Object(webhookFields, { description: 'Where an environment tells what happens in it' })

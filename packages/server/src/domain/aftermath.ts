@@ -6,7 +6,7 @@ import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contrac
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { isoTime } from './run.ts'
-import { uuidv5 } from './uuid.ts'
+import { uuidv5 } from '../storage/uuid.ts'
 
 export interface CallJudgement {
   call: ToolEventRow

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import type { Random } from './uuid.ts'
+import type { Random } from '../storage/uuid.ts'
 
 /** What is kept of a key or token: its public part and the SHA-256 of the whole text as presented, in hex. */
 export interface Credential {

@@ -20,7 +20,7 @@ import type {
   IssueWhole,
 } from '../storage/issues.ts'
 import { isoTime } from './run.ts'
-import { uuidv5 } from './uuid.ts'
+import { uuidv5 } from '../storage/uuid.ts'
 
 export function toIssueSummary(row: IssueRow): IssueSummary {
   return {

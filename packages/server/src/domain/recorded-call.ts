@@ -1,7 +1,7 @@
 /** A recorded tool call, as the policies of its client saw it. Source: decision "Payload conventions" in docs/decisions. */
 import type { Facts } from '@tacho/policy/variables.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'
-import { isUuid } from './uuid.ts'
+import { isUuid } from '../storage/uuid.ts'
 
 export interface RecordedCall {
   toolName: string

@@ -5,7 +5,7 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { toUsage } from './usage.ts'
-import { uuidv5 } from './uuid.ts'
+import { uuidv5 } from '../storage/uuid.ts'
 
 export function toRun(row: RunRow): Run {
   return {

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
 import { isoTime } from './run.ts'
-import type { Random } from './uuid.ts'
+import type { Random } from '../storage/uuid.ts'
 
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
@@ -54,9 +54,9 @@ export function webhookMessage({ webhook, delivery }: DeliveryOrder, now: number
 /** `showsUrl`: with the path and query, which often hold a secret; otherwise only where it leads. */
 export function toWebhook(row: WebhookRow, showsUrl = true): Webhook {
   const url = showsUrl ? row.url : `${new URL(row.url).origin}/…`
-  const { id, environmentId, description, format, events, disabledReason } = row
+  const { id, environmentId, description, format, events, disabledReason, droppedDeliveries } = row
   const times = { createdAt: isoTime(row.createdAt), disabledAt: nullableTime(row.disabledAt) }
-  return { id, environmentId, url, description, format, events, disabledReason, ...times }
+  return { id, environmentId, url, description, format, events, disabledReason, droppedDeliveries, ...times }
 }
 
 export function toDelivery(row: DeliveryRow): Delivery {

@@ -1,6 +1,6 @@
 /** Review: facts are computed from a record, and the record joins or opens the issue of its fingerprint. */
 import { canonicalFacts, groupingOf, issueTitle } from '../domain/issue.ts'
-import { uuidv7, type Random } from '../domain/uuid.ts'
+import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { IssueDecision, IssueRecordStore, RecordInReview } from '../storage/issue-records.ts'
 import type { WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'

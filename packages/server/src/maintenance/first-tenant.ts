@@ -13,7 +13,7 @@ import {
   type Credential,
   type NewCredential,
 } from '../domain/credential.ts'
-import { uuidv7 } from '../domain/uuid.ts'
+import { uuidv7 } from '../storage/uuid.ts'
 import { invitationLink } from '../http/operator/invitation-page.ts'
 import type { Storage } from '../storage/storage.ts'
 

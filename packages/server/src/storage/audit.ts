@@ -2,7 +2,7 @@
 import type { PageById } from './page.ts'
 
 export interface AuditEntry {
-  /** UUIDv7: entries are ordered by it. */
+  /** UUIDv7 of `at`: entries are ordered by it. */
   id: string
   /** Null where the whole installation is concerned. */
   workspaceId: string | null

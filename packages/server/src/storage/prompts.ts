@@ -20,7 +20,7 @@ export interface PromptStore {
   /** By id; only the one of that name where a name is given. */
   listPrompts(workspaceId: string, name: string | null, page: PageById): Promise<PromptRow[]>
   findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
-  listPromptVersions(promptId: string, page: VersionPage): Promise<PromptVersionInfo[]>
+  listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<PromptVersionInfo[]>
   findPromptVersion(workspaceId: string, promptId: string, number: number): Promise<PromptVersionRow | null>
 }
 

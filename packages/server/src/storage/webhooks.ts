@@ -57,6 +57,8 @@ export interface WebhookRow {
   createdAt: number
   disabledAt: number | null
   disabledReason: string | null
+  /** Deliveries that were never sent, because newer ones crowded them out. */
+  droppedDeliveries: number
 }
 
 type Changeable =

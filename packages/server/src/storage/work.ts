@@ -13,9 +13,12 @@ export interface WorkStore {
   postponeWork(hold: WorkHold, postponement: WorkPostponement): Promise<number>
   /** Removes what is still held: there is nothing to do about it any more. Most acts do it in their own transaction. */
   finishWork(hold: WorkHold): Promise<number>
-  /** How much waits, and since when it is due. */
+  /** How much work there is, counted up to WORK_COUNTED of each kind, and since when it is due. */
   workBacklog(now: number): Promise<WorkBacklog[]>
 }
+
+/** Counting ends here, so that a scrape of metrics costs the same however much is queued. */
+export const WORK_COUNTED = 10_000
 
 /** There is at most one for each kind and subject. */
 export interface NewWork {

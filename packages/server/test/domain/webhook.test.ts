@@ -21,6 +21,7 @@ function order(given: Partial<DeliveryOrder['webhook']> = {}, data: object = { a
       createdAt: 0,
       disabledAt: null,
       disabledReason: null,
+      droppedDeliveries: 0,
       ...given,
     },
     delivery: {

@@ -97,6 +97,7 @@ function orderOf(id: string): DeliveryOrder {
       createdAt: 0,
       disabledAt: null,
       disabledReason: null,
+      droppedDeliveries: 0,
     },
     delivery: {
       id,

@@ -1,7 +1,7 @@
 /** What the caller of the operator API may do: the role in the workspace that the path names decides. */
 import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
-import { isUuid } from '../../domain/uuid.ts'
+import { isUuid } from '../../storage/uuid.ts'
 import type { EnvironmentRow, Storage, WorkspaceRow } from '../../storage/storage.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'

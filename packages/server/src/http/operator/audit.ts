@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { uuidv7 } from '../../domain/uuid.ts'
+import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 
 /**

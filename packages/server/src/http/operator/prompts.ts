@@ -5,9 +5,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPrompt, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
 import { isStorableText } from '../../domain/text.ts'
-import { uuidv7 } from '../../domain/uuid.ts'
+import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
-import type { NewPromptVersionRow } from '../../storage/prompts.ts'
+import type { NewPromptVersionRow, VersionPage } from '../../storage/prompts.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
@@ -52,7 +52,7 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listPromptVersions, deps, async ({ params, query, request }) => {
     const prompt = await storage.findPrompt(workspaceOf(request).id, params.promptId.toLowerCase())
     if (!prompt) return NO_PROMPT
-    const read = (page: Parameters<typeof storage.listPromptVersions>[1]) => storage.listPromptVersions(prompt.id, page)
+    const read = (page: VersionPage) => storage.listPromptVersions(prompt.workspaceId, prompt.id, page)
     return listVersions(cursors, ['prompt versions', prompt.id], query, read, toPromptVersionRow)
   })
 

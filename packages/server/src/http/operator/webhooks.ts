@@ -3,7 +3,7 @@ import { includesRole } from '@tacho/contract/operator/access.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { WEBHOOK_EVENTS, type CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { uuidv7 } from '../../domain/uuid.ts'
+import { uuidv7 } from '../../storage/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { PageById } from '../../storage/page.ts'
@@ -39,7 +39,13 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal) return refusal
     const environmentId = environmentOf(request).id
     const secret = newWebhookSecret(randomBytes)
-    const unused = { previousSecret: null, previousUntil: null, disabledAt: null, disabledReason: null }
+    const unused = {
+      previousSecret: null,
+      previousUntil: null,
+      disabledAt: null,
+      disabledReason: null,
+      droppedDeliveries: 0,
+    }
     const row: WebhookRow = { id, environmentId, url, description, format, events, secret, createdAt, ...unused }
     const audit = audited(request, 'create', id, { host: hostOf(url), format, events })
     if ((await storage.createWebhook(row, audit)) === 'too_many') {

@@ -23,6 +23,7 @@ import { findRecordedInput } from './approvals/recorded-input.ts'
 import * as audit from './audit.ts'
 import { readConfiguration } from './configuration/configurations.ts'
 import * as control from './control.ts'
+import * as deliveries from './deliveries.ts'
 import * as deployments from './configuration/deployments.ts'
 import * as environments from './environments.ts'
 import * as events from './events.ts'
@@ -212,11 +213,11 @@ export const ACTS: { readonly [Name in ActName]: Act<Name> } = {
   findWebhook: read<'findWebhook'>(webhooks.findWebhook),
   changeWebhook: write<'changeWebhook'>(webhooks.changeWebhook),
   removeWebhook: write<'removeWebhook'>(webhooks.removeWebhook),
-  sendToWebhook: write<'sendToWebhook'>(webhooks.sendToWebhook),
-  listDeliveries: read<'listDeliveries'>(webhooks.listDeliveries),
-  redeliver: write<'redeliver'>(webhooks.redeliver),
-  startDelivery: read<'startDelivery'>(webhooks.startDelivery),
-  recordAttempt: write<'recordAttempt'>(webhooks.recordAttempt),
+  sendToWebhook: write<'sendToWebhook'>(deliveries.sendToWebhook),
+  listDeliveries: read<'listDeliveries'>(deliveries.listDeliveries),
+  redeliver: write<'redeliver'>(deliveries.redeliver),
+  startDelivery: read<'startDelivery'>(deliveries.startDelivery),
+  recordAttempt: write<'recordAttempt'>(deliveries.recordAttempt),
   claimIdempotencyKey: write<'claimIdempotencyKey'>(idempotency.claimIdempotencyKey),
   keepIdempotentReply: write<'keepIdempotentReply'>(idempotency.keepIdempotentReply),
   releaseIdempotencyKey: write<'releaseIdempotencyKey'>(idempotency.releaseIdempotencyKey),

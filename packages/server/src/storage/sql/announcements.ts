@@ -2,7 +2,7 @@
 import type { ApprovalRow } from '../approvals.ts'
 import type { IssueRow } from '../issues.ts'
 import type { Sql } from './sql.ts'
-import { announce } from './webhooks.ts'
+import { announce } from './deliveries.ts'
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
 

@@ -1,22 +1,34 @@
 import type { AuditEntry, AuditFilter } from '../audit.ts'
 import type { PageById } from '../storage.ts'
+import { uuidv7At } from '../uuid.ts'
+import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
-const COLUMNS = `id, workspace_id AS "workspaceId", environment_id AS "environmentId", at, actor_kind AS "actorKind",
-  actor_id AS "actorId", actor_name AS "actorName", action, target_kind AS "targetKind", target_id AS "targetId",
-  detail, request_id AS "requestId"`
+const NAMES = [
+  ['id', 'id'],
+  ['workspace_id', 'workspaceId'],
+  ['environment_id', 'environmentId'],
+  ['at', 'at'],
+  ['actor_kind', 'actorKind'],
+  ['actor_id', 'actorId'],
+  ['actor_name', 'actorName'],
+  ['action', 'action'],
+  ['target_kind', 'targetKind'],
+  ['target_id', 'targetId'],
+  ['detail', 'detail'],
+  ['request_id', 'requestId'],
+] as const satisfies readonly (readonly [string, keyof AuditEntry])[]
+const COLUMNS = NAMES.map(([column, name]) => `${column} AS "${name}"`).join(', ')
+
+/** By so much an entry's id may lie beside its time: a clock that is set back is waited out. */
+const ID_LAG_MS = 60_000
 
 /** Part of every act that an operator causes. */
 export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
-  const text = `INSERT INTO audit_log (id, workspace_id, environment_id, at, actor_kind, actor_id, actor_name, action,
-      target_kind, target_id, detail, request_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  for (const entry of entries) {
-    const { id, workspaceId, environmentId, at, actorKind, actorId, actorName } = entry
-    const { action, targetKind, targetId, detail, requestId } = entry
-    const who: SqlValue[] = [id, workspaceId, environmentId, at, actorKind, actorId, actorName]
-    await sql.run(text, [...who, action, targetKind, targetId, detail, requestId])
-  }
+  const rows = entries.map((entry) =>
+    Object.fromEntries(NAMES.map(([column, name]): [string, SqlValue] => [column, entry[name]])),
+  )
+  await insertRows(sql, 'audit_log', rows)
 }
 
 export async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
@@ -38,6 +50,9 @@ export function listAudit(
     ['target_id = ?', filter.targetId],
     ['at >= ?', filter.from],
     ['at < ?', filter.to],
+    // Ids follow the time, so the walk starts and ends near the span.
+    ['id >= ?', filter.from === undefined ? undefined : uuidv7At(filter.from - ID_LAG_MS)],
+    ['id < ?', filter.to === undefined ? undefined : uuidv7At(filter.to + ID_LAG_MS)],
   ]
   const conditions = given.flatMap(([text, value]) => (value === undefined || value === null ? [] : [{ text, value }]))
   const where = conditions.length > 0 ? `WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''

@@ -4,12 +4,26 @@ const SIZE = 50
 /** The placeholders of one chunk. */
 export const PLACES = Array.from({ length: SIZE }, () => '?').join(', ')
 
-/** The values in chunks; the last one is filled up with what it has already. */
-export function chunksOf(values: string[]): string[][] {
+/** One chunk as the rows of `VALUES`. Both engines name their column `column1`. */
+export const ROWS = Array.from({ length: SIZE }, () => '(?)').join(', ')
+
+/** What a statement with PLACES or ROWS returns for all values, chunk by chunk. */
+export async function inChunks<Row>(
+  values: string[],
+  query: (chunk: string[]) => Promise<Row[]>,
+  filler?: string,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const chunk of chunksOf([...new Set(values)], filler)) rows.push(...(await query(chunk)))
+  return rows
+}
+
+/** The values in chunks; the last one is filled up with the filler, or by repeating its first value. */
+export function chunksOf(values: string[], filler?: string): string[][] {
   const chunks: string[][] = []
   for (let start = 0; start < values.length; start += SIZE) {
     const chunk = values.slice(start, start + SIZE)
-    chunks.push([...chunk, ...Array.from({ length: SIZE - chunk.length }, () => chunk[0] ?? '')])
+    chunks.push([...chunk, ...Array.from({ length: SIZE - chunk.length }, () => filler ?? chunk[0] ?? '')])
   }
   return chunks
 }

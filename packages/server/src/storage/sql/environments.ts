@@ -26,6 +26,12 @@ export async function createEnvironment(
   return 'created'
 }
 
+/** Makes acts that count something of an environment before they add to it take turns, also between processes. */
+export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
+  // SQLite has one writer.
+  if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = ? FOR NO KEY UPDATE', [id])
+}
+
 export function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<EnvironmentRow[]> {
   const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?`
   return sql.all(text, [workspaceId, after ?? '', limit])

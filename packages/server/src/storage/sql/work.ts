@@ -7,14 +7,17 @@
  *
  * `due_at` of a held row is the end of its lease, so what a dead node held falls due by itself.
  */
+import { WORK_COUNTED, WORK_KINDS } from '../work.ts'
 import type { NewWork, WorkBacklog, WorkClaim, WorkHold, WorkItem, WorkPostponement } from '../work.ts'
+import { insertRows } from './insert-rows.ts'
 import type { Sql } from './sql.ts'
 
-/** Part of the act that causes the work. What is waiting already stays as it is. */
-export async function enqueueWork(sql: Sql, { kind, environmentId, subjectId, dueAt }: NewWork): Promise<void> {
-  const text = `INSERT INTO work (kind, subject_id, environment_id, due_at, attempts) VALUES (?, ?, ?, ?, 0)
-    ON CONFLICT (kind, subject_id) DO NOTHING`
-  await sql.run(text, [kind, subjectId, environmentId, dueAt])
+/** Part of the act that causes the work. Work that is queued already stays as it is. */
+export async function enqueueWork(sql: Sql, work: readonly NewWork[]): Promise<void> {
+  const rows = work.map(({ kind, environmentId, subjectId, dueAt }) => {
+    return { kind, subject_id: subjectId, environment_id: environmentId, due_at: dueAt, attempts: 0 }
+  })
+  await insertRows(sql, 'work', rows, 'ON CONFLICT (kind, subject_id) DO NOTHING')
 }
 
 export async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
@@ -56,9 +59,12 @@ export async function finishWork(sql: Sql, { kind, owner, subjectIds }: WorkHold
   return held
 }
 
-export function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
-  const due = 'CASE WHEN due_at <= ? THEN'
-  const text = `SELECT kind, COUNT(*) AS items, COUNT(${due} 1 END) AS due, MIN(${due} due_at END) AS "dueSince"
-    FROM work GROUP BY kind ORDER BY kind`
-  return sql.all<WorkBacklog>(text, [now, now])
+export async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
+  const counted = (condition: string) => `(SELECT COUNT(*) FROM
+      (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`
+  const text = `SELECT asked.column1 AS kind, ${counted('')} AS items, ${counted(' AND due_at <= ?')} AS due,
+      (SELECT due_at FROM work WHERE kind = asked.column1 AND due_at <= ? ORDER BY due_at LIMIT 1) AS "dueSince"
+    FROM (VALUES ${WORK_KINDS.map(() => '(?)').join(', ')}) AS asked`
+  const backlog = await sql.all<WorkBacklog>(text, [now, now, ...WORK_KINDS])
+  return backlog.filter(({ items }) => items > 0)
 }

@@ -59,6 +59,28 @@ export function faultOf({ text }: Sent, tables: readonly string[]): string | nul
   return null
 }
 
+/** Control tables that hold what one workspace or environment has. */
+const TENANTS_TABLES = [
+  'webhooks',
+  'webhook_deliveries',
+  'simulations',
+  'deployments',
+  'deployment_changes',
+  'configurations',
+  'prompts',
+  'prompt_versions',
+  'policies',
+  'policy_versions',
+]
+
+/** What is wrong with a statement on those tables, null when nothing is. */
+export function tenantFaultOf({ text }: Sent): string | null {
+  if (!/^\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text)) return null
+  const { from } = tablesOf(text, TENANTS_TABLES)
+  const isBound = /\b(environment_id|workspace_id)\s*=\s*\$\d+/.test(text)
+  return from.length === 0 || isBound ? null : `names ${from.join(', ')} without workspace or environment`
+}
+
 /** Whether a hot statement reads what it inserts from another table. */
 export function insertsFromTable({ text }: Sent, tables: readonly string[]): boolean {
   const { into, from } = tablesOf(text, tables)

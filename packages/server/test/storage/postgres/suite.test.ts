@@ -4,7 +4,7 @@ import pg from 'pg'
 import { dataTables } from '../../../src/storage/postgres/citus.ts'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
-import { faultOf, insertsFromTable, recordTransactions, tenantsOf } from './rules.ts'
+import { faultOf, insertsFromTable, recordTransactions, tenantFaultOf, tenantsOf } from './rules.ts'
 import { conformanceSuite } from '../suite/all.ts'
 import type { OpenStorage } from '../suite/open.ts'
 
@@ -49,6 +49,14 @@ describe('every statement', () => {
     })
     assert.deepEqual([...new Set(faults)], [])
     assert.ok(sent.length > 1_000)
+  })
+
+  test('of a control table names the workspace or environment whose rows it touches', () => {
+    const faults = sent.flat().flatMap((one) => {
+      const fault = tenantFaultOf(one)
+      return fault === null ? [] : [`${fault}: ${one.text}`]
+    })
+    assert.deepEqual([...new Set(faults)], [])
   })
 
   test('that stores events takes its rows from its parameter, not from a table', () => {

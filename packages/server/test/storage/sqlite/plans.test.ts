@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
+import type { AuditFilter } from '../../../src/storage/audit.ts'
 import type { ApprovalFilter } from '../../../src/storage/approvals.ts'
+import type { IssueFilter } from '../../../src/storage/issues.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
 import type { Sql } from '../../../src/storage/sql/sql.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
@@ -175,6 +177,90 @@ test('a page of approvals comes in order from the index of its filter', async ()
   for (const plan of overdue) assert.doesNotMatch(plan, /SCAN (?!pending)/, plan)
 })
 
+test('a page of the audit log comes in order from the index of its filter', async () => {
+  const filters: [AuditFilter, string][] = [
+    [{}, 'workspace'],
+    [{ action: 'a' }, 'action'],
+    [{ actorId: 'a' }, 'actor'],
+    [{ targetId: 't' }, 'target'],
+    [{ targetKind: 'k' }, 'target_kind'],
+  ]
+  for (const [filter, index] of filters) {
+    for (const span of [{}, { from: 1 }, { from: 1, to: 9 }]) {
+      for (const after of [null, UUID]) {
+        for (const workspaceId of ['workspace', null]) {
+          const [plan = ''] = await plansOf('listAudit', workspaceId, { limit: 10, after }, { ...filter, ...span })
+          const isWhole = workspaceId === null && index === 'workspace'
+          const name = workspaceId === null ? `audit_log_everywhere_by_${index}` : `audit_log_by_${index}`
+          if (isWhole) assert.match(plan, /(SEARCH|SCAN) audit_log( USING PRIMARY KEY|$)/, plan)
+          else assert.match(plan, new RegExp(`SEARCH audit_log USING INDEX ${name} `), plan)
+          assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+        }
+      }
+    }
+  }
+})
+
+test('a page of issues and of issue records comes in order from the index of its filter', async () => {
+  const filters: [IssueFilter, string][] = [
+    [{}, 'issues_by_last_seen'],
+    [{ state: 'OPEN' }, 'issues_by_state'],
+    [{ assignee: 'ada' }, 'issues_by_assignee'],
+    [{ assigned: true }, 'issues_assigned'],
+    [{ assigned: false }, 'issues_unassigned'],
+  ]
+  for (const [filter, index] of filters) {
+    for (const after of [null, { lastSeen: 5, id: UUID }]) {
+      const [plan = ''] = await plansOf('listIssues', 'env', filter, { limit: 10, after })
+      assert.match(plan, new RegExp(`^SEARCH i USING INDEX ${index} `), plan)
+      assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    }
+  }
+  for (const [filter, index] of [
+    [{}, 'sqlite_autoindex_issue_records_1'],
+    [{ status: 'FAILED' }, 'issue_records_by_status'],
+    [{ recordKind: 'RECOVERY' }, 'issue_records_by_kind'],
+  ] as const) {
+    for (const before of [null, UUID]) {
+      const [plan = ''] = await plansOf('listIssueRecords', 'env', filter, { limit: 10, before })
+      assert.match(plan, new RegExp(`^SEARCH r USING INDEX ${index} `), plan)
+      assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    }
+  }
+})
+
+test('work is taken and counted by its indexes, and counting ends', async () => {
+  const hold = { kind: 'simulate', owner: 'o', subjectIds: ['s'] }
+  const plans = [
+    await plansOf('claimWork', { kind: 'simulate', owner: 'o', now: 5, leaseUntil: 9, limit: 10 }),
+    await plansOf('extendWork', hold, 9),
+    await plansOf('postponeWork', hold, { dueAt: 9, error: null, counts: true }),
+    await plansOf('finishWork', hold),
+  ].flat()
+  for (const plan of plans) assert.doesNotMatch(plan, /SCAN (?!due)/, plan)
+  const [backlog = ''] = await plansOf('workBacklog', 5)
+  assert.doesNotMatch(backlog, /SCAN work/, backlog)
+  assert.match(backlog, /SEARCH work USING COVERING INDEX work_by_due \(kind=\? AND due_at<\?\)/, backlog)
+})
+
+test('deliveries are found by their webhook and its environment', async () => {
+  const page = { limit: 10, after: null }
+  const attempt = { environmentId: 'env', webhookId: 'w', id: 'd', owner: 'o', at: 1, status: 'FAILED' }
+  const ended = { nextAttemptAt: null, responseStatus: 500, error: 'no', disable: 'gone' }
+  const plans = [
+    await plansOf('listDeliveries', 'env', 'w', {}, page),
+    await plansOf('listDeliveries', 'env', 'w', { status: 'PENDING' }, { limit: 10, after: UUID }),
+    await plansOf('redeliver', 'env', 'w', 'd', 1, []),
+    await plansOf('startDelivery', { environmentId: 'env', id: 'd', owner: 'o' }),
+    await plansOf('recordAttempt', { ...attempt, ...ended }),
+    await plansOf('removeWebhook', 'env', 'w', []),
+  ].flat()
+  for (const plan of plans) {
+    assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    assertIndexed(plan)
+  }
+})
+
 test('nothing is found by reading a whole table', async () => {
   const page = { limit: 10, after: null }
   const plans = [
@@ -194,7 +280,7 @@ test('nothing is found by reading a whole table', async () => {
     await plansOf('listPrompts', 'workspace', null, page),
     await plansOf('listPrompts', 'workspace', 'name', page),
     await plansOf('findPrompt', 'workspace', 'prompt'),
-    await plansOf('listPromptVersions', 'prompt', { limit: 10, before: 5 }),
+    await plansOf('listPromptVersions', 'workspace', 'prompt', { limit: 10, before: 5 }),
     await plansOf('findPromptVersion', 'workspace', 'prompt', 1),
     await plansOf('listPolicies', 'workspace', page),
     await plansOf('findPolicy', 'workspace', 'policy'),

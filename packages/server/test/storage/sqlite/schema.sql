@@ -97,7 +97,23 @@ CREATE TABLE audit_log (
   request_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX audit_log_by_action ON audit_log (workspace_id, action, id);
+
+CREATE INDEX audit_log_by_actor ON audit_log (workspace_id, actor_id, id);
+
+CREATE INDEX audit_log_by_target ON audit_log (workspace_id, target_id, id);
+
+CREATE INDEX audit_log_by_target_kind ON audit_log (workspace_id, target_kind, id);
+
 CREATE INDEX audit_log_by_workspace ON audit_log (workspace_id, id);
+
+CREATE INDEX audit_log_everywhere_by_action ON audit_log (action, id);
+
+CREATE INDEX audit_log_everywhere_by_actor ON audit_log (actor_id, id);
+
+CREATE INDEX audit_log_everywhere_by_target ON audit_log (target_id, id);
+
+CREATE INDEX audit_log_everywhere_by_target_kind ON audit_log (target_kind, id);
 
 CREATE TABLE configurations (
   environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
@@ -267,6 +283,8 @@ CREATE TABLE issue_records (
 CREATE INDEX issue_records_by_fingerprint ON issue_records (environment_id, fingerprint, record_kind, seen_at, id)
   WHERE fingerprint IS NOT NULL;
 
+CREATE INDEX issue_records_by_kind ON issue_records (environment_id, record_kind, id);
+
 CREATE INDEX issue_records_by_status ON issue_records (environment_id, status, id);
 
 CREATE TABLE issues (
@@ -291,11 +309,20 @@ CREATE TABLE issues (
   PRIMARY KEY (environment_id, id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX issues_assigned ON issues (environment_id, last_seen, id)
+  WHERE merged_into IS NULL AND assignee IS NOT NULL;
+
+CREATE INDEX issues_by_assignee ON issues (environment_id, assignee, last_seen, id)
+  WHERE merged_into IS NULL AND assignee IS NOT NULL;
+
 CREATE INDEX issues_by_last_seen ON issues (environment_id, last_seen, id) WHERE merged_into IS NULL;
 
 CREATE INDEX issues_by_state ON issues (environment_id, state, last_seen, id) WHERE merged_into IS NULL;
 
 CREATE INDEX issues_by_target ON issues (environment_id, merged_into, id) WHERE merged_into IS NOT NULL;
+
+CREATE INDEX issues_unassigned ON issues (environment_id, last_seen, id)
+  WHERE merged_into IS NULL AND assignee IS NULL;
 
 CREATE TABLE migrations (
     version INTEGER NOT NULL PRIMARY KEY,
@@ -556,7 +583,7 @@ CREATE TABLE webhook_deliveries (
   PRIMARY KEY (webhook_id, id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (webhook_id, status, id);
+CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (environment_id, webhook_id, status, id);
 
 CREATE TABLE webhooks (
   id TEXT NOT NULL PRIMARY KEY,
@@ -571,7 +598,7 @@ CREATE TABLE webhooks (
   created_at INTEGER NOT NULL,
   disabled_at INTEGER,
   disabled_reason TEXT
-) STRICT, WITHOUT ROWID;
+, dropped_deliveries INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
 
 CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { AuditEntry } from '../../../src/storage/audit.ts'
 import type { OperatorTokenRow } from '../../../src/storage/storage.ts'
+import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
@@ -11,7 +12,7 @@ let count = 0
 /** Entries in order of time, as UUIDv7 would give them. */
 export function auditEntry(given: Partial<AuditEntry> = {}): AuditEntry {
   return {
-    id: `01900000-0000-7000-8000-${String(++count).padStart(12, '0')}`,
+    id: `${uuidv7At(NOON).slice(0, 24)}${String(++count).padStart(12, '0')}`,
     workspaceId: null,
     environmentId: null,
     at: NOON,

@@ -1,7 +1,7 @@
 /** Issue records for tests, and their review as the job does it. */
 import { randomBytes } from 'node:crypto'
 import { canonicalFacts, groupingOf, issueTitle } from '../../../src/domain/issue.ts'
-import { uuidv7 } from '../../../src/domain/uuid.ts'
+import { uuidv7 } from '../../../src/storage/uuid.ts'
 import type { AuditEntry } from '../../../src/storage/audit.ts'
 import type {
   DecidedIssues,

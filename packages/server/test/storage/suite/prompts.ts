@@ -111,9 +111,10 @@ export function promptsSuite(open: OpenStorage) {
         [first],
       )
       const versions = async (before: number | null) =>
-        (await storage().listPromptVersions(first, { limit: 2, before })).map(({ number }) => number)
+        (await storage().listPromptVersions(workspaceId, first, { limit: 2, before })).map(({ number }) => number)
       assert.deepEqual(await versions(null), [3, 2])
       assert.deepEqual(await versions(2), [1])
+      assert.deepEqual(await storage().listPromptVersions(newId(), first, { limit: 2, before: null }), [])
     })
   })
 }

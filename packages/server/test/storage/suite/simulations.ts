@@ -105,6 +105,14 @@ export function simulationsSuite(open: OpenStorage) {
       )
     })
 
+    test('only so many wait when they are created at once', async () => {
+      const { development } = await newHome(storage())
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, () => storage().createSimulation(simulation(development), bounds, [])),
+      )
+      assert.equal(outcomes.filter((outcome) => outcome === 'created').length, 2)
+    })
+
     test('tool calls of all runs come in the order of time, each once, whatever the size of the page', async () => {
       const env = newId()
       const calls = Array.from({ length: 12 }, (_, index) =>

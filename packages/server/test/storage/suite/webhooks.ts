@@ -34,6 +34,7 @@ async function newWebhook(
     createdAt: NOON,
     disabledAt: null,
     disabledReason: null,
+    droppedDeliveries: 0,
     ...given,
   }
   assert.equal(await storage.createWebhook(row, []), 'created')
@@ -79,6 +80,53 @@ export function webhooksSuite(open: OpenStorage) {
       assert.ok(row)
       assert.equal(await storage().createWebhook({ ...row, id: newId() }, []), 'too_many')
       assert.equal((await storage().listWebhooks(env, all)).length, 20)
+    })
+
+    test('that many operators create at once is one of at most twenty all the same', async () => {
+      const env = await newEnvironment(storage())
+      const row = await newWebhook(storage(), env)
+      const outcomes = await Promise.all(
+        Array.from({ length: 40 }, () => storage().createWebhook({ ...row, id: newId() }, [])),
+      )
+      assert.equal(outcomes.filter((outcome) => outcome === 'created').length, 19)
+      assert.equal((await storage().listWebhooks(env, all)).length, 20)
+    })
+
+    test('keeps its thousand newest messages while its receiver is away, and counts those it drops', async () => {
+      const env = await newEnvironment(storage())
+      const { id: webhookId } = await newWebhook(storage(), env)
+      const send = (index: number) => {
+        const id = `ffffffff-0000-7000-8000-${String(index).padStart(12, '0')}`
+        const delivery = {
+          id,
+          webhookId,
+          environmentId: env,
+          type: 'webhook.test',
+          createdAt: NOON + index,
+          data: '{}',
+        }
+        return storage().sendToWebhook(delivery, [])
+      }
+      const pending = async () =>
+        (await storage().listDeliveries(env, webhookId, { status: 'PENDING' }, { limit: 2_000, after: null })).map(
+          ({ id }) => Number(id.slice(-12)),
+        )
+      await send(0)
+      const [owner] = await claimAll()
+      await Promise.all(Array.from({ length: 999 }, (_, index) => send(index + 1)))
+      assert.equal((await pending()).length, 1_000)
+      assert.equal((await storage().findWebhook(env, webhookId))?.droppedDeliveries, 0)
+      for (let index = 1_000; index < 1_010; index++) await send(index)
+      // The oldest is being sent, so it stays beside the thousand.
+      const rest = await pending()
+      assert.deepEqual([rest.length, rest.at(0), rest.at(-2), rest.at(-1)], [1_001, 1_009, 10, 0])
+      assert.equal((await storage().findWebhook(env, webhookId))?.droppedDeliveries, 9)
+      assert.ok(
+        await storage().startDelivery({ environmentId: env, id: 'ffffffff-0000-7000-8000-000000000000', owner }),
+      )
+      const [, queued] = await claimAll()
+      assert.equal(queued.length, 1_001)
+      await storage().removeWebhook(env, webhookId, [])
     })
 
     test('goes with its deliveries and the work for them', async () => {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { uuidv7 } from '../../../domain/uuid.ts'
+import { uuidv7 } from '../../../storage/uuid.ts'
 import type { AuditEntry } from '../../../storage/audit.ts'
 
 /** The audit entry of what a person does about their own account, where no credential speaks for them yet. */

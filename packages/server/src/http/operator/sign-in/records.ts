@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { CustomAdapter, Where } from 'better-auth/adapters'
 import { sessionCredential } from '../../../domain/credential.ts'
-import { uuidv7 } from '../../../domain/uuid.ts'
+import { uuidv7 } from '../../../storage/uuid.ts'
 import type { SignInCondition, SignInModel, SignInRecord, SignInStore } from '../../../storage/sign-in.ts'
 
 type Value = string | number | boolean | Date | null | undefined

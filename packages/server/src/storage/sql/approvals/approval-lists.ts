@@ -10,7 +10,7 @@ import type {
   Requester,
 } from '../../approvals.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
-import { chunksOf, PLACES } from '../chunks.ts'
+import { chunksOf, inChunks, PLACES, ROWS } from '../chunks.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
@@ -77,14 +77,18 @@ export async function countRequests(
   since: number,
   most: number,
 ): Promise<number[]> {
-  const text = `SELECT COUNT(*) AS requests FROM (SELECT 1 FROM approvals
-    WHERE environment_id = ? AND agent_key = ? AND created_at >= ? LIMIT ?) AS lately`
-  const counts: number[] = []
-  for (const requester of requesters) {
-    const row = await sql.get<{ requests: number }>(text, [environmentId, agentKeyOf(requester), since, most])
-    counts.push(row?.requests ?? 0)
-  }
-  return counts
+  const text = `SELECT asked.column1 AS "agentKey", (SELECT COUNT(*) FROM (SELECT 1 FROM approvals
+      WHERE environment_id = ? AND agent_key = asked.column1 AND created_at >= ? LIMIT ?) AS lately) AS requests
+    FROM (VALUES ${ROWS}) AS asked`
+  const keys = requesters.map(agentKeyOf)
+  const found = await inChunks(
+    keys,
+    (chunk) => sql.all<{ agentKey: string; requests: number }>(text, [environmentId, since, most, ...chunk]),
+    // No agent has this key, so counting for it costs nothing.
+    '',
+  )
+  const counts = new Map(found.map(({ agentKey, requests }) => [agentKey, requests]))
+  return keys.map((key) => counts.get(key) ?? 0)
 }
 
 export async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {

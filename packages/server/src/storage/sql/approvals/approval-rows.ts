@@ -1,6 +1,6 @@
 /** The columns of approvals, and the ways to read single rows. */
 import type { ApprovalRow, Requester } from '../../approvals.ts'
-import { chunksOf, PLACES } from '../chunks.ts'
+import { inChunks, PLACES } from '../chunks.ts'
 import { textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
@@ -35,12 +35,9 @@ export function findApproval(sql: Sql, environmentId: string, id: string): Promi
   return sql.get(`SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id = ?`, [environmentId, id])
 }
 
-export async function findApprovals(sql: Sql, environmentId: string, ids: string[]): Promise<ApprovalRow[]> {
+export function findApprovals(sql: Sql, environmentId: string, ids: string[]): Promise<ApprovalRow[]> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`
-  const rows: ApprovalRow[] = []
-  for (const chunk of chunksOf([...new Set(ids)]))
-    rows.push(...(await sql.all<ApprovalRow>(text, [environmentId, ...chunk])))
-  return rows
+  return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [environmentId, ...chunk]))
 }
 
 export function agentKeyOf({ agentId, clientId }: Requester): string {

@@ -3,28 +3,30 @@
  *
  *   (none) --createApproval--> PENDING --decideApprovals, before expires_at--> APPROVED | REJECTED
  *                                 |
- *                                 +--whoever looks at or after expires_at--> EXPIRED
+ *                                 +--expire, at or after expires_at--> EXPIRED
  *
- * The last three are for ever: each is reached by a compare-and-set on PENDING, and told to nobody before it is stored,
- * so that no clock that jumps turns an answer round.
+ * The last three are final: each is reached by a compare-and-set on PENDING and stored before it is answered. A clock
+ * jump never reverses an answer.
  *
- * Every transaction that changes approvals of an environment takes the environment's turn first (`takeTurn`) and keeps
- * it until it commits. So an environment's revisions are committed in their order: who has read everything up to one
- * revision, from whatever node, never finds a smaller one later.
+ * Every transaction that changes approvals of an environment locks the environment's revision first (`nextRevision`) and
+ * holds it until it commits. So revisions are committed in their order on every node: a reader that has read everything
+ * up to one revision never finds a smaller one later.
  */
 import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../../approvals.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../announcements.ts'
 import { insertAudit } from '../audit.ts'
-import { agentKeyOf, COLUMNS, findApproval, NAMES } from './approval-rows.ts'
+import { inChunks, PLACES } from '../chunks.ts'
+import { insertRows } from '../insert-rows.ts'
+import { agentKeyOf, COLUMNS, findApproval, findApprovals, NAMES } from './approval-rows.ts'
 import { requestKey, textKey } from '../keys.ts'
-import type { Sql } from '../sql.ts'
+import type { Sql, SqlValue } from '../sql.ts'
 
 export async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
-  // Most that are asked for twice are retries: they need no turn.
+  // A retry needs no lock.
   const early = await findRequest(sql, request)
   if (early !== null) return again(sql, early, request)
-  const revision = await takeTurn(sql, request.environmentId, request.expiresAt)
+  const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)
   const approval: ApprovalRow = {
@@ -43,9 +45,14 @@ export async function createApproval(sql: Sql, request: NewApprovalRow): Promise
 }
 
 async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Promise<CreatedApproval> {
-  const same = stored.toolName === request.toolName && stored.inputHash === request.inputHash
-  const approval = await expireIfOverdue(sql, stored, request.createdAt)
-  return { outcome: same ? 'existing' : 'conflict', approval }
+  const { environmentId, createdAt: now, toolName, inputHash } = request
+  const isSame = stored.toolName === toolName && stored.inputHash === inputHash
+  const isOverdue = stored.status === 'PENDING' && stored.expiresAt <= now
+  const [expired] = isOverdue
+    ? await expire(sql, { environmentId, now, revision: await nextRevision(sql, environmentId, null) }, [stored.id])
+    : []
+  const approval = expired ?? (isOverdue ? await findApproval(sql, environmentId, stored.id) : null) ?? stored
+  return { outcome: isSame ? 'existing' : 'conflict', approval }
 }
 
 export async function decideApprovals(
@@ -55,56 +62,78 @@ export async function decideApprovals(
   decision: DecisionRow,
   audit: AuditEntry[],
 ): Promise<Decided[]> {
-  const revision = await takeTurn(sql, environmentId, null)
-  const outcomes: Decided[] = []
-  for (const id of ids) outcomes.push(await decide(sql, environmentId, id, decision, revision))
-  const decisions = outcomes.flatMap((each) => (each.outcome === 'decided' ? [each.approval] : []))
-  const decided = new Set(decisions.map(({ id }) => id))
-  await announceApprovals(sql, environmentId, 'approval.decided', decisions, decision.now)
+  const { now } = decision
+  const change = { environmentId, now, revision: await nextRevision(sql, environmentId, null) }
+  const decided = byId(await decide(sql, change, ids, decision))
+  const others = ids.filter((id) => !decided.has(id))
+  const expired = byId(await expire(sql, change, others))
+  const unchanged = byId(
+    await findApprovals(
+      sql,
+      environmentId,
+      others.filter((id) => !expired.has(id)),
+    ),
+  )
+  await announceApprovals(sql, environmentId, 'approval.decided', [...decided.values()], now)
   await insertAudit(
     sql,
     audit.filter(({ targetId }) => decided.has(targetId)),
   )
-  return outcomes
+  return ids.map((id, index) => {
+    const approval = decided.get(id) ?? expired.get(id) ?? unchanged.get(id) ?? null
+    if (approval === null) return { id, outcome: 'not_found', approval }
+    // An id that is named twice is decided once.
+    return { id, outcome: decided.has(id) && ids.indexOf(id) === index ? 'decided' : 'refused', approval }
+  })
 }
 
+function byId(approvals: ApprovalRow[]): Map<string, ApprovalRow> {
+  return new Map(approvals.map((approval) => [approval.id, approval]))
+}
+
+/** What the changes of one transaction have in common. */
+interface ChangeOfApprovals {
+  environmentId: string
+  now: number
+  revision: number
+}
+
+/** Those of the ids that are pending and not expired. */
 async function decide(
   sql: Sql,
-  environmentId: string,
-  id: string,
-  { status, reason, deciderKind, deciderId, deciderName, now }: DecisionRow,
-  revision: number,
-): Promise<Decided> {
+  { environmentId, now, revision }: ChangeOfApprovals,
+  ids: string[],
+  { status, reason, deciderKind, deciderId, deciderName }: DecisionRow,
+): Promise<ApprovalRow[]> {
   const text = `UPDATE approvals SET status = ?, revision = ?, decided_at = ?, decision_reason = ?, decider_kind = ?,
     decider_id = ?, decider_name = ?
-    WHERE environment_id = ? AND id = ? AND status = 'PENDING' AND expires_at > ?`
-  const decider = [deciderKind, deciderId, deciderName]
-  const changed = await sql.run(text, [status, revision, now, reason, ...decider, environmentId, id, now])
-  const approval = await findApproval(sql, environmentId, id)
-  if (approval === null) return { id, outcome: 'not_found', approval }
-  if (changed === 1) return { id, outcome: 'decided', approval }
-  return { id, outcome: 'refused', approval: await expireIfOverdue(sql, approval, now) }
+    WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at > ? RETURNING ${COLUMNS}`
+  const set = [status, revision, now, reason, deciderKind, deciderId, deciderName]
+  return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [...set, environmentId, ...chunk, now]))
 }
 
-async function expireIfOverdue(sql: Sql, approval: ApprovalRow, now: number): Promise<ApprovalRow> {
-  const { environmentId, id, status, expiresAt } = approval
-  if (status !== 'PENDING' || expiresAt > now) return approval
-  const revision = await takeTurn(sql, environmentId, null)
+/** Makes EXPIRED those of the ids that are overdue. This is the one place where approvals expire. */
+async function expire(
+  sql: Sql,
+  { environmentId, now, revision }: ChangeOfApprovals,
+  ids: string[],
+): Promise<ApprovalRow[]> {
   const text = `UPDATE approvals SET status = 'EXPIRED', revision = ?
-    WHERE environment_id = ? AND id = ? AND status = 'PENDING' AND expires_at <= ?`
-  const changed = await sql.run(text, [revision, environmentId, id, now])
-  const present = (await findApproval(sql, environmentId, id)) ?? approval
-  if (changed === 1) await announceApprovals(sql, environmentId, 'approval.expired', [present], now)
-  return present
+    WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at <= ? RETURNING ${COLUMNS}`
+  const expired = await inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [revision, environmentId, ...chunk, now]))
+  await announceApprovals(sql, environmentId, 'approval.expired', expired, now)
+  return expired
 }
 
 export async function expireApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<number> {
-  const revision = await takeTurn(sql, environmentId, null)
-  const overdue = `environment_id = ? AND status = 'PENDING' AND expires_at <= ?`
-  const text = `UPDATE approvals SET status = 'EXPIRED', revision = ? WHERE ${overdue} AND id IN (
-    SELECT id FROM approvals WHERE ${overdue} ORDER BY expires_at, id LIMIT ?) RETURNING ${COLUMNS}`
-  const expired = await sql.all<ApprovalRow>(text, [revision, environmentId, now, environmentId, now, limit])
-  await announceApprovals(sql, environmentId, 'approval.expired', expired, now)
+  const revision = await nextRevision(sql, environmentId, null)
+  const overdue = await sql.all<{ id: string }>(
+    `SELECT id FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at <= ?
+      ORDER BY expires_at, id LIMIT ?`,
+    [environmentId, now, limit],
+  )
+  const ids = overdue.map(({ id }) => id)
+  const expired = await expire(sql, { environmentId, now, revision }, ids)
   const next = await sql.get<{ deadline: number | null }>(
     `SELECT MIN(expires_at) AS deadline FROM approvals WHERE environment_id = ? AND status = 'PENDING'`,
     [environmentId],
@@ -115,7 +144,7 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
 }
 
 /** The environment's next revision. Until this transaction ends, no other changes approvals of the environment. */
-async function takeTurn(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
+async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
     `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (?, 1, ?)
       ON CONFLICT (environment_id) DO UPDATE SET revision = approval_feeds.revision + 1,
@@ -124,7 +153,7 @@ async function takeTurn(sql: Sql, environmentId: string, deadline: number | null
       RETURNING revision`,
     [environmentId, deadline],
   )
-  if (row === null) throw new Error('the turn of an environment was not given')
+  if (row === null) throw new Error('The upsert of a revision returned no row')
   return row.revision
 }
 
@@ -142,8 +171,6 @@ async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {
     policy_key: policyId === null ? null : textKey(policyId),
     run_key: runId === null ? null : textKey(runId),
   }
-  const columns = [...NAMES.map(([column]) => column), ...Object.keys(keys)]
-  const values = [...NAMES.map(([, name]) => approval[name]), ...Object.values(keys)]
-  const text = `INSERT INTO approvals (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
-  await sql.run(text, values)
+  const row = Object.fromEntries(NAMES.map(([column, name]): [string, SqlValue] => [column, approval[name]]))
+  await insertRows(sql, 'approvals', [{ ...row, ...keys }])
 }

@@ -38,15 +38,18 @@ async function readRevision(sql: Sql, environmentId: string): Promise<string> {
   return (await sql.get<{ revision: string }>(text, [environmentId]))?.revision ?? EMPTY.revision
 }
 
-/** Gives the caller's transaction the turn to publish in an environment. Returns what is in force now. */
-export async function takeTurn(sql: Sql, environmentId: string): Promise<{ revision: string; publication: number }> {
+/** Locks the configuration of an environment: publications take turns. Returns the one in force now. */
+export async function lockConfiguration(
+  sql: Sql,
+  environmentId: string,
+): Promise<{ revision: string; publication: number }> {
   const create = `INSERT INTO configurations (environment_id, publication, revision, body) VALUES (?, 0, ?, ?)
     ON CONFLICT (environment_id) DO NOTHING`
   await sql.run(create, [environmentId, EMPTY.revision, EMPTY.text])
   const lock = `UPDATE configurations SET publication = publication WHERE environment_id = ?
     RETURNING revision, publication`
   const row = await sql.get<{ revision: string; publication: number }>(lock, [environmentId])
-  if (row === null) throw new Error('the turn of an environment was not given')
+  if (row === null) throw new Error('The configuration of an environment is missing')
   return row
 }
 

@@ -58,7 +58,11 @@ export async function createPromptVersion(
   if (newest.contentHash === contentHash(version.content)) return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved = await insertVersion(sql, promptId, newest.number + 1, version)
-  await sql.run('UPDATE prompts SET newest = ? WHERE id = ?', [saved.number, promptId])
+  await sql.run('UPDATE prompts SET newest = ? WHERE workspace_id = ? AND id = ?', [
+    saved.number,
+    workspaceId,
+    promptId,
+  ])
   await insertAudit(sql, audit)
   return { outcome: 'created', version: saved }
 }
@@ -101,12 +105,14 @@ export async function findPrompt(sql: Sql, workspaceId: string, promptId: string
 
 export function listPromptVersions(
   sql: Sql,
+  workspaceId: string,
   promptId: string,
   { limit, before }: VersionPage,
 ): Promise<PromptVersionInfo[]> {
   const earlier = before === null ? '' : ' AND v.number < ?'
-  const text = `SELECT ${INFO} FROM prompt_versions v WHERE v.prompt_id = ?${earlier} ORDER BY v.number DESC LIMIT ?`
-  return sql.all(text, [promptId, ...(before === null ? [] : [before]), limit])
+  const text = `SELECT ${INFO} FROM prompts p JOIN prompt_versions v ON v.prompt_id = p.id
+    WHERE p.workspace_id = ? AND p.id = ?${earlier} ORDER BY v.number DESC LIMIT ?`
+  return sql.all(text, [workspaceId, promptId, ...(before === null ? [] : [before]), limit])
 }
 
 export function findPromptVersion(

@@ -1,28 +1,34 @@
 /**
  * One publication: what is in force in an environment changes from one set of versions to another.
  *
- *   turn -> targets (asked for, in force elsewhere, or earlier) -> changes -> bounds -> written, with configuration
+ *   lock -> targets (asked for, in force elsewhere, or earlier) -> changes -> bounds -> written, with configuration
  *
  * Everything that can be refused is refused before the first row is written.
  */
-import { randomUUIDv7 } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { DEPLOYABLE_KINDS, type DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../deployments.ts'
+import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
-import { keepConfiguration, takeTurn } from './configurations.ts'
+import { chunksOf, inChunks, PLACES } from '../chunks.ts'
+import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { findEnvironment } from '../environments.ts'
+import { insertRows } from '../insert-rows.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
-
-/** `restores`: of a roll back, the publication that first put the version in force. */
-type Target = ItemVersion & { restores?: number | null }
-
-interface Deployed extends Item {
-  version: number
-  /** Of its content; 0 for a policy. */
-  bytes: number
-}
+import {
+  ID_AND_NUMBERS,
+  idsOf,
+  keyOf,
+  readDeployed,
+  rowChunksOf,
+  targetsOf,
+  type Deployed,
+  type Refused,
+  type Target,
+} from './targets.ts'
 
 /** A change that may be written: the version exists. */
 interface Planned extends Change {
@@ -30,137 +36,87 @@ interface Planned extends Change {
   restores: number | null
 }
 
-type Refused = Exclude<Published, { outcome: 'published' }>
-
 export async function publish(sql: Sql, publication: NewPublication, audit: AuditEntry[]): Promise<Published> {
   const { environmentId, intent } = publication
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) return { outcome: 'no_environment' }
   const { workspaceId } = environment
-  const turn = await takeTurn(sql, environmentId)
+  const present = await lockConfiguration(sql, environmentId)
   const deployed = await readDeployed(sql, environmentId)
   const targets = await targetsOf(sql, workspaceId, environmentId, intent)
   if (!Array.isArray(targets)) return targets
-  const planned: Planned[] = []
-  for (const target of targets) {
-    const change = await plan(sql, workspaceId, deployed, target)
-    if ('outcome' in change) return change
-    if (change.from !== change.to) planned.push(change)
-  }
-  if (planned.length === 0) return { outcome: 'unchanged', revision: turn.revision }
+  const planned = await planAll(sql, workspaceId, deployed, targets)
+  if (!Array.isArray(planned)) return planned
+  if (planned.length === 0) return { outcome: 'unchanged', revision: present.revision }
   const tooLarge = tooLargeAfter(deployed, planned)
   if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
-  return write(sql, publication, turn.publication + 1, planned, audit)
-}
-
-async function readDeployed(sql: Sql, environmentId: string): Promise<Map<string, Deployed>> {
-  const text = `SELECT d.kind, d.item_id AS id, d.version, COALESCE(v.content_bytes, 0) AS bytes
-    FROM deployments d
-    LEFT JOIN prompt_versions v ON d.kind = 'prompt' AND v.prompt_id = d.item_id AND v.number = d.version
-    WHERE d.environment_id = ?`
-  const rows = await sql.all<Deployed>(text, [environmentId])
-  return new Map(rows.map((row) => [keyOf(row), row]))
-}
-
-function keyOf({ kind, id }: Item): string {
-  return `${kind} ${id}`
-}
-
-// --- targets
-
-async function targetsOf(
-  sql: Sql,
-  workspaceId: string,
-  environmentId: string,
-  intent: Intent,
-): Promise<Target[] | Refused> {
-  if (intent.action === 'DEPLOY') return intent.items
-  if (intent.action === 'PROMOTE') return promoted(sql, workspaceId, intent)
-  const targets: Target[] = []
-  for (const item of intent.items) {
-    const target = await earlier(sql, environmentId, item)
-    if (target === null) return { outcome: 'no_earlier', item }
-    targets.push(target)
-  }
-  return targets
-}
-
-async function promoted(
-  sql: Sql,
-  workspaceId: string,
-  { sourceEnvironmentId, items }: Intent & { action: 'PROMOTE' },
-): Promise<Target[] | Refused> {
-  const source = await findEnvironment(sql, sourceEnvironmentId)
-  if (source?.workspaceId !== workspaceId) return { outcome: 'no_source_environment' }
-  const inForce = await readDeployed(sql, sourceEnvironmentId)
-  const targets: Target[] = []
-  for (const item of items ?? inForce.values()) {
-    const found = inForce.get(keyOf(item))
-    if (found === undefined) return { outcome: 'not_in_force', item }
-    targets.push(found)
-  }
-  return targets
-}
-
-/**
- * The version that was in force before the present one. A roll back stands where the version it restored stood, so that
- * rolling back again goes further back, not forth. Times without any version are passed over.
- */
-async function earlier(sql: Sql, environmentId: string, { kind, id }: Item): Promise<Target | null> {
-  const select = `SELECT publication, to_version AS version, restores FROM deployment_changes
-    WHERE environment_id = ? AND kind = ? AND item_id = ?`
-  const newestFirst = 'ORDER BY publication DESC LIMIT 1'
-  const present = await sql.get<PastChange>(`${select} ${newestFirst}`, [environmentId, kind, id])
-  if (present === null) return null
-  const origin = present.restores ?? present.publication
-  // No version has the number 0: nothing is left out while none is in force.
-  const before = `${select} AND publication < ? AND to_version IS NOT NULL AND to_version <> ? ${newestFirst}`
-  const found = await sql.get<PastChange>(before, [environmentId, kind, id, origin, present.version ?? 0])
-  return found && { kind, id, version: found.version, restores: found.restores ?? found.publication }
-}
-
-interface PastChange {
-  publication: number
-  version: number | null
-  restores: number | null
+  return write(sql, publication, present.publication + 1, planned, audit)
 }
 
 // --- changes and bounds
 
-async function plan(
+/** What the workspace has of the items: names, and the bytes of the versions that are asked for. */
+async function planAll(
   sql: Sql,
   workspaceId: string,
   deployed: Map<string, Deployed>,
-  { kind, id, version, restores = null }: Target,
-): Promise<Planned | Refused> {
-  const named = await readItem(sql, workspaceId, { kind, id })
-  const found = version === null || named === null ? null : await readVersion(sql, workspaceId, { kind, id, version })
-  if (named === null || (version !== null && found === null)) {
-    return { outcome: 'no_item', item: { kind, id, version } }
+  targets: Target[],
+): Promise<Planned[] | Refused> {
+  const names = await readNames(sql, workspaceId, targets)
+  const sizes = await readSizes(sql, workspaceId, targets)
+  const planned: Planned[] = []
+  for (const { kind, id, version, restores = null } of targets) {
+    const name = names.get(keyOf({ kind, id }))
+    const bytes = version === null ? 0 : sizes.get(versionKeyOf({ kind, id, version }))
+    if (name === undefined || bytes === undefined) return { outcome: 'no_item', item: { kind, id, version } }
+    const from = deployed.get(keyOf({ kind, id }))?.version ?? null
+    if (from !== version) planned.push({ kind, id, name, from, to: version, bytes, restores })
   }
-  const from = deployed.get(keyOf({ kind, id }))?.version ?? null
-  return { kind, id, name: named.name, from, to: version, bytes: found?.bytes ?? 0, restores }
+  return planned
 }
 
-function readItem(sql: Sql, workspaceId: string, { kind, id }: Item): Promise<{ name: string } | null> {
-  const text =
-    kind === 'prompt'
-      ? 'SELECT name FROM prompts WHERE workspace_id = ? AND id = ?'
-      : 'SELECT id AS name FROM policies WHERE workspace_id = ? AND id = ?'
-  return sql.get(text, [workspaceId, id])
+const NAMES_OF: Record<DeployableKind, string> = {
+  prompt: `SELECT id, name FROM prompts WHERE workspace_id = ? AND id IN (${PLACES})`,
+  policy: `SELECT id, id AS name FROM policies WHERE workspace_id = ? AND id IN (${PLACES})`,
 }
 
-function readVersion(
-  sql: Sql,
-  workspaceId: string,
-  { kind, id, version }: ItemVersion,
-): Promise<{ bytes: number } | null> {
-  if (kind === 'prompt') {
-    const text = 'SELECT content_bytes AS bytes FROM prompt_versions WHERE prompt_id = ? AND number = ?'
-    return sql.get(text, [id, version])
+async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<Map<string, string>> {
+  const names = new Map<string, string>()
+  for (const kind of DEPLOYABLE_KINDS) {
+    const rows = await inChunks(idsOf(kind, items), (chunk) =>
+      sql.all<{ id: string; name: string }>(NAMES_OF[kind], [workspaceId, ...chunk]),
+    )
+    for (const { id, name } of rows) names.set(keyOf({ kind, id }), name)
   }
-  const text = 'SELECT 0 AS bytes FROM policy_versions WHERE workspace_id = ? AND policy_id = ? AND number = ?'
-  return sql.get(text, [workspaceId, id, version])
+  return names
+}
+
+const SIZES_OF: Record<DeployableKind, string> = {
+  prompt: `SELECT v.prompt_id AS id, v.number AS version, v.content_bytes AS bytes
+    FROM (VALUES ${ID_AND_NUMBERS}) AS asked JOIN prompts p ON p.workspace_id = ? AND p.id = asked.column1
+    JOIN prompt_versions v ON v.prompt_id = p.id AND v.number = asked.column2`,
+  policy: `SELECT v.policy_id AS id, v.number AS version, 0 AS bytes
+    FROM (VALUES ${ID_AND_NUMBERS}) AS asked
+    JOIN policy_versions v ON v.workspace_id = ? AND v.policy_id = asked.column1 AND v.number = asked.column2`,
+}
+
+async function readSizes(sql: Sql, workspaceId: string, targets: Target[]): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>()
+  for (const kind of DEPLOYABLE_KINDS) {
+    const asked = targets.flatMap((one) => (one.kind === kind && one.version !== null ? [[one.id, one.version]] : []))
+    for (const chunk of rowChunksOf(asked)) {
+      const rows = await sql.all<{ id: string; version: number; bytes: number }>(SIZES_OF[kind], [
+        ...chunk,
+        workspaceId,
+      ])
+      for (const { id, version, bytes } of rows) sizes.set(versionKeyOf({ kind, id, version }), bytes)
+    }
+  }
+  return sizes
+}
+
+function versionKeyOf({ kind, id, version }: ItemVersion): string {
+  return `${kind} ${version} ${id}`
 }
 
 /** The bound that would be crossed. What only shrinks is always allowed, should a bound have been lowered. */
@@ -201,24 +157,32 @@ async function write(
   planned: Planned[],
   audit: AuditEntry[],
 ): Promise<Published> {
-  const put = `INSERT INTO deployments (environment_id, kind, item_id, version, publication, deployed_at, deployed_by)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
-      publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by`
-  const remove = 'DELETE FROM deployments WHERE environment_id = ? AND kind = ? AND item_id = ?'
-  for (const { kind, id, to } of planned) {
-    if (to === null) await sql.run(remove, [environmentId, kind, id])
-    else await sql.run(put, [environmentId, kind, id, to, publication, now, by])
+  const gone = planned.filter(({ to }) => to === null)
+  for (const kind of DEPLOYABLE_KINDS) {
+    const remove = `DELETE FROM deployments WHERE environment_id = ? AND kind = ? AND item_id IN (${PLACES})`
+    for (const chunk of chunksOf(idsOf(kind, gone))) await sql.run(remove, [environmentId, kind, ...chunk])
   }
+  const put = planned
+    .filter(({ to }) => to !== null)
+    .map(({ kind, id, to }) => {
+      const item = { environment_id: environmentId, kind, item_id: id, version: to }
+      return { ...item, publication, deployed_at: now, deployed_by: by }
+    })
+  await insertRows(
+    sql,
+    'deployments',
+    put,
+    `ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
+      publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by`,
+  )
   const revision = await keepConfiguration(sql, environmentId, publication)
-  const record = `INSERT INTO deployment_changes (environment_id, publication, kind, item_id, action, from_version,
-    to_version, restores, at, by_name, note, source_environment_id, revision)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
   const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : null
-  for (const { kind, id, from, to, restores } of planned) {
-    const change = [environmentId, publication, kind, id, intent.action, from, to, restores]
-    await sql.run(record, [...change, now, by, note, source, revision])
-  }
+  const records = planned.map(({ kind, id, from, to, restores }) => {
+    const item = { environment_id: environmentId, publication, kind, item_id: id, action: intent.action }
+    const versions = { from_version: from, to_version: to, restores }
+    return { ...item, ...versions, at: now, by_name: by, note, source_environment_id: source, revision }
+  })
+  await insertRows(sql, 'deployment_changes', records)
   const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))
   await insertAudit(
     sql,
@@ -238,5 +202,12 @@ function auditOf(
   const verb = intent.action === 'DEPLOY' && to === null ? 'undeploy' : intent.action.toLowerCase()
   const source = intent.action === 'PROMOTE' ? { source: intent.sourceEnvironmentId } : {}
   const detail = JSON.stringify({ name, from, to, ...source, ...told })
-  return { ...entry, id: randomUUIDv7(), action: `${kind}.${verb}`, targetKind: kind, targetId: id, detail }
+  return {
+    ...entry,
+    id: uuidv7(entry.at, randomBytes),
+    action: `${kind}.${verb}`,
+    targetKind: kind,
+    targetId: id,
+    detail,
+  }
 }

@@ -12,6 +12,7 @@ import type {
 } from '../../simulations.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
+import { lockEnvironment } from '../environments.ts'
 import { rowsWithin } from '../events.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
@@ -35,6 +36,7 @@ export async function createSimulation(
   audit: AuditEntry[],
 ): Promise<'created' | 'too_many'> {
   const { id, environmentId, condition, severity, action, days, createdAt, createdBy } = simulation
+  await lockEnvironment(sql, environmentId)
   const waiting = await sql.get<{ count: number }>(
     `SELECT COUNT(*) AS count FROM simulations WHERE environment_id = ? AND ${WAITING}`,
     [environmentId],
@@ -46,7 +48,7 @@ export async function createSimulation(
   const forget = `DELETE FROM simulations WHERE environment_id = ? AND NOT ${WAITING} AND id <= (
     SELECT id FROM simulations WHERE environment_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`
   await sql.run(forget, [environmentId, environmentId, bounds.kept])
-  await enqueueWork(sql, { kind: 'simulate', environmentId, subjectId: id, dueAt: createdAt })
+  await enqueueWork(sql, [{ kind: 'simulate', environmentId, subjectId: id, dueAt: createdAt }])
   await insertAudit(sql, audit)
   return 'created'
 }

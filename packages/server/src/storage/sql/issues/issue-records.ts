@@ -69,7 +69,7 @@ export async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Prom
   const text = `INSERT INTO issue_records (${Object.keys(columns).join(', ')})
     VALUES (${values.map(() => '?').join(', ')}) ON CONFLICT (environment_id, record_key) DO NOTHING`
   if ((await sql.run(text, values)) === 1) {
-    await enqueueWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id, dueAt: receivedAt })
+    await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: receivedAt }])
     return { id, status: 'RECEIVED', isNew: true }
   }
   const select = 'SELECT id, status FROM issue_records WHERE environment_id = ? AND record_key = ?'
@@ -163,7 +163,7 @@ export async function retryIssueRecord(
     WHERE environment_id = ? AND id = ? AND status = 'FAILED'`
   const changed = (await sql.run(text, [now, environmentId, id])) === 1
   if (changed) {
-    await enqueueWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id, dueAt: now })
+    await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: now }])
     await insertAudit(sql, audit)
   }
   const [record] = await recordsOf(sql, environmentId, [id])

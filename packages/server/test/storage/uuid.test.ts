@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { isUuid, uuidv5, uuidv7 } from '@tacho/server/domain/uuid.ts'
+import { isUuid, uuidv5, uuidv7 } from '../../src/storage/uuid.ts'
 
 const DNS_NAMESPACE = '6ba7b810-9dad-11d1-80b4-00c04fd430c8'
 const timeOf = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)

@@ -39,6 +39,12 @@ export function uuidv7(now: number, random: Random): string {
   return format(bytes)
 }
 
+/** The smallest UUIDv7 of a time: ids made before it are smaller. */
+export function uuidv7At(time: number): string {
+  const hex = Math.max(0, time).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}
+
 /** UUIDv5 (RFC 9562 5.5): the same namespace and name always give the same id. A page of events makes hundreds. */
 export function uuidv5(namespace: string, name: string): string {
   const input = Buffer.allocUnsafe(16 + Buffer.byteLength(name))

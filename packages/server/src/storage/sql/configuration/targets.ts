@@ -1,0 +1,131 @@
+/** The versions that a publication is to put in force. */
+import { DEPLOYABLE_KINDS, type DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
+import { inChunks, ROWS } from '../chunks.ts'
+import { findEnvironment } from '../environments.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+/** `restores`: of a roll back, the publication that first put the version in force. */
+export type Target = ItemVersion & { restores?: number | null }
+
+export interface Deployed extends Item {
+  version: number
+  /** Of its content; 0 for a policy. */
+  bytes: number
+}
+
+export type Refused = Exclude<Published, { outcome: 'published' }>
+
+export async function readDeployed(sql: Sql, environmentId: string): Promise<Map<string, Deployed>> {
+  const text = `SELECT d.kind, d.item_id AS id, d.version, COALESCE(v.content_bytes, 0) AS bytes
+    FROM deployments d
+    LEFT JOIN prompt_versions v ON d.kind = 'prompt' AND v.prompt_id = d.item_id AND v.number = d.version
+    WHERE d.environment_id = ?`
+  const rows = await sql.all<Deployed>(text, [environmentId])
+  return new Map(rows.map((row) => [keyOf(row), row]))
+}
+
+export function keyOf({ kind, id }: Item): string {
+  return `${kind} ${id}`
+}
+
+export function idsOf(kind: DeployableKind, items: readonly Item[]): string[] {
+  return items.filter((item) => item.kind === kind).map(({ id }) => id)
+}
+
+export async function targetsOf(
+  sql: Sql,
+  workspaceId: string,
+  environmentId: string,
+  intent: Intent,
+): Promise<Target[] | Refused> {
+  if (intent.action === 'DEPLOY') return intent.items
+  if (intent.action === 'PROMOTE') return promoted(sql, workspaceId, intent)
+  const earlier = new Map<string, Target>()
+  for (const kind of DEPLOYABLE_KINDS) {
+    for (const target of await readEarlier(sql, environmentId, kind, idsOf(kind, intent.items))) {
+      earlier.set(keyOf(target), target)
+    }
+  }
+  const targets: Target[] = []
+  for (const item of intent.items) {
+    const target = earlier.get(keyOf(item))
+    if (target === undefined) return { outcome: 'no_earlier', item }
+    targets.push(target)
+  }
+  return targets
+}
+
+async function promoted(
+  sql: Sql,
+  workspaceId: string,
+  { sourceEnvironmentId, items }: Intent & { action: 'PROMOTE' },
+): Promise<Target[] | Refused> {
+  const source = await findEnvironment(sql, sourceEnvironmentId)
+  if (source?.workspaceId !== workspaceId) return { outcome: 'no_source_environment' }
+  const inForce = await readDeployed(sql, sourceEnvironmentId)
+  const targets: Target[] = []
+  for (const item of items ?? inForce.values()) {
+    const found = inForce.get(keyOf(item))
+    if (found === undefined) return { outcome: 'not_in_force', item }
+    targets.push(found)
+  }
+  return targets
+}
+
+interface PastChange {
+  id: string
+  publication: number
+  version: number | null
+  restores: number | null
+}
+
+/** The change of each item that `condition`, on a change `n`, allows: the newest one. */
+const newestChange = (rows: string, condition: string) => `SELECT c.item_id AS id, c.publication,
+    c.to_version AS version, c.restores
+  FROM (VALUES ${rows}) AS asked
+  JOIN deployment_changes c ON c.environment_id = ? AND c.kind = ? AND c.item_id = asked.column1
+    AND c.publication = (SELECT n.publication FROM deployment_changes n
+      WHERE n.environment_id = ? AND n.kind = ? AND n.item_id = asked.column1${condition}
+      ORDER BY n.publication DESC LIMIT 1)`
+
+/** Rows of `VALUES` of one statement, with numbers beside a text. */
+const ROWS_AT_ONCE = 50
+const rowsWith = (numbers: number) =>
+  Array.from({ length: ROWS_AT_ONCE }, () => `(?${', CAST(? AS BIGINT)'.repeat(numbers)})`).join(', ')
+export const ID_AND_NUMBERS = rowsWith(1)
+
+/** The values of chunks of rows, each as long as a statement has places. The last is filled up by repeating a row. */
+export function rowChunksOf(rows: SqlValue[][]): SqlValue[][] {
+  const chunks: SqlValue[][] = []
+  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
+    const chunk = rows.slice(start, start + ROWS_AT_ONCE)
+    chunks.push(Array.from({ length: ROWS_AT_ONCE }, (_, index) => chunk[index] ?? chunk[0] ?? []).flat())
+  }
+  return chunks
+}
+
+const PRESENT = newestChange(ROWS, '')
+const EARLIER = newestChange(
+  rowsWith(2),
+  ' AND n.publication < asked.column2 AND n.to_version IS NOT NULL AND n.to_version <> asked.column3',
+)
+
+/**
+ * The versions that were in force before the present ones. A roll back stands where the version it restored stood, so
+ * that rolling back again goes further back, not forth. Times without any version are passed over.
+ */
+async function readEarlier(sql: Sql, environmentId: string, kind: DeployableKind, ids: string[]): Promise<Target[]> {
+  const of = [environmentId, kind, environmentId, kind]
+  const present = await inChunks(ids, (chunk) => sql.all<PastChange>(PRESENT, [...chunk, ...of]), '')
+  // No version has the number 0: nothing is left out while none is in force.
+  const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
+  const targets = new Map<string, Target>()
+  for (const chunk of rowChunksOf(before)) {
+    for (const found of await sql.all<PastChange>(EARLIER, [...chunk, ...of])) {
+      const { id, publication, version, restores } = found
+      targets.set(id, { kind, id, version, restores: restores ?? publication })
+    }
+  }
+  return [...targets.values()]
+}

@@ -1,0 +1,10 @@
+import Database from 'better-sqlite3'
+import { migrate } from '../../../src/storage/sqlite/migrate.ts'
+import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
+import { statementsSuite } from '../suite/statements.ts'
+
+const db = new Database(':memory:')
+migrate(db)
+const sql = sqliteSql(db)
+
+statementsSuite(() => sql)

@@ -1,0 +1,101 @@
+/** How many statements an act runs: acts hold locks, and others wait for every round trip. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { WEBHOOK_EVENTS } from '@tacho/contract/operator/webhook.ts'
+import type { Decided } from '../../../src/storage/approvals.ts'
+import type { Intent, Published } from '../../../src/storage/deployments.ts'
+import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
+import type { Sql } from '../../../src/storage/sql/sql.ts'
+import { decision, request } from './approval-sample.ts'
+import { auditEntry, policyVersion, promptVersion } from './configuration-sample.ts'
+import { newId, NOON } from './sample.ts'
+
+/** `sql` is the adapter of an engine on an empty store. */
+export function statementsSuite(sql: () => Sql) {
+  async function act<Result>(name: ActName, ...args: unknown[]): Promise<{ result: Result; statements: number }> {
+    const real = sql()
+    let statements = 0
+    const counted = <Run extends (...args: never[]) => unknown>(run: Run) =>
+      ((...given: never[]) => {
+        statements++
+        return run(...given)
+      }) as Run
+    const counting = { ...real, all: counted(real.all), get: counted(real.get), run: counted(real.run) } as Sql
+    return { result: (await runAct(counting, name, args)) as Result, statements }
+  }
+
+  async function newHome() {
+    const [workspaceId, one, two] = [newId(), newId(), newId()]
+    await act('createWorkspace', { id: workspaceId, name: newId(), createdAt: NOON }, [])
+    for (const id of [one, two]) await act('createEnvironment', { id, workspaceId, name: id, createdAt: NOON }, [])
+    return { workspaceId, one, two }
+  }
+
+  async function newWebhook(environmentId: string) {
+    const unused = { previousSecret: null, previousUntil: null, disabledAt: null, disabledReason: null }
+    const row = { id: newId(), environmentId, url: 'https://example.com', description: '', format: 'standard' }
+    const rest = { events: [...WEBHOOK_EVENTS], secret: 'whsec_AAAA', createdAt: NOON, droppedDeliveries: 0 }
+    await act('createWebhook', { ...row, ...rest, ...unused }, [])
+  }
+
+  test('two hundred decisions with two webhooks are fewer than fifty statements, and so is their expiry', async () => {
+    const { workspaceId, one: env } = await newHome()
+    for (let count = 0; count < 2; count++) await newWebhook(env)
+    const ids: string[] = []
+    for (let count = 0; count < 400; count++) {
+      const asked = request(env)
+      ids.push(asked.id)
+      await act('createApproval', asked)
+    }
+    const now = ids.slice(0, 200)
+    const audit = now.map((targetId) => ({ ...auditEntry(workspaceId), targetId }))
+    const decided = await act<Decided[]>('decideApprovals', env, now, decision(), audit)
+    assert.ok(decided.result.every(({ outcome }) => outcome === 'decided'))
+    assert.ok(decided.statements < 50, String(decided.statements))
+    const expired = await act<number>('expireApprovals', env, NOON * 2, 200)
+    assert.equal(expired.result, 200)
+    assert.ok(expired.statements < 50, String(expired.statements))
+  })
+
+  test('a thousand items are published, promoted and rolled back in fewer than two hundred statements each', async () => {
+    const { workspaceId, one, two } = await newHome()
+    const items = Array.from({ length: 1_000 }, (_, index) => {
+      return index % 2 === 0
+        ? { kind: 'policy' as const, id: `policy-${index}` }
+        : { kind: 'prompt' as const, id: newId() }
+    })
+    for (const { kind, id } of items) {
+      if (kind === 'policy') {
+        await act('createPolicy', { id, workspaceId, createdAt: NOON }, policyVersion(), [])
+        await act('createPolicyVersion', workspaceId, id, policyVersion({ name: 'Second' }), null, [])
+      } else {
+        await act('createPrompt', { id, workspaceId, name: id, createdAt: NOON }, promptVersion('First'), [])
+        await act('createPromptVersion', workspaceId, id, promptVersion('Second'), null, [])
+      }
+    }
+    const publish = async (environmentId: string, intent: Intent) => {
+      const publication = { environmentId, intent, note: null, by: 'ada', now: NOON }
+      const { result, statements } = await act<Published>('publish', publication, [auditEntry(workspaceId)])
+      assert.equal(result.outcome === 'published' && result.changes.length, 1_000)
+      assert.ok(statements < 200, `${intent.action}: ${statements}`)
+    }
+    for (const version of [1, 2]) {
+      await publish(one, { action: 'DEPLOY', items: items.map((item) => ({ ...item, version })) })
+    }
+    await publish(two, { action: 'PROMOTE', sourceEnvironmentId: one, items: null })
+    await publish(one, { action: 'ROLL_BACK', items })
+    await publish(one, { action: 'DEPLOY', items: items.map((item) => ({ ...item, version: null })) })
+  })
+
+  test('the requests of two hundred agents are counted in a few statements', async () => {
+    const { one: env } = await newHome()
+    await act('createApproval', request(env, { agentId: 'agent 7' }))
+    const requesters = Array.from({ length: 200 }, (_, index) => ({ agentId: `agent ${index}`, clientId: 'client' }))
+    const { result, statements } = await act<number[]>('countRequests', env, requesters, 0, 100)
+    assert.deepEqual(
+      result.flatMap((count, index) => (count > 0 ? [[index, count]] : [])),
+      [[7, 1]],
+    )
+    assert.ok(statements <= 4, String(statements))
+  })
+}
