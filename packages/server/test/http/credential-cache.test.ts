@@ -121,7 +121,7 @@ test('while the store is silent for five seconds nothing remembered is trusted',
 test('concurrent requests with one key share a single look-up', async () => {
   const key = newApiKey(randomBytes)
   const { cache, asked } = open([row(key)])
-  const found = await Promise.all(Array.from({ length: 50 }, () => cache.find(key.text, NOW)))
+  const found = await Promise.all(Array.from({ length: 50 }, async () => cache.find(key.text, NOW)))
   assert.ok(found.every((entry) => entry?.id === key.id))
   assert.equal(asked.length, 1)
 })

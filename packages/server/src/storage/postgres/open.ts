@@ -1,5 +1,6 @@
 /** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
-import { actMethods, runAct, type ActKind, type ActName } from '../sql/acts.ts'
+import type { ActKind } from '../sql/act.ts'
+import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import type { EventBatchRows } from '../events.ts'
 import { StorageError, type Storage, type StorageErrorCode } from '../storage.ts'
 import { parseAddress } from './address.ts'

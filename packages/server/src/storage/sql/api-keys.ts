@@ -1,10 +1,18 @@
+import { look, read, write, type Acts } from './act.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { ApiKeyRow, PageById } from '../storage.ts'
+import type { ApiKeyRow, PageById, ControlStore } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
+
+export const apiKeysActs = {
+  createApiKey: write(createApiKey),
+  listApiKeys: read(listApiKeys),
+  findApiKey: look(findApiKey),
+  revokeApiKey: write(revokeApiKey),
+} satisfies Partial<Acts<ControlStore>>
 
 const COLUMNS = `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,
   k.requests_per_second AS "requestsPerSecond", k.created_at AS "createdAt", k.expires_at AS "expiresAt",
@@ -23,11 +31,7 @@ export async function insertApiKey(sql: Sql, key: ApiKeyRow): Promise<void> {
   await sql.run(text, [id, environmentId, name, hash, JSON.stringify(scopes), requestsPerSecond, ...times])
 }
 
-export async function createApiKey(
-  sql: Sql,
-  key: ApiKeyRow,
-  audit: AuditEntry[],
-): Promise<'created' | 'no_environment'> {
+async function createApiKey(sql: Sql, key: ApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
   if ((await findEnvironment(sql, key.environmentId)) === null) return 'no_environment'
   await insertApiKey(sql, key)
   await insertAudit(sql, audit)
@@ -35,20 +39,20 @@ export async function createApiKey(
   return 'created'
 }
 
-export async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<ApiKeyRow[]> {
+async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<ApiKeyRow[]> {
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id > ? ORDER BY k.id LIMIT ?`
   const rows = await sql.all<Kept<ApiKeyRow>>(text, [environmentId, page.after ?? '', page.limit])
   return rows.map(parsed)
 }
 
-export async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
+async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
   const text = `SELECT ${COLUMNS}, e.workspace_id AS "workspaceId"
     FROM api_keys k JOIN environments e ON e.id = k.environment_id WHERE k.id = ?`
   const row = await sql.get<Kept<ApiKeyRow & { workspaceId: string }>>(text, [id])
   return row && parsed(row)
 }
 
-export async function revokeApiKey(
+async function revokeApiKey(
   sql: Sql,
   environmentId: string,
   id: string,

@@ -1,8 +1,14 @@
-import type { AuditEntry, AuditFilter } from '../audit.ts'
+import { read, write, type Acts } from './act.ts'
+import type { AuditEntry, AuditFilter, AuditStore } from '../audit.ts'
 import type { PageById } from '../storage.ts'
 import { uuidv7At } from '../uuid.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
+
+export const auditActs = {
+  appendAudit: write(appendAudit),
+  listAudit: read(listAudit),
+} satisfies Partial<Acts<AuditStore>>
 
 const NAMES = [
   ['id', 'id'],
@@ -31,11 +37,11 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
   await insertRows(sql, 'audit_log', rows)
 }
 
-export async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
+async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
   await insertAudit(sql, entries)
 }
 
-export function listAudit(
+function listAudit(
   sql: Sql,
   workspaceId: string | null,
   { limit, after }: PageById,

@@ -1,5 +1,6 @@
 /** What concerns all control tables together: the first tenant, secrets, last uses. */
-import type { CredentialUse, FirstTenant } from '../storage.ts'
+import { write, type Acts } from './act.ts'
+import type { CredentialUse, FirstTenant, ControlStore } from '../storage.ts'
 import { insertApiKey } from './api-keys.ts'
 import { insertEnvironment } from './environments.ts'
 import { insertInvitation } from './operators/invitations.ts'
@@ -8,7 +9,13 @@ import { growRevision, lockControl } from './revision.ts'
 import type { Sql } from './sql.ts'
 import { insertWorkspace } from './workspaces.ts'
 
-export async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {
+export const controlActs = {
+  initialise: write(initialise),
+  secret: write(secret),
+  touchCredentials: write(touchCredentials),
+} satisfies Partial<Acts<ControlStore>>
+
+async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {
   await lockControl(sql)
   if ((await sql.get('SELECT id FROM workspaces LIMIT 1')) !== null) return 'not_empty'
   await insertWorkspace(sql, first.workspace)
@@ -32,7 +39,7 @@ const TABLES = {
   session: ['operator_sessions', 'token_hash'],
 } as const
 
-export async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
+async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
   // Sorted, so that two nodes that touch the same keys cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
   for (const { kind, id, at } of sorted) {

@@ -10,13 +10,21 @@
  * While it is PENDING there is a row for it in the work queue. The oldest pending ones are deleted when newer ones fill the
  * bound of their webhook.
  */
+import { read, write, type Acts } from './act.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DeliveryStatus, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
 import { uuidv7 } from '../uuid.ts'
-import type { DeliveryAttempt, DeliveryHold, DeliveryOrder, DeliveryRow, NewDelivery } from '../webhooks.ts'
+import type {
+  DeliveryAttempt,
+  DeliveryHold,
+  DeliveryOrder,
+  DeliveryRow,
+  NewDelivery,
+  WebhookStore,
+} from '../webhooks.ts'
 import type { NewWork, WorkHold } from '../work.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
@@ -24,6 +32,14 @@ import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import { findWebhook } from './webhooks.ts'
 import { enqueueWork, finishWork, postponeWork } from './work.ts'
+
+export const deliveriesActs = {
+  sendToWebhook: write(sendToWebhook),
+  listDeliveries: read(listDeliveries),
+  redeliver: write(redeliver),
+  startDelivery: read(startDelivery),
+  recordAttempt: write(recordAttempt),
+} satisfies Partial<Acts<WebhookStore>>
 
 const DELIVERIES_KEPT = 500
 const DROPPED_AT_ONCE = 10_000
@@ -51,7 +67,7 @@ export async function announce(
   }
 }
 
-export async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {
+async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {
   await insertAudit(sql, audit)
   await insertDeliveries(sql, [delivery])
   const { id, type, createdAt } = delivery
@@ -103,7 +119,7 @@ async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }
   await sql.run(count, [ids.length, environmentId, webhookId])
 }
 
-export function listDeliveries(
+function listDeliveries(
   sql: Sql,
   environmentId: string,
   webhookId: string,
@@ -120,7 +136,7 @@ export function listDeliveries(
   return sql.all(text, [...params, limit])
 }
 
-export async function redeliver(
+async function redeliver(
   sql: Sql,
   environmentId: string,
   webhookId: string,
@@ -145,10 +161,7 @@ export async function redeliver(
   return delivery
 }
 
-export async function startDelivery(
-  sql: Sql,
-  { environmentId, id, owner }: DeliveryHold,
-): Promise<DeliveryOrder | null> {
+async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
   const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
     WHERE environment_id = ? AND id = ? AND EXISTS
       (SELECT 1 FROM work WHERE kind = 'deliver_webhook' AND subject_id = ? AND lease_owner = ?)`
@@ -159,7 +172,7 @@ export async function startDelivery(
   return { webhook, delivery }
 }
 
-export async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
+async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
   const hold: WorkHold = { kind: 'deliver_webhook', owner, subjectIds: [id] }
   // First, because it compares the owner and locks the work: from here on no other node can take it.

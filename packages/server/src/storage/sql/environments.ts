@@ -1,9 +1,16 @@
+import { read, write, type Acts } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { EnvironmentRow, PageById } from '../storage.ts'
+import type { EnvironmentRow, PageById, ControlStore } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
 import { findWorkspace } from './workspaces.ts'
+
+export const environmentsActs = {
+  createEnvironment: write(createEnvironment),
+  listEnvironments: read(listEnvironments),
+  findEnvironment: read(findEnvironment),
+} satisfies Partial<Acts<ControlStore>>
 
 const COLUMNS = 'id, workspace_id AS "workspaceId", name, created_at AS "createdAt"'
 
@@ -14,7 +21,7 @@ export async function insertEnvironment(sql: Sql, environment: EnvironmentRow): 
   return (await sql.run(text, [id, workspaceId, name, createdAt])) === 1
 }
 
-export async function createEnvironment(
+async function createEnvironment(
   sql: Sql,
   environment: EnvironmentRow,
   audit: AuditEntry[],
@@ -32,7 +39,7 @@ export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = ? FOR NO KEY UPDATE', [id])
 }
 
-export function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<EnvironmentRow[]> {
+function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<EnvironmentRow[]> {
   const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?`
   return sql.all(text, [workspaceId, after ?? '', limit])
 }

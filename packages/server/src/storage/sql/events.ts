@@ -1,3 +1,4 @@
+import { look, read, type Acts } from './act.ts'
 import type {
   EventFilter,
   EventPage,
@@ -8,9 +9,17 @@ import type {
   FoundEvent,
   StoredEvent,
   Timeline,
+  EventStore,
 } from '../events.ts'
 import { findByRunId, findByUuid, findRun, RUN_OF } from './runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
+
+export const eventsActs = {
+  findEvent: read(findEvent),
+  readTimeline: read(readTimeline),
+  listEvents: look(listEvents),
+  listEventRows: read(listEventRows),
+} satisfies Partial<Acts<EventStore>>
 
 const COLUMNS = {
   seq: 'seq',
@@ -52,7 +61,7 @@ interface Query {
 }
 
 /** The first page of a run's events, with the run. */
-export async function readTimeline(
+async function readTimeline(
   sql: Sql,
   environmentId: string,
   runIdOrUuid: string,
@@ -115,7 +124,7 @@ export function rowsWithin(sizes: number[], { limit, pageBytes }: FirstPage): nu
   return Math.min(past === -1 ? sizes.length : past, limit)
 }
 
-export async function listEventRows(
+async function listEventRows(
   sql: Sql,
   environmentId: string,
   run: string,
@@ -192,12 +201,7 @@ function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: 
   return { text, params: [...places, ...ofRun, 1, count] }
 }
 
-export async function findEvent(
-  sql: Sql,
-  environmentId: string,
-  runId: string,
-  eventId: string,
-): Promise<FoundEvent | null> {
+async function findEvent(sql: Sql, environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {
   const run = await findRun(sql, environmentId, runId)
   if (run === null) return null
   const ofRun = [environmentId, run.id]

@@ -5,8 +5,22 @@
  *                     v    |
  *                  (free)--'
  */
-import type { IdempotencyClaim, IdempotencyKey, IdempotencyOutcome, KeptReply } from '../idempotency.ts'
+import { write, type Acts } from './act.ts'
+import type {
+  IdempotencyClaim,
+  IdempotencyKey,
+  IdempotencyOutcome,
+  KeptReply,
+  IdempotencyStore,
+} from '../idempotency.ts'
 import type { Sql } from './sql.ts'
+
+export const idempotencyActs = {
+  claimIdempotencyKey: write(claimIdempotencyKey),
+  keepIdempotentReply: write(keepIdempotentReply),
+  releaseIdempotencyKey: write(releaseIdempotencyKey),
+  deleteOldIdempotencyKeys: write(deleteOldIdempotencyKeys),
+} satisfies Partial<Acts<IdempotencyStore>>
 
 const ONE = 'actor_kind = ? AND actor_id = ? AND idempotency_key = ?'
 /** The time tells a claim from the one that took it over, which is a minute younger at the least. */
@@ -18,7 +32,7 @@ interface Row {
   reply: string | null
 }
 
-export async function claimIdempotencyKey(
+async function claimIdempotencyKey(
   sql: Sql,
   key: IdempotencyKey,
   { fingerprint, now, freeUntil, deadUntil }: IdempotencyClaim,
@@ -38,7 +52,7 @@ export async function claimIdempotencyKey(
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }
 }
 
-export async function keepIdempotentReply(
+async function keepIdempotentReply(
   sql: Sql,
   key: IdempotencyKey,
   claimedAt: number,
@@ -48,11 +62,11 @@ export async function keepIdempotentReply(
   await sql.run(text, [status, json, ...values(key), claimedAt])
 }
 
-export async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
+async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
   await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, [...values(key), claimedAt])
 }
 
-export function deleteOldIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
+function deleteOldIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
   const text = `DELETE FROM idempotency_keys WHERE (actor_kind, actor_id, idempotency_key) IN (
     SELECT actor_kind, actor_id, idempotency_key FROM idempotency_keys
     WHERE created_at < ? ORDER BY created_at LIMIT ?)`

@@ -1,7 +1,12 @@
 /** Refused events are remembered, the newest of each environment. */
-import type { EventVerdict, NewEvent, RejectionRow } from '../events.ts'
+import { read, type Acts } from './act.ts'
+import type { EventVerdict, NewEvent, RejectionRow, EventStore } from '../events.ts'
 import { rejectionKey } from './keys.ts'
 import type { Sql } from './sql.ts'
+
+export const rejectionsActs = {
+  findRejection: read(findRejection),
+} satisfies Partial<Acts<EventStore>>
 
 /** How many are kept per environment, give or take what came since the last trim. */
 export const REJECTIONS_KEPT = 10_000
@@ -30,7 +35,7 @@ export async function trimRejections(sql: Sql, environmentId: string, kept = REJ
   await sql.run(text, [environmentId, environmentId, kept])
 }
 
-export async function findRejection(
+async function findRejection(
   sql: Sql,
   environmentId: string,
   runId: string,

@@ -1,6 +1,12 @@
+import { look, type Acts } from './act.ts'
+import type { ControlStore } from '../storage.ts'
 import type { Sql } from './sql.ts'
 
-export async function controlRevision(sql: Sql): Promise<number> {
+export const revisionActs = {
+  controlRevision: look(controlRevision),
+} satisfies Partial<Acts<ControlStore>>
+
+async function controlRevision(sql: Sql): Promise<number> {
   const row = await sql.get<{ revision: number }>('SELECT revision FROM control WHERE id = 1')
   return row?.revision ?? 0
 }

@@ -1,10 +1,16 @@
+import { look, type Acts } from './act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Page } from '../page.ts'
-import type { RunFilter, RunPage, RunRow } from '../runs.ts'
+import type { RunFilter, RunPage, RunRow, RunStore } from '../runs.ts'
 import { firstRows } from './first-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import { prefixRange } from './prefix-range.ts'
 import type { Sql, SqlValue } from './sql.ts'
+
+export const runsActs = {
+  findRun: look(findRun),
+  listRuns: look(listRuns),
+} satisfies Partial<Acts<RunStore>>
 
 const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.status,
   r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",

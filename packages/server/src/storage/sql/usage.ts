@@ -1,7 +1,12 @@
 import type { Page } from '../page.ts'
-import type { UsageHourRow, UsagePage } from '../runs.ts'
+import type { RunStore, UsageHourRow, UsagePage } from '../runs.ts'
+import { read, type Acts } from './act.ts'
 import type { Sql } from './sql.ts'
 import { MAX_SUM } from './sums.ts'
+
+export const usageActs = {
+  readUsage: read(readUsage),
+} satisfies Partial<Acts<RunStore>>
 
 const sum = (column: string, name: string) => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
     ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
@@ -9,7 +14,7 @@ const sum = (column: string, name: string) => `CASE WHEN SUM(${column}) > ${MAX_
 /** Below the id of every agent. */
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
-export function readUsage(
+function readUsage(
   sql: Sql,
   environmentId: string,
   fromHour: number,

@@ -1,11 +1,20 @@
+import { read, write, type Acts } from './act.ts'
 import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { WebhookPatch, WebhookRow } from '../webhooks.ts'
+import type { WebhookPatch, WebhookRow, WebhookStore } from '../webhooks.ts'
 import { insertAudit } from './audit.ts'
 import { lockEnvironment } from './environments.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
+
+export const webhooksActs = {
+  createWebhook: write(createWebhook),
+  listWebhooks: read(listWebhooks),
+  findWebhook: read(findWebhook),
+  changeWebhook: write(changeWebhook),
+  removeWebhook: write(removeWebhook),
+} satisfies Partial<Acts<WebhookStore>>
 
 const PER_ENVIRONMENT = 20
 
@@ -35,11 +44,7 @@ function toRow(stored: Stored): WebhookRow {
   return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[] }
 }
 
-export async function createWebhook(
-  sql: Sql,
-  webhook: WebhookRow,
-  audit: AuditEntry[],
-): Promise<'created' | 'too_many'> {
+async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
   await lockEnvironment(sql, webhook.environmentId)
   const count = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = ?', [
     webhook.environmentId,
@@ -55,7 +60,7 @@ function valueOf(value: WebhookRow[keyof WebhookRow]): SqlValue {
   return Array.isArray(value) ? JSON.stringify(value) : value
 }
 
-export async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<WebhookRow[]> {
+async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<WebhookRow[]> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id > ? ORDER BY id LIMIT ?`
   return (await sql.all<Stored>(text, [environmentId, after ?? '', limit])).map(toRow)
 }
@@ -66,7 +71,7 @@ export async function findWebhook(sql: Sql, environmentId: string, id: string): 
   return stored && toRow(stored)
 }
 
-export async function changeWebhook(
+async function changeWebhook(
   sql: Sql,
   environmentId: string,
   id: string,
@@ -84,7 +89,7 @@ export async function changeWebhook(
   return findWebhook(sql, environmentId, id)
 }
 
-export async function removeWebhook(
+async function removeWebhook(
   sql: Sql,
   environmentId: string,
   id: string,

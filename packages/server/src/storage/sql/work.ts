@@ -7,10 +7,19 @@
  *
  * `due_at` of a held row is the end of its lease, so what a dead node held falls due by itself.
  */
+import { look, write, type Acts } from './act.ts'
 import { WORK_COUNTED, WORK_KINDS } from '../work.ts'
-import type { NewWork, WorkBacklog, WorkClaim, WorkHold, WorkItem, WorkPostponement } from '../work.ts'
+import type { NewWork, WorkBacklog, WorkClaim, WorkHold, WorkItem, WorkPostponement, WorkStore } from '../work.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql } from './sql.ts'
+
+export const workActs = {
+  claimWork: write(claimWork),
+  extendWork: write(extendWork),
+  postponeWork: write(postponeWork),
+  finishWork: write(finishWork),
+  workBacklog: look(workBacklog),
+} satisfies Partial<Acts<WorkStore>>
 
 /** Part of the act that causes the work. Work that is queued already stays as it is. */
 export async function enqueueWork(sql: Sql, work: readonly NewWork[]): Promise<void> {
@@ -20,7 +29,7 @@ export async function enqueueWork(sql: Sql, work: readonly NewWork[]): Promise<v
   await insertRows(sql, 'work', rows, 'ON CONFLICT (kind, subject_id) DO NOTHING')
 }
 
-export async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
+async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
   // PostgreSQL would run a plain subquery again for each row, and take more than the limit. The condition on due_at
   // stands twice, for it is looked at again should a row have been taken meanwhile; the plus keeps SQLite from walking
   // all that is due by it.
@@ -33,7 +42,7 @@ export async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit 
   return sql.all<WorkItem>(text, [kind, now, limit, leaseUntil, owner, kind, now])
 }
 
-export async function extendWork(sql: Sql, { kind, owner, subjectIds }: WorkHold, leaseUntil: number): Promise<number> {
+async function extendWork(sql: Sql, { kind, owner, subjectIds }: WorkHold, leaseUntil: number): Promise<number> {
   const text = 'UPDATE work SET due_at = ? WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
   let held = 0
   for (const id of subjectIds.toSorted()) held += await sql.run(text, [leaseUntil, kind, id, owner])
@@ -59,7 +68,7 @@ export async function finishWork(sql: Sql, { kind, owner, subjectIds }: WorkHold
   return held
 }
 
-export async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
+async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
   const counted = (condition: string) => `(SELECT COUNT(*) FROM
       (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`
   const text = `SELECT asked.column1 AS kind, ${counted('')} AS items, ${counted(' AND due_at <= ?')} AS due,

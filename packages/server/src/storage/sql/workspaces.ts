@@ -1,9 +1,16 @@
+import { read, write, type Acts } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PageById, WorkspaceRow } from '../storage.ts'
+import type { PageById, WorkspaceRow, ControlStore } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, PLACES } from './chunks.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
+
+export const workspacesActs = {
+  createWorkspace: write(createWorkspace),
+  listWorkspaces: read(listWorkspaces),
+  findWorkspace: read(findWorkspace),
+} satisfies Partial<Acts<ControlStore>>
 
 const COLUMNS = 'id, name, created_at AS "createdAt"'
 
@@ -12,7 +19,7 @@ export async function insertWorkspace(sql: Sql, { id, name, createdAt }: Workspa
   return (await sql.run(text, [id, name, createdAt])) === 1
 }
 
-export async function createWorkspace(
+async function createWorkspace(
   sql: Sql,
   workspace: WorkspaceRow,
   audit: AuditEntry[],
@@ -23,7 +30,7 @@ export async function createWorkspace(
   return 'created'
 }
 
-export async function listWorkspaces(
+async function listWorkspaces(
   sql: Sql,
   { limit, after }: PageById,
   within: readonly string[] | null = null,

@@ -1,4 +1,5 @@
 /** Lists of approvals, and what follows their changes. */
+import { look, read, type Acts } from '../act.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -8,13 +9,24 @@ import type {
   ChangePlace,
   GroupBounds,
   Requester,
+  ApprovalStore,
 } from '../../approvals.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
 import { chunksOf, inChunks, PLACES, ROWS } from '../chunks.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
-export function listApprovals(
+export const approvalListsActs = {
+  listApprovals: read(listApprovals),
+  listApprovalsOfRun: read(listApprovalsOfRun),
+  groupApprovals: read(groupApprovals),
+  countRequests: read(countRequests),
+  listOverdueEnvironments: read(listOverdueEnvironments),
+  approvalRevisions: look(approvalRevisions),
+  listChangedApprovals: read(listChangedApprovals),
+} satisfies Partial<Acts<ApprovalStore>>
+
+function listApprovals(
   sql: Sql,
   environmentId: string,
   filter: ApprovalFilter,
@@ -42,18 +54,13 @@ export function listApprovals(
   return sql.all(text, [...params, limit])
 }
 
-export function listApprovalsOfRun(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  limit: number,
-): Promise<ApprovalRow[]> {
+function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit: number): Promise<ApprovalRow[]> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND run_key = ?
     ORDER BY created_at, id LIMIT ?`
   return sql.all(text, [environmentId, textKey(run), limit])
 }
 
-export function groupApprovals(
+function groupApprovals(
   sql: Sql,
   environmentId: string,
   now: number,
@@ -70,7 +77,7 @@ export function groupApprovals(
   return sql.all(text, [environmentId, now, requests, groups])
 }
 
-export async function countRequests(
+async function countRequests(
   sql: Sql,
   environmentId: string,
   requesters: Requester[],
@@ -91,13 +98,13 @@ export async function countRequests(
   return keys.map((key) => counts.get(key) ?? 0)
 }
 
-export async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {
+async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {
   const text = `SELECT environment_id AS id FROM approval_feeds WHERE next_deadline <= ? ORDER BY next_deadline LIMIT ?`
   const rows = await sql.all<{ id: string }>(text, [now, limit])
   return rows.map(({ id }) => id)
 }
 
-export async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<ApprovalRevision[]> {
+async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<ApprovalRevision[]> {
   const text = `SELECT environment_id AS "environmentId", revision FROM approval_feeds
     WHERE environment_id IN (${PLACES})`
   const found = new Map<string, number>()
@@ -108,7 +115,7 @@ export async function approvalRevisions(sql: Sql, environmentIds: string[]): Pro
   return environmentIds.map((environmentId) => ({ environmentId, revision: found.get(environmentId) ?? 0 }))
 }
 
-export function listChangedApprovals(
+function listChangedApprovals(
   sql: Sql,
   environmentId: string,
   { revision, id }: ChangePlace,

@@ -1,8 +1,14 @@
 /** The columns of approvals, and the ways to read single rows. */
-import type { ApprovalRow, Requester } from '../../approvals.ts'
+import { look, read, type Acts } from '../act.ts'
+import type { ApprovalRow, Requester, ApprovalStore } from '../../approvals.ts'
 import { inChunks, PLACES } from '../chunks.ts'
 import { textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
+
+export const approvalRowsActs = {
+  findApproval: look(findApproval),
+  findApprovals: read(findApprovals),
+} satisfies Partial<Acts<ApprovalStore>>
 
 /** Column and name in ApprovalRow. */
 export const NAMES = [

@@ -12,7 +12,15 @@
  * holds it until it commits. So revisions are committed in their order on every node: a reader that has read everything
  * up to one revision never finds a smaller one later.
  */
-import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../../approvals.ts'
+import { write, type Acts } from '../act.ts'
+import type {
+  ApprovalRow,
+  CreatedApproval,
+  Decided,
+  DecisionRow,
+  NewApprovalRow,
+  ApprovalStore,
+} from '../../approvals.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../announcements.ts'
 import { insertAudit } from '../audit.ts'
@@ -22,7 +30,13 @@ import { agentKeyOf, COLUMNS, findApproval, findApprovals, NAMES } from './appro
 import { requestKey, textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
-export async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
+export const approvalsActs = {
+  createApproval: write(createApproval),
+  decideApprovals: write(decideApprovals),
+  expireApprovals: write(expireApprovals),
+} satisfies Partial<Acts<ApprovalStore>>
+
+async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
   // A retry needs no lock.
   const early = await findRequest(sql, request)
   if (early !== null) return again(sql, early, request)
@@ -55,7 +69,7 @@ async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Pr
   return { outcome: isSame ? 'existing' : 'conflict', approval }
 }
 
-export async function decideApprovals(
+async function decideApprovals(
   sql: Sql,
   environmentId: string,
   ids: string[],

@@ -1,11 +1,16 @@
 /** The POLICY_DECISION in which a client recorded the input of a call that it asked approval for. */
-import type { RecordedInputRow, SoughtInput } from '../../approvals.ts'
+import { read, type Acts } from '../act.ts'
+import type { RecordedInputRow, SoughtInput, ApprovalStore } from '../../approvals.ts'
 import { rowsWithin } from '../events.ts'
 import type { Sql } from '../sql.ts'
 
+export const recordedInputActs = {
+  findRecordedInput: read(findRecordedInput),
+} satisfies Partial<Acts<ApprovalStore>>
+
 const OF_RUN = 'environment_id = ? AND run_id = ?'
 
-export async function findRecordedInput(
+async function findRecordedInput(
   sql: Sql,
   environmentId: string,
   run: string,

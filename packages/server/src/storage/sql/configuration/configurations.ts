@@ -1,9 +1,14 @@
 /** The runtime configuration of an environment: computed when it is published, then only read. */
+import { read, type Acts } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
 import canonicalize from 'canonicalize'
-import type { Configuration } from '../../deployments.ts'
+import type { Configuration, DeploymentStore } from '../../deployments.ts'
 import type { Sql } from '../sql.ts'
+
+export const configurationsActs = {
+  readConfiguration: read(readConfiguration),
+} satisfies Partial<Acts<DeploymentStore>>
 
 /**
  * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of what the text
@@ -20,7 +25,7 @@ export function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolic
 
 const EMPTY = configurationOf([], [])
 
-export async function readConfiguration(
+async function readConfiguration(
   sql: Sql,
   environmentId: string,
   knownRevision: string | null,

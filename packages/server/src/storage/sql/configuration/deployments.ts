@@ -1,21 +1,24 @@
 /** What is in force in an environment, and who changed it. Publishing is in publish.ts. */
+import { read, type Acts } from '../act.ts'
 import type {
   DeploymentChangePage,
   DeploymentChangeRow,
   DeploymentFilter,
   DeploymentPage,
   DeploymentRow,
+  DeploymentStore,
 } from '../../deployments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+
+export const deploymentsActs = {
+  listDeployments: read(listDeployments),
+  listDeploymentChanges: read(listDeploymentChanges),
+} satisfies Partial<Acts<DeploymentStore>>
 
 const NAME = `COALESCE(p.name, d.item_id) AS name`
 const NAMED = `LEFT JOIN prompts p ON d.kind = 'prompt' AND p.id = d.item_id`
 
-export function listDeployments(
-  sql: Sql,
-  environmentId: string,
-  { limit, after }: DeploymentPage,
-): Promise<DeploymentRow[]> {
+function listDeployments(sql: Sql, environmentId: string, { limit, after }: DeploymentPage): Promise<DeploymentRow[]> {
   const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''
   const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
     d.deployed_by AS "deployedBy"
@@ -23,7 +26,7 @@ export function listDeployments(
   return sql.all(text, [environmentId, ...(after ? [after.kind, after.id] : []), limit])
 }
 
-export function listDeploymentChanges(
+function listDeploymentChanges(
   sql: Sql,
   environmentId: string,
   { kind, id }: DeploymentFilter,

@@ -1,10 +1,20 @@
+import { read, write, type Acts } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies.ts'
+import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow, PolicyStore } from '../../policies.ts'
 import type { SavedVersion, VersionPage } from '../../prompts.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
+
+export const policiesActs = {
+  createPolicy: write(createPolicy),
+  createPolicyVersion: write(createPolicyVersion),
+  listPolicies: read(listPolicies),
+  findPolicy: read(findPolicy),
+  listPolicyVersions: read(listPolicyVersions),
+  findPolicyVersion: read(findPolicyVersion),
+} satisfies Partial<Acts<PolicyStore>>
 
 const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,
   v.author, v.note, v.created_at AS "createdAt"`
@@ -19,7 +29,7 @@ function toPolicy({ workspaceId, policyCreatedAt, ...newest }: JoinedPolicy): Po
   return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, newest }
 }
 
-export async function createPolicy(
+async function createPolicy(
   sql: Sql,
   { id, workspaceId, createdAt }: NewPolicyRow,
   first: NewPolicyVersionRow,
@@ -34,7 +44,7 @@ export async function createPolicy(
   return 'created'
 }
 
-export async function createPolicyVersion(
+async function createPolicyVersion(
   sql: Sql,
   workspaceId: string,
   policyId: string,
@@ -71,12 +81,12 @@ async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersi
   await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
 }
 
-export async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<PolicyRow[]> {
+async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<PolicyRow[]> {
   const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ? ORDER BY p.id LIMIT ?`
   return (await sql.all<JoinedPolicy>(text, [workspaceId, after ?? '', limit])).map(toPolicy)
 }
 
-export async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
+async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
   const row = await sql.get<JoinedPolicy>(`${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id = ?`, [
     workspaceId,
     policyId,
@@ -84,7 +94,7 @@ export async function findPolicy(sql: Sql, workspaceId: string, policyId: string
   return row && toPolicy(row)
 }
 
-export function listPolicyVersions(
+function listPolicyVersions(
   sql: Sql,
   workspaceId: string,
   policyId: string,
@@ -96,7 +106,7 @@ export function listPolicyVersions(
   return sql.all(text, [workspaceId, policyId, ...(before === null ? [] : [before]), limit])
 }
 
-export function findPolicyVersion(
+function findPolicyVersion(
   sql: Sql,
   workspaceId: string,
   policyId: string,

@@ -1,3 +1,4 @@
+import { read, write, type Acts } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { AuditEntry } from '../../audit.ts'
 import type {
@@ -8,11 +9,21 @@ import type {
   PromptVersionRow,
   SavedVersion,
   VersionPage,
+  PromptStore,
 } from '../../prompts.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
+
+export const promptsActs = {
+  createPrompt: write(createPrompt),
+  createPromptVersion: write(createPromptVersion),
+  listPrompts: read(listPrompts),
+  findPrompt: read(findPrompt),
+  listPromptVersions: read(listPromptVersions),
+  findPromptVersion: read(findPromptVersion),
+} satisfies Partial<Acts<PromptStore>>
 
 const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",
   v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt"`
@@ -26,7 +37,7 @@ function toPrompt({ workspaceId, name, promptCreatedAt, ...newest }: JoinedPromp
   return { id: newest.promptId, workspaceId, name, createdAt: promptCreatedAt, newest }
 }
 
-export async function createPrompt(
+async function createPrompt(
   sql: Sql,
   prompt: NewPromptRow,
   first: NewPromptVersionRow,
@@ -42,7 +53,7 @@ export async function createPrompt(
   return 'created'
 }
 
-export async function createPromptVersion(
+async function createPromptVersion(
   sql: Sql,
   workspaceId: string,
   promptId: string,
@@ -85,7 +96,7 @@ function contentHash(content: string): string {
   return hash('sha256', content)
 }
 
-export async function listPrompts(
+async function listPrompts(
   sql: Sql,
   workspaceId: string,
   name: string | null,
@@ -97,13 +108,13 @@ export async function listPrompts(
   return (await sql.all<JoinedPrompt>(text, params)).map(toPrompt)
 }
 
-export async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
+async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
   const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id = ?`
   const row = await sql.get<JoinedPrompt>(text, [workspaceId, promptId])
   return row && toPrompt(row)
 }
 
-export function listPromptVersions(
+function listPromptVersions(
   sql: Sql,
   workspaceId: string,
   promptId: string,
@@ -115,7 +126,7 @@ export function listPromptVersions(
   return sql.all(text, [workspaceId, promptId, ...(before === null ? [] : [before]), limit])
 }
 
-export function findPromptVersion(
+function findPromptVersion(
   sql: Sql,
   workspaceId: string,
   promptId: string,

@@ -5,11 +5,20 @@
  *
  * Everything that can be refused is refused before the first row is written.
  */
+import { write, type Acts } from '../act.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { DEPLOYABLE_KINDS, type DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../deployments.ts'
+import type {
+  Change,
+  Intent,
+  Item,
+  ItemVersion,
+  NewPublication,
+  Published,
+  DeploymentStore,
+} from '../../deployments.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
 import { chunksOf, inChunks, PLACES } from '../chunks.ts'
@@ -29,6 +38,10 @@ import {
   type Refused,
   type Target,
 } from './targets.ts'
+
+export const publishActs = {
+  publish: write(publish),
+} satisfies Partial<Acts<DeploymentStore>>
 
 /** A change that may be written: the version exists. */
 interface Planned extends Change {
@@ -50,7 +63,7 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   if (planned.length === 0) return { outcome: 'unchanged', revision: present.revision }
   const tooLarge = tooLargeAfter(deployed, planned)
   if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
-  return write(sql, publication, present.publication + 1, planned, audit)
+  return writePublication(sql, publication, present.publication + 1, planned, audit)
 }
 
 // --- changes and bounds
@@ -150,7 +163,7 @@ function sizesOf(deployed: Iterable<Deployed>): Record<'prompts' | 'policies' | 
 
 // --- writing
 
-async function write(
+async function writePublication(
   sql: Sql,
   { environmentId, intent, note, by, now }: NewPublication,
   publication: number,

@@ -1,3 +1,4 @@
+import { read, write, type Acts } from '../act.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
@@ -9,6 +10,7 @@ import type {
   SimulationRow,
   ToolCallPage,
   ToolCallRow,
+  SimulationStore,
 } from '../../simulations.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
@@ -16,6 +18,18 @@ import { lockEnvironment } from '../environments.ts'
 import { rowsWithin } from '../events.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
+
+export const simulationsActs = {
+  createSimulation: write(createSimulation),
+  findSimulation: read(findSimulation),
+  listSimulations: read(listSimulations),
+  cancelSimulation: write(cancelSimulation),
+  reportSimulation: write(reportSimulation),
+  endSimulation: write(endSimulation),
+  countToolCalls: read(countToolCalls),
+  listToolCalls: read(listToolCalls),
+  listRunSteps: read(listRunSteps),
+} satisfies Partial<Acts<SimulationStore>>
 
 const COLUMNS = `id, environment_id AS "environmentId", status, condition, severity, action, days,
   created_at AS "createdAt", created_by AS "createdBy", ended_at AS "endedAt", scanned, total, error, result`
@@ -29,7 +43,7 @@ function parsed({ result, ...row }: Kept): SimulationRow {
   return { ...row, result: result === null ? null : (JSON.parse(result) as SimulationResult) }
 }
 
-export async function createSimulation(
+async function createSimulation(
   sql: Sql,
   simulation: NewSimulationRow,
   bounds: { waiting: number; kept: number },
@@ -53,24 +67,20 @@ export async function createSimulation(
   return 'created'
 }
 
-export async function findSimulation(sql: Sql, environmentId: string, id: string): Promise<SimulationRow | null> {
+async function findSimulation(sql: Sql, environmentId: string, id: string): Promise<SimulationRow | null> {
   const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ? AND id = ?`
   const row = await sql.get<Kept>(text, [environmentId, id])
   return row && parsed(row)
 }
 
-export async function listSimulations(
-  sql: Sql,
-  environmentId: string,
-  { limit, after }: PageById,
-): Promise<SimulationRow[]> {
+async function listSimulations(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<SimulationRow[]> {
   const older = after === null ? '' : ' AND id < ?'
   const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ?${older} ORDER BY id DESC LIMIT ?`
   const rows = await sql.all<Kept>(text, [environmentId, ...(after === null ? [] : [after]), limit])
   return rows.map(parsed)
 }
 
-export async function cancelSimulation(
+async function cancelSimulation(
   sql: Sql,
   environmentId: string,
   id: string,
@@ -86,7 +96,7 @@ export async function cancelSimulation(
   return findSimulation(sql, environmentId, id)
 }
 
-export async function reportSimulation(
+async function reportSimulation(
   sql: Sql,
   environmentId: string,
   id: string,
@@ -97,7 +107,7 @@ export async function reportSimulation(
   return (await sql.run(text, [scanned, total, environmentId, id])) === 1
 }
 
-export async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
+async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
   const set = end.status === 'DONE' ? `scanned = ?, total = ?, result = ?` : 'error = ?'
   const values: SqlValue[] =
     end.status === 'DONE' ? [end.scanned, end.scanned, JSON.stringify(end.result)] : [end.error]
@@ -115,13 +125,13 @@ async function removeWork(sql: Sql, environmentId: string, id: string): Promise<
 
 // --- what is simulated on. `event_type` is spelled out, so that the index of tool calls is found.
 
-export async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
+async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM events
     WHERE environment_id = ? AND event_type = 'TOOL_CALL' AND time >= ? AND time < ?`
   return (await sql.get<{ count: number }>(text, [environmentId, from, to]))?.count ?? 0
 }
 
-export async function listToolCalls(
+async function listToolCalls(
   sql: Sql,
   environmentId: string,
   { from, to, after, ...page }: ToolCallPage,
@@ -146,7 +156,7 @@ export async function listToolCalls(
   return sql.all(text, [...params, count])
 }
 
-export async function listRunSteps(
+async function listRunSteps(
   sql: Sql,
   environmentId: string,
   run: string,

@@ -1,11 +1,16 @@
 /** What the tool calls and policy decisions of a run say about approvals. Payloads are read here and go no further. */
-import type { ToolEventPage, ToolEventRow, ToolEventsRead } from '../../approvals.ts'
+import { read, type Acts } from '../act.ts'
+import type { ToolEventPage, ToolEventRow, ToolEventsRead, ApprovalStore } from '../../approvals.ts'
 import { rowsWithin } from '../events.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
+export const toolEventsActs = {
+  listToolEvents: read(listToolEvents),
+} satisfies Partial<Acts<ApprovalStore>>
+
 type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
 
-export async function listToolEvents(
+async function listToolEvents(
   sql: Sql,
   environmentId: string,
   run: string,

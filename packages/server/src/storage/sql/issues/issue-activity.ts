@@ -1,6 +1,11 @@
+import { read, type Acts } from '../act.ts'
 import type { ActivityKind } from '@tacho/contract/operator/issue.ts'
-import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen } from '../../issues.ts'
+import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen, IssueStore } from '../../issues.ts'
 import type { Sql } from '../sql.ts'
+
+export const issueActivityActs = {
+  listIssueActivity: read(listIssueActivity),
+} satisfies Partial<Acts<IssueStore>>
 
 export interface NewActivity {
   id: string
@@ -19,7 +24,7 @@ export async function insertActivity(sql: Sql, issue: IssueRef, entry: NewActivi
   await sql.run(insert, [issue.environmentId, issue.id, at, id, kind, by, text, JSON.stringify(detail)])
 }
 
-export async function listIssueActivity(
+async function listIssueActivity(
   sql: Sql,
   environmentId: string,
   issueId: string,

@@ -1,10 +1,16 @@
 /** The runs and agents in which a fingerprint was detected; those of an issue are all of its fingerprints' together. */
-import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
+import { read, type Acts } from '../act.ts'
+import type { AffectedAgentRow, AffectedRunRow, PageBySeen, IssueStore } from '../../issues.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
+
+export const issueAffectedActs = {
+  listAffectedRuns: read(listAffectedRuns),
+  listAffectedAgents: read(listAffectedAgents),
+} satisfies Partial<Acts<IssueStore>>
 
 type Kind = 'run' | 'agent'
 
@@ -101,7 +107,7 @@ async function countSubjects(
   return count
 }
 
-export async function listAffectedRuns(
+async function listAffectedRuns(
   sql: Sql,
   environmentId: string,
   issueId: string,
@@ -122,7 +128,7 @@ export async function listAffectedRuns(
   })
 }
 
-export async function listAffectedAgents(
+async function listAffectedAgents(
   sql: Sql,
   environmentId: string,
   issueId: string,

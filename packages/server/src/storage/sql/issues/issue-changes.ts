@@ -11,13 +11,20 @@
  *
  * Every change of the state is one compare-and-set. An issue that is merged into another has no changes of its own.
  */
+import { write, type Acts } from '../act.ts'
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { ChangedIssue, IssueChange, IssueRef } from '../../issues.ts'
+import type { ChangedIssue, IssueChange, IssueRef, IssueStore } from '../../issues.ts'
 import { insertAudit } from '../audit.ts'
 import { insertActivity } from './issue-activity.ts'
 import { findIssue } from './issues.ts'
 import type { Sql } from '../sql.ts'
+
+export const issueChangesActs = {
+  changeIssueState: write(changeIssueState),
+  assignIssue: write(assignIssue),
+  commentIssue: write(commentIssue),
+} satisfies Partial<Acts<IssueStore>>
 
 /** From which states each state can be reached by a person, and how that is called. */
 const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {
@@ -26,7 +33,7 @@ const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = 
   OPEN: { from: ['RESOLVED', 'IGNORED'], kind: 'REOPENED' },
 }
 
-export async function changeIssueState(
+async function changeIssueState(
   sql: Sql,
   issue: IssueRef,
   to: IssueState,
@@ -45,7 +52,7 @@ export async function changeIssueState(
   return changedIssue(sql, issue, changed)
 }
 
-export async function assignIssue(
+async function assignIssue(
   sql: Sql,
   issue: IssueRef,
   assignee: string | null,
@@ -61,7 +68,7 @@ export async function assignIssue(
   return changedIssue(sql, issue, changed)
 }
 
-export async function commentIssue(
+async function commentIssue(
   sql: Sql,
   issue: IssueRef,
   text: string,

@@ -4,9 +4,18 @@
  * merged_into never names an issue that is merged itself: a merge passes on what was merged into its source before. An
  * issue that is not merged has a fingerprint, so holding its fingerprints holds the issue. See review.ts for the order.
  */
+import { write, type Acts } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues.ts'
+import type {
+  IssueChange,
+  IssueRef,
+  IssueSplit,
+  IssueWhole,
+  MergeOutcome,
+  SplitOutcome,
+  IssueStore,
+} from '../../issues.ts'
 import { StorageError } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
@@ -16,9 +25,14 @@ import { recountIssue } from './issue-recount.ts'
 import { findIssue } from './issues.ts'
 import type { Sql } from '../sql.ts'
 
+export const issueGroupingActs = {
+  mergeIssues: write(mergeIssues),
+  splitIssue: write(splitIssue),
+} satisfies Partial<Acts<IssueStore>>
+
 const ATTEMPTS = 5
 
-export async function mergeIssues(
+async function mergeIssues(
   sql: Sql,
   issue: IssueRef,
   into: string,
@@ -56,7 +70,7 @@ async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }:
   await insertActivity(sql, { environmentId, id: root }, { ...entry, kind: 'MERGED', detail: { issueId: issue.id } })
 }
 
-export async function splitIssue(
+async function splitIssue(
   sql: Sql,
   issue: IssueRef,
   { fingerprints, newIssueId }: IssueSplit,

@@ -8,6 +8,7 @@
  *
  * Every change is one compare-and-set on the status, so that a record is decided once, whoever reviews it.
  */
+import { read, write, type Acts } from '../act.ts'
 import type {
   IssueRecordFilter,
   IssueRecordPage,
@@ -17,6 +18,7 @@ import type {
   NewIssueRecord,
   RecordInReview,
   RetriedRecord,
+  IssueRecordStore,
 } from '../../issue-records.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
@@ -24,6 +26,15 @@ import { chunksOf, PLACES } from '../chunks.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
+
+export const issueRecordsActs = {
+  receiveIssueRecord: write(receiveIssueRecord),
+  findIssueRecord: read(findIssueRecord),
+  listIssueRecords: read(listIssueRecords),
+  startReview: write(startReview),
+  failIssueRecord: write(failIssueRecord),
+  retryIssueRecord: write(retryIssueRecord),
+} satisfies Partial<Acts<IssueRecordStore>>
 
 const COLUMNS = `r.id, r.sdk_instance_id AS "sdkInstanceId", r.client_record_id AS "clientRecordId",
   r.record_kind AS "recordKind", r.detection_type AS "detectionType", r.run_id AS "runId",
@@ -40,7 +51,7 @@ type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
 
 const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
 
-export async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived> {
+async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived> {
   const { environmentId, id, detectedAt, receivedAt } = record
   const key = textKey(`${record.sdkInstanceId}\0${record.clientRecordId}`)
   const columns = {
@@ -78,14 +89,14 @@ export async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Prom
   return { ...known, isNew: false }
 }
 
-export async function findIssueRecord(sql: Sql, environmentId: string, id: string): Promise<IssueRecordWhole | null> {
+async function findIssueRecord(sql: Sql, environmentId: string, id: string): Promise<IssueRecordWhole | null> {
   const text = `SELECT ${COLUMNS}, r.payload, r.evidence FROM issue_records r ${JOINS}
     WHERE r.environment_id = ? AND r.id = ?`
   const row = await sql.get<Kept<IssueRecordWhole>>(text, [environmentId, id])
   return row && parsed(row)
 }
 
-export async function listIssueRecords(
+async function listIssueRecords(
   sql: Sql,
   environmentId: string,
   filter: IssueRecordFilter,
@@ -117,12 +128,7 @@ export async function recordsOf(sql: Sql, environmentId: string, ids: string[]):
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
-export async function startReview(
-  sql: Sql,
-  environmentId: string,
-  ids: string[],
-  now: number,
-): Promise<RecordInReview[]> {
+async function startReview(sql: Sql, environmentId: string, ids: string[], now: number): Promise<RecordInReview[]> {
   const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN ? ELSE status_at END,
       status = 'EVALUATING' WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')
     RETURNING id, detection_type AS "detectionType", policy_id AS "policyId", payload`
@@ -131,7 +137,7 @@ export async function startReview(
   return records
 }
 
-export async function failIssueRecord(
+async function failIssueRecord(
   sql: Sql,
   environmentId: string,
   id: string,
@@ -152,7 +158,7 @@ export async function endReview(sql: Sql, environmentId: string, id: string): Pr
   await sql.run(text, [id, environmentId])
 }
 
-export async function retryIssueRecord(
+async function retryIssueRecord(
   sql: Sql,
   environmentId: string,
   id: string,

@@ -1,4 +1,5 @@
 /** Reads issues. */
+import { read, type Acts } from '../act.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordRow } from '../../issue-records.ts'
 import type {
@@ -9,12 +10,19 @@ import type {
   IssueRow,
   IssueWhole,
   PageBySeen,
+  IssueStore,
 } from '../../issues.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+
+export const issuesActs = {
+  listIssues: read(listIssues),
+  findIssue: read(findIssue),
+  listIssueOccurrences: read(listIssueOccurrences),
+} satisfies Partial<Acts<IssueStore>>
 
 const COLUMNS = `i.id, i.title, i.detection_type AS "detectionType", i.state, i.state_at AS "stateAt",
   i.state_by AS "stateBy", i.opened_at AS "openedAt", i.first_seen AS "firstSeen", i.last_seen AS "lastSeen",
@@ -35,7 +43,7 @@ const WITH_AFFECTED = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN iss
 const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
     WHERE f.environment_id = ? AND f.detection_type = ?)`
 
-export async function listIssues(
+async function listIssues(
   sql: Sql,
   environmentId: string,
   filter: IssueFilter,
@@ -76,7 +84,7 @@ export async function findIssue(sql: Sql, environmentId: string, id: string): Pr
   return { ...parsed(row), groups, mergedFrom: merged.map((issue) => issue.id) }
 }
 
-export async function listIssueOccurrences(
+async function listIssueOccurrences(
   sql: Sql,
   environmentId: string,
   issueId: string,

@@ -5,7 +5,8 @@
  * knows where it belongs, for merging and splitting hold it too. The first decision about a fingerprint inserts it, and
  * others wait for that, so that one set of facts has one issue.
  */
-import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'
+import { write, type Acts } from '../act.ts'
+import type { DecidedIssues, IssueDecision, IssueRecordStore } from '../../issue-records.ts'
 import { announceIssues } from '../announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
 import {
@@ -20,6 +21,10 @@ import {
 import { endReview } from './issue-records.ts'
 import type { Sql } from '../sql.ts'
 
+export const reviewActs = {
+  decideIssueRecords: write(decideIssueRecords),
+} satisfies Partial<Acts<IssueRecordStore>>
+
 /** The newly decided records of one fingerprint. */
 interface Group {
   decision: IssueDecision
@@ -27,7 +32,7 @@ interface Group {
   recoveries: number
 }
 
-export async function decideIssueRecords(
+async function decideIssueRecords(
   sql: Sql,
   environmentId: string,
   decisions: IssueDecision[],

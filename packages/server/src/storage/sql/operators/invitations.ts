@@ -1,15 +1,25 @@
+import { read, write, type Acts } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { FoundInvitation, InvitationRow, NewOperator } from '../../operators.ts'
+import type { FoundInvitation, InvitationRow, NewOperator, OperatorStore } from '../../operators.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { growRevision, lockControl } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 
+export const invitationsActs = {
+  createInvitation: write(createInvitation),
+  listInvitations: read(listInvitations),
+  revokeInvitation: write(revokeInvitation),
+  findInvitation: read(findInvitation),
+  findInvitationsFor: read(findInvitationsFor),
+  acceptInvitation: write(acceptInvitation),
+} satisfies Partial<Acts<OperatorStore>>
+
 const COLUMNS = `id, hash, email, ${WORKSPACE_OF_SCOPE} AS "workspaceId", role, invited_by AS "invitedBy",
   created_at AS "createdAt", expires_at AS "expiresAt", ended_at AS "endedAt"`
 
-export async function createInvitation(
+async function createInvitation(
   sql: Sql,
   invitation: InvitationRow,
   audit: AuditEntry[],
@@ -34,17 +44,13 @@ export async function insertInvitation(sql: Sql, invitation: InvitationRow): Pro
   await sql.run(text, [id, hash, email, scopeOf(workspaceId), role, invitedBy, createdAt, expiresAt, endedAt])
 }
 
-export function listInvitations(
-  sql: Sql,
-  workspaceId: string | null,
-  { limit, after }: PageById,
-): Promise<InvitationRow[]> {
+function listInvitations(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE scope = ? AND id > ? AND ended_at IS NULL ORDER BY id LIMIT ?`
   return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
 }
 
-export async function revokeInvitation(
+async function revokeInvitation(
   sql: Sql,
   workspaceId: string | null,
   id: string,
@@ -58,7 +64,7 @@ export async function revokeInvitation(
   return sql.get(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
 }
 
-export async function findInvitation(sql: Sql, id: string): Promise<FoundInvitation | null> {
+async function findInvitation(sql: Sql, id: string): Promise<FoundInvitation | null> {
   const found = await sql.get<InvitationRow>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
   if (found === null) return null
   const text = `SELECT o.id, o.name, a.password AS "passwordHash" FROM operators o
@@ -66,13 +72,13 @@ export async function findInvitation(sql: Sql, id: string): Promise<FoundInvitat
   return { ...found, operator: await sql.get<NonNullable<FoundInvitation['operator']>>(text, [found.email]) }
 }
 
-export function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
+function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE email = ? AND ended_at IS NULL AND expires_at > ? ORDER BY id LIMIT 1000`
   return sql.all(text, [email, now])
 }
 
-export async function acceptInvitation(
+async function acceptInvitation(
   sql: Sql,
   id: string,
   operator: NewOperator | { id: string },

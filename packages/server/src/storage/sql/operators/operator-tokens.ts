@@ -1,8 +1,17 @@
+import { read, write, type Acts } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { OperatorTokenRow, PageById } from '../../storage.ts'
+import type { OperatorTokenRow, PageById, ControlStore } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+
+export const operatorTokensActs = {
+  createOperatorToken: write(createOperatorToken),
+  listOperatorTokens: read(listOperatorTokens),
+  revokeOperatorToken: write(revokeOperatorToken),
+  revokeOtherOperatorTokens: write(revokeOtherOperatorTokens),
+  findOperatorToken: read(findOperatorToken),
+} satisfies Partial<Acts<ControlStore>>
 
 const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt",
   expires_at AS "expiresAt", revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"`
@@ -15,13 +24,13 @@ export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Pr
   await sql.run(text, [id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt])
 }
 
-export async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
+async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
   await insertOperatorToken(sql, token)
   await insertAudit(sql, audit)
   await growRevision(sql)
 }
 
-export function listOperatorTokens(
+function listOperatorTokens(
   sql: Sql,
   workspaceId: string | null,
   { limit, after }: PageById,
@@ -31,7 +40,7 @@ export function listOperatorTokens(
   return sql.all(text, [...params, after ?? '', limit])
 }
 
-export async function revokeOperatorToken(
+async function revokeOperatorToken(
   sql: Sql,
   workspaceId: string | null,
   id: string,
@@ -52,13 +61,13 @@ function inScope(workspaceId: string | null): [text: string, params: SqlValue[]]
   return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
 }
 
-export async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
+async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
   const text = 'UPDATE operator_tokens SET revoked_at = ? WHERE id <> ? AND revoked_at IS NULL'
   const revoked = await sql.run(text, [now, keptId])
   if (revoked > 0) await growRevision(sql)
   return revoked
 }
 
-export function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
+function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
   return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = ?`, [id])
 }

@@ -1,11 +1,22 @@
 /** People and their roles. A scope is the id of a workspace, or that of the whole installation. */
+import { read, write, type Acts } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { MemberRow, NewOperator, OperatorRow, RoleChange } from '../../operators.ts'
+import type { MemberRow, NewOperator, OperatorRow, RoleChange, OperatorStore } from '../../operators.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision, lockControl } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+
+export const operatorsActs = {
+  listOperators: read(listOperators),
+  findOperator: read(findOperator),
+  findOperatorByEmail: read(findOperatorByEmail),
+  changeOperatorRole: write(changeOperatorRole),
+  deleteOperator: write(deleteOperator),
+  createOperator: write(createOperator),
+  verifyOperatorEmail: write(verifyOperatorEmail),
+} satisfies Partial<Acts<OperatorStore>>
 
 /** No workspace has this id. */
 const INSTALLATION = 'installation'
@@ -19,12 +30,12 @@ const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.
 const MEMBER = `${OPERATOR}, r.role,
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
-export function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<MemberRow[]> {
+function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<MemberRow[]> {
   const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id LIMIT ?`
   return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
 }
 
-export function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
+function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
   return sql.get(`SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = ?`, [scopeOf(workspaceId), id])
 }
 
@@ -34,14 +45,11 @@ function membersOf(workspaceId: string | null): string {
   return `operators o ${join} operator_roles r ON r.operator_id = o.id AND r.scope = ?`
 }
 
-export function findOperatorByEmail(
-  sql: Sql,
-  email: string,
-): Promise<(OperatorRow & { emailVerified: number }) | null> {
+function findOperatorByEmail(sql: Sql, email: string): Promise<(OperatorRow & { emailVerified: number }) | null> {
   return sql.get(`SELECT ${OPERATOR}, o.email_verified AS "emailVerified" FROM operators o WHERE o.email = ?`, [email])
 }
 
-export async function changeOperatorRole(
+async function changeOperatorRole(
   sql: Sql,
   workspaceId: string | null,
   id: string,
@@ -64,7 +72,7 @@ export async function changeOperatorRole(
   return 'changed'
 }
 
-export async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
+async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
@@ -77,7 +85,7 @@ export async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]):
   return 'changed'
 }
 
-export async function createOperator(
+async function createOperator(
   sql: Sql,
   operator: NewOperator,
   role: Role,
@@ -90,7 +98,7 @@ export async function createOperator(
   return 'created'
 }
 
-export async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
+async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
   const verify = 'UPDATE operators SET email_verified = 1, updated_at = ? WHERE id = ? AND email_verified = 0'
   if ((await sql.run(verify, [now, id])) === 0) return
   await endWaysIn(sql, id)

@@ -1,12 +1,24 @@
 /** Sessions of people, and what ends them. */
+import { read, write, type Acts } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { SessionListRow, SessionRow } from '../../operators.ts'
+import type { SessionListRow, SessionRow, OperatorStore } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
 import { WORKSPACE_OF_SCOPE } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
+
+export const sessionsActs = {
+  findSession: read(findSession),
+  listSessions: read(listSessions),
+  endSessions: write(endSessions),
+  readPassword: read(readPassword),
+  setPassword: write(setPassword),
+  useCode: write(useCode),
+  removeSecondFactor: write(removeSecondFactor),
+  deleteExpiredSignIns: write(deleteExpiredSignIns),
+} satisfies Partial<Acts<OperatorStore>>
 
 interface FoundSession {
   sessionId: string
@@ -18,7 +30,7 @@ interface FoundSession {
   createdAt: number
 }
 
-export async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
+async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
   const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", o.id, o.name, o.email,
       o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"
     FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = ?`
@@ -41,14 +53,14 @@ export async function findSession(sql: Sql, tokenHash: string): Promise<SessionR
   }
 }
 
-export function listSessions(sql: Sql, operatorId: string, now: number): Promise<SessionListRow[]> {
+function listSessions(sql: Sql, operatorId: string, now: number): Promise<SessionListRow[]> {
   const text = `SELECT id, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
       ip_address AS "ipAddress", user_agent AS "userAgent"
     FROM operator_sessions WHERE operator_id = ? AND expires_at > ? ORDER BY id DESC LIMIT 1000`
   return sql.all(text, [operatorId, now])
 }
 
-export async function endSessions(
+async function endSessions(
   sql: Sql,
   operatorId: string,
   which: { id: string } | { exceptId: string | null },
@@ -63,12 +75,12 @@ export async function endSessions(
   return ended
 }
 
-export async function readPassword(sql: Sql, operatorId: string): Promise<string | null> {
+async function readPassword(sql: Sql, operatorId: string): Promise<string | null> {
   const text = `SELECT password FROM operator_accounts WHERE operator_id = ? AND provider_id = 'credential'`
   return (await sql.get<{ password: string | null }>(text, [operatorId]))?.password ?? null
 }
 
-export async function setPassword(
+async function setPassword(
   sql: Sql,
   operatorId: string,
   hash: string,
@@ -86,7 +98,7 @@ export async function setPassword(
 /** Longer than any code is taken: one interval early to one late. */
 const CODE_MS = 2 * 60_000
 
-export async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {
+async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {
   const key = textKey(`${operatorId} ${code}`)
   await sql.run('DELETE FROM sign_in_challenges WHERE id = ? AND expires_at <= ?', [key, now])
   const text = `INSERT INTO sign_in_challenges (id, identifier, value, created_at, updated_at, expires_at)
@@ -94,19 +106,14 @@ export async function useCode(sql: Sql, operatorId: string, code: string, now: n
   return (await sql.run(text, [key, key, now, now, now + CODE_MS])) === 1
 }
 
-export async function removeSecondFactor(
-  sql: Sql,
-  operatorId: string,
-  now: number,
-  audit: AuditEntry[],
-): Promise<void> {
+async function removeSecondFactor(sql: Sql, operatorId: string, now: number, audit: AuditEntry[]): Promise<void> {
   await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [operatorId])
   await sql.run('UPDATE operators SET two_factor_enabled = 0, updated_at = ? WHERE id = ?', [now, operatorId])
   await insertAudit(sql, audit)
   await growRevision(sql)
 }
 
-export async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
+async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
   const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= ?', [now])
   return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= ?', [now]))
 }

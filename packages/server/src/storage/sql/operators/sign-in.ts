@@ -1,7 +1,15 @@
 /** Statements of the sign-in library's records. Names come from the tables below, never from a request. */
-import type { SignInCondition, SignInFind, SignInModel, SignInRecord } from '../../sign-in.ts'
+import { read, write, type Acts } from '../act.ts'
+import type { SignInCondition, SignInFind, SignInModel, SignInRecord, SignInStore } from '../../sign-in.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+
+export const signInActs = {
+  findSignIn: read(findSignIn),
+  createSignIn: write(createSignIn),
+  updateSignIn: write(updateSignIn),
+  deleteSignIn: write(deleteSignIn),
+} satisfies Partial<Acts<SignInStore>>
 
 interface Table {
   name: string
@@ -67,7 +75,7 @@ const TABLES: Record<SignInModel, Table> = {
 
 const OPERATORS = { eq: '=', ne: '<>', lt: '<', lte: '<=', gt: '>', gte: '>=' } as const
 
-export function findSignIn(sql: Sql, model: SignInModel, find: SignInFind): Promise<SignInRecord[]> {
+function findSignIn(sql: Sql, model: SignInModel, find: SignInFind): Promise<SignInRecord[]> {
   const table = TABLES[model]
   const [where, params] = conditions(table, find.where)
   const order = find.newestFirst && 'createdAt' in table.columns ? 'ORDER BY created_at DESC, id DESC' : 'ORDER BY id'
@@ -75,7 +83,7 @@ export function findSignIn(sql: Sql, model: SignInModel, find: SignInFind): Prom
   return sql.all(text, [...params, find.limit])
 }
 
-export async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord): Promise<SignInRecord> {
+async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord): Promise<SignInRecord> {
   const table = TABLES[model]
   const given = kept(table, record)
   const names = given.map(([column]) => column).join(', ')
@@ -89,7 +97,7 @@ export async function createSignIn(sql: Sql, model: SignInModel, record: SignInR
   return row
 }
 
-export async function updateSignIn(
+async function updateSignIn(
   sql: Sql,
   model: SignInModel,
   where: SignInCondition[],
@@ -110,7 +118,7 @@ export async function updateSignIn(
   return sql.all(text, [...values, ...params])
 }
 
-export async function deleteSignIn(
+async function deleteSignIn(
   sql: Sql,
   model: SignInModel,
   where: SignInCondition[],

@@ -1,0 +1,28 @@
+/** How a file declares its acts: each with its kind. */
+import type { Sql } from './sql.ts'
+
+/**
+ * A look needs no transaction: it is one statement, or several that may see the store at different moments. A read runs
+ * on one snapshot. A write is one read-write transaction.
+ */
+export type ActKind = 'look' | 'read' | 'write'
+
+interface Act<Args extends unknown[], Result> {
+  readonly kind: ActKind
+  readonly run: (sql: Sql, ...args: Args) => Promise<Result>
+}
+
+/** The acts that are the methods of a part of the storage interface. */
+export type Acts<Store> = {
+  readonly [Name in keyof Store]: Store[Name] extends (...args: infer Args) => Promise<infer Result>
+    ? Act<Args, Result>
+    : never
+}
+
+const declare =
+  (kind: ActKind) =>
+  <Args extends unknown[], Result>(run: Act<Args, Result>['run']): Act<Args, Result> => ({ kind, run })
+
+export const look = declare('look')
+export const read = declare('read')
+export const write = declare('write')
