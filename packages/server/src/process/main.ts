@@ -133,15 +133,16 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
   const owner = randomUUID()
   const sender = createWebhookSender(config.webhookNetworks)
+  const storeNow = () => now() + storage.clockOffsetMs()
   const work = createWorkRunner({
     storage,
     handlers: [
       reviewIssueRecords({ storage, now, random: randomBytes }),
       simulate({ storage, now }),
-      deliverWebhooks({ storage, sender, owner, now }),
+      deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],
     owner,
-    now,
+    now: storeNow,
     onError: (error, kind) => toldBy(kind)(error),
   })
   let draining = false

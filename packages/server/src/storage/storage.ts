@@ -56,6 +56,11 @@ export interface Storage
   gauges(): StorageGauges
   /** Processes that serve this store now, this one included: what they share out is divided by it. Costs nothing. */
   nodes(): number
+  /**
+   * Milliseconds by which the store's clock is ahead of this process's. Leases run by the store's clock, so that nodes
+   * whose clocks differ take no work from each other. Costs nothing.
+   */
+  clockOffsetMs(): number
   /** Waits for writes under way, then lets go of the store. */
   close(): Promise<void>
 }

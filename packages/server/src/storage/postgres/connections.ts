@@ -1,7 +1,7 @@
 /** The connections of a node. What holds of each of them is set when it opens; one that broke never serves again. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../storage.ts'
-import { followsFailure, isPoolBusy, keepsConnection, storageError } from './errors.ts'
+import { connectError, followsFailure, isPoolBusy, keepsConnection, storageError } from './errors.ts'
 import type { Reachability } from './reachability.ts'
 
 export interface Timeouts {
@@ -99,7 +99,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
       return client
     } catch (error) {
       if (!isPoolBusy(error)) reachability.failed(error)
-      throw storageError(error)
+      throw connectError(error)
     }
   }
 

@@ -6,10 +6,27 @@ import { StorageError, type StorageErrorCode } from '../storage.ts'
 const DATA_CLASSES = ['22', '23', '54']
 /** Serialization failure and deadlock: the same transaction may succeed at once. */
 const RACES = ['40001', '40P01']
-/** Connection exception, authorization, insufficient resources, operator intervention, system error, internal error. */
-const STORE_CLASSES = ['08', '28', '53', '57', '58', 'XX']
-/** Read only (the other side of a failover), lock not available, not in the state that is needed, not allowed. */
-const STORE_CODES = ['25006', '55P03', '55000', '42501']
+/** Connection exception, authorization, insufficient resources, operator intervention, system error. */
+const STORE_CLASSES = ['08', '28', '53', '57', '58']
+/**
+ * Read only (the other side of a failover), lock not available, not in the state that is needed, not allowed, damaged
+ * data, damaged index. XX000 is missing on purpose: an internal error of the database is a bug, ours or its own.
+ */
+const STORE_CODES = ['25006', '55P03', '55000', '42501', 'XX001', 'XX002']
+/** What Node says of sockets and names, and OpenSSL of what arrives on them. */
+const NETWORK_CODES = /^(ECONN|EPIPE|EHOST|ENET|ETIMEDOUT|EAI_|ENOTFOUND|EADDR|EMFILE|ENFILE|ENOBUFS|EPROTO|ERR_SSL_)/
+/** pg's own errors for a connection that ended or fell silent have no code. */
+const LOST_CONNECTION = new Set([
+  'Connection terminated',
+  'Connection terminated unexpectedly',
+  'Connection terminated due to connection timeout',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+  'Query read timeout',
+  'timeout expired',
+  // Requests that arrive while the process ends.
+  'Cannot use a pool after calling end on the pool',
+])
 const DISK_FULL = '53100'
 const IN_FAILED_TRANSACTION = '25P02'
 /** What pg says when all connections of a pool stay busy. */
@@ -42,16 +59,31 @@ export function isPoolBusy(error: unknown): boolean {
   return error instanceof Error && error.message === POOL_BUSY
 }
 
-/** The error as a StorageError where it is trouble of the store; anything else as it is. */
+/** Whether the connection to the database failed, as opposed to a statement or our own code. */
+function isNetworkError(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof DatabaseError) return false
+  const { code, message } = error as NodeJS.ErrnoException
+  return NETWORK_CODES.test(code ?? '') || LOST_CONNECTION.has(message)
+}
+
+/** The error of an attempt to connect. Until there is a connection, nothing but the way to the database can fail. */
+export function connectError(error: unknown): unknown {
+  if (error instanceof StorageError || error instanceof DatabaseError || isPoolBusy(error)) return storageError(error)
+  return unreachable(error)
+}
+
+function unreachable(error: unknown): StorageError {
+  const message = error instanceof Error ? error.message : String(error)
+  return new StorageError('storage_unavailable', `The database cannot be reached: ${message}`, error)
+}
+
+/** The error as a StorageError where it is trouble of the store; anything else, a bug, as it is. */
 export function storageError(error: unknown): unknown {
-  if (error instanceof StorageError || error instanceof TypeError || error instanceof RangeError) return error
-  const { message } = error as Error
+  if (error instanceof StorageError) return error
   if (isPoolBusy(error)) return new StorageError('overloaded', 'All connections of the pool are busy', error)
-  if (!(error instanceof DatabaseError)) {
-    // What is not an answer of the server is trouble on the way to it.
-    return new StorageError('storage_unavailable', `The database cannot be reached: ${message}`, error)
-  }
-  const { code = '' } = error
+  if (isNetworkError(error)) return unreachable(error)
+  if (!(error instanceof DatabaseError)) return error
+  const { code = '', message } = error
   const isStores = STORE_CLASSES.includes(code.slice(0, 2)) || STORE_CODES.includes(code) || isRace(error)
   if (!isStores) return error
   return new StorageError(storageCode(code), `The database failed: ${message} (${code})`, error)

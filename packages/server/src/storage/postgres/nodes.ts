@@ -5,9 +5,10 @@
  *
  *   (none) --join--> alive --beat, every BEAT_MS--> alive --silent for EXPIRY_MS, or leave--> (none)
  *
- * The clock is the database's.
+ * The clock is the database's, for slots as for the leases of work: its offset is measured with each sign of life.
  */
 import { randomUUID } from 'node:crypto'
+import type { PoolClient } from 'pg'
 import type { Connections } from './connections.ts'
 import { statement } from './statement.ts'
 
@@ -17,6 +18,8 @@ export interface NodeRegistry {
   alive(): number
   /** Bytes of the database, as of lately. */
   databaseBytes(): number | null
+  /** Milliseconds by which the database's clock is ahead of this node's, as of the last sign of life. */
+  clockOffsetMs(): number
   leave(): Promise<void>
 }
 
@@ -27,7 +30,9 @@ const MEASURE_EVERY_BEATS = 20
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 const ALIVE = `(SELECT count(*) FROM nodes WHERE heartbeat_at > ${NOW} - ${EXPIRY_MS})`
-const BEAT = statement(`UPDATE nodes SET heartbeat_at = ${NOW} WHERE node_id = $1 RETURNING slot, ${ALIVE} AS alive`)
+const BEAT = statement(
+  `UPDATE nodes SET heartbeat_at = ${NOW} WHERE node_id = $1 RETURNING slot, ${ALIVE} AS alive, ${NOW} AS now`,
+)
 const EXPIRE = statement(`DELETE FROM nodes WHERE heartbeat_at <= ${NOW} - ${EXPIRY_MS}`)
 const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_at)
   SELECT (SELECT min(slot) FROM generate_series(0, (SELECT count(*) FROM nodes)) AS slot
@@ -42,10 +47,17 @@ const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_a
   AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - $1 * interval '1 millisecond'`)
 const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes')
 
-/** Joins, and keeps saying that this node is alive. Sessions that have fallen silent for `silentMs` are ended by any node. */
-export async function joinNodes(connections: Connections, silentMs: number): Promise<NodeRegistry> {
+/** A clock is not read from an answer that took longer than this, but for the first. */
+const LONGEST_READING_MS = 1_000
+
+/**
+ * Joins, and keeps saying that this node is alive. Any node ends sessions that have been silent for `silentMs`. `now` is
+ * this node's clock.
+ */
+export async function joinNodes(connections: Connections, silentMs: number, now: () => number): Promise<NodeRegistry> {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }
+  let clockOffset: number | null = null
   let databaseBytes: number | null = null
   let beats = 0
 
@@ -59,9 +71,19 @@ export async function joinNodes(connections: Connections, silentMs: number): Pro
       if (beats++ % MEASURE_EVERY_BEATS === 0) {
         databaseBytes = (await client.query<{ bytes: number }>(MEASURE)).rows[0]?.bytes ?? null
       }
-      return (await client.query<typeof place>({ ...BEAT, values })).rows[0]
+      return beatOn(client)
     })
     place = found ?? (await join())
+  }
+
+  async function beatOn(client: PoolClient): Promise<typeof place | undefined> {
+    const asked = now()
+    const [row] = (await client.query<typeof place & { now: number }>({ ...BEAT, values })).rows
+    const answered = now()
+    if (row && (clockOffset === null || answered - asked <= LONGEST_READING_MS)) {
+      clockOffset = Math.round(row.now - (asked + answered) / 2)
+    }
+    return row && { slot: row.slot, alive: row.alive }
   }
 
   const endHalfSent = () => connections.use((client) => client.query({ ...END_HALF_SENT, values: [silentMs] }))
@@ -71,8 +93,7 @@ export async function joinNodes(connections: Connections, silentMs: number): Pro
       await client.query('LOCK TABLE nodes IN EXCLUSIVE MODE')
       await client.query(EXPIRE)
       await client.query({ ...JOIN, values })
-      const { rows } = await client.query<typeof place>({ ...BEAT, values })
-      return rows[0] ?? place
+      return (await beatOn(client)) ?? place
     })
   }
 
@@ -90,6 +111,7 @@ export async function joinNodes(connections: Connections, silentMs: number): Pro
     slot: () => place.slot,
     alive: () => Math.max(1, place.alive),
     databaseBytes: () => databaseBytes,
+    clockOffsetMs: () => clockOffset ?? 0,
     async leave() {
       clearInterval(timer)
       await connections.use((client) => client.query({ ...LEAVE, values })).catch(() => undefined)

@@ -25,6 +25,8 @@ export interface PostgresOptions {
   queueBytes?: number
   /** How long a database that does not answer yet is waited for at the start. */
   waitMs?: number
+  /** This node's clock, milliseconds since 1970. */
+  now?: () => number
   /** Told when the database can no longer be reached, and when it can be again. */
   onReachable?: (reachable: boolean, why: string) => void
 }
@@ -49,10 +51,12 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   const connections = openConnections({ ...shared, size: poolSize })
   // Signs of life and what caches follow must come through when all other connections are busy.
   const own = openConnections({ ...shared, size: 1 })
-  const nodes = await joinNodes(own, timeouts.idleInTransactionMs).catch(async (error: unknown) => {
-    await Promise.all([connections.end(), own.end()])
-    throw error
-  })
+  const nodes = await joinNodes(own, timeouts.idleInTransactionMs, options.now ?? Date.now).catch(
+    async (error: unknown) => {
+      await Promise.all([connections.end(), own.end()])
+      throw error
+    },
+  )
   const commit = partCommitter(connections)
   let fullUntil = 0
   const queue = createBatchQueue({
@@ -107,6 +111,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
       }),
     backup: async () => ({ ok: false, reason: 'unsupported' }),
     nodes: nodes.alive,
+    clockOffsetMs: nodes.clockOffsetMs,
     gauges: () => ({ ...queue.counts, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
     async close() {
       await queue.idle()

@@ -6,7 +6,7 @@
  *
  * silent: everybody is told so at once instead of waiting in vain. Pauses double up to LONGEST_PAUSE_MS.
  */
-import { storageError } from './errors.ts'
+import { connectError } from './errors.ts'
 
 export interface Reachability {
   isReachable(): boolean
@@ -27,7 +27,7 @@ export function createReachability(onChange: (reachable: boolean, why: string) =
   return {
     isReachable: () => failures === 0,
     check() {
-      if (performance.now() < silentUntil) throw storageError(lastFailure)
+      if (performance.now() < silentUntil) throw connectError(lastFailure)
     },
     connected() {
       if (failures > 0) onChange(true, 'the database answers again')

@@ -41,6 +41,12 @@ export const deliveriesActs = {
   recordAttempt: write(recordAttempt),
 } satisfies Partial<Acts<WebhookStore>>
 
+/** Spelled out: a plan for any status would walk all deliveries for a rare one. */
+const WITH_STATUS: Record<DeliveryStatus, string> = {
+  PENDING: `status = 'PENDING'`,
+  DELIVERED: `status = 'DELIVERED'`,
+  FAILED: `status = 'FAILED'`,
+}
 const DELIVERIES_KEPT = 500
 const DROPPED_AT_ONCE = 10_000
 
@@ -128,8 +134,7 @@ function listDeliveries(
 ): Promise<DeliveryRow[]> {
   const conditions = ['environment_id = ?', 'webhook_id = ?']
   const params: SqlValue[] = [environmentId, webhookId]
-  if (status !== undefined) conditions.push('status = ?')
-  if (status !== undefined) params.push(status)
+  if (status !== undefined) conditions.push(WITH_STATUS[status])
   if (after !== null) conditions.push('id < ?')
   if (after !== null) params.push(after)
   const text = `SELECT ${DELIVERY} FROM webhook_deliveries WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT ?`

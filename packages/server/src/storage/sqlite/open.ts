@@ -93,6 +93,7 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
     },
     backup: (target) => backupStore(file, target),
     nodes: () => 1,
+    clockOffsetMs: () => 0,
     gauges: () => ({
       queuedBytes: queue.bytes(),
       ...counts,

@@ -7,6 +7,7 @@ import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import type { EventRowRead, NewEvent } from '../../../src/storage/events.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
+import { issueRecord } from '../suite/issue-sample.ts'
 import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from '../suite/sample.ts'
 
 let databases: TestDatabases
@@ -29,6 +30,35 @@ const shuffled = <Item>(items: readonly Item[], order: readonly number[]) =>
     .map((item, index) => ({ item, key: order[index % order.length] ?? 0 }))
     .toSorted((a, b) => a.key - b.key)
     .map(({ item }) => item)
+
+describe('a node whose clock is a minute ahead', () => {
+  test("leases work by the database's clock, so that it takes nothing from a living node", async () => {
+    const minute = 60_000
+    const ahead = () => Date.now() + minute
+    const fast = await openPostgresStorage({ url: database.url, poolSize: 2, now: ahead })
+    const [slow] = nodes
+    assert.ok(slow)
+    try {
+      assert.ok(Math.abs(fast.clockOffsetMs() + minute) < minute / 2)
+      const claim = (storage: Storage, owner: string, now: number) => {
+        const at = now + storage.clockOffsetMs()
+        return storage.claimWork({
+          kind: 'review_issue_record',
+          owner,
+          now: at,
+          leaseUntil: at + minute / 2,
+          limit: 100,
+        })
+      }
+      const record = issueRecord(newId(), { receivedAt: Date.now() - minute })
+      await slow.receiveIssueRecord(record)
+      assert.equal((await claim(slow, 'slow', Date.now())).length, 1)
+      assert.deepEqual(await claim(fast, 'fast', ahead()), [])
+    } finally {
+      await fast.close()
+    }
+  })
+})
 
 describe('two nodes on one database', () => {
   test('store each event once, whatever is retried where, in whatever order and batches', async () => {

@@ -12,7 +12,18 @@ import { testDatabases, type TestDatabase, type TestDatabases } from '../../setu
 import { recordTransactions } from './rules.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 
-const TABLES = ['events', 'runs', 'agents', 'models', 'usage_hours']
+const TABLES = [
+  'events',
+  'runs',
+  'agents',
+  'models',
+  'usage_hours',
+  'audit_log',
+  'work',
+  'issues',
+  'issue_records',
+  'webhook_deliveries',
+]
 /** `TEST_PLAN_SCALE=80 npm test -- postgres-plans` looks at ten million events, for some minutes. */
 const SCALE = Number(process.env['TEST_PLAN_SCALE'] ?? 10)
 const RUNS = 2_000 * SCALE
@@ -22,6 +33,8 @@ const FILLING = { timeout: SCALE * 60_000 }
 const EVENTS_OF_RUN = 60
 const LONG_RUN = 20_000
 const TENANTS = 300
+/** In each table that operators read, most of one tenant. */
+const OPERATOR_ROWS = 1_000 * SCALE
 /** Of one table, by one statement here: pages are of 50 rows, batches of 60 events. */
 const MOST_ROWS = 500
 /** Read by one statement, indexes included. */
@@ -47,6 +60,8 @@ describe('plans', () => {
   let client: pg.Client
   let storage: Storage
   const env = newId()
+  const workspace = newId()
+  const webhook = newId()
   const place = { time: NOON + 30, seq: 30 }
   /** Names of prepared statements, by their text. */
   const prepared = new Map<string, string>()
@@ -64,6 +79,7 @@ describe('plans', () => {
     await append(storage, env, ...['first', 'long', 'run 1000'].map((runId) => event({ agentId: 'a', runId })))
     await prepareEarly()
     await fill(await runOf(storage, env, 'first'), await runOf(storage, env, 'long'))
+    await fillOperators()
   }, FILLING)
   after(async () => {
     await client.end()
@@ -115,6 +131,82 @@ describe('plans', () => {
     )
   }
 
+  /** What operators read, for most of it of one tenant. */
+  async function fillOperators() {
+    const series = (start: string, rest: string) =>
+      client.query(`INSERT INTO ${start} SELECT ${rest} FROM generate_series(1, ${OPERATOR_ROWS}) AS n`)
+    const id = `lpad(to_hex(n), 8, '0') || '-0000-7000-8000-000000000000'`
+    const tenant = (uuid: string) => `CASE WHEN n % 10 = 0 THEN gen_random_uuid() ELSE '${uuid}'::uuid END`
+    await series(
+      `audit_log (id, workspace_id, at, actor_kind, actor_id, actor_name, action, target_kind, target_id, detail,
+        request_id)`,
+      `${id}, ${tenant(workspace)}::text, ${NOON}::bigint + n, 'token', 'actor ' || n % 500, 'name', 'action ' || n % 500,
+        'kind ' || n % 500, 'target ' || n % 500, '{}', 'r'`,
+    )
+    await series(
+      'work (kind, subject_id, environment_id, due_at, attempts)',
+      `(ARRAY['review_issue_record', 'simulate', 'deliver_webhook'])[1 + n % 3], ${id}, '${env}', ${NOON}::bigint + n, 0`,
+    )
+    await series(
+      `issues (environment_id, id, title, detection_type, state, state_at, opened_at, first_seen, last_seen,
+        occurrences, recoveries, runs, agents, regressions, assignee)`,
+      `${tenant(env)}, (${id})::uuid, 'title', 'LOOP', (ARRAY['OPEN', 'RESOLVED'])[1 + n % 2], ${NOON}, ${NOON}, ${NOON},
+        ${NOON}::bigint + n, 1, 0, 1, 1, 0, CASE WHEN n % 100 = 0 THEN 'person ' || n % 7 END`,
+    )
+    await series(
+      `issue_records (environment_id, id, record_key, sdk_instance_id, client_record_id, record_kind, detection_type,
+        agent_id, detected_at, seen_at, received_at, status, status_at, payload, evidence)`,
+      `${tenant(env)}, (${id})::uuid, 'key ' || n, 'sdk', 'record ' || n,
+        CASE WHEN n % 500 = 0 THEN 'RECOVERY' ELSE 'DETECTION' END, 'LOOP', 'agent', ${NOON}, ${NOON}, ${NOON},
+        CASE WHEN n % 500 = 1 THEN 'FAILED' ELSE 'DECIDED' END, ${NOON}, '{}', '{}'`,
+    )
+    await series(
+      `webhook_deliveries (webhook_id, id, environment_id, type, status, attempts, created_at, data)`,
+      `CASE WHEN n % 10 = 0 THEN 'other' ELSE '${webhook}' END, ${id}, '${env}', 'webhook.test',
+        CASE WHEN n % 500 = 0 THEN 'FAILED' ELSE 'PENDING' END, 0, ${NOON}, '{}'`,
+    )
+  }
+
+  async function useAsOperator() {
+    const middle = `${Math.floor(OPERATOR_ROWS / 2)
+      .toString(16)
+      .padStart(8, '0')}-0000-7000-8000-000000000000`
+    const filters = [
+      {},
+      { action: 'action 7' },
+      { actorId: 'actor 7' },
+      { targetId: 'target 7' },
+      { targetKind: 'kind 7' },
+    ] as const
+    for (const filter of filters) {
+      for (const after of [null, middle]) {
+        for (const workspaceId of [workspace, null]) await storage.listAudit(workspaceId, { limit: 50, after }, filter)
+      }
+    }
+    for (const filter of [
+      {},
+      { state: 'OPEN' },
+      { assignee: 'person 2' },
+      { assigned: true },
+      { assigned: false },
+    ] as const) {
+      for (const after of [null, { lastSeen: NOON + OPERATOR_ROWS / 2, id: middle }]) {
+        await storage.listIssues(env, filter, { limit: 50, after })
+      }
+    }
+    for (const filter of [{}, { status: 'FAILED' }, { recordKind: 'RECOVERY' }] as const) {
+      for (const before of [null, middle]) await storage.listIssueRecords(env, filter, { limit: 50, before })
+    }
+    for (const filter of [{}, { status: 'FAILED' }, { status: 'PENDING' }] as const) {
+      for (const after of [null, middle]) await storage.listDeliveries(env, webhook, filter, { limit: 50, after })
+    }
+    await storage.startDelivery({ environmentId: env, id: middle, owner: 'nobody' })
+    // Nothing is due, so that each look at the plans finds the same.
+    const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }
+    await storage.claimWork({ kind: 'review_issue_record', ...claim })
+    await storage.finishWork({ kind: 'simulate', owner: 'nobody', subjectIds: [middle] })
+  }
+
   /** What the public interface asks, on rows in the middle of the tables. */
   async function useAsClient() {
     const run = await runOf(storage, env, 'run 1000')
@@ -138,6 +230,7 @@ describe('plans', () => {
   /** Everything that is asked often. */
   async function use() {
     await useAsClient()
+    await useAsOperator()
     const run = await runOf(storage, env, 'run 1000')
     const long = await runOf(storage, env, 'long')
     const [found] = (await storage.listEventRows(env, run.id, { limit: 50, order: 'time', after: null })).rows
@@ -197,7 +290,8 @@ describe('plans', () => {
     await used()
     const found = new Map(sent.flat().map((one) => [`${one.text} ${JSON.stringify(one.values.slice(1))}`, one]))
     return [...found.values()].filter(
-      ({ text }) => /^(SELECT|INSERT|UPDATE|DELETE)/.test(text) && TABLES.some((table) => text.includes(` ${table}`)),
+      ({ text }) =>
+        /^(WITH|SELECT|INSERT|UPDATE|DELETE)/.test(text) && TABLES.some((table) => text.includes(` ${table}`)),
     )
   }
 

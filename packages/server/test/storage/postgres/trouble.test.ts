@@ -147,6 +147,47 @@ describe('a database in trouble', () => {
     })
   })
 
+  test('is not blamed for a bug: its error stays what it is, and the node goes on', async () => {
+    await withStorage({}, async (storage) => {
+      // A value that the driver cannot send makes it throw a plain Error, as a broken invariant of ours does.
+      const name = { toPostgres: () => name } as unknown as string
+      const creating = storage.createWorkspace({ id: newId(), name, createdAt: NOON }, [])
+      await assert.rejects(creating, (error: unknown) => !(error instanceof StorageError) && error instanceof Error)
+      await whileFailing('webhooks', 'internal_error', async () => {
+        const [workspaceId, environmentId] = [newId(), newId()]
+        await storage.createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
+        await storage.createEnvironment({ id: environmentId, workspaceId, name: 'one', createdAt: NOON }, [])
+        const nothing = { previousSecret: null, previousUntil: null, disabledAt: null, disabledReason: null }
+        const said = {
+          url: 'https://example.com',
+          description: '',
+          format: 'standard' as const,
+          events: [],
+          secret: '',
+        }
+        const webhook = { id: newId(), environmentId, ...said, ...nothing, createdAt: NOON, droppedDeliveries: 0 }
+        await assert.rejects(storage.createWebhook(webhook, []), (error: unknown) => !(error instanceof StorageError))
+      })
+      assert.equal(storage.writesRefused(), null)
+      assert.deepEqual(await append(storage, newId(), event()), ['stored'])
+    })
+  })
+
+  test('whose connection is cut in the middle of a statement cannot be reached', async () => {
+    const proxy = await proxyFallingSilentAt('INSERT INTO workspaces')
+    try {
+      const storage = await openPostgresStorage({ url: proxy.url })
+      const creating = storage.createWorkspace({ id: newId(), name: newId(), createdAt: NOON }, [])
+      const failed = assert.rejects(creating, refusal('storage_unavailable'))
+      await sleep(100)
+      proxy.close()
+      await failed
+      await storage.close()
+    } finally {
+      proxy.close()
+    }
+  })
+
   for (const table of ['runs', 'events', 'models', 'usage_hours', 'rejections', 'agents']) {
     test(`that fails while ${table} are written stores nothing of the batch, and all of it when it comes again`, async () => {
       await withStorage({}, async (storage) => {

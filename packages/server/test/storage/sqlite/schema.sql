@@ -97,13 +97,13 @@ CREATE TABLE audit_log (
   request_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX audit_log_by_action ON audit_log (workspace_id, action, id);
+CREATE INDEX audit_log_by_action ON audit_log (action, workspace_id, id);
 
-CREATE INDEX audit_log_by_actor ON audit_log (workspace_id, actor_id, id);
+CREATE INDEX audit_log_by_actor ON audit_log (actor_id, workspace_id, id);
 
-CREATE INDEX audit_log_by_target ON audit_log (workspace_id, target_id, id);
+CREATE INDEX audit_log_by_target ON audit_log (target_id, workspace_id, id);
 
-CREATE INDEX audit_log_by_target_kind ON audit_log (workspace_id, target_kind, id);
+CREATE INDEX audit_log_by_target_kind ON audit_log (target_kind, workspace_id, id);
 
 CREATE INDEX audit_log_by_workspace ON audit_log (workspace_id, id);
 
@@ -583,7 +583,7 @@ CREATE TABLE webhook_deliveries (
   PRIMARY KEY (webhook_id, id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (environment_id, webhook_id, status, id);
+CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (status, environment_id, webhook_id, id);
 
 CREATE TABLE webhooks (
   id TEXT NOT NULL PRIMARY KEY,

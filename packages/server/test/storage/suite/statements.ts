@@ -20,7 +20,13 @@ export function statementsSuite(sql: () => Sql) {
         statements++
         return run(...given)
       }) as Run
-    const counting = { ...real, all: counted(real.all), get: counted(real.get), run: counted(real.run) } as Sql
+    const counting = {
+      ...real,
+      all: counted(real.all),
+      get: counted(real.get),
+      run: counted(real.run),
+      page: counted(real.page),
+    } as Sql
     return { result: (await runAct(counting, name, args)) as Result, statements }
   }
 
