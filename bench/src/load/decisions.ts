@@ -1,12 +1,13 @@
-/** Decides in a process of its own, by the policy engine or by the same rules written by hand. */
+/** Decides in a process of its own: by the policy engine, by the same rules written by hand, or by the guard of the SDK. */
 import { decide } from '@tacho/policy/decide.ts'
 import type { Facts } from '@tacho/policy/variables.ts'
-import { POLICIES, sampleFacts } from '../benchmarks/sample-policies.ts'
+import { Tacho } from '@tacho/sdk'
+import { POLICIES, sampleFacts, type SamplePolicy } from '../benchmarks/sample-policies.ts'
 import { answer } from '../child.ts'
 import { timesOf } from '../stats.ts'
 
 export interface DecisionLoad {
-  by: 'engine' | 'hand'
+  by: 'engine' | 'hand' | 'guard'
   policies: number
   seconds: number
 }
@@ -21,7 +22,8 @@ const FACTS = Array.from({ length: 64 }, (_, n) => sampleFacts(n))
 /** Decisions between two looks at the clock, where single times are not taken. */
 const STRIDE = 64
 
-answer<DecisionLoad, DecisionResult>(({ by, policies, seconds }) => {
+answer<DecisionLoad, DecisionResult>(async ({ by, policies, seconds }) => {
+  if (by === 'guard') return guarded(policies, seconds)
   const decideOnce = by === 'engine' ? engine(policies) : byHand(policies)
   const half = seconds * 500
   let [matches, decisions] = [0, 0]
@@ -45,15 +47,59 @@ answer<DecisionLoad, DecisionResult>(({ by, policies, seconds }) => {
   return { perSecond, p50Us: p50 * 1000, p99Us: p99 * 1000 }
 })
 
+/**
+ * `tacho.decide`: the hash of the input, the detectors, the policies, and the event of each decision that matters. Events are
+ * accepted by a service in this process; what that takes falls between two decisions.
+ */
+async function guarded(count: number, seconds: number): Promise<DecisionResult> {
+  const configuration = { revision: 'r1', prompts: [], policies: samples(count) }
+  const serve = (url: string, { body }: { body?: string | Uint8Array }) => {
+    if (url.endsWith('/runtime-config')) return Promise.resolve(Response.json(configuration))
+    const accepted = (JSON.parse(String(body)) as unknown[]).length
+    const verdict = { success: true, accepted, retryableEventIds: [], rejectedEventIds: [], rejections: [] }
+    return Promise.resolve(Response.json(verdict))
+  }
+  const tacho = new Tacho({ apiKey: 'bench', baseUrl: 'http://localhost', compression: 'never', fetch: serve })
+  if (!(await tacho.configuration.ready())) throw new Error('The configuration was refused')
+  const took: number[] = []
+  const begun = performance.now()
+  const end = begun + seconds * 1_000
+  while (performance.now() < end) {
+    // A run for each 64 calls, as agents have; their events are delivered in between.
+    await tacho.run({ agentId: 'agent-1', agentName: 'Support agent' }, async () => {
+      for (const { tool, risk } of FACTS) {
+        const call = { toolName: tool.name, input: tool.input, riskSignals: risk?.signals ?? [] }
+        const from = performance.now()
+        await tacho.decide(call)
+        took.push(performance.now() - from)
+      }
+    })
+    await tacho.flush()
+  }
+  const { rejected, dropped } = tacho.counters()
+  if (rejected > 0 || Object.keys(dropped).length > 0) throw new Error(JSON.stringify(tacho.counters()))
+  await tacho.shutdown(0)
+  const { p50, p99 } = timesOf(took)
+  return {
+    perSecond: (took.length * 1000) / took.reduce((sum, each) => sum + each, 0),
+    p50Us: p50 * 1000,
+    p99Us: p99 * 1000,
+  }
+}
+
 /** As many as asked for: the sample over and over, each time with other texts, so that no condition is the same. */
-function engine(count: number): (facts: Facts) => number {
-  const policies = Array.from({ length: count }, (_, n) => {
-    const sample = POLICIES[n % POLICIES.length] ?? POLICIES[0]
-    const condition = n < POLICIES.length ? sample?.condition : `${sample?.condition} && agent.id != "none-${n}"`
-    return { policyId: `policy-${n}`, name: `Policy ${n}`, version: '1', ...sample, condition: condition ?? '' }
+function samples(count: number) {
+  return Array.from({ length: count }, (_, n) => {
+    const { condition, severity, action } = POLICIES[n % POLICIES.length] as SamplePolicy
+    const own = n < POLICIES.length ? condition : `${condition} && agent.id != "none-${n}"`
+    return { policyId: `policy-${n}`, name: `Policy ${n}`, version: '1', severity, action, condition: own }
   })
+}
+
+function engine(count: number): (facts: Facts) => number {
+  const policies = samples(count)
   return (facts) => {
-    const { matched, failures } = decide(policies as Parameters<typeof decide>[0], facts)
+    const { matched, failures } = decide(policies, facts)
     const [failure] = failures
     if (failure) throw new Error(`${failure.policyId}: ${failure.message}`)
     return matched.length
