@@ -3,7 +3,7 @@ import { id, nullableText, nullableTime, optionalText, time, uuid } from './fiel
 import { LIMITS } from './limits.ts'
 
 export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
-export const ApprovalStatus = Type.Enum([...APPROVAL_STATUSES])
+export const ApprovalStatus = Type.Enum([...APPROVAL_STATUSES], { $id: 'ApprovalStatus' })
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 
 /** What a person may decide. */
@@ -51,7 +51,22 @@ export const NewApproval = Type.Object(
       }),
     ),
   },
-  { description: 'A request to approve one protected tool call' },
+  {
+    $id: 'NewApproval',
+    description: 'A request to approve one protected tool call',
+    examples: [
+      {
+        clientRequestId: 'order-4711-refund',
+        runId: 'order-4711',
+        agentId: 'billing',
+        policyId: 'refund-limit',
+        toolName: 'refund',
+        inputHash: '6b86b273ff34fce19d6b804eff5a3f57',
+        reason: 'The amount is over 100',
+        timeoutMs: 300_000,
+      },
+    ],
+  },
 )
 export type NewApproval = Static<typeof NewApproval>
 
@@ -64,7 +79,7 @@ export const Approval = Type.Object(
     decidedAt: nullableTime('When a person decided; null while undecided and when it expired undecided'),
     decisionReason: nullableText('What the person wrote; null while undecided and when nothing was written'),
   },
-  { description: 'The state of an approval request. The tool may run only when it is APPROVED' },
+  { $id: 'Approval', description: 'The state of an approval request. The tool may run only when it is APPROVED' },
 )
 export type Approval = Static<typeof Approval>
 

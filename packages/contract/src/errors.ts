@@ -54,7 +54,10 @@ export const Problem = Type.Object(
     type: Type.String({ description: 'Address of the description of this error' }),
     title: Type.String(),
     status: Type.Integer(),
-    code: Type.Enum(Object.keys(ERRORS) as ErrorCode[], { description: 'Stable machine-readable code' }),
+    code: Type.Enum(Object.keys(ERRORS) as ErrorCode[], {
+      $id: 'ErrorCode',
+      description: 'Stable machine-readable code',
+    }),
     detail: Type.Optional(Type.String({ description: 'What was wrong with this request' })),
     requestId: Type.String({ description: 'Quote it when you ask about this reply' }),
     errors: Type.Optional(
@@ -69,6 +72,6 @@ export const Problem = Type.Object(
       }),
     ),
   },
-  { description: 'An error, as RFC 9457 problem details' },
+  { $id: 'Problem', description: 'An error, as RFC 9457 problem details' },
 )
 export type Problem = Static<typeof Problem>

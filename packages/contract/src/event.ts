@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { anyObject, cursor, id, nextCursor, nullableText, optionalText, pageLimit, text, time, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
+import { PAYLOADS } from './payload.ts'
 import { REJECTIONS, type RejectionCode } from './errors.ts'
 
 /** Event, write shape (interface: "Event (write shape, sent in batches)"). Unknown fields are ignored. */
@@ -20,7 +21,8 @@ export const EventInput = Type.Object(
     payload: Type.Optional(
       Type.Unsafe<Record<string, unknown> | null>({
         type: ['object', 'null'],
-        description: 'Event-specific data, at most 256 KiB of JSON; {} when absent',
+        description: 'Event-specific data, at most 256 KiB of JSON; {} when absent. Conventions by event type',
+        'x-conventions': PAYLOADS,
       }),
     ),
     schemaVersion: optionalText("Version of the client's payload contract"),
@@ -32,28 +34,69 @@ export const EventInput = Type.Object(
     ),
     parentSpanId: Type.Optional(Type.Unknown({ description: 'Span id of the parent; the same rules' })),
   },
-  { description: 'One event, as clients send it' },
+  { $id: 'EventInput', description: 'One event, as clients send it' },
 )
 export type EventInput = Static<typeof EventInput>
 
 /** Body of POST /events/batch. The envelope is checked here, each event on its own. */
-export const EventBatch = Type.Array(EventInput, { minItems: 1, maxItems: LIMITS.batchEvents })
-
-export const Rejection = Type.Object({
-  index: Type.Integer({ minimum: 0, description: 'Position of the item in the request' }),
-  eventId: nullableText('The id that was sent, null where there was no usable one'),
-  code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),
-  message: Type.String(),
+export const EventBatch = Type.Array(EventInput, {
+  $id: 'EventBatch',
+  minItems: 1,
+  maxItems: LIMITS.batchEvents,
+  examples: [
+    [
+      {
+        eventId: 'evt-1',
+        clientId: 'billing-1',
+        runId: 'order-4711',
+        agentId: 'billing',
+        agentName: 'Billing agent',
+        eventType: 'LLM_CALL',
+        label: 'Plan the refund',
+        timestamp: 1_790_000_000_000,
+        payload: {
+          model: 'gpt-5',
+          latency: 812,
+          cost: 0.0042,
+          usage: { promptTokens: 512, completionTokens: 48, totalTokens: 560 },
+        },
+      },
+      {
+        eventId: 'evt-2',
+        clientId: 'billing-1',
+        runId: 'order-4711',
+        agentId: 'billing',
+        agentName: 'Billing agent',
+        eventType: 'SESSION_OUTCOME',
+        label: 'Refund done',
+        timestamp: 1_790_000_001_000,
+        payload: { status: 'COMPLETED' },
+      },
+    ],
+  ],
 })
+
+export const Rejection = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0, description: 'Position of the item in the request' }),
+    eventId: nullableText('The id that was sent, null where there was no usable one'),
+    code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),
+    message: Type.String(),
+  },
+  { $id: 'Rejection' },
+)
 export type Rejection = Static<typeof Rejection>
 
-export const BatchResult = Type.Object({
-  success: Type.Boolean({ description: 'True when every event was accepted' }),
-  accepted: Type.Integer({ minimum: 0, description: 'Events stored now or before' }),
-  retryableEventIds: Type.Array(Type.String(), { description: 'Send these again, unchanged' }),
-  rejectedEventIds: Type.Array(Type.String(), { description: 'Never send these again' }),
-  rejections: Type.Array(Rejection, { description: 'Why each refused item was refused' }),
-})
+export const BatchResult = Type.Object(
+  {
+    success: Type.Boolean({ description: 'True when every event was accepted' }),
+    accepted: Type.Integer({ minimum: 0, description: 'Events stored now or before' }),
+    retryableEventIds: Type.Array(Type.String(), { description: 'Send these again, unchanged' }),
+    rejectedEventIds: Type.Array(Type.String(), { description: 'Never send these again' }),
+    rejections: Type.Array(Rejection, { description: 'Why each refused item was refused' }),
+  },
+  { $id: 'BatchResult' },
+)
 export type BatchResult = Static<typeof BatchResult>
 
 const readFields = {
@@ -74,17 +117,20 @@ const readFields = {
 }
 
 /** Event, read shape. `payload` is the very JSON text that was sent. */
-export const Event = Type.Object({ ...readFields, payload: anyObject }, { description: 'One event of a timeline' })
+export const Event = Type.Object(
+  { ...readFields, payload: anyObject },
+  { $id: 'Event', description: 'One event of a timeline' },
+)
 export type Event = Static<typeof Event>
 
 /** Event without its payload: a timeline row of the operator API. */
 export const EventRow = Type.Object(
   { ...readFields, payloadBytes: Type.Integer({ minimum: 2, description: 'Size of the payload in UTF-8 bytes' }) },
-  { description: 'One event of a timeline, without its payload' },
+  { $id: 'EventRow', description: 'One event of a timeline, without its payload' },
 )
 export type EventRow = Static<typeof EventRow>
 
 export const EventsQuery = Type.Object({ limit: pageLimit(LIMITS.eventsPageDefault, LIMITS.eventsPageMax), cursor })
 
-export const EventPage = Type.Object({ items: Type.Array(Event), nextCursor })
+export const EventPage = Type.Object({ items: Type.Array(Event), nextCursor }, { $id: 'EventPage' })
 export type EventPage = Static<typeof EventPage>

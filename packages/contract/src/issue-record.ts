@@ -4,10 +4,11 @@ import { LIMITS } from './limits.ts'
 
 export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
 export type RecordKind = (typeof RECORD_KINDS)[number]
+export const RecordKind = Type.Enum([...RECORD_KINDS], { $id: 'RecordKind' })
 
 export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
 export type RecordStatus = (typeof RECORD_STATUSES)[number]
-export const RecordStatus = Type.Enum([...RECORD_STATUSES])
+export const RecordStatus = Type.Enum([...RECORD_STATUSES], { $id: 'RecordStatus' })
 
 const requiredId = (description: string) => id(LIMITS.textChars, description)
 const optionalObject = (description: string) =>
@@ -18,7 +19,7 @@ export const IssueRecordInput = Type.Object(
   {
     sdkInstanceId: requiredId('Stable client identifier; should equal the clientId of its events'),
     clientRecordId: requiredId('Idempotency key, unchanged across retries; a recovery has its own'),
-    recordKind: Type.Enum([...RECORD_KINDS]),
+    recordKind: RecordKind,
     detectionType: requiredId('Stable detector category, for example TOOL_BLOCKED'),
     runId: optionalText('External run id'),
     sessionId: optionalText('External session id'),
@@ -40,7 +41,24 @@ export const IssueRecordInput = Type.Object(
     payload: optionalObject('Context of the detector: toolName, tools, reasonCode, model, riskSignals'),
     evidence: optionalObject('Supporting evidence, for example decision'),
   },
-  { description: 'A detection or recovery, as clients report it' },
+  {
+    $id: 'IssueRecordInput',
+    description: 'A detection or recovery, as clients report it',
+    examples: [
+      {
+        sdkInstanceId: 'billing-1',
+        clientRecordId: 'rec-1',
+        recordKind: 'DETECTION',
+        detectionType: 'TOOL_BLOCKED',
+        runId: 'order-4711',
+        agentId: 'billing',
+        policyId: 'refund-limit',
+        detectedAt: 1_790_000_000_500,
+        payload: { toolName: 'refund', reasonCode: 'OVER_LIMIT' },
+        evidence: { decision: 'BLOCK' },
+      },
+    ],
+  },
 )
 export type IssueRecordInput = Static<typeof IssueRecordInput>
 
@@ -50,7 +68,7 @@ export const IssueRecordReceipt = Type.Object(
     status: RecordStatus,
     isNew: Type.Boolean({ description: 'False when this sdkInstanceId and clientRecordId were received before' }),
   },
-  { description: 'The record is stored; its review follows in the background' },
+  { $id: 'IssueRecordReceipt', description: 'The record is stored; its review follows in the background' },
 )
 export type IssueRecordReceipt = Static<typeof IssueRecordReceipt>
 
@@ -58,7 +76,7 @@ export type IssueRecordReceipt = Static<typeof IssueRecordReceipt>
 export const recordFields = {
   sdkInstanceId: Type.String(),
   clientRecordId: Type.String(),
-  recordKind: Type.Enum([...RECORD_KINDS]),
+  recordKind: RecordKind,
   detectionType: Type.String(),
   runId: nullableText('External run id'),
   sessionId: nullableText('External session id'),

@@ -1,100 +1,21 @@
-import type { TSchema } from 'typebox'
+/** The routes tables as OpenAPI 3.1 documents. Schemas with an `$id` become components of that name. */
+import type { TObject, TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
-import { Event, EventInput, EventRow, Rejection } from './event.ts'
-import { Approval, NewApproval } from './approval.ts'
-import { IssueRecordInput, IssueRecordReceipt } from './issue-record.ts'
-import { ApprovalAftermath, JudgedCall, RunApprovals } from './operator/aftermath.ts'
-import { AuditEntry } from './operator/audit.ts'
-import { ApiKey, CreatedApiKey, NewApiKey } from './operator/api-key.ts'
-import { ApprovalCard, ApprovalGroup, DecisionOutcome, OperatorApproval } from './operator/approval.ts'
-import { Deployment, DeploymentChange, PublicationResult } from './operator/deployment.ts'
-import { Check } from './operator/doctor.ts'
-import { Invitation, Operator } from './operator/operator.ts'
-import { Me } from './operator/me.ts'
-import { Environment } from './operator/environment.ts'
-import { NewPolicy, NewPolicyVersion, Policy, PolicyVersion } from './operator/policy.ts'
-import { Prompt, PromptVersion, PromptVersionRow } from './operator/prompt.ts'
-import { IssueRecord, IssueRecordDetail } from './operator/issue-record.ts'
-import { AffectedAgent, AffectedRun, Facts, Issue, IssueActivity, IssueGroup, IssueSummary } from './operator/issue.ts'
+import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from './operator/idempotency.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
-import { EventTrace, OperatorRun } from './operator/run.ts'
-import { NewSimulation, Simulation, SimulationResult } from './operator/simulation.ts'
-import { CreatedOperatorToken, NewOperatorToken, OperatorToken } from './operator/token.ts'
-import { UsageHour } from './operator/usage.ts'
-import { VersionDiff } from './operator/version.ts'
-import { Workspace } from './operator/workspace.ts'
+import { WEBHOOK_MESSAGES, WebhookHeaders } from './operator/webhook-message.ts'
 import { accessOf, errorsOf } from './route-errors.ts'
 import type { Route } from './route.ts'
 import { PUBLIC_PREFIX, ROUTES } from './routes.ts'
-import { Run, RunDetail, Usage } from './run.ts'
-import { RuntimeConfig, RuntimePolicy, RuntimePrompt } from './runtime-config.ts'
+import { TAGS, type Tag } from './tags.ts'
 
-/** Schemas that get a name in the documents; all others are written in place. */
-const NAMED: Record<string, TSchema> = {
-  AffectedAgent,
-  AffectedRun,
-  ApiKey,
-  Approval,
-  ApprovalAftermath,
-  ApprovalCard,
-  ApprovalGroup,
-  AuditEntry,
-  Check,
-  CreatedApiKey,
-  CreatedOperatorToken,
-  DecisionOutcome,
-  Deployment,
-  DeploymentChange,
-  Environment,
-  Event,
-  EventInput,
-  EventRow,
-  EventTrace,
-  Facts,
-  Issue,
-  IssueActivity,
-  IssueGroup,
-  IssueRecord,
-  IssueRecordDetail,
-  IssueRecordInput,
-  IssueRecordReceipt,
-  IssueSummary,
-  JudgedCall,
-  Invitation,
-  Me,
-  NewApiKey,
-  NewApproval,
-  NewOperatorToken,
-  NewPolicy,
-  NewPolicyVersion,
-  NewSimulation,
-  Operator,
-  OperatorApproval,
-  OperatorRun,
-  OperatorToken,
-  Policy,
-  PolicyVersion,
-  Problem,
-  Prompt,
-  PromptVersion,
-  PromptVersionRow,
-  PublicationResult,
-  Rejection,
-  Run,
-  RunApprovals,
-  RunDetail,
-  RuntimeConfig,
-  RuntimePolicy,
-  RuntimePrompt,
-  Simulation,
-  SimulationResult,
-  Usage,
-  UsageHour,
-  VersionDiff,
-  Workspace,
+type Json = Record<string, unknown>
+
+/** The named parts that a document uses so far. */
+interface Used {
+  schemas: Map<string, TSchema>
+  responses: Map<string, Json>
 }
-
-const NAMES = new Map<unknown, string>(Object.entries(NAMED).map(([name, schema]) => [schema, name]))
 
 interface Api {
   title: string
@@ -103,47 +24,61 @@ interface Api {
   routes: Record<string, Route>
   /** By name; any one of them will do. */
   security: Record<string, object>
+  webhooks?: (used: Used) => Json
 }
 
-type Json = Record<string, unknown>
-
-/** OpenAPI 3.1 document of the public interface. `serverUrl` is the origin, `version` the product's. */
+/** OpenAPI 3.1 document of the public interface. `version` is the product's. */
 export function publicDocument(version: string): Json {
   return document(version, {
     title: 'Tacho',
     description: 'Records what agents do. The API key selects the workspace and environment.',
     prefix: PUBLIC_PREFIX,
     routes: ROUTES,
-    security: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
-  })
-}
-
-/** OpenAPI 3.1 document of the operator API. */
-export function operatorDocument(version: string): Json {
-  return document(version, {
-    title: 'Tacho operator API',
-    description:
-      'Everything operators do. Scripts send an operator token; people sign in and are known by a cookie, with which ' +
-      'requests that change something must come from a page of the same origin.',
-    prefix: OPERATOR_PREFIX,
-    routes: OPERATOR_ROUTES,
     security: {
-      operatorToken: { type: 'http', scheme: 'bearer' },
-      session: { type: 'apiKey', in: 'cookie', name: 'tacho.session_token' },
+      apiKey: {
+        type: 'apiKey',
+        in: 'header',
+        name: 'X-API-Key',
+        description: 'A key with the scopes of the operation',
+      },
     },
   })
 }
 
+/** OpenAPI 3.1 document of the operator API, with the messages of webhooks. */
+export function operatorDocument(version: string): Json {
+  return document(version, {
+    title: 'Tacho operator API',
+    description:
+      'Everything operators do. Scripts send an operator token. People sign in and send a session cookie; with a ' +
+      'cookie, changes are accepted only from pages of the same origin.',
+    prefix: OPERATOR_PREFIX,
+    routes: OPERATOR_ROUTES,
+    security: {
+      operatorToken: { type: 'http', scheme: 'bearer', description: 'An operator token' },
+      session: {
+        type: 'apiKey',
+        in: 'cookie',
+        name: 'tacho.session_token',
+        description: 'The session of a person who signed in',
+      },
+    },
+    webhooks,
+  })
+}
+
 function document(version: string, api: Api): Json {
-  const used = new Set<string>()
-  const paths: Record<string, Json> = {}
+  const used: Used = { schemas: new Map(), responses: new Map() }
+  const paths = new Map<string, Json>()
   for (const [operationId, route] of Object.entries(api.routes)) {
-    const path = (paths[route.path] ??= {})
-    path[route.method.toLowerCase()] = operation(operationId, route, used)
+    const path = { ...paths.get(route.path), [route.method.toLowerCase()]: operation(operationId, route, used) }
+    paths.set(route.path, path)
   }
+  const webhooks = api.webhooks?.(used)
   const schemas: Json = {}
-  // A named schema may use further ones: the set grows while it is walked.
-  for (const name of used) schemas[name] = inner(NAMED[name], used)
+  // A named schema may use further ones: the map grows while it is walked.
+  for (const [name, schema] of used.schemas) schemas[name] = inner(schema, used)
+  const tags = new Set(Object.values(api.routes).map(({ tag }) => tag))
   return {
     openapi: '3.1.0',
     info: {
@@ -152,22 +87,36 @@ function document(version: string, api: Api): Json {
       description: api.description,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: api.prefix }],
+    servers: [{ url: api.prefix, description: 'This server' }],
+    tags: (Object.keys(TAGS) as Tag[])
+      .filter((name) => tags.has(name))
+      .map((name) => ({ name, description: TAGS[name] })),
     security: Object.keys(api.security).map((name) => ({ [name]: [] })),
-    paths,
-    components: { securitySchemes: api.security, schemas },
+    paths: Object.fromEntries(paths),
+    ...(webhooks ? { webhooks } : {}),
+    components: {
+      securitySchemes: api.security,
+      headers: headersUsed(api),
+      responses: Object.fromEntries(used.responses),
+      schemas: sorted(schemas),
+    },
   }
 }
 
-function operation(operationId: string, route: Route, used: Set<string>): Json {
-  const needed = neededFor(route)
-  const body = route.body && {
-    requestBody: { required: true, content: { 'application/json': { schema: reference(route.body, used) } } },
+function operation(operationId: string, route: Route, used: Used): Json {
+  const success = {
+    description: 'Success',
+    headers: headersOf([
+      ...ALWAYS,
+      ...(route.tagged ? ['ETag' as const] : []),
+      ...(creates(route) ? ['Replayed' as const] : []),
+    ]),
+    content: { [route.replyType ?? 'application/json']: { schema: reference(replyOf(route), used) } },
   }
   return {
     operationId,
     summary: route.summary,
-    ...(needed === null ? {} : { description: needed }),
+    description: descriptionOf(route),
     ...(accessOf(route) === 'anyone' ? { security: [] } : {}),
     tags: [route.tag],
     parameters: [
@@ -176,73 +125,172 @@ function operation(operationId: string, route: Route, used: Set<string>): Json {
       ...parameters('header', route.headers, used),
       ...(route.tagged ? [IF_NONE_MATCH] : []),
     ],
-    ...body,
+    ...(route.body
+      ? { requestBody: { required: true, content: { 'application/json': { schema: reference(route.body, used) } } } }
+      : {}),
     responses: {
-      [route.status]: {
-        description: 'Success',
-        ...(route.tagged ? { headers: { ETag: TAG } } : {}),
-        content: { [route.replyType ?? 'application/json']: { schema: reference(route.reply, used) } },
-      },
-      ...(route.tagged ? { 304: { description: 'Unchanged; no body', headers: { ETag: TAG } } } : {}),
+      [route.status]: success,
+      ...(route.tagged ? { 304: { description: 'Unchanged; no body', headers: headersOf([...ALWAYS, 'ETag']) } } : {}),
       ...errorResponses(route, used),
     },
   }
 }
 
-/** What the caller must have, for people; null: nothing in particular. */
-function neededFor(route: Route): string | null {
-  if (route.scopes.length > 0) return `Scopes: ${route.scopes.join(', ')}`
-  const access = accessOf(route)
-  if (access === null || access === 'anyone' || access === 'signed-in') return null
-  return access === 'installation' ? 'For owners of the whole installation' : `Role: ${access}`
+/** Messages of a stream are described one by one; each reply holds any number of them. */
+function replyOf(route: Route): unknown {
+  if (!route.events) return route.reply
+  return {
+    description: 'Server-sent events; each is one of these',
+    oneOf: Object.entries(route.events).map(([name, data]) => ({
+      type: 'object',
+      required: ['event', 'data'],
+      properties: { event: { type: 'string', enum: [name] }, data },
+    })),
+  }
 }
 
-const TAG = { description: 'Names what is served; changes with it', schema: { type: 'string' } }
+function creates(route: Route): boolean {
+  return route.headers !== undefined && Object.hasOwn(route.headers.properties, IDEMPOTENCY_KEY_HEADER)
+}
+
+/** What the row says, then what follows from it. */
+function descriptionOf(route: Route): string {
+  const sentences = [
+    route.description,
+    callerOf(route),
+    route.bodyBytes && `The body may have ${route.bodyBytes} bytes, decompressed.`,
+    route.shownOnce && `This reply alone shows \`${route.shownOnce}\`.`,
+  ]
+  return sentences.filter((sentence) => typeof sentence === 'string').join(' ')
+}
+
+function callerOf(route: Route): string {
+  const access = accessOf(route)
+  if (access === null)
+    return `Needs ${route.scopes.length === 1 ? 'the scope' : 'the scopes'} ${route.scopes.join(' and ')}.`
+  if (access === 'anyone') return 'For everybody, without a token.'
+  if (access === 'signed-in') return 'For every operator and token.'
+  return access === 'installation' ? 'For owners of the whole installation.' : `Needs the role ${access}.`
+}
+
 const IF_NONE_MATCH = {
   name: 'If-None-Match',
   in: 'header',
   required: false,
-  description: 'ETag of what the client has; a list and * are taken too',
+  description: 'ETag of what the client has; a list and * are accepted too',
   schema: { type: 'string' },
 }
 
-function parameters(place: 'path' | 'query' | 'header', schema: Route['query'], used: Set<string>): Json[] {
-  if (!schema) return []
-  const required = new Set(schema.required)
-  return Object.entries(schema.properties).map(([name, property]) => ({
-    name,
-    in: place,
-    required: required.has(name),
-    schema: reference(property, used),
-  }))
+const text = { type: 'string' }
+const count = { type: 'integer', minimum: 0 }
+const HEADERS = {
+  RequestId: { description: 'Names this reply in the log; the same as `requestId` of a problem', schema: text },
+  RateLimitLimit: { description: 'Requests that this node grants the key in a second', schema: count },
+  RateLimitRemaining: { description: 'Requests left in this second', schema: count },
+  RateLimitReset: { description: 'Seconds until the limit starts anew', schema: count },
+  RetryAfter: { description: 'Seconds to wait before the next attempt', schema: count },
+  ETag: { description: 'Names what is served; changes with it', schema: text },
+  Replayed: { description: '`true`: the reply is the one of the first request with this key', schema: text },
+}
+type HeaderName = keyof typeof HEADERS
+
+/** Of every success. */
+const ALWAYS: readonly HeaderName[] = ['RequestId', 'RateLimitLimit', 'RateLimitRemaining', 'RateLimitReset']
+
+const HEADER_NAMES: Record<HeaderName, string> = {
+  RequestId: 'X-Request-Id',
+  RateLimitLimit: 'RateLimit-Limit',
+  RateLimitRemaining: 'RateLimit-Remaining',
+  RateLimitReset: 'RateLimit-Reset',
+  RetryAfter: 'Retry-After',
+  ETag: 'ETag',
+  Replayed: REPLAYED_HEADER,
 }
 
-function errorResponses(route: Route, used: Set<string>): Json {
-  const byStatus = new Map<number, ErrorCode[]>()
-  for (const code of errorsOf(route)) {
-    const { status } = ERRORS[code]
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
-  }
+function headersOf(names: readonly HeaderName[]): Json {
+  return Object.fromEntries(names.map((name) => [HEADER_NAMES[name], { $ref: `#/components/headers/${name}` }]))
+}
+
+/** Of every reply, of what is served with an ETag or created with a key, and of errors that ask to wait. */
+function headersUsed({ routes }: Api): Json {
+  const rows = Object.values(routes)
+  const names: HeaderName[] = [...ALWAYS, 'RetryAfter']
+  if (rows.some(({ tagged }) => tagged)) names.push('ETag')
+  if (rows.some(creates)) names.push('Replayed')
+  return Object.fromEntries(names.map((name) => [name, HEADERS[name]]))
+}
+
+function parameters(place: 'path' | 'query' | 'header', schema: TObject | undefined, used: Used): Json[] {
+  if (!schema) return []
+  const required = new Set(schema.required)
+  return Object.entries(schema.properties).map(([name, property]) => {
+    const description = 'description' in property ? { description: property.description } : {}
+    return { name, in: place, required: required.has(name), ...description, schema: reference(property, used) }
+  })
+}
+
+/** One response for each status; operations with the same codes share it. */
+function errorResponses(route: Route, used: Used): Json {
+  const byStatus = Map.groupBy(errorsOf(route), (code) => ERRORS[code].status)
   const responses: Json = {}
-  for (const [status, these] of byStatus) {
-    responses[status] = {
-      description: these.map((code) => `${code}: ${ERRORS[code].title}`).join('. '),
+  for (const [status, codes] of byStatus) {
+    const name = codes.map(inPascalCase).join('Or')
+    responses[status] = { $ref: `#/components/responses/${name}` }
+    const waits = codes.some((code) => ERRORS[code].retryable) && status !== ERRORS.internal.status
+    used.responses.set(name, {
+      description: codes.map((code) => `${code}: ${ERRORS[code].title}`).join('. '),
+      headers: headersOf(waits ? ['RequestId', 'RetryAfter'] : ['RequestId']),
       content: { 'application/problem+json': { schema: reference(Problem, used) } },
-    }
+    })
   }
   return responses
 }
 
+function inPascalCase(code: ErrorCode): string {
+  return code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function webhooks(used: Used): Json {
+  const messages = Object.entries(WEBHOOK_MESSAGES).map(([type, { summary, body }]) => {
+    const post = {
+      operationId: type.replace(/\.(\w)/, (_, letter: string) => letter.toUpperCase()),
+      summary,
+      description: 'Signed as Standard Webhooks says. Any answer but 2xx is tried again for about a day.',
+      tags: ['Webhooks'],
+      security: [],
+      parameters: parameters('header', WebhookHeaders, used),
+      requestBody: { required: true, content: { 'application/json': { schema: reference(body, used) } } },
+      responses: {
+        '2XX': { description: 'The message was received' },
+        410: { description: 'Send no more: the webhook is disabled' },
+      },
+    }
+    return [type, { post }]
+  })
+  return Object.fromEntries(messages) as Json
+}
+
 /** The schema with every named one inside it replaced by a reference. */
-function reference(schema: unknown, used: Set<string>): unknown {
-  const name = NAMES.get(schema)
-  if (name === undefined) return inner(schema, used)
-  used.add(name)
+function reference(schema: unknown, used: Used): unknown {
+  const name = nameOf(schema)
+  if (name === null) return inner(schema, used)
+  if (!used.schemas.has(name)) used.schemas.set(name, schema as TSchema)
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function inner(value: unknown, used: Set<string>): unknown {
+function inner(value: unknown, used: Used): unknown {
   if (Array.isArray(value)) return value.map((item) => reference(item, used))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, reference(item, used)]))
+  const members = Object.entries(value).filter(([key]) => key !== '$id')
+  // Examples are data, not schemas.
+  return Object.fromEntries(members.map(([key, item]) => [key, key === 'examples' ? item : reference(item, used)]))
+}
+
+function nameOf(schema: unknown): string | null {
+  const isNamed = typeof schema === 'object' && schema !== null && '$id' in schema && typeof schema.$id === 'string'
+  return isNamed ? (schema.$id as string) : null
+}
+
+function sorted(schemas: Json): Json {
+  return Object.fromEntries(Object.entries(schemas).sort(([one], [other]) => (one < other ? -1 : 1)))
 }

@@ -1,5 +1,6 @@
 import type { TObject, TSchema } from 'typebox'
 import type { ErrorCode } from './errors.ts'
+import type { Tag } from './tags.ts'
 
 export const SCOPES = ['events:write', 'config:read', 'policies:read', 'usage:read'] as const
 export type Scope = (typeof SCOPES)[number]
@@ -10,7 +11,9 @@ export interface Route {
   /** Below the prefix; parameters in braces, as in OpenAPI. */
   readonly path: string
   readonly summary: string
-  readonly tag: string
+  /** More than the summary, where a caller must know more. Who may call it, and how much, follows from the row. */
+  readonly description?: string
+  readonly tag: Tag
   /** Scopes the API key must have, all of them. The operator API has none: its tokens are not scoped. */
   readonly scopes: readonly Scope[]
   readonly params?: TObject

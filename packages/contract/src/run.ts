@@ -2,9 +2,10 @@ import Type, { type Static } from 'typebox'
 import { Event } from './event.ts'
 import { cursor, nextCursor, nullableTime, pageLimit, time, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
+import { RUN_OUTCOMES } from './payload.ts'
 
-export const RUN_STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
-export const RunStatus = Type.Enum([...RUN_STATUSES])
+export const RUN_STATUSES = ['RUNNING', ...RUN_OUTCOMES] as const
+export const RunStatus = Type.Enum([...RUN_STATUSES], { $id: 'RunStatus' })
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
 /** What a SESSION_OUTCOME event may close a run with. */
@@ -17,7 +18,7 @@ export const Usage = Type.Object(
     totalTokens: Type.Integer({ minimum: 0 }),
     cost: Type.Number({ minimum: 0 }),
   },
-  { description: 'Sums over the LLM_CALL events' },
+  { $id: 'Usage', description: 'Sums over the LLM_CALL events' },
 )
 export type Usage = Static<typeof Usage>
 
@@ -32,12 +33,12 @@ const runFields = {
 }
 
 /** Run, list item (interface: "Run (list item)"). */
-export const Run = Type.Object(runFields, { description: 'One agent execution' })
+export const Run = Type.Object(runFields, { $id: 'Run', description: 'One agent execution' })
 export type Run = Static<typeof Run>
 
 export const RunDetail = Type.Object(
   { ...runFields, events: Type.Array(Event), hasMoreEvents: Type.Boolean(), nextCursor },
-  { description: 'One run with its first events; `nextCursor` continues on /runs/{runId}/events' },
+  { $id: 'RunDetail', description: 'One run with its first events; `nextCursor` continues on /runs/{runId}/events' },
 )
 export type RunDetail = Static<typeof RunDetail>
 
@@ -52,5 +53,5 @@ export const RunParams = Type.Object({
   runId: Type.String({ description: 'External run id, or the internal run UUID' }),
 })
 
-export const RunPage = Type.Object({ items: Type.Array(Run), nextCursor })
+export const RunPage = Type.Object({ items: Type.Array(Run), nextCursor }, { $id: 'RunPage' })
 export type RunPage = Static<typeof RunPage>

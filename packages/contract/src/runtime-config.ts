@@ -3,12 +3,12 @@ import { nullableText, uuid } from './fields.ts'
 
 /** From the least to the most severe. */
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
-export const Severity = Type.Enum([...SEVERITIES])
+export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
 export type Severity = (typeof SEVERITIES)[number]
 
 /** What a policy does with a matching tool call, from the laxest to the strictest. */
 export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
-export const PolicyAction = Type.Enum([...POLICY_ACTIONS])
+export const PolicyAction = Type.Enum([...POLICY_ACTIONS], { $id: 'PolicyAction' })
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 
 export const RuntimePrompt = Type.Object(
@@ -23,7 +23,7 @@ export const RuntimePrompt = Type.Object(
       description: 'SHA-256 of the UTF-8 bytes of `content`, in lower-case hex',
     }),
   },
-  { description: 'The version of a prompt that is in force' },
+  { $id: 'RuntimePrompt', description: 'The version of a prompt that is in force' },
 )
 export type RuntimePrompt = Static<typeof RuntimePrompt>
 
@@ -37,7 +37,7 @@ export const RuntimePolicy = Type.Object(
     severity: Severity,
     action: PolicyAction,
   },
-  { description: 'The version of a policy that is in force' },
+  { $id: 'RuntimePolicy', description: 'The version of a policy that is in force' },
 )
 export type RuntimePolicy = Static<typeof RuntimePolicy>
 
@@ -51,6 +51,6 @@ export const RuntimeConfig = Type.Object(
     prompts: Type.Array(RuntimePrompt, { description: 'By name' }),
     policies: Type.Array(RuntimePolicy, { description: 'By policy id' }),
   },
-  { description: 'The prompts and policies that are in force in an environment' },
+  { $id: 'RuntimeConfig', description: 'The prompts and policies that are in force in an environment' },
 )
 export type RuntimeConfig = Static<typeof RuntimeConfig>

@@ -43,7 +43,7 @@ export const JudgedCall = Type.Object(
       description: 'unknown: neither output nor error was recorded, as in metadata-only mode',
     }),
   },
-  { description: 'A recorded tool call that has to do with an approval' },
+  { $id: 'JudgedCall', description: 'A recorded tool call that has to do with an approval' },
 )
 export type JudgedCall = Static<typeof JudgedCall>
 
@@ -54,7 +54,10 @@ const looked = {
 
 export const ApprovalAftermath = Type.Object(
   { approval: OperatorApproval, calls: Type.Array(JudgedCall), ...looked },
-  { description: 'What happened after one approval was asked for, in the order of the timeline' },
+  {
+    $id: 'ApprovalAftermath',
+    description: 'What happened after one approval was asked for, in the order of the timeline',
+  },
 )
 export type ApprovalAftermath = Static<typeof ApprovalAftermath>
 
@@ -64,6 +67,6 @@ export const RunApprovals = Type.Object(
     calls: Type.Array(JudgedCall),
     ...looked,
   },
-  { description: 'The approvals of a run, and the recorded tool calls that have to do with them' },
+  { $id: 'RunApprovals', description: 'The approvals of a run, and the recorded tool calls that have to do with them' },
 )
 export type RunApprovals = Static<typeof RunApprovals>

@@ -3,7 +3,11 @@ import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { SCOPES } from '../route.ts'
 
-const Scopes = Type.Array(Type.Enum([...SCOPES]), { minItems: 1, maxItems: SCOPES.length, uniqueItems: true })
+const Scopes = Type.Array(Type.Enum([...SCOPES], { $id: 'Scope' }), {
+  minItems: 1,
+  maxItems: SCOPES.length,
+  uniqueItems: true,
+})
 
 const requestsPerSecond = Type.Unsafe<number | null>({
   type: ['integer', 'null'],
@@ -24,24 +28,32 @@ const keyFields = {
   lastUsedAt: nullableTime('Last use, to about a minute'),
 }
 
-export const ApiKey = Type.Object(keyFields, { description: 'An API key, without its secret' })
+export const ApiKey = Type.Object(keyFields, { $id: 'ApiKey', description: 'An API key, without its secret' })
 export type ApiKey = Static<typeof ApiKey>
 
 export const CreatedApiKey = Type.Object(
   { ...keyFields, key: Type.String({ description: 'The key itself. It is shown this once and cannot be read again' }) },
-  { description: 'A new API key' },
+  { $id: 'CreatedApiKey', description: 'A new API key' },
 )
 export type CreatedApiKey = Static<typeof CreatedApiKey>
 
-export const NewApiKey = Type.Object({
-  name: id(LIMITS.nameChars, 'What the key is for'),
-  scopes: Scopes,
-  expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
-  requestsPerSecond: Type.Optional(requestsPerSecond),
-})
+export const NewApiKey = Type.Object(
+  {
+    name: id(LIMITS.nameChars, 'What the key is for'),
+    scopes: Scopes,
+    expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
+    requestsPerSecond: Type.Optional(requestsPerSecond),
+  },
+  {
+    $id: 'NewApiKey',
+    examples: [
+      { name: 'billing agent', scopes: ['events:write', 'config:read', 'policies:read'], requestsPerSecond: 100 },
+    ],
+  },
+)
 export type NewApiKey = Static<typeof NewApiKey>
 
-export const ApiKeyPage = Type.Object({ items: Type.Array(ApiKey), nextCursor })
+export const ApiKeyPage = Type.Object({ items: Type.Array(ApiKey), nextCursor }, { $id: 'ApiKeyPage' })
 export type ApiKeyPage = Static<typeof ApiKeyPage>
 
 export const ApiKeyParams = Type.Object({

@@ -4,11 +4,14 @@ import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fiel
 import { LIMITS } from '../limits.ts'
 
 /** Who decided: a signed-in operator, or an operator token. */
-export const Decider = Type.Object({
-  kind: Type.Enum(['operator', 'token']),
-  id: Type.String(),
-  name: Type.String(),
-})
+export const Decider = Type.Object(
+  {
+    kind: Type.Enum(['operator', 'token']),
+    id: Type.String(),
+    name: Type.String(),
+  },
+  { $id: 'Decider' },
+)
 
 const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
   anyOf: [Decider, { type: 'null' }],
@@ -32,22 +35,28 @@ export const OperatorApproval = Type.Object(
     createdAt: time('When it was asked for'),
     decidedBy: nullableDecider,
   },
-  { description: 'An approval request, as operators see it' },
+  { $id: 'OperatorApproval', description: 'An approval request, as operators see it' },
 )
 export type OperatorApproval = Static<typeof OperatorApproval>
 
 /** How often the same agent has asked lately: many requests at once wear people out, and some do it on purpose. */
-export const AskedLately = Type.Object({
-  requests: Type.Integer({ minimum: 0, description: 'Requests of the agent in the window that ends now' }),
-  capped: Type.Boolean({ description: 'Whether there were more than are counted' }),
-  windowMs: Type.Integer(),
-  burst: Type.Boolean({ description: 'Whether that is unusually many: decide with care' }),
-})
+export const AskedLately = Type.Object(
+  {
+    requests: Type.Integer({ minimum: 0, description: 'Requests of the agent in the window that ends now' }),
+    capped: Type.Boolean({ description: 'Whether there were more than are counted' }),
+    windowMs: Type.Integer(),
+    burst: Type.Boolean({ description: 'Whether that is unusually many: decide with care' }),
+  },
+  { $id: 'AskedLately' },
+)
 export type AskedLately = Static<typeof AskedLately>
 
 export const ApprovalCard = Type.Object(
   { ...OperatorApproval.properties, askedLately: AskedLately },
-  { description: 'An approval request, and how often its agent (or else its client) has asked lately' },
+  {
+    $id: 'ApprovalCard',
+    description: 'An approval request, and how often its agent (or else its client) has asked lately',
+  },
 )
 export type ApprovalCard = Static<typeof ApprovalCard>
 
@@ -63,6 +72,7 @@ export const InputPreview = Type.Object(
     recordedAt: time('When that event was stored, by the server'),
   },
   {
+    $id: 'InputPreview',
     description:
       "Tool input as the client recorded it, masked. It is the client's word: the service never sees the input that the hash is of",
   },
@@ -77,11 +87,11 @@ export const ApprovalDetail = Type.Object(
       description: 'Null when the client recorded no input for this approval, as in metadata-only mode',
     }),
   },
-  { description: 'An approval request with the input that was recorded for it' },
+  { $id: 'ApprovalDetail', description: 'An approval request with the input that was recorded for it' },
 )
 export type ApprovalDetail = Static<typeof ApprovalDetail>
 
-export const ApprovalPage = Type.Object({ items: Type.Array(ApprovalCard), nextCursor })
+export const ApprovalPage = Type.Object({ items: Type.Array(ApprovalCard), nextCursor }, { $id: 'ApprovalPage' })
 export type ApprovalPage = Static<typeof ApprovalPage>
 
 const filterText = (description: string) =>
@@ -110,14 +120,17 @@ export const ApprovalGroup = Type.Object(
     oldestExpiresAt: time('The first of them expires then'),
     oldestCreatedAt: time('The first of them was asked for then'),
   },
-  { description: 'Pending approval requests for one tool and input' },
+  { $id: 'ApprovalGroup', description: 'Pending approval requests for one tool and input' },
 )
 export type ApprovalGroup = Static<typeof ApprovalGroup>
 
-export const ApprovalGroups = Type.Object({
-  items: Type.Array(ApprovalGroup, { description: 'Oldest deadline first' }),
-  more: Type.Boolean({ description: 'Whether there are groups or requests beyond those that were looked at' }),
-})
+export const ApprovalGroups = Type.Object(
+  {
+    items: Type.Array(ApprovalGroup, { description: 'Oldest deadline first' }),
+    more: Type.Boolean({ description: 'Whether there are groups or requests beyond those that were looked at' }),
+  },
+  { $id: 'ApprovalGroups' },
+)
 export type ApprovalGroups = Static<typeof ApprovalGroups>
 
 export const OperatorApprovalParams = Type.Object({
@@ -137,7 +150,11 @@ const decision = {
 }
 
 /** Unknown fields are refused: who decides is whoever is signed in, and nobody may think a name given here counts. */
-export const NewDecision = Type.Object(decision, { additionalProperties: false })
+export const NewDecision = Type.Object(decision, {
+  $id: 'NewDecision',
+  additionalProperties: false,
+  examples: [{ decision: 'APPROVED', reason: 'The customer is entitled to it' }],
+})
 export type NewDecision = Static<typeof NewDecision>
 
 /** Either `ids`, all of one tool and input, or `toolName` and `inputHash`. */
@@ -148,25 +165,42 @@ export const NewDecisions = Type.Object(
     toolName: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.textChars })),
     inputHash: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.inputHashDigitsMax })),
   },
-  { additionalProperties: false },
+  {
+    $id: 'NewDecisions',
+    additionalProperties: false,
+    examples: [
+      {
+        decision: 'REJECTED',
+        reason: 'Not without a ticket',
+        toolName: 'refund',
+        inputHash: '6b86b273ff34fce19d6b804eff5a3f57',
+      },
+    ],
+  },
 )
 export type NewDecisions = Static<typeof NewDecisions>
 
 export const DECISION_OUTCOMES = ['decided', 'refused', 'not_found'] as const
 
-export const DecisionOutcome = Type.Object({
-  id: uuid('Approval id'),
-  outcome: Type.Enum([...DECISION_OUTCOMES], {
-    description: 'refused: it was decided or had expired before; `approval` is its present state',
-  }),
-  approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
-})
+export const DecisionOutcome = Type.Object(
+  {
+    id: uuid('Approval id'),
+    outcome: Type.Enum([...DECISION_OUTCOMES], {
+      description: 'refused: it was decided or had expired before; `approval` is its present state',
+    }),
+    approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
+  },
+  { $id: 'DecisionOutcome' },
+)
 export type DecisionOutcome = Static<typeof DecisionOutcome>
 
-export const DecisionOutcomes = Type.Object({
-  items: Type.Array(DecisionOutcome),
-  more: Type.Boolean({ description: 'Whether more requests of that tool and input are pending: ask again' }),
-})
+export const DecisionOutcomes = Type.Object(
+  {
+    items: Type.Array(DecisionOutcome),
+    more: Type.Boolean({ description: 'Whether more requests of that tool and input are pending: ask again' }),
+  },
+  { $id: 'DecisionOutcomes' },
+)
 export type DecisionOutcomes = Static<typeof DecisionOutcomes>
 
 /** Messages of the stream, by the name of their event. */
@@ -175,18 +209,24 @@ export const ApprovalSnapshot = Type.Object(
     items: Type.Array(OperatorApproval, { description: 'Pending requests, oldest deadline first' }),
     more: Type.Boolean({ description: 'Whether more are pending: the list has them' }),
   },
-  { description: '`snapshot`: what is pending when the stream opens' },
+  { $id: 'ApprovalSnapshot', description: '`snapshot`: what is pending when the stream opens' },
 )
 export type ApprovalSnapshot = Static<typeof ApprovalSnapshot>
 
 export const ApprovalChanges = Type.Object(
   { items: Type.Array(Type.Object({ id: uuid('Approval id'), status: ApprovalStatus })) },
-  { description: '`changed`: approvals that are new or have changed. A hint to look again, in no particular order' },
+  {
+    $id: 'ApprovalChanges',
+    description: '`changed`: approvals that are new or have changed. A hint to look again, in no particular order',
+  },
 )
 export type ApprovalChanges = Static<typeof ApprovalChanges>
 
 export const StreamEnd = Type.Object(
   { reason: Type.Enum(['shutting_down', 'access_ended']) },
-  { description: '`end`: the last message. Connect again, unless the token or session is no longer good' },
+  {
+    $id: 'StreamEnd',
+    description: '`end`: the last message. Connect again, unless the token or session is no longer good',
+  },
 )
 export type StreamEnd = Static<typeof StreamEnd>

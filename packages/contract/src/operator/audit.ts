@@ -21,11 +21,11 @@ export const AuditEntry = Type.Object(
     detail: anyObject,
     requestId: Type.String({ description: 'Of the reply and the log line' }),
   },
-  { description: 'What somebody did or tried to do' },
+  { $id: 'AuditEntry', description: 'What somebody did or tried to do' },
 )
 export type AuditEntry = Static<typeof AuditEntry>
 
-export const AuditPage = Type.Object({ items: Type.Array(AuditEntry), nextCursor })
+export const AuditPage = Type.Object({ items: Type.Array(AuditEntry), nextCursor }, { $id: 'AuditPage' })
 export type AuditPage = Static<typeof AuditPage>
 
 const filter = (description: string) => Type.Optional(id(LIMITS.auditFilterChars, description))

@@ -4,7 +4,7 @@ import { LIMITS } from '../limits.ts'
 import { newVersionFields, Version, VERSION_PATTERN } from './version.ts'
 
 export const DEPLOYABLE_KINDS = ['prompt', 'policy'] as const
-export const DeployableKind = Type.Enum([...DEPLOYABLE_KINDS])
+export const DeployableKind = Type.Enum([...DEPLOYABLE_KINDS], { $id: 'DeployableKind' })
 export type DeployableKind = (typeof DEPLOYABLE_KINDS)[number]
 
 const nullableVersion = (description: string): TUnsafe<string | null> =>
@@ -27,11 +27,14 @@ export const Deployment = Type.Object(
     deployedBy: Type.String(),
     publication: Type.Integer({ minimum: 1, description: 'The publication that put it in force' }),
   },
-  { description: 'A version of a prompt or policy that is in force in an environment' },
+  { $id: 'Deployment', description: 'A version of a prompt or policy that is in force in an environment' },
 )
 export type Deployment = Static<typeof Deployment>
 
-export const DeploymentPage = Type.Object({ revision, items: Type.Array(Deployment), nextCursor })
+export const DeploymentPage = Type.Object(
+  { revision, items: Type.Array(Deployment), nextCursor },
+  { $id: 'DeploymentPage' },
+)
 
 const items = <Item extends Parameters<typeof Type.Array>[0]>(of: Item) =>
   Type.Array(of, { minItems: 1, maxItems: LIMITS.deploymentItems })
@@ -43,7 +46,11 @@ export const NewDeployment = Type.Object(
     ),
     ...newVersionFields,
   },
-  { additionalProperties: false },
+  {
+    $id: 'NewDeployment',
+    additionalProperties: false,
+    examples: [{ items: [{ kind: 'policy', id: 'refund-limit', version: '1' }], note: 'Refunds need a person' }],
+  },
 )
 export type NewDeployment = Static<typeof NewDeployment>
 
@@ -53,13 +60,28 @@ export const NewPromotion = Type.Object(
     items: Type.Optional(items(Type.Object(item))),
     ...newVersionFields,
   },
-  { additionalProperties: false, description: 'Without `items`: everything that is in force there' },
+  {
+    $id: 'NewPromotion',
+    additionalProperties: false,
+    description: 'Without `items`: everything that is in force there',
+    examples: [
+      {
+        from: '01900000-0000-7000-8000-000000000001',
+        items: [{ kind: 'policy', id: 'refund-limit' }],
+        note: 'As tried in staging',
+      },
+    ],
+  },
 )
 export type NewPromotion = Static<typeof NewPromotion>
 
 export const NewRollback = Type.Object(
   { items: items(Type.Object(item)), ...newVersionFields },
-  { additionalProperties: false },
+  {
+    $id: 'NewRollback',
+    additionalProperties: false,
+    examples: [{ items: [{ kind: 'policy', id: 'refund-limit' }], note: 'It blocked too much' }],
+  },
 )
 export type NewRollback = Static<typeof NewRollback>
 
@@ -78,7 +100,10 @@ export const PublicationResult = Type.Object(
     }),
     changes: Type.Array(Type.Object(changeFields)),
   },
-  { description: 'What a publication changed. It is in force on this node at once, on all within a second' },
+  {
+    $id: 'PublicationResult',
+    description: 'What a publication changed. It is in force on this node at once, on all within a second',
+  },
 )
 export type PublicationResult = Static<typeof PublicationResult>
 
@@ -97,11 +122,14 @@ export const DeploymentChange = Type.Object(
     sourceEnvironmentId: nullableText('Environment it was promoted from'),
     revision,
   },
-  { description: 'One change of what is in force in an environment' },
+  { $id: 'DeploymentChange', description: 'One change of what is in force in an environment' },
 )
 export type DeploymentChange = Static<typeof DeploymentChange>
 
-export const DeploymentChangePage = Type.Object({ items: Type.Array(DeploymentChange), nextCursor })
+export const DeploymentChangePage = Type.Object(
+  { items: Type.Array(DeploymentChange), nextCursor },
+  { $id: 'DeploymentChangePage' },
+)
 
 export const DeploymentChangesQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),

@@ -6,9 +6,12 @@ export const Check = Type.Object(
     ok: Type.Boolean(),
     detail: Type.String({ description: 'What was found, and what to do where it is not ok' }),
   },
-  { description: 'One check of the installation' },
+  { $id: 'Check', description: 'One check of the installation' },
 )
 export type Check = Static<typeof Check>
 
-export const DoctorReport = Type.Object({ ok: Type.Boolean(), version: Type.String(), checks: Type.Array(Check) })
+export const DoctorReport = Type.Object(
+  { ok: Type.Boolean(), version: Type.String(), checks: Type.Array(Check) },
+  { $id: 'DoctorReport' },
+)
 export type DoctorReport = Static<typeof DoctorReport>

@@ -8,11 +8,11 @@ export const Environment = Type.Object(
     name: Type.String(),
     createdAt: time('When it was created'),
   },
-  { description: 'Part of a workspace, such as production; together they are the tenant' },
+  { $id: 'Environment', description: 'Part of a workspace, such as production; together they are the tenant' },
 )
 export type Environment = Static<typeof Environment>
 
-export const EnvironmentPage = Type.Object({ items: Type.Array(Environment), nextCursor })
+export const EnvironmentPage = Type.Object({ items: Type.Array(Environment), nextCursor }, { $id: 'EnvironmentPage' })
 export type EnvironmentPage = Static<typeof EnvironmentPage>
 
 export const EnvironmentParams = Type.Object({ environmentId: uuid('Environment id') })

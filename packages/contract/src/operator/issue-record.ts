@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { anyObject, cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
-import { RECORD_KINDS, recordFields, RecordStatus } from '../issue-record.ts'
+import { RecordKind, recordFields, RecordStatus } from '../issue-record.ts'
 import { LIMITS } from '../limits.ts'
 
 const fields = {
@@ -18,13 +18,13 @@ const fields = {
 }
 
 /** An issue record as operators see it, without what it carries. */
-export const IssueRecord = Type.Object(fields, { description: 'A reported detection or recovery' })
+export const IssueRecord = Type.Object(fields, { $id: 'IssueRecord', description: 'A reported detection or recovery' })
 export type IssueRecord = Static<typeof IssueRecord>
 
 /** `payload` and `evidence` are the very JSON texts that were sent. */
 export const IssueRecordDetail = Type.Object(
   { ...fields, payload: anyObject, evidence: anyObject },
-  { description: 'A reported detection or recovery with all it carries' },
+  { $id: 'IssueRecordDetail', description: 'A reported detection or recovery with all it carries' },
 )
 export type IssueRecordDetail = Static<typeof IssueRecordDetail>
 
@@ -32,10 +32,10 @@ export const IssueRecordsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   status: Type.Optional(RecordStatus),
-  recordKind: Type.Optional(Type.Enum([...RECORD_KINDS])),
+  recordKind: Type.Optional(RecordKind),
 })
 
-export const IssueRecordPage = Type.Object({ items: Type.Array(IssueRecord), nextCursor })
+export const IssueRecordPage = Type.Object({ items: Type.Array(IssueRecord), nextCursor }, { $id: 'IssueRecordPage' })
 export type IssueRecordPage = Static<typeof IssueRecordPage>
 
 export const IssueRecordParams = Type.Object({

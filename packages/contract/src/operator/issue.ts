@@ -1,14 +1,17 @@
 import Type, { type Static } from 'typebox'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { RUN_STATUSES, type RunStatus } from '../run.ts'
+import { RunStatus } from '../run.ts'
 
 export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
-export const IssueState = Type.Enum([...ISSUE_STATES])
+export const IssueState = Type.Enum([...ISSUE_STATES], { $id: 'IssueState' })
 export type IssueState = (typeof ISSUE_STATES)[number]
 
 /** Who did something: an operator or a token, as it was called then. */
-export const Actor = Type.Object({ kind: Type.Enum(['operator', 'token']), id: Type.String(), name: Type.String() })
+export const Actor = Type.Object(
+  { kind: Type.Enum(['operator', 'token']), id: Type.String(), name: Type.String() },
+  { $id: 'Actor' },
+)
 const nullableActor = Type.Union([Actor, Type.Null()])
 
 const issueFields = {
@@ -31,7 +34,10 @@ const issueFields = {
   mergedInto: nullableText('The issue that has taken its place'),
 }
 
-export const IssueSummary = Type.Object(issueFields, { description: 'What goes wrong in the same way, once' })
+export const IssueSummary = Type.Object(issueFields, {
+  $id: 'IssueSummary',
+  description: 'What goes wrong in the same way, once',
+})
 export type IssueSummary = Static<typeof IssueSummary>
 
 const fact = (description: string) => Type.Optional(Type.String({ description }))
@@ -46,7 +52,7 @@ export const Facts = Type.Object(
     toolName: fact('payload.toolName'),
     tools: Type.Optional(Type.Array(Type.String(), { description: 'payload.tools, sorted, each once' })),
   },
-  { description: 'Why records are grouped together' },
+  { $id: 'Facts', description: 'Why records are grouped together' },
 )
 export type Facts = Static<typeof Facts>
 
@@ -63,13 +69,13 @@ export const IssueGroup = Type.Object(
     lastSeenAt: time('Latest detection'),
     mergedFrom: nullableText('The issue it came from by a merge; null when it is its own'),
   },
-  { description: 'One set of facts of an issue' },
+  { $id: 'IssueGroup', description: 'One set of facts of an issue' },
 )
 export type IssueGroup = Static<typeof IssueGroup>
 
 export const Issue = Type.Object(
   { ...issueFields, groups: Type.Array(IssueGroup), mergedFrom: Type.Array(Type.String()) },
-  { description: 'An issue and why its records are grouped together' },
+  { $id: 'Issue', description: 'An issue and why its records are grouped together' },
 )
 export type Issue = Static<typeof Issue>
 
@@ -84,7 +90,7 @@ export const IssuesQuery = Type.Object({
   assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether anybody looks after it' })),
 })
 
-export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor })
+export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor }, { $id: 'IssuePage' })
 export type IssuePage = Static<typeof IssuePage>
 
 export const IssueParams = Type.Object({ environmentId: uuid('Environment id'), issueId: uuid('Issue id') })
@@ -104,13 +110,13 @@ export const AffectedRun = Type.Object(
   {
     runId: Type.String({ description: 'External run id' }),
     internalRunId: nullableText('Null where no such run was recorded'),
-    status: Type.Unsafe<RunStatus | null>({ type: ['string', 'null'], enum: [...RUN_STATUSES, null] }),
+    status: Type.Unsafe<RunStatus | null>({ anyOf: [RunStatus, { type: 'null' }] }),
     ...affectedFields,
   },
-  { description: 'A run in which the issue was detected' },
+  { $id: 'AffectedRun', description: 'A run in which the issue was detected' },
 )
 export type AffectedRun = Static<typeof AffectedRun>
-export const AffectedRunPage = Type.Object({ items: Type.Array(AffectedRun), nextCursor })
+export const AffectedRunPage = Type.Object({ items: Type.Array(AffectedRun), nextCursor }, { $id: 'AffectedRunPage' })
 
 export const AffectedAgent = Type.Object(
   {
@@ -119,10 +125,13 @@ export const AffectedAgent = Type.Object(
     name: nullableText('Its newest name'),
     ...affectedFields,
   },
-  { description: 'An agent in whose runs the issue was detected' },
+  { $id: 'AffectedAgent', description: 'An agent in whose runs the issue was detected' },
 )
 export type AffectedAgent = Static<typeof AffectedAgent>
-export const AffectedAgentPage = Type.Object({ items: Type.Array(AffectedAgent), nextCursor })
+export const AffectedAgentPage = Type.Object(
+  { items: Type.Array(AffectedAgent), nextCursor },
+  { $id: 'AffectedAgentPage' },
+)
 
 export const ACTIVITY_KINDS = [
   'COMMENTED',
@@ -150,29 +159,47 @@ export const IssueActivity = Type.Object(
       description: 'By kind: assignee, issueId, fingerprints, recordId, resolvedAt, resolvedBy',
     }),
   },
-  { description: 'One thing that happened to an issue; without an actor the service did it' },
+  { $id: 'IssueActivity', description: 'One thing that happened to an issue; without an actor the service did it' },
 )
 export type IssueActivity = Static<typeof IssueActivity>
-export const IssueActivityPage = Type.Object({ items: Type.Array(IssueActivity), nextCursor })
+export const IssueActivityPage = Type.Object(
+  { items: Type.Array(IssueActivity), nextCursor },
+  { $id: 'IssueActivityPage' },
+)
 
-export const NewComment = Type.Object({ text: id(LIMITS.commentChars, 'What the comment says') })
+export const NewComment = Type.Object(
+  { text: id(LIMITS.commentChars, 'What the comment says') },
+  { $id: 'NewComment', examples: [{ text: 'The tool has a new name since Monday.' }] },
+)
 
-export const Assignment = Type.Object({
-  assignee: Type.Unsafe<string | null>({
-    type: ['string', 'null'],
-    minLength: 1,
-    maxLength: LIMITS.assigneeChars,
-    description: 'A name or e-mail address; null for nobody',
-  }),
-})
+export const Assignment = Type.Object(
+  {
+    assignee: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      minLength: 1,
+      maxLength: LIMITS.assigneeChars,
+      description: 'A name or e-mail address; null for nobody',
+    }),
+  },
+  { $id: 'Assignment', examples: [{ assignee: 'ada@example.com' }] },
+)
 
-export const Merge = Type.Object({ into: uuid('The issue that takes its place, of the same environment') })
+export const Merge = Type.Object(
+  { into: uuid('The issue that takes its place, of the same environment') },
+  { $id: 'Merge', examples: [{ into: '01900000-0000-7000-8000-000000000002' }] },
+)
 
-export const Split = Type.Object({
-  fingerprints: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.fingerprintChars }), {
-    minItems: 1,
-    maxItems: LIMITS.issueFingerprints,
-    uniqueItems: true,
-    description: 'Sets of facts to take out of the issue, together',
-  }),
-})
+export const Split = Type.Object(
+  {
+    fingerprints: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.fingerprintChars }), {
+      minItems: 1,
+      maxItems: LIMITS.issueFingerprints,
+      uniqueItems: true,
+      description: 'Sets of facts to take out of the issue, together',
+    }),
+  },
+  {
+    $id: 'Split',
+    examples: [{ fingerprints: ['v1:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b'] }],
+  },
+)

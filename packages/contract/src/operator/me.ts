@@ -20,6 +20,6 @@ export const Me = Type.Object(
       description: 'Where they have a role of their own',
     }),
   },
-  { description: 'Whoever asks' },
+  { $id: 'Me', description: 'Whoever asks' },
 )
 export type Me = Static<typeof Me>

@@ -35,7 +35,7 @@ const invite = {
   reply: CreatedInvitation,
   shownOnce: 'link',
 } as const
-const gone = Type.Object({ id: Type.String() })
+const gone = Type.Object({ id: Type.String() }, { $id: 'Removed' })
 
 /** People: who they are, what they may do, and how they are invited. */
 export const operatorRoutes = {

@@ -25,24 +25,27 @@ export const Operator = Type.Object(
     createdAt: time('When their account was made'),
     lastSignInAt: nullableTime('When they signed in last, as far as that session still exists'),
   },
-  { description: 'A person' },
+  { $id: 'Operator', description: 'A person' },
 )
 export type Operator = Static<typeof Operator>
 
-export const OperatorPage = Type.Object({ items: Type.Array(Operator), nextCursor })
+export const OperatorPage = Type.Object({ items: Type.Array(Operator), nextCursor }, { $id: 'OperatorPage' })
 export type OperatorPage = Static<typeof OperatorPage>
 
 const operatorId = uuid('Operator id')
 export const OperatorParams = Type.Object({ operatorId })
 export const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspace id'), operatorId })
 
-export const NewRole = Type.Object({ role })
+export const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
 export type NewRole = Static<typeof NewRole>
 
 /** In the installation, people may be without a role in every workspace. */
-export const NewInstallationRole = Type.Object({
-  role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null takes it away' }),
-})
+export const NewInstallationRole = Type.Object(
+  {
+    role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null takes it away' }),
+  },
+  { $id: 'NewInstallationRole', examples: [{ role: 'viewer' }] },
+)
 export type NewInstallationRole = Static<typeof NewInstallationRole>
 
 const invitationFields = {
@@ -59,7 +62,10 @@ const invitationFields = {
   expiresAt: time('From then on the link is refused'),
 }
 
-export const Invitation = Type.Object(invitationFields, { description: 'An invitation that nobody has accepted yet' })
+export const Invitation = Type.Object(invitationFields, {
+  $id: 'Invitation',
+  description: 'An invitation that nobody has accepted yet',
+})
 export type Invitation = Static<typeof Invitation>
 
 export const CreatedInvitation = Type.Object(
@@ -67,14 +73,17 @@ export const CreatedInvitation = Type.Object(
     ...invitationFields,
     link: Type.String({ description: 'For the invited person alone. It is shown this once and cannot be read again' }),
   },
-  { description: 'A new invitation' },
+  { $id: 'CreatedInvitation', description: 'A new invitation' },
 )
 export type CreatedInvitation = Static<typeof CreatedInvitation>
 
-export const NewInvitation = Type.Object({ email, role })
+export const NewInvitation = Type.Object(
+  { email, role },
+  { $id: 'NewInvitation', examples: [{ email: 'ada@example.com', role: 'approver' }] },
+)
 export type NewInvitation = Static<typeof NewInvitation>
 
-export const InvitationPage = Type.Object({ items: Type.Array(Invitation), nextCursor })
+export const InvitationPage = Type.Object({ items: Type.Array(Invitation), nextCursor }, { $id: 'InvitationPage' })
 export type InvitationPage = Static<typeof InvitationPage>
 
 const invitationId = Type.String({ description: 'Public part of the link' })
@@ -87,16 +96,24 @@ export const password = Type.String({
   description: 'Password',
 })
 
-export const Acceptance = Type.Object({
-  token: id(LIMITS.credentialChars, 'The part of the link after #'),
-  name: Type.Optional(id(LIMITS.nameChars, 'How others see the person; part of the address when absent')),
-  password: Type.String({
-    minLength: 1,
-    maxLength: LIMITS.passwordCharsMax,
-    description: 'A new one; or the present one of somebody who has an account already',
-  }),
-})
+export const Acceptance = Type.Object(
+  {
+    token: id(LIMITS.credentialChars, 'The part of the link after #'),
+    name: Type.Optional(id(LIMITS.nameChars, 'How others see the person; part of the address when absent')),
+    password: Type.String({
+      minLength: 1,
+      maxLength: LIMITS.passwordCharsMax,
+      description: 'A new one; or the present one of somebody who has an account already',
+    }),
+  },
+  {
+    $id: 'Acceptance',
+    examples: [
+      { token: 'tacho-invite_0123456789abcdef_secret', name: 'Ada', password: 'correct horse battery staple' },
+    ],
+  },
+)
 export type Acceptance = Static<typeof Acceptance>
 
-export const Accepted = Type.Object({ email: Type.String(), role, created: Type.Boolean() })
+export const Accepted = Type.Object({ email: Type.String(), role, created: Type.Boolean() }, { $id: 'Accepted' })
 export type Accepted = Static<typeof Accepted>

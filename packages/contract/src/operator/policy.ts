@@ -14,7 +14,10 @@ const policyVersionFields = {
   action: PolicyAction,
 }
 
-export const PolicyVersion = Type.Object(policyVersionFields, { description: 'A version of a policy' })
+export const PolicyVersion = Type.Object(policyVersionFields, {
+  $id: 'PolicyVersion',
+  description: 'A version of a policy',
+})
 export type PolicyVersion = Static<typeof PolicyVersion>
 
 export const Policy = Type.Object(
@@ -24,15 +27,18 @@ export const Policy = Type.Object(
     createdAt: time('When it was created'),
     newest: PolicyVersion,
   },
-  { description: 'A policy and its newest version' },
+  { $id: 'Policy', description: 'A policy and its newest version' },
 )
 export type Policy = Static<typeof Policy>
 
-export const PolicyPage = Type.Object({ items: Type.Array(Policy), nextCursor })
+export const PolicyPage = Type.Object({ items: Type.Array(Policy), nextCursor }, { $id: 'PolicyPage' })
 
-export const PolicyVersionPage = Type.Object({ items: Type.Array(PolicyVersion), nextCursor })
+export const PolicyVersionPage = Type.Object(
+  { items: Type.Array(PolicyVersion), nextCursor },
+  { $id: 'PolicyVersionPage' },
+)
 
-export const SavedPolicyVersion = Type.Object({ ...policyVersionFields, isNew })
+export const SavedPolicyVersion = Type.Object({ ...policyVersionFields, isNew }, { $id: 'SavedPolicyVersion' })
 export type SavedPolicyVersion = Static<typeof SavedPolicyVersion>
 
 /** Lower case only, so that no two ids differ by case alone; they stand in addresses and file names too. */
@@ -42,6 +48,7 @@ const optionalText = (maxLength: number, description: string) =>
   Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], minLength: 1, maxLength, description }))
 
 export const Condition = Type.String({
+  $id: 'Condition',
   minLength: 1,
   description: 'CEL expression over the tool call, of type bool. Served as it is written here',
 })
@@ -55,16 +62,45 @@ const newPolicyVersionFields = {
   ...newVersionFields,
 }
 
-export const NewPolicy = Type.Object({
-  policyId: Type.String({
-    pattern: POLICY_ID_PATTERN,
-    description: 'Unique in the workspace, for ever: lower-case letters, digits, dots, dashes and underscores',
-  }),
-  ...newPolicyVersionFields,
-})
+export const NewPolicy = Type.Object(
+  {
+    policyId: Type.String({
+      pattern: POLICY_ID_PATTERN,
+      description: 'Unique in the workspace, for ever: lower-case letters, digits, dots, dashes and underscores',
+    }),
+    ...newPolicyVersionFields,
+  },
+  {
+    $id: 'NewPolicy',
+    examples: [
+      {
+        policyId: 'refund-limit',
+        name: 'Refund limit',
+        condition: 'tool.name == "refund" && tool.input.amount > 100.0',
+        severity: 'HIGH',
+        action: 'REQUIRE_APPROVAL',
+        note: 'First version',
+      },
+    ],
+  },
+)
 export type NewPolicy = Static<typeof NewPolicy>
 
-export const NewPolicyVersion = Type.Object({ ...newPolicyVersionFields, ...followsField })
+export const NewPolicyVersion = Type.Object(
+  { ...newPolicyVersionFields, ...followsField },
+  {
+    $id: 'NewPolicyVersion',
+    examples: [
+      {
+        condition: 'tool.name == "refund" && tool.input.amount > 50.0',
+        severity: 'HIGH',
+        action: 'REQUIRE_APPROVAL',
+        note: 'A lower limit',
+        follows: '1',
+      },
+    ],
+  },
+)
 export type NewPolicyVersion = Static<typeof NewPolicyVersion>
 
 export const PolicyParams = Type.Object({ workspaceId: uuid('Workspace id'), policyId: Type.String() })

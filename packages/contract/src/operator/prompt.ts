@@ -12,13 +12,14 @@ const promptVersionFields = {
 }
 
 export const PromptVersionRow = Type.Object(promptVersionFields, {
+  $id: 'PromptVersionRow',
   description: 'A version of a prompt, without its content',
 })
 export type PromptVersionRow = Static<typeof PromptVersionRow>
 
 export const PromptVersion = Type.Object(
   { ...promptVersionFields, content: Type.String({ description: 'As it was written' }) },
-  { description: 'A version of a prompt' },
+  { $id: 'PromptVersion', description: 'A version of a prompt' },
 )
 export type PromptVersion = Static<typeof PromptVersion>
 
@@ -30,15 +31,18 @@ export const Prompt = Type.Object(
     createdAt: time('When it was created'),
     newest: PromptVersionRow,
   },
-  { description: 'A prompt and its newest version' },
+  { $id: 'Prompt', description: 'A prompt and its newest version' },
 )
 export type Prompt = Static<typeof Prompt>
 
-export const PromptPage = Type.Object({ items: Type.Array(Prompt), nextCursor })
+export const PromptPage = Type.Object({ items: Type.Array(Prompt), nextCursor }, { $id: 'PromptPage' })
 
-export const PromptVersionPage = Type.Object({ items: Type.Array(PromptVersionRow), nextCursor })
+export const PromptVersionPage = Type.Object(
+  { items: Type.Array(PromptVersionRow), nextCursor },
+  { $id: 'PromptVersionPage' },
+)
 
-export const SavedPromptVersion = Type.Object({ ...promptVersionFields, isNew })
+export const SavedPromptVersion = Type.Object({ ...promptVersionFields, isNew }, { $id: 'SavedPromptVersion' })
 export type SavedPromptVersion = Static<typeof SavedPromptVersion>
 
 const content = Type.String({
@@ -46,14 +50,23 @@ const content = Type.String({
   description: `Text of the prompt, up to ${LIMITS.promptContentBytes} bytes of UTF-8. Served as it is written here`,
 })
 
-export const NewPrompt = Type.Object({
-  name: id(LIMITS.nameChars, 'Unique in the workspace: what clients ask for'),
-  content,
-  ...newVersionFields,
-})
+export const NewPrompt = Type.Object(
+  {
+    name: id(LIMITS.nameChars, 'Unique in the workspace: what clients ask for'),
+    content,
+    ...newVersionFields,
+  },
+  { $id: 'NewPrompt', examples: [{ name: 'greeting', content: 'You are a polite assistant.', note: 'First version' }] },
+)
 export type NewPrompt = Static<typeof NewPrompt>
 
-export const NewPromptVersion = Type.Object({ content, ...newVersionFields, ...followsField })
+export const NewPromptVersion = Type.Object(
+  { content, ...newVersionFields, ...followsField },
+  {
+    $id: 'NewPromptVersion',
+    examples: [{ content: 'You are a polite and brief assistant.', note: 'Shorter answers', follows: '1' }],
+  },
+)
 export type NewPromptVersion = Static<typeof NewPromptVersion>
 
 export const PromptsQuery = Type.Object({

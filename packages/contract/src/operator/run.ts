@@ -19,11 +19,11 @@ export const OperatorRun = Type.Object(
     lastEventAt: time('Largest event time of the run'),
     receivedAt: time('When its first event was stored'),
   },
-  { description: 'One agent execution, as operators see it' },
+  { $id: 'OperatorRun', description: 'One agent execution, as operators see it' },
 )
 export type OperatorRun = Static<typeof OperatorRun>
 
-export const OperatorRunPage = Type.Object({ items: Type.Array(OperatorRun), nextCursor })
+export const OperatorRunPage = Type.Object({ items: Type.Array(OperatorRun), nextCursor }, { $id: 'OperatorRunPage' })
 export type OperatorRunPage = Static<typeof OperatorRunPage>
 
 export const OperatorRunsQuery = Type.Object({
@@ -81,7 +81,7 @@ export const EventRowsQuery = Type.Object({
   ),
 })
 
-export const EventRowPage = Type.Object({ items: Type.Array(EventRow), nextCursor })
+export const EventRowPage = Type.Object({ items: Type.Array(EventRow), nextCursor }, { $id: 'EventRowPage' })
 export type EventRowPage = Static<typeof EventRowPage>
 
 export const OperatorEventParams = Type.Object({
@@ -109,6 +109,6 @@ export const EventTrace = Type.Object(
       }),
     ),
   },
-  { description: 'What became of one event' },
+  { $id: 'EventTrace', description: 'What became of one event' },
 )
 export type EventTrace = Static<typeof EventTrace>

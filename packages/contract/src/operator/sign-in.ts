@@ -11,14 +11,17 @@ export const SignInMethods = Type.Object(
       description: 'An identity provider; null: none is set up',
     }),
   },
-  { description: 'How people can sign in here' },
+  { $id: 'SignInMethods', description: 'How people can sign in here' },
 )
 export type SignInMethods = Static<typeof SignInMethods>
 
 /** The password of an attempt: any, for rules may have been others. */
 const presented = id(LIMITS.passwordCharsMax, 'Password')
 
-export const SignIn = Type.Object({ email, password: presented })
+export const SignIn = Type.Object(
+  { email, password: presented },
+  { $id: 'SignIn', examples: [{ email: 'ada@example.com', password: 'correct horse battery staple' }] },
+)
 export type SignIn = Static<typeof SignIn>
 
 export const SignInResult = Type.Object(
@@ -27,23 +30,38 @@ export const SignInResult = Type.Object(
       description: 'Whether the session has begun, or a code is needed first',
     }),
   },
-  { description: 'What an attempt to sign in has led to; the cookies hold the rest' },
+  { $id: 'SignInResult', description: 'What an attempt to sign in has led to; the cookies hold the rest' },
 )
 export type SignInResult = Static<typeof SignInResult>
 
-export const Code = Type.Object({ code: id(LIMITS.codeChars, 'Of the authenticator, or a recovery code') })
+export const Code = Type.Object(
+  { code: id(LIMITS.codeChars, 'Of the authenticator, or a recovery code') },
+  { $id: 'Code', examples: [{ code: '123456' }] },
+)
 export type Code = Static<typeof Code>
 
-export const Done = Type.Object({ done: Type.Literal(true) })
+export const Done = Type.Object({ done: Type.Literal(true) }, { $id: 'Done' })
 export type Done = Static<typeof Done>
 
-export const OidcStart = Type.Object({ url: Type.String({ description: 'Where the browser goes next' }) })
+export const OidcStart = Type.Object(
+  { url: Type.String({ description: 'Where the browser goes next' }) },
+  { $id: 'OidcStart' },
+)
 export type OidcStart = Static<typeof OidcStart>
 
-export const Password = Type.Object({ password: presented })
+export const Password = Type.Object(
+  { password: presented },
+  { $id: 'Password', examples: [{ password: 'correct horse battery staple' }] },
+)
 export type Password = Static<typeof Password>
 
-export const NewPassword = Type.Object({ password: presented, newPassword: password })
+export const NewPassword = Type.Object(
+  { password: presented, newPassword: password },
+  {
+    $id: 'NewPassword',
+    examples: [{ password: 'correct horse battery staple', newPassword: 'another horse battery staple' }],
+  },
+)
 export type NewPassword = Static<typeof NewPassword>
 
 export const SecondFactor = Type.Object(
@@ -51,7 +69,7 @@ export const SecondFactor = Type.Object(
     uri: Type.String({ description: 'For the authenticator, as otpauth://; usually shown as a QR code' }),
     recoveryCodes: Type.Array(Type.String(), { description: 'Each signs in once, when the authenticator is lost' }),
   },
-  { description: 'A second factor, shown this once; it holds after a code of it was confirmed' },
+  { $id: 'SecondFactor', description: 'A second factor, shown this once; it holds after a code of it was confirmed' },
 )
 export type SecondFactor = Static<typeof SecondFactor>
 
@@ -65,18 +83,21 @@ export const Session = Type.Object(
     address: nullableText('Where it began'),
     userAgent: nullableText('With which program'),
   },
-  { description: 'A sign-in that still holds' },
+  { $id: 'Session', description: 'A sign-in that still holds' },
 )
 export type Session = Static<typeof Session>
 
-export const SessionList = Type.Object({ items: Type.Array(Session) })
+export const SessionList = Type.Object({ items: Type.Array(Session) }, { $id: 'SessionList' })
 export type SessionList = Static<typeof SessionList>
 
 export const SessionParams = Type.Object({ sessionId: uuid('Session id') })
 
-export const OidcAnswer = Type.Object({
-  code: Type.Optional(Type.String()),
-  state: Type.Optional(Type.String()),
-  error: Type.Optional(Type.String()),
-  iss: Type.Optional(Type.String()),
-})
+export const OidcAnswer = Type.Object(
+  {
+    code: Type.Optional(Type.String()),
+    state: Type.Optional(Type.String()),
+    error: Type.Optional(Type.String()),
+    iss: Type.Optional(Type.String()),
+  },
+  { $id: 'OidcAnswer' },
+)

@@ -66,7 +66,7 @@ export const SimulationResult = Type.Object(
     fields: Type.Array(field, { description: 'The parts of tool.input that the condition names' }),
     warnings: Type.Array(warning),
   },
-  { description: 'What a policy would have done' },
+  { $id: 'SimulationResult', description: 'What a policy would have done' },
 )
 export type SimulationResult = Static<typeof SimulationResult>
 
@@ -95,11 +95,11 @@ export const Simulation = Type.Object(
     error: nullableText('Why it FAILED'),
     result: nullableResult,
   },
-  { description: 'A policy, tried on recorded tool calls' },
+  { $id: 'Simulation', description: 'A policy, tried on recorded tool calls' },
 )
 export type Simulation = Static<typeof Simulation>
 
-export const SimulationPage = Type.Object({ items: Type.Array(Simulation), nextCursor })
+export const SimulationPage = Type.Object({ items: Type.Array(Simulation), nextCursor }, { $id: 'SimulationPage' })
 
 export const NewSimulation = Type.Object(
   {
@@ -113,7 +113,11 @@ export const NewSimulation = Type.Object(
     ),
     days: Type.Integer({ minimum: 1, maximum: LIMITS.simulationDaysMax, description: 'How far back to look' }),
   },
-  { additionalProperties: false },
+  {
+    $id: 'NewSimulation',
+    additionalProperties: false,
+    examples: [{ condition: 'tool.name == "refund"', action: 'REQUIRE_APPROVAL', severity: 'HIGH', days: 7 }],
+  },
 )
 export type NewSimulation = Static<typeof NewSimulation>
 

@@ -20,7 +20,10 @@ const tokenFields = {
   lastUsedAt: nullableTime('Last use, to about a minute'),
 }
 
-export const OperatorToken = Type.Object(tokenFields, { description: 'An operator token, without its secret' })
+export const OperatorToken = Type.Object(tokenFields, {
+  $id: 'OperatorToken',
+  description: 'An operator token, without its secret',
+})
 export type OperatorToken = Static<typeof OperatorToken>
 
 export const CreatedOperatorToken = Type.Object(
@@ -28,18 +31,24 @@ export const CreatedOperatorToken = Type.Object(
     ...tokenFields,
     token: Type.String({ description: 'The token itself. It is shown this once and cannot be read again' }),
   },
-  { description: 'A new operator token' },
+  { $id: 'CreatedOperatorToken', description: 'A new operator token' },
 )
 export type CreatedOperatorToken = Static<typeof CreatedOperatorToken>
 
-export const NewOperatorToken = Type.Object({
-  name: id(LIMITS.nameChars, 'What the token is for'),
-  role,
-  expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
-})
+export const NewOperatorToken = Type.Object(
+  {
+    name: id(LIMITS.nameChars, 'What the token is for'),
+    role,
+    expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
+  },
+  { $id: 'NewOperatorToken', examples: [{ name: 'deploy script', role: 'admin' }] },
+)
 export type NewOperatorToken = Static<typeof NewOperatorToken>
 
-export const OperatorTokenPage = Type.Object({ items: Type.Array(OperatorToken), nextCursor })
+export const OperatorTokenPage = Type.Object(
+  { items: Type.Array(OperatorToken), nextCursor },
+  { $id: 'OperatorTokenPage' },
+)
 export type OperatorTokenPage = Static<typeof OperatorTokenPage>
 
 const tokenId = Type.String({ description: 'Public part of the token' })

@@ -19,9 +19,9 @@ export const UsageHour = Type.Object(
     events: Type.Integer({ minimum: 0 }),
     usage: Usage,
   },
-  { description: 'Usage of one hour by agent and model' },
+  { $id: 'UsageHour', description: 'Usage of one hour by agent and model' },
 )
 export type UsageHour = Static<typeof UsageHour>
 
-export const UsagePage = Type.Object({ items: Type.Array(UsageHour), nextCursor })
+export const UsagePage = Type.Object({ items: Type.Array(UsageHour), nextCursor }, { $id: 'UsagePage' })
 export type UsagePage = Static<typeof UsagePage>

@@ -5,7 +5,7 @@ import { LIMITS } from '../limits.ts'
 
 /** `1` for the first version of a prompt or policy, then `2`, … */
 export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
-export const Version = Type.String({ pattern: VERSION_PATTERN, description: 'Version: "1", "2", …' })
+export const Version = Type.String({ $id: 'Version', pattern: VERSION_PATTERN, description: 'Version: "1", "2", …' })
 
 export const versionFields = {
   version: Version,
@@ -58,6 +58,6 @@ export const VersionDiff = Type.Object(
       { description: 'The fields that differ' },
     ),
   },
-  { description: 'What differs between two versions, line by line' },
+  { $id: 'VersionDiff', description: 'What differs between two versions, line by line' },
 )
 export type VersionDiff = Static<typeof VersionDiff>

@@ -17,14 +17,14 @@ export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
 const url = Type.String({ minLength: 1, maxLength: LIMITS.webhookUrlChars, description: 'https, or http' })
-const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS]), {
+const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS], { $id: 'WebhookEvent' }), {
   minItems: 1,
   maxItems: WEBHOOK_EVENTS.length,
   uniqueItems: true,
   description: 'What it is told of',
 })
 const description = text(LIMITS.descriptionChars, 'What it is for')
-const format = Type.Enum([...WEBHOOK_FORMATS])
+const format = Type.Enum([...WEBHOOK_FORMATS], { $id: 'WebhookFormat' })
 
 const webhookFields = {
   id: uuid('Webhook id'),
@@ -42,7 +42,10 @@ const webhookFields = {
   }),
 }
 
-export const Webhook = Type.Object(webhookFields, { description: 'Where an environment tells what happens in it' })
+export const Webhook = Type.Object(webhookFields, {
+  $id: 'Webhook',
+  description: 'Where an environment tells what happens in it',
+})
 export type Webhook = Static<typeof Webhook>
 
 export const CreatedWebhook = Type.Object(
@@ -50,34 +53,43 @@ export const CreatedWebhook = Type.Object(
     ...webhookFields,
     secret: Type.String({ description: 'Signs what is sent (Standard Webhooks). It is shown this once' }),
   },
-  { description: 'A webhook with its new secret' },
+  { $id: 'CreatedWebhook', description: 'A webhook with its new secret' },
 )
 export type CreatedWebhook = Static<typeof CreatedWebhook>
 
-export const NewWebhook = Type.Object({
-  url,
-  events: Type.Optional(events),
-  description: Type.Optional(description),
-  format: Type.Optional(format),
-})
+export const NewWebhook = Type.Object(
+  {
+    url,
+    events: Type.Optional(events),
+    description: Type.Optional(description),
+    format: Type.Optional(format),
+  },
+  {
+    $id: 'NewWebhook',
+    examples: [{ url: 'https://example.com/tacho', events: ['approval.requested'], description: 'On-call channel' }],
+  },
+)
 export type NewWebhook = Static<typeof NewWebhook>
 
 /** What is absent stays as it is. */
-export const WebhookChange = Type.Object({
-  url: Type.Optional(url),
-  events: Type.Optional(events),
-  description: Type.Optional(description),
-  enabled: Type.Optional(Type.Boolean()),
-})
+export const WebhookChange = Type.Object(
+  {
+    url: Type.Optional(url),
+    events: Type.Optional(events),
+    description: Type.Optional(description),
+    enabled: Type.Optional(Type.Boolean()),
+  },
+  { $id: 'WebhookChange', examples: [{ description: 'Approvals and issues', enabled: false }] },
+)
 export type WebhookChange = Static<typeof WebhookChange>
 
-export const WebhookPage = Type.Object({ items: Type.Array(Webhook), nextCursor })
+export const WebhookPage = Type.Object({ items: Type.Array(Webhook), nextCursor }, { $id: 'WebhookPage' })
 export type WebhookPage = Static<typeof WebhookPage>
 
 export const WebhookParams = Type.Object({ environmentId: uuid('Environment id'), webhookId: uuid('Webhook id') })
 
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
-export const DeliveryStatus = Type.Enum([...DELIVERY_STATUSES])
+export const DeliveryStatus = Type.Enum([...DELIVERY_STATUSES], { $id: 'DeliveryStatus' })
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 export const Delivery = Type.Object(
@@ -92,7 +104,7 @@ export const Delivery = Type.Object(
     responseStatus: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Of the last attempt' }),
     error: nullableText('Why the last attempt failed'),
   },
-  { description: 'One message to one webhook' },
+  { $id: 'Delivery', description: 'One message to one webhook' },
 )
 export type Delivery = Static<typeof Delivery>
 
@@ -102,7 +114,7 @@ export const DeliveriesQuery = Type.Object({
   status: Type.Optional(DeliveryStatus),
 })
 
-export const DeliveryPage = Type.Object({ items: Type.Array(Delivery), nextCursor })
+export const DeliveryPage = Type.Object({ items: Type.Array(Delivery), nextCursor }, { $id: 'DeliveryPage' })
 export type DeliveryPage = Static<typeof DeliveryPage>
 
 export const DeliveryParams = Type.Object({

@@ -4,17 +4,20 @@ import { LIMITS } from '../limits.ts'
 
 export const Workspace = Type.Object(
   { id: uuid('Workspace id'), name: Type.String(), createdAt: time('When it was created') },
-  { description: 'A customer, team or product; holds environments' },
+  { $id: 'Workspace', description: 'A customer, team or product; holds environments' },
 )
 export type Workspace = Static<typeof Workspace>
 
 /** A new workspace or environment. Names are unique among their siblings. */
-export const NewName = Type.Object({ name: id(LIMITS.nameChars, 'Unique among its siblings') })
+export const NewName = Type.Object(
+  { name: id(LIMITS.nameChars, 'Unique among its siblings') },
+  { $id: 'NewName', examples: [{ name: 'production' }] },
+)
 export type NewName = Static<typeof NewName>
 
 export const ListQuery = Type.Object({ limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax), cursor })
 
-export const WorkspacePage = Type.Object({ items: Type.Array(Workspace), nextCursor })
+export const WorkspacePage = Type.Object({ items: Type.Array(Workspace), nextCursor }, { $id: 'WorkspacePage' })
 export type WorkspacePage = Static<typeof WorkspacePage>
 
 export const WorkspaceParams = Type.Object({ workspaceId: uuid('Workspace id') })

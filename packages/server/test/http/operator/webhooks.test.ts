@@ -6,6 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { text } from 'node:stream/consumers'
 import type { CreatedWebhook, Delivery, DeliveryPage, Webhook } from '@tacho/contract/operator/webhook.ts'
+import { WEBHOOK_MESSAGES } from '@tacho/contract/operator/webhook-message.ts'
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { issueRecord, openedIssue } from '../../setup/issue-service.ts'
 import { startService, type Service } from '../../setup/service.ts'
 
 interface Received {
@@ -17,6 +21,8 @@ interface Received {
 let service: Service
 let receiver: Server
 const received: Received[] = []
+/** What in a message is not as the contract says. */
+const misfits: unknown[] = []
 let waiting: (() => void) | null = null
 
 before(async () => {
@@ -24,7 +30,9 @@ before(async () => {
   receiver = createServer((request, response) => {
     void text(request).then((body) => {
       const headers = request.headers as Record<string, string>
-      received.push({ path: request.url ?? '', headers, body: JSON.parse(body) as Received['body'] })
+      const message = JSON.parse(body) as Received['body']
+      if ('type' in message) misfits.push(...misfitsOf(message))
+      received.push({ path: request.url ?? '', headers, body: message })
       response.writeHead(Number(request.url?.split('/')[1]) || 200).end()
       waiting?.()
     })
@@ -35,6 +43,11 @@ after(async () => {
   receiver.close()
   await service.close()
 })
+
+function misfitsOf(message: Received['body']): unknown[] {
+  const { body } = WEBHOOK_MESSAGES[message.type as keyof typeof WEBHOOK_MESSAGES]
+  return Compile(body as TSchema).Errors(message)
+}
 
 const home = () => `/environments/${service.environmentId}/webhooks`
 const at = (path: string) => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}${path}`
@@ -216,4 +229,13 @@ test('a change takes what the contract names, and nothing else of a body reaches
   const [message] = await arrived('/200/named')
   assert.ok(message)
   assert.equal(message.headers['webhook-signature'], signature(message, secret))
+})
+
+test('every message, of approvals and of issues, is as the contract says', async () => {
+  await create({ url: at('/200/issues'), events: ['issue.opened'] })
+  await openedIssue(service, issueRecord())
+  await arrived('/200/issues')
+  const types = new Set(received.map(({ body }) => body.type).filter((type) => type in WEBHOOK_MESSAGES))
+  assert.ok(types.size >= 4, [...types].join(', '))
+  assert.deepEqual(misfits, [])
 })

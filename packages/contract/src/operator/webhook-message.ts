@@ -1,0 +1,88 @@
+/** What webhooks of the format `standard` receive. Payloads and tool inputs are never part of it. */
+import Type, { type Static, type TSchema } from 'typebox'
+import { ApprovalStatus } from '../approval.ts'
+import { nullableText, nullableTime, time, uuid } from '../fields.ts'
+import { IssueState } from './issue.ts'
+import type { WEBHOOK_EVENTS } from './webhook.ts'
+
+const at = time('When it happened')
+
+const approval = Type.Object(
+  {
+    environmentId: uuid('Environment id'),
+    approvalId: uuid('Approval id'),
+    status: ApprovalStatus,
+    toolName: Type.String(),
+    inputHash: Type.String(),
+    agentId: nullableText('External agent id'),
+    runId: nullableText('External run id'),
+    sessionId: nullableText('External session id'),
+    policyId: nullableText('Policy that required approval'),
+    reason: nullableText('Why approval is needed, by the client'),
+    expiresAt: time('When it expires undecided'),
+    decidedAt: nullableTime('When a person decided'),
+    decisionReason: nullableText('What the person wrote'),
+    deciderName: nullableText('Who decided'),
+  },
+  { $id: 'ApprovalNews', description: 'An approval, as it was when the message was made' },
+)
+
+const issue = Type.Object(
+  {
+    environmentId: uuid('Environment id'),
+    issueId: uuid('Issue id'),
+    title: Type.String({ description: 'What happened, in a line' }),
+    detectionType: Type.String(),
+    state: IssueState,
+    occurrences: Type.Integer({ minimum: 1 }),
+    firstSeenAt: time('Earliest detection'),
+    lastSeenAt: time('Latest detection'),
+  },
+  { $id: 'IssueNews', description: 'An issue, as it was when the message was made' },
+)
+
+export const ApprovalMessage = Type.Object(
+  {
+    type: Type.Enum(['approval.requested', 'approval.decided', 'approval.expired']),
+    timestamp: at,
+    data: approval,
+  },
+  { $id: 'ApprovalMessage', description: 'News of an approval' },
+)
+export type ApprovalMessage = Static<typeof ApprovalMessage>
+
+export const IssueMessage = Type.Object(
+  { type: Type.Enum(['issue.opened', 'issue.regressed']), timestamp: at, data: issue },
+  { $id: 'IssueMessage', description: 'News of an issue' },
+)
+export type IssueMessage = Static<typeof IssueMessage>
+
+export const TestMessage = Type.Object(
+  {
+    type: Type.Enum(['webhook.test']),
+    timestamp: at,
+    data: Type.Object({ environmentId: uuid('Environment id'), reason: Type.String() }),
+  },
+  { $id: 'TestMessage', description: 'What an operator sent to try the webhook' },
+)
+export type TestMessage = Static<typeof TestMessage>
+
+/** Every message, by its type: when it is sent, and what it holds. */
+export const WEBHOOK_MESSAGES = {
+  'approval.requested': { summary: 'A client asks for approval', body: ApprovalMessage },
+  'approval.decided': { summary: 'An operator approved or rejected', body: ApprovalMessage },
+  'approval.expired': { summary: 'An approval expired undecided', body: ApprovalMessage },
+  'issue.opened': { summary: 'Records opened a new issue', body: IssueMessage },
+  'issue.regressed': { summary: 'A resolved issue came back', body: IssueMessage },
+  'webhook.test': { summary: 'An operator tries the webhook', body: TestMessage },
+} as const satisfies Record<(typeof WEBHOOK_EVENTS)[number] | 'webhook.test', { summary: string; body: TSchema }>
+
+/** Headers of every message (Standard Webhooks). */
+export const WebhookHeaders = Type.Object({
+  'webhook-id': uuid('Id of the delivery; the same in every attempt'),
+  'webhook-timestamp': Type.String({ pattern: '^[0-9]+$', description: 'When this attempt was sent, in Unix seconds' }),
+  'webhook-signature': Type.String({
+    description:
+      '`v1,` and the base64 HMAC-SHA-256 of id, timestamp and body; several, separated by spaces, after a rotation',
+  }),
+})
