@@ -10,9 +10,11 @@ const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
  */
 export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
+    const isDebugging = request.log.level === 'debug'
+    if (reply.statusCode === 304 && !isDebugging) return done()
     const route = routeLabel(request)
     const isQuiet = reply.statusCode === 304 || QUIET_ROUTES.includes(route)
-    if (isQuiet && request.log.level !== 'debug' && reply.statusCode < 500) return done()
+    if (isQuiet && !isDebugging && reply.statusCode < 500) return done()
     const line = {
       requestId: request.id,
       method: request.method,

@@ -16,7 +16,10 @@ import { nextSignal } from './next-signal.ts'
 import { createWorkerMetrics } from './worker-metrics.ts'
 import type { FromWorker } from './worker-link.ts'
 
-/** A worker that ends within this has died young. Less than a new one waits for a database that is away. */
+/**
+ * A worker that ends within this of being ready, or of its birth where it never was, has died young. How long it took to
+ * be ready does not count, for that depends on the machine. Less than a new one waits for a database that is away.
+ */
 const YOUNG_MS = 8_000
 const QUICK_DEATHS = 5
 const FIRST_PAUSE_MS = 100
@@ -45,10 +48,13 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
   /** Resolves when the worker is ready, or has ended, with its exit code. */
   function start(): Promise<number | null> {
     const worker = cluster.fork()
-    const bornAt = performance.now()
+    let startedAt = performance.now()
     const { promise, resolve } = Promise.withResolvers<number | null>()
     worker.on('message', (message: FromWorker) => {
-      if (message.tacho === 'ready') resolve(null)
+      if (message.tacho === 'ready') {
+        startedAt = performance.now()
+        resolve(null)
+      }
       if (message.tacho === 'print') print(message.text)
       if (message.tacho === 'measured') metrics.measured(worker.id, message.metrics)
       if (message.tacho === 'gather') void metrics.gather(workers()).then((text) => answer(worker, message.id, text))
@@ -56,7 +62,7 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
     worker.on('exit', (code, signal) => {
       metrics.departed(worker.id)
       resolve(code ?? 1)
-      youngDeaths = performance.now() - bornAt < YOUNG_MS ? youngDeaths + 1 : 0
+      youngDeaths = performance.now() - startedAt < YOUNG_MS ? youngDeaths + 1 : 0
       if (isStopping) return workers().length === 0 ? idle.resolve() : undefined
       if (isServing) void replace(worker.id, signal ?? code)
     })
