@@ -1,4 +1,5 @@
 /** What clients ask for all the time, remembered: the revision of each environment, and the texts. */
+import { LRUCache } from 'lru-cache'
 import type { Configuration, DeploymentStore } from '../storage/deployments.ts'
 
 export interface ServedConfiguration {
@@ -56,10 +57,9 @@ export function createConfigurationCache({
   monotonicNow = () => performance.now(),
   maxBytes = MAX_BYTES,
 }: ConfigurationCacheOptions): ConfigurationCache {
-  const known = new Map<string, Known>()
-  const texts = new Map<string, Buffer>()
+  const known = new LRUCache<string, Known>({ max: MAX_ENVIRONMENTS })
+  const texts = new LRUCache<string, Buffer>({ maxSize: maxBytes, sizeCalculation: ({ length }) => length })
   const loading = new Map<string, Promise<Loaded>>()
-  let bytes = 0
   let round = 0
   let controlRevision = Number.NaN
   let heardAt = Number.NEGATIVE_INFINITY
@@ -97,17 +97,8 @@ export function createConfigurationCache({
   }
 
   function remember(environmentId: string, { revision, tag, body }: Loaded, startedIn: number): void {
-    if (!known.has(environmentId)) dropOldest(known, MAX_ENVIRONMENTS - 1)
     known.set(environmentId, { revision, tag, round: startedIn })
-    if (!texts.has(revision)) bytes += body.length
-    // The newest is last, the oldest goes first.
-    texts.delete(revision)
     texts.set(revision, body)
-    for (const [oldest, { length }] of texts) {
-      if (bytes <= maxBytes || oldest === revision) break
-      texts.delete(oldest)
-      bytes -= length
-    }
   }
 
   return {
@@ -132,10 +123,4 @@ export function createConfigurationCache({
       loading.clear()
     },
   }
-}
-
-function dropOldest(entries: Map<string, unknown>, kept: number): void {
-  if (entries.size <= kept) return
-  const [oldest] = entries.keys()
-  if (oldest !== undefined) entries.delete(oldest)
 }
