@@ -1,0 +1,202 @@
+/**
+ * Who may call what, for every row of the operator API: each role and token, with ids of its own, of another workspace and of
+ * nobody. On both engines, for it is the store that finds the rows.
+ */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { ROLES, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
+import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import {
+  addressOf,
+  bodyOf,
+  OPERATOR_ROWS,
+  populate,
+  type PopulatedTenant,
+  type Row,
+} from '../../setup/route-samples.ts'
+import { startService, type Service } from '../../setup/service.ts'
+
+type Ids = Record<string, string>
+
+interface Estate {
+  engine: string
+  service: Service
+  own: PopulatedTenant
+  foreign: PopulatedTenant
+  /** A token of the own workspace, of an owner of the other one, or of the installation. */
+  tokenOf(who: Caller): Promise<string>
+}
+
+type Caller = Role | 'foreign' | 'installation'
+
+/** Fewer than the changes that one caller may have refused within a minute. */
+const USES_OF_A_TOKEN = 50
+
+let databases: TestDatabases
+let database: Awaited<ReturnType<TestDatabases['create']>>
+let estates: Estate[]
+
+before(
+  async () => {
+    databases = await testDatabases()
+    database = await databases.create()
+    const flags = { webhookNetworks: '127.0.0.0/8', operatorRateLimit: '100000' }
+    estates = await Promise.all([
+      estateOf('sqlite', flags),
+      estateOf('postgres', { ...flags, databaseUrl: database.url }),
+    ])
+  },
+  { timeout: 240_000 },
+)
+after(async () => {
+  await Promise.all(estates.map(({ service }) => service.close()))
+  await database.drop()
+  await databases.close()
+})
+
+async function estateOf(engine: string, flags: Record<string, string>): Promise<Estate> {
+  const service = await startService(flags)
+  const [own, foreign] = [await populate(service, 'acme'), await populate(service, 'globex')]
+  const newToken = async (who: Role | 'foreign') => {
+    const path = `/workspaces/${(who === 'foreign' ? foreign : own).workspaceId}/tokens`
+    const body = { name: who, role: who === 'foreign' ? 'owner' : who }
+    return (await service.operator<{ token: string }>(path, { body })).body.token
+  }
+  const used = new Map<Caller, { uses: number; token: Promise<string> }>()
+  const tokenOf = (who: Caller) => {
+    if (who === 'installation') return Promise.resolve(service.operatorToken)
+    let now = used.get(who)
+    if (now === undefined || now.uses === USES_OF_A_TOKEN) used.set(who, (now = { uses: 0, token: newToken(who) }))
+    now.uses += 1
+    return now.token
+  }
+  return { engine, service, own, foreign, tokenOf }
+}
+
+const accessOf = ({ route }: Row) => (route as OperatorRoute).access
+const rows = OPERATOR_ROWS.filter((row) => accessOf(row) !== 'anyone')
+const TENANT = ['workspaceId', 'environmentId']
+const paramsOf = ({ route }: Row) => [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+const namesTenant = (row: Row) => paramsOf(row).some((name) => TENANT.includes(name))
+
+/** Ids of nobody; what is no id of a thing stays. */
+const unknown = ({ ids }: PopulatedTenant): Ids =>
+  Object.fromEntries(Object.entries(ids).map(([name, id]) => [name, name === 'version' ? id : randomUUID()]))
+/** The own workspace with things of somebody else in it. */
+const within = ({ workspaceId, environmentId }: PopulatedTenant, ids: Ids): Ids => ({
+  ...ids,
+  workspaceId,
+  environmentId,
+})
+
+/** Status, and body of what is no success: without what differs from request to request. */
+async function ask({ service }: Estate, token: string | undefined, row: Row, ids: Ids): Promise<[number, string]> {
+  const { method, body } = row.route
+  const reply = await fetch(service.url + addressOf(row, ids), {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body ? { 'content-type': 'application/json' } : {}),
+    },
+    ...(body ? { body: JSON.stringify(bodyOf(row.route)) } : {}),
+  })
+  // What is well may go on for ever.
+  if (reply.status < 400) await reply.body?.cancel()
+  const text = reply.status < 400 ? '' : await reply.text()
+  const known = Object.values(ids).reduce((left, id) => (id === '1' ? left : left.replaceAll(id, '<id>')), text)
+  return [reply.status, known.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<id>')]
+}
+
+async function forEachRow(of: readonly Row[], work: (row: Row) => Promise<void>): Promise<void> {
+  const waiting = of.values()
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (const row of waiting) await work(row)
+    }),
+  )
+}
+
+const options = { timeout: 240_000 }
+
+test('nothing is answered without a credential, or with one that is none', options, async () => {
+  for (const estate of estates) {
+    await forEachRow(rows, async (row) => {
+      for (const token of [undefined, `tacho-operator_${'0'.repeat(16)}_${'0'.repeat(64)}`]) {
+        assert.equal((await ask(estate, token, row, estate.own.ids))[0], 401, row.name)
+      }
+    })
+  }
+})
+
+test('another workspace, and a thing of it named in one’s own, look like what does not exist', options, async () => {
+  for (const estate of estates) {
+    const { engine, own, foreign, tokenOf } = estate
+    await forEachRow(rows.filter(namesTenant), async (row) => {
+      for (const role of ROLES) {
+        const token = () => tokenOf(role)
+        const other = await ask(estate, await token(), row, foreign.ids)
+        assert.deepEqual(
+          other,
+          await ask(estate, await token(), row, unknown(foreign)),
+          `${engine} ${row.name} as ${role}`,
+        )
+        assert.equal(other[0], 404, row.name)
+        if (paramsOf(row).every((name) => TENANT.includes(name))) continue
+        const named = await ask(estate, await token(), row, within(own, foreign.ids))
+        const nobody = await ask(estate, await token(), row, within(own, unknown(foreign)))
+        assert.deepEqual(named, nobody, `${engine} ${row.name} as ${role}, in their own workspace`)
+      }
+      // And the other way round.
+      const [status] = await ask(estate, await tokenOf('foreign'), row, own.ids)
+      assert.equal(status, 404, row.name)
+    })
+    await stillThere(estate)
+  }
+})
+
+/** Nothing of the other workspace was changed or taken away. */
+async function stillThere(estate: Estate): Promise<void> {
+  const reads = rows.filter((row) => row.route.method === 'GET' && namesTenant(row))
+  await forEachRow(reads, async (row) => {
+    const [status, text] = await ask(estate, await estate.tokenOf('foreign'), row, estate.foreign.ids)
+    assert.equal(status, row.route.status, `${estate.engine} ${row.name}: ${text}`)
+  })
+}
+
+test('what is one’s own is read by every role that may', options, async () => {
+  for (const estate of estates) {
+    await forEachRow(
+      rows.filter((row) => row.route.method === 'GET' && namesTenant(row)),
+      async (row) => {
+        for (const role of ROLES.slice(ROLES.indexOf(accessOf(row) as Role))) {
+          const [status, text] = await ask(estate, await estate.tokenOf(role), row, estate.own.ids)
+          assert.equal(status, row.route.status, `${estate.engine} ${row.name} as ${role}: ${text}`)
+        }
+      },
+    )
+  }
+})
+
+test('a role below the one of the endpoint is refused, the role itself is let in', options, async () => {
+  const order = [...ROLES, 'installation'] as const
+  for (const estate of estates) {
+    await forEachRow(rows, async (row) => {
+      const access = accessOf(row)
+      if (access === 'signed-in' || access === 'anyone') return
+      const needed = order.indexOf(access)
+      // Nothing of the workspace is touched: things of nobody are named.
+      const ids = within(estate.own, unknown(estate.own))
+      for (const role of order) {
+        const [status] = await ask(estate, await estate.tokenOf(role), row, ids)
+        const name = `${estate.engine} ${row.name} as ${role}: ${status}`
+        if (order.indexOf(role) < needed) assert.equal(status, 403, name)
+        else assert.ok(![401, 403].includes(status) && status < 500, name)
+      }
+    })
+  }
+})
+
+test('an endpoint below a workspace is for a role in it, and no other is', () => {
+  for (const row of rows) assert.equal((ROLES as readonly string[]).includes(accessOf(row)), namesTenant(row), row.name)
+})
