@@ -1,0 +1,259 @@
+/** Bounds of texts, options, waits, ids and samples. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Tacho, type TachoOptions } from '../src/index.ts'
+import { resolveOptions } from '../src/options.ts'
+import { backoffMs, retryAfterMs, waitMs } from '../src/retry.ts'
+import { isSampled } from '../src/sampling.ts'
+import { createIds } from '../src/uuid.ts'
+import { assertBalanced } from './balance.ts'
+import { acceptAll, simulate } from './simulation.ts'
+
+function client(options: TachoOptions = {}) {
+  const simulation = simulate(acceptAll)
+  const codes: string[] = []
+  const defaults = { apiKey: 'key', baseUrl: 'http://tacho.test', compression: 'never' } as const
+  const tacho = new Tacho({ ...defaults, onDiagnostic: ({ code }) => codes.push(code), ...options }, simulation.runtime)
+  const events = async () => {
+    await simulation.pass(2_000)
+    return simulation.requests.flatMap((request) => request.events)
+  }
+  return { ...simulation, tacho, codes, events }
+}
+
+/** Two code units each: lengths count code points. */
+const chars = (count: number): string => '😀'.repeat(count)
+
+test('texts at their limit are kept, one character more is cut with an ellipsis', async () => {
+  const { tacho, events, codes } = client()
+  const run = tacho.startRun({ agentName: chars(1_024), agentId: chars(1_024), sessionId: chars(1_024) })
+  run.record(chars(50), chars(255))
+  run.record(chars(51), chars(256))
+  const over = tacho.startRun({ agentName: chars(1_025), sessionId: chars(1_025) })
+  over.step('step')
+  const [exact, cut, cutRun] = await events()
+  assert.deepEqual([exact?.eventType, exact?.label], [chars(50), chars(255)])
+  assert.deepEqual([exact?.['agentName'], exact?.['agentId'], exact?.['sessionId']], Array(3).fill(chars(1_024)))
+  assert.deepEqual([cut?.eventType, cut?.label], [`${chars(49)}…`, `${chars(254)}…`])
+  assert.deepEqual([cutRun?.['agentName'], cutRun?.['sessionId']], Array(2).fill(`${chars(1_023)}…`))
+  assert.deepEqual(codes, ['text_cut'])
+})
+
+test('a run id of 255 characters is kept; a longer or empty one is replaced, never cut', async () => {
+  const { tacho, events, codes } = client()
+  for (const runId of [chars(255), chars(256), '']) tacho.startRun({ runId }).step('step')
+  const [exact, long, empty] = (await events()).map(({ runId }) => runId)
+  assert.equal(exact, chars(255))
+  for (const replaced of [long, empty]) assert.match(replaced ?? '', /^[0-9a-f-]{36}$/)
+  assert.notEqual(long, empty)
+  assert.ok(codes.includes('invalid_run_id'))
+})
+
+test('texts of events are well-formed and without NUL', async () => {
+  const { tacho, events } = client()
+  tacho.startRun({ agentName: 'a\0b' }).record('T\ud800', 'l\0')
+  const [event] = await events()
+  assert.deepEqual([event?.['agentName'], event?.eventType, event?.label], ['a\ufffdb', 'T\ufffd', 'l\ufffd'])
+})
+
+test('values of wrong types never throw and never lose the event', async () => {
+  const { tacho, events } = client()
+  const odd = { agentName: 7, sessionId: {}, agentId: null, runId: 12 } as unknown as { runId: string }
+  const run = tacho.startRun(odd)
+  run.record(undefined as unknown as string, null as unknown as string, 'text' as unknown as Record<string, unknown>)
+  run.record('T', 'invalid time', {}, new Date(Number.NaN))
+  run.error(null)
+  run.error(Object.create(null))
+  run.llmCall({})
+  assert.equal((await events()).length, 5)
+  assertBalanced(tacho)
+})
+
+test('options never throw: what is faulty is reported and replaced, privacy by the strictest choice', () => {
+  const resolve = (options: unknown) => resolveOptions(options as TachoOptions, {}, () => 'id')
+  fc.assert(
+    fc.property(
+      fc.record(
+        Object.fromEntries(
+          [
+            'apiKey',
+            'baseUrl',
+            'clientId',
+            'capture',
+            'masking',
+            'sampleRate',
+            'maxQueuedEvents',
+            'spool',
+            'waitUntil',
+            'x',
+          ].map((name) => [name, fc.anything()]),
+        ),
+        { requiredKeys: [] },
+      ),
+      (options) => {
+        const { settings } = resolve(options)
+        assert.ok(settings.maxQueuedEvents >= 1 && settings.sampleRate >= 0 && settings.sampleRate <= 1)
+        assert.ok(['full', 'metadata-only'].includes(settings.capture))
+        assert.ok(settings.clientId.length > 0)
+      },
+    ),
+  )
+  const good = { apiKey: 'key' }
+  assert.equal(resolve({ ...good, masking: { emial: true } }).settings.capture, 'metadata-only')
+  assert.equal(resolve({ ...good, capture: 'none' }).settings.capture, 'metadata-only')
+  assert.equal(resolve({ ...good, maxQueuedEvents: 0 }).settings.maxQueuedEvents, 20_000)
+  assert.deepEqual(resolve({ ...good, maxQueuedEvents: 1, sampleRate: 0 }).problems, [])
+  assert.deepEqual(resolve({ ...good, maxQeuedEvents: 1 }).problems, ['There is no option maxQeuedEvents.'])
+  assert.equal(resolve({}).settings.enabled, false)
+  assert.equal(resolve({ apiKey: 'two\nlines' }).settings.enabled, false)
+  assert.equal(resolve({ ...good, baseUrl: 'ftp://x' }).settings.enabled, false)
+  assert.equal(resolve({ ...good, baseUrl: 'https://x.test/tacho/' }).settings.baseUrl, 'https://x.test/tacho')
+  const environment = { TACHO_API_KEY: 'k', TACHO_BASE_URL: 'https://y.test', TACHO_CLIENT_ID: 'c' }
+  const { settings, apiKey } = resolveOptions({}, environment, () => 'id')
+  assert.deepEqual([settings.enabled, settings.baseUrl, settings.clientId, apiKey], [true, 'https://y.test', 'c', 'k'])
+})
+
+test('a disabled client counts what it drops and sends nothing', async () => {
+  const { tacho, requests, pass } = client({ enabled: false })
+  await tacho.run({}, (run) => run.step('step'))
+  await pass(5_000)
+  assert.equal(requests.length, 0)
+  assert.deepEqual(tacho.counters().dropped, { disabled: 2 })
+  assertBalanced(tacho)
+})
+
+test('backoff is full jitter up to 30 seconds; Retry-After is a floor, in seconds or as a date, at most 5 minutes', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 10_000 }),
+      fc.double({ min: 0, max: 0.999, noNaN: true }),
+      (failures, random) => {
+        const wait = backoffMs(failures, random)
+        assert.ok(wait >= 0 && wait <= Math.min(30_000, 1_000 * 2 ** (failures - 1)))
+      },
+    ),
+  )
+  const now = Date.UTC(2026, 0, 1)
+  assert.equal(retryAfterMs('7', now), 7_000)
+  assert.equal(retryAfterMs('Thu, 01 Jan 2026 00:00:30 GMT', now), 30_000)
+  assert.equal(retryAfterMs('Wed, 31 Dec 2025 00:00:00 GMT', now), 0)
+  assert.equal(retryAfterMs('300', now), 300_000)
+  assert.equal(retryAfterMs('301', now), 300_000)
+  for (const header of [null, '', 'soon', '-1x']) assert.equal(retryAfterMs(header, now), undefined, String(header))
+  assert.ok(waitMs(1, '20', now, 0.9) >= 20_000)
+  assert.equal(waitMs(20, '1', now, 0.9), 27_000)
+})
+
+test('ids are UUIDv7, grow within one client, and follow the clock', () => {
+  let time = Date.UTC(2026, 0, 1)
+  const ids = createIds({ now: () => time, fillRandom: (bytes) => void crypto.getRandomValues(bytes) })
+  const made = Array.from({ length: 20_000 }, (_, n) => {
+    if (n % 9_000 === 0) time += 1
+    // A clock that is set back a little is waited out.
+    if (n === 15_000) time -= 5_000
+    return ids.uuid()
+  })
+  for (const id of made.slice(0, 100))
+    assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  assert.deepEqual(made, made.toSorted())
+  assert.equal(new Set(made).size, made.length)
+  assert.match(ids.span(), /^[0-9a-f]{16}$/)
+})
+
+test('a sample has its share of runs, the same in every process, and keeps outcomes and decisions', async () => {
+  const runs = Array.from({ length: 10_000 }, (_, n) => `run-${n}`)
+  const share = runs.filter((runId) => isSampled(runId, 0.2)).length / runs.length
+  assert.ok(share > 0.18 && share < 0.22, String(share))
+  assert.ok(runs.every((runId) => isSampled(runId, 1) && !isSampled(runId, 0)))
+  // A larger sample holds the smaller one.
+  assert.ok(runs.every((runId) => !isSampled(runId, 0.2) || isSampled(runId, 0.5)))
+
+  const { tacho, events } = client({ sampleRate: 0 })
+  await tacho.run({}, (run) => {
+    run.step('left out')
+    run.record('POLICY_DECISION', 'kept')
+  })
+  const kept = await events()
+  assert.deepEqual(
+    kept.map(({ label }) => label),
+    ['kept', 'completed'],
+  )
+  assert.deepEqual(kept[1]?.payload, { sampleRate: 0, status: 'COMPLETED' })
+  assert.deepEqual(tacho.counters().dropped, { sampled: 1 })
+  assertBalanced(tacho)
+})
+
+test('outcomes tell how a run ended, once', async () => {
+  const { tacho, events } = client()
+  const abort = Object.assign(new Error('stop'), { name: 'AbortError' })
+  await tacho.run({}, () => undefined)
+  await assert.rejects(
+    tacho.run({}, () => Promise.reject(new RangeError('own'))),
+    RangeError,
+  )
+  await assert.rejects(
+    tacho.run({}, () => Promise.reject(abort)),
+    { name: 'AbortError' },
+  )
+  await tacho.run({}, (run) => void run.end('CANCELLED'))
+  const payloads = (await events()).map(({ payload }) => payload)
+  assert.deepEqual(payloads, [
+    { status: 'COMPLETED' },
+    { error: 'RangeError: own', status: 'FAILED' },
+    { error: 'AbortError: stop', status: 'CANCELLED' },
+    { status: 'CANCELLED' },
+  ])
+})
+
+test('runs at the same time keep their own context, across awaits and clients', async () => {
+  const { tacho, events } = client()
+  const other = client()
+  await Promise.all(
+    ['a', 'b'].map((runId) =>
+      tacho.run({ runId }, async (run) => {
+        await new Promise((resolve) => setTimeout(resolve, 1))
+        await run.span('outer', () => run.span('inner', async () => tacho.record('NOTE', `of ${runId}`)))
+        assert.equal(other.tacho.record('NOTE', 'no run of this client'), undefined)
+      }),
+    ),
+  )
+  const all = await events()
+  for (const runId of ['a', 'b']) {
+    const [note, inner, outer] = all.filter((event) => event.runId === runId)
+    assert.deepEqual([note?.label, inner?.label, outer?.label], [`of ${runId}`, 'inner', 'outer'])
+    assert.deepEqual([note?.spanId, inner?.parentSpanId], [inner?.spanId, outer?.spanId])
+  }
+  assert.deepEqual(other.tacho.counters().dropped, { no_run: 2 })
+})
+
+test('a handle continues a run elsewhere, below the span it was made in', async () => {
+  const first = client()
+  const handle = await first.tacho.run({ sessionId: 's', agentName: 'planner' }, (run) =>
+    run.span('hand over', () => JSON.parse(JSON.stringify(run.toHandle())) as ReturnType<typeof run.toHandle>),
+  )
+  const second = client()
+  second.tacho.resume(handle).within(() => second.tacho.record('NOTE', 'elsewhere'))
+  const [span] = await first.events()
+  const [note] = await second.events()
+  assert.deepEqual(
+    [note?.runId, note?.['sessionId'], note?.['agentName'], note?.parentSpanId],
+    [span?.runId, 's', 'planner', span?.spanId],
+  )
+})
+
+test('waitUntil gets a promise that ends after delivery; withRun without one waits itself', async () => {
+  const handed: Promise<unknown>[] = []
+  const { tacho, pass } = client({ waitUntil: (promise) => handed.push(promise) })
+  tacho.startRun().step('one')
+  tacho.startRun().step('two')
+  assert.equal(handed.length, 1)
+  await pass(10)
+  assert.deepEqual(await handed[0], { sent: 2, rejected: 0, dropped: 0, left: 0 })
+
+  const plain = client()
+  const over = plain.tacho.withRun({}, () => 'result')
+  await plain.pass(10)
+  assert.equal(await over, 'result')
+  assert.equal(plain.tacho.counters().accepted, 1)
+})
