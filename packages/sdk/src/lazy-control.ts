@@ -38,6 +38,11 @@ export class LazyControl {
     else void this.load().then(({ issues }) => issues.report(scope, report))
   }
 
+  /** Whether issue records wait. */
+  get hasQueued(): boolean {
+    return (this.loaded?.issues.counters.queued ?? 0) > 0
+  }
+
   /** Waits until every issue record is delivered, or the time is up. */
   async flush(timeoutMs: number): Promise<void> {
     const control = await this.#loading

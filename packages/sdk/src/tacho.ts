@@ -31,7 +31,7 @@ export class Tacho {
     this.configuration = new RuntimeConfiguration(this.#control)
     this.#forgetEnd = flushAtEnd({
       flushOnSignals: core.settings.flushOnSignals,
-      hasQueued: () => core.sender.held.queued > 0,
+      hasQueued: () => core.sender.held.queued > 0 || this.#control.hasQueued,
       flush: () => this.flush(),
     })
   }

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -133,4 +135,15 @@ test('flush ends when its time is up, and shutdown counts what is left', async (
   await tacho.shutdown(0)
   assert.deepEqual(balanced(tacho).dropped, { closed: 1 })
   await sleep(0)
+})
+
+test('a process that ends by itself delivers its issue records first, also those that wait for a retry', async (t) => {
+  const { service } = await start(t, {}, refuse(500), refuse(500), RECEIVED)
+  const program = `
+    import { Tacho } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)}
+    new Tacho({ apiKey: 'k', baseUrl: ${JSON.stringify(service.url)}, flushTimeoutMs: 30_000, onDiagnostic() {} })
+      .reportIssue({ detectionType: 'LAST_WORDS' })`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'inherit' })
+  assert.deepEqual(await once(child, 'close'), [0, null])
+  assert.equal(service.requests('issue-records').length, 3)
 })
