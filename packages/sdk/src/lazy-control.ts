@@ -25,17 +25,32 @@ export class LazyControl {
     this.#usages = createRunUsages(core)
   }
 
+  /** Rejects in a host that has only a part of the package. */
   load(): Promise<Control> {
-    return (this.#loading ??= import('./control.ts').then(({ createControl }) => {
-      this.loaded = createControl(this.#core, this.#usages, this.#options)
-      if (this.#isClosed) this.loaded.close()
-      return this.loaded
-    }))
+    return (this.#loading ??= this.#load())
+  }
+
+  /** The same, for those that can do without; undefined when it cannot be loaded. */
+  async tryLoad(): Promise<Control | undefined> {
+    try {
+      return await this.load()
+    } catch {
+      const message = 'Configuration, guards and issue records could not be loaded.'
+      this.#core.diagnostics.report('error', 'control_unavailable', message)
+      return undefined
+    }
+  }
+
+  async #load(): Promise<Control> {
+    const { createControl } = await import('./control.ts')
+    this.loaded = createControl(this.#core, this.#usages, this.#options)
+    if (this.#isClosed) this.loaded.close()
+    return this.loaded
   }
 
   report(scope: RunScope | undefined, report: IssueReport): void {
     if (this.loaded) this.loaded.issues.report(scope, report)
-    else void this.load().then(({ issues }) => issues.report(scope, report))
+    else void this.tryLoad().then((control) => control?.issues.report(scope, report))
   }
 
   /** Whether issue records wait. */
@@ -45,7 +60,7 @@ export class LazyControl {
 
   /** Waits until every issue record is delivered, or the time is up. */
   async flush(timeoutMs: number): Promise<void> {
-    const control = await this.#loading
+    const control = this.#loading && (await this.tryLoad())
     await control?.issues.flush(timeoutMs)
   }
 
@@ -70,23 +85,23 @@ export class RuntimeConfiguration {
 
   /** Waits until something is loaded, at most that long (default: 5,000 ms); whether it is. */
   async ready(timeoutMs: number = READY_MS): Promise<boolean> {
-    const { configuration } = await this.#control.load()
-    return configuration.ready(timeoutMs)
+    const control = await this.#control.tryLoad()
+    return (await control?.configuration.ready(timeoutMs)) ?? false
   }
 
   /** Looks now; true when the service confirmed what is in force or gave something newer. */
   async refresh(): Promise<boolean> {
-    const { configuration } = await this.#control.load()
-    return configuration.refresh()
+    const control = await this.#control.tryLoad()
+    return (await control?.configuration.refresh()) ?? false
   }
 
   /** Calls `listener` after each change. Returns a function that ends that. */
   onChange(listener: ConfigurationListener): () => void {
     let isWanted = true
     let end: (() => void) | undefined
-    void this.#control.load().then(({ configuration }) => {
-      if (isWanted) end = configuration.onChange(listener)
-      void configuration.start()
+    void this.#control.tryLoad().then((control) => {
+      if (isWanted) end = control?.configuration.onChange(listener)
+      void control?.configuration.start()
     })
     return () => {
       isWanted = false

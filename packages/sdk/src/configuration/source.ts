@@ -80,10 +80,7 @@ export class ConfigurationSource {
   /** Looks now, whatever the interval; true when the service confirmed what is in force or gave something newer. */
   refresh(): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
-    return (this.#loading ??= this.#load().finally(() => {
-      this.#loading = undefined
-      this.#schedule()
-    }))
+    return (this.#loading ??= this.#loadAndSchedule())
   }
 
   /** Called after each change. Returns a function that ends that. */
@@ -108,6 +105,18 @@ export class ConfigurationSource {
       }
     }
     await this.refresh()
+  }
+
+  async #loadAndSchedule(): Promise<boolean> {
+    try {
+      return await this.#load()
+    } catch {
+      // A host without WebCrypto cannot check hashes, so it gets no configuration.
+      return this.#fail('its hashes could not be checked', null)
+    } finally {
+      this.#loading = undefined
+      this.#schedule()
+    }
   }
 
   async #load(): Promise<boolean> {

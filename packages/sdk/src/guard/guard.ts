@@ -250,7 +250,7 @@ export class Guard {
       }
       return output
     } catch (error) {
-      const payload = { ...facts(), error: messageOf(error) }
+      const payload = { ...facts(), error: error instanceof Error ? error : String(error) }
       const eventId = this.#core.record(scope, { type: 'TOOL_CALL', label: toolName, payload })
       const report = {
         detectionType: 'TOOL_FAILED',
@@ -328,10 +328,6 @@ function blockCodeOf({ verdict }: Judged): BlockCode {
 
 function agentOf(scope: RunScope | undefined): string {
   return scope?.agentId ?? scope?.agentName ?? ''
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }
 
 /** Stable from one failure to the next, unlike a message. */

@@ -180,3 +180,10 @@ test('an interval out of range is replaced and reported', async (t) => {
     assert.equal(said.includes('invalid_option'), isFaulty, String(refreshMs))
   }
 })
+
+test('a host that cannot check hashes gets no configuration, and no rejected promise', async (t) => {
+  const { open, said } = await start(t, serve('r1', 'one'))
+  t.mock.method(crypto.subtle, 'digest', () => Promise.reject(new Error('not here')))
+  assert.equal(await open().configuration.ready(), false)
+  assert.ok(said.includes('configuration_unavailable'))
+})

@@ -1,0 +1,81 @@
+/** What leaves the process when tools are guarded. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inputHash } from '@tacho/policy/input-hash.ts'
+import { ToolBlockedError } from '../../src/index.ts'
+import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
+
+const SECRET = `sk-proj-${'a1B2'.repeat(12)}`
+const INPUT = { account: 'Ada Lovelace', token: SECRET, amount: 500 }
+
+const policy = (action: string) => ({
+  policyId: 'p',
+  name: 'Transfers',
+  version: '1',
+  condition: 'tool.name == "transfer"',
+  severity: 'HIGH',
+  action,
+})
+
+async function transfer(action: string, options: FakeOptions = {}) {
+  const fake = fakeTacho({ deployedPolicies: [policy(action)], approvals: 'approve', ...options })
+  const tool = fake.tacho.guard((_: object) => `sent with ${SECRET}`, { name: 'transfer' })
+  const error = await fake.tacho.run({}, () => tool(INPUT)).catch((thrown: unknown) => thrown)
+  const left = [await fake.events(), await fake.issues(), await fake.approvals()]
+  await fake.close()
+  return { fake, error, left, text: JSON.stringify(left) }
+}
+
+test('operators see the masked input, and its hash is that of the raw one', async () => {
+  const { fake, text } = await transfer('REQUIRE_APPROVAL')
+  const { payload } = await fake.assertEvent('POLICY_DECISION', { action: 'REQUIRE_APPROVAL' })
+  const { account, token, amount } = payload['input'] as typeof INPUT
+  assert.deepEqual([account, amount], ['Ada Lovelace', 500])
+  assert.ok(!token.includes(SECRET))
+  assert.equal(payload['inputHash'], inputHash('transfer', INPUT))
+  assert.ok(!text.includes(SECRET), 'a credential left the process')
+})
+
+for (const action of ['WARN', 'REQUIRE_APPROVAL', 'BLOCK']) {
+  test(`metadata-only: no input and no output leave the process (${action})`, async () => {
+    const { fake, text } = await transfer(action, { capture: 'metadata-only' })
+    assert.ok(!text.includes('Ada'), 'the input left the process')
+    assert.ok(!text.includes('sent with'), 'the output left the process')
+    const { payload } = await fake.assertEvent('POLICY_DECISION', { action, toolName: 'transfer' })
+    assert.ok(!('input' in payload))
+    assert.equal(payload['inputHash'], inputHash('transfer', INPUT))
+  })
+}
+
+test('metadata-only: of what a tool throws only its class leaves the process', async () => {
+  const fake = fakeTacho({ capture: 'metadata-only' })
+  const fail = fake.tacho.guard(
+    (): void => {
+      throw new RangeError('there is no account of Ada')
+    },
+    { name: 'fail' },
+  )
+  await assert.rejects(
+    fake.tacho.run({}, () => fail()),
+    RangeError,
+  )
+  const { payload } = await fake.assertEvent('TOOL_CALL')
+  assert.equal(payload['error'], 'RangeError')
+  assert.ok(!JSON.stringify([await fake.events(), await fake.issues()]).includes('Ada'))
+  await fake.close()
+})
+
+test('the error and its text for a model hold no value of the input', async () => {
+  const { error } = await transfer('BLOCK')
+  assert.ok(error instanceof ToolBlockedError)
+  const said = `${error.message} ${error.modelText} ${error.stack} ${JSON.stringify(error)}`
+  for (const value of ['Ada', SECRET, '500']) assert.ok(!said.replaceAll(/:\d+:\d+/g, '').includes(value), value)
+})
+
+test('a request for approval holds the hash, and no input', async () => {
+  const { fake } = await transfer('REQUIRE_APPROVAL')
+  const [approval] = await fake.approvals()
+  assert.equal(approval?.inputHash, inputHash('transfer', INPUT))
+  assert.ok(!('input' in approval))
+  assert.ok(!JSON.stringify(approval).includes('Ada'))
+})
