@@ -1,0 +1,73 @@
+/** What the SDK sends is what the service takes: nothing is rejected, and all of it can be read back. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import { API_KEY, startServer, type TestServer } from '../../cli/test/tacho.ts'
+import { Tacho } from '../src/index.ts'
+import { assertBalanced } from './balance.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.stop())
+
+function client() {
+  const codes: string[] = []
+  return {
+    codes,
+    tacho: new Tacho({ apiKey: API_KEY, baseUrl: server.url, onDiagnostic: ({ code }) => codes.push(code) }),
+  }
+}
+
+async function read(path: string): Promise<Record<string, unknown>> {
+  const response = await fetch(`${server.url}/openapi/v1${path}`, { headers: { 'x-api-key': API_KEY } })
+  assert.equal(response.status, 200)
+  return (await response.json()) as Record<string, unknown>
+}
+
+test('a run is recorded with its usage, spans and outcome', async () => {
+  const { tacho } = client()
+  await tacho.run({ runId: 'whole', agentName: 'assistant', sessionId: 's' }, async (run) => {
+    run.userInput('Hello')
+    await run.span('think', async () => {
+      run.llmCall({ model: 'm', cost: 0.25, usage: { promptTokens: 7, completionTokens: 5 }, output: 'Hi' })
+    })
+  })
+  assert.equal((await tacho.shutdown(30_000)).sent, 4)
+  const { status, usage, events } = (await read('/runs/whole')) as {
+    status: string
+    usage: object
+    events: { eventType: string; spanId: string; parentSpanId: string | null }[]
+  }
+  assert.equal(status, 'COMPLETED')
+  assert.deepEqual(usage, { promptTokens: 7, completionTokens: 5, totalTokens: 12, cost: 0.25 })
+  const of = (type: string) => events.find(({ eventType }) => eventType === type)
+  assert.equal(of('LLM_CALL')?.spanId, of('AGENT_STEP')?.spanId)
+  assert.equal(of('AGENT_STEP')?.parentSpanId, of('USER_INPUT')?.spanId)
+})
+
+test('whatever a host hands over, the service rejects nothing', async () => {
+  const { tacho, codes } = client()
+  const text = fc.string({ unit: 'binary', maxLength: 1_500 })
+  const event = fc.tuple(text, text, fc.anything({ withBigInt: true, withDate: true, withMap: true }))
+  const scope = fc.record({ runId: text, sessionId: text, agentId: text, agentName: text }, { requiredKeys: [] })
+  const nested = (levels: number): unknown => (levels === 0 ? 'end' : [nested(levels - 1)])
+  for (const [options, events] of fc.sample(fc.tuple(scope, fc.array(event, { maxLength: 5 })), 60)) {
+    const run = tacho.startRun(options)
+    for (const [type, label, payload] of events) run.record(type, label, payload as Record<string, unknown>)
+  }
+  const run = tacho.startRun({ runId: 'hostile' })
+  run.record('DEEP', 'deep', { nested: nested(500) })
+  run.record('LARGE', 'large', { text: '\u0001"é😀'.repeat(200_000) })
+  run.record('HALF', 'half', { text: '\ud800', 'key\udfff': '\0' })
+  const { rejected, dropped, left } = await tacho.shutdown(60_000)
+  assert.deepEqual({ rejected, dropped, left }, { rejected: 0, dropped: 0, left: 0 })
+  assert.ok(!codes.includes('event_rejected'))
+  assertBalanced(tacho)
+  const { events } = (await read('/runs/hostile')) as {
+    events: { eventType: string; payload: Record<string, unknown> }[]
+  }
+  const large = events.find(({ eventType }) => eventType === 'LARGE')
+  assert.ok('tachoShortened' in (large?.payload ?? {}))
+})
