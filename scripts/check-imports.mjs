@@ -39,14 +39,7 @@ const layers = [
   },
   ...['sqlite', 'postgres'].map((engine) => ({
     folder: `${storage}/${engine}/**`,
-    may: [
-      contract,
-      `${storage}/${engine}/**`,
-      `${storage}/sql/**`,
-      `${storage}/*.ts`,
-      `${server}/turns.ts`,
-      ...anyPackage,
-    ],
+    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, `${storage}/*.ts`, ...anyPackage],
     not: ['npm/fastify', 'npm/@fastify/*'],
   })),
   { folder: `${storage}/**`, may: [contract, `${storage}/**`, ...anyPackage], not: ['npm/fastify', 'npm/@fastify/*'] },
@@ -59,7 +52,6 @@ const layers = [
       `${server}/domain/**`,
       `${storage}/*.ts`,
       `${server}/config/config.ts`,
-      `${server}/turns.ts`,
       ...anyPackage,
     ],
     not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],

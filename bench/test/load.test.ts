@@ -24,7 +24,7 @@ for (const shape of SHAPES) {
         sent,
         sent.map((_, index) => variableOf(plot, n, index)),
       )
-      const rows = rowsOf(n).map(({ eventId, run, time }) => ({ eventId, runId: run.runId, time }))
+      const rows = rowsOf(n).map(({ event: { eventId, time }, run }) => ({ eventId, runId: run.runId, time }))
       assert.deepEqual(
         rows,
         events.map(({ eventId, runId, timestamp }) => ({ eventId, runId, time: timestamp })),

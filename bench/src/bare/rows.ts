@@ -1,10 +1,15 @@
 /** What the server stores of a load, made without a server: the rows that a bare driver writes beside it. */
+import { judgeBatch } from '@tacho/server/domain/event.ts'
+import type { NewEvent } from '@tacho/server/storage/events.ts'
+import type { PlacedEvent } from '@tacho/server/storage/sql/append.ts'
+import { textKey } from '@tacho/server/storage/sql/keys.ts'
+import { addEvent, newRun, type RunState } from '@tacho/server/storage/sql/run-state.ts'
+import { countForHour, type Buckets, type HourChange } from '@tacho/server/storage/sql/usage.ts'
+import { randomUUIDv7 } from 'node:crypto'
 import { bodyWriter } from '../load/bodies.ts'
-import { MODEL_CALL_USAGE } from '../load/events.ts'
-import { agentOf, partOf, type Plot } from '../load/shapes.ts'
+import { timeOf, type Plot } from '../load/shapes.ts'
 
 export const ENVIRONMENT = '01980000-0000-7000-8000-000000000001'
-export const HOUR_MS = 3_600_000
 
 /** How quickly events are recorded, and what each costs the process that records it. */
 export interface Recorded {
@@ -13,116 +18,49 @@ export interface Recorded {
   cpuUsPerEvent: number
 }
 
-export interface EventRow {
-  run: BareRun
-  eventId: string
-  time: number
-  clientId: string
-  sessionId: string
-  agentId: string
-  agentName: string
-  type: string
-  label: string
-  spanId: string
-  schemaVersion: string
-  payload: string
-}
-
-/** As it is sent. */
-type Sent = Record<Exclude<keyof EventRow, 'run' | 'time' | 'type' | 'payload'> | 'runId' | 'eventType', string> & {
-  timestamp: number
-  payload: { spanId: string }
-}
-
-/** A run as far as the bare driver follows it. */
-export interface BareRun {
-  id: string
-  runId: string
-  sessionId: string
-  agent: number
-  startedAt: number
-  stored: boolean
-}
-
-export interface RunSums {
-  run: BareRun
-  events: number
-  lastTime: number
-  outcome: string | null
-  calls: number
-}
-
-/** Makes the rows of request `n`, of the very texts that a client sends. */
-export function rowMaker(plot: Plot): (n: number) => EventRow[] {
+/** Makes the rows of request `n`, of the very text that a client sends. */
+export function rowMaker(plot: Plot): (n: number) => PlacedEvent[] {
   const bodyOf = bodyWriter(plot)
-  const runs = new Map<string, BareRun>()
+  const runs = new Map<string, RunState>()
   return (n) => {
     if (plot.shape !== 'mixed') runs.clear()
-    const items = JSON.parse(bodyOf(n).toString('latin1')) as Sent[]
-    return items.map(({ runId, timestamp, eventType, payload, ...texts }, index) => {
-      let run = runs.get(runId)
+    const receivedAt = Date.now()
+    const judged = judgeBatch(bodyOf(n).toString('latin1'), { workspaceId: '', now: timeOf(plot, n, 0) })
+    if (!judged.ok || judged.batch.rejections.length > 0) throw new Error('A load has valid events only')
+    return judged.batch.events.map((event) => {
+      let run = runs.get(event.runId)
       if (run === undefined) {
-        const { run: number } = partOf(plot.shape, n, index)
-        const { sessionId } = texts
-        run = {
-          id: uuidOf(plot, number),
-          runId,
-          sessionId,
-          agent: agentOf(number),
-          startedAt: timestamp,
-          stored: false,
-        }
-        runs.set(runId, run)
+        run = newRun(randomUUIDv7(), event.runId, agentUuid(event), receivedAt)
+        runs.set(event.runId, run)
       }
-      const { spanId } = payload
-      return { ...texts, run, time: timestamp, type: eventType, spanId, payload: JSON.stringify(payload) }
+      return { run, event, receivedAt }
     })
   }
 }
 
-/** What a commit of these rows adds to each run. */
-export function sumsOf(rows: readonly EventRow[]): RunSums[] {
-  const sums = new Map<BareRun, RunSums>()
-  for (const { run, time, type } of rows) {
-    let sum = sums.get(run)
-    if (sum === undefined) {
-      sum = { run, events: 0, lastTime: time, outcome: null, calls: 0 }
-      sums.set(run, sum)
-    }
-    sum.events++
-    sum.lastTime = time
-    if (type === 'LLM_CALL') sum.calls++
-    if (type === 'SESSION_OUTCOME') sum.outcome = 'COMPLETED'
-  }
-  return [...sums.values()]
+/** What a commit of these events changes beside them. */
+export interface CommitChanges {
+  runs: Set<RunState>
+  hours: Map<string, HourChange>
+  buckets: Buckets
 }
 
-/** What it adds to each hour: by agent, with a model or without one. */
-export function hoursOf(sums: readonly RunSums[]): { agent: number; hour: number; model: string; events: number }[] {
-  const hours = new Map<string, { agent: number; hour: number; model: string; events: number }>()
-  for (const { run, lastTime, events, calls } of sums) {
-    const hour = lastTime - (lastTime % HOUR_MS)
-    for (const [model, count] of [['gpt-5-mini', calls] as const, ['', events - calls] as const]) {
-      const key = `${run.agent} ${hour} ${model}`
-      const known = hours.get(key)
-      if (known) known.events += count
-      else hours.set(key, { agent: run.agent, hour, model, events: count })
-    }
-  }
-  return [...hours.values()]
+export const newChanges = (): CommitChanges => ({
+  runs: new Set(),
+  hours: new Map(),
+  buckets: { keys: new Map([['', '']]), added: [] },
+})
+
+/** Counts a stored event. */
+export function count({ runs, hours, buckets }: CommitChanges, { run, event }: PlacedEvent, seq: number): void {
+  addEvent(run, seq, event)
+  runs.add(run)
+  countForHour(hours, run.agentId, event)
+  const model = event.usage?.model ?? ''
+  if (!buckets.keys.has(model)) buckets.keys.set(model, textKey(model))
 }
 
-/** Tokens and cost of so many model calls, as their payloads say. */
-export function usageOf(calls: number): number[] {
-  const { promptTokens, completionTokens, totalTokens, costNanos } = MODEL_CALL_USAGE
-  return [promptTokens, completionTokens, totalTokens, costNanos].map((each) => each * calls)
+/** Agents of a load have names of one width, which end in their number. */
+function agentUuid({ agentId }: NewEvent): string {
+  return `01980000-0000-7000-8000-${(agentId ?? '').slice(-2).padStart(12, '0')}`
 }
-
-/** In time order, as the ids of runs are. */
-function uuidOf({ salt }: Plot, run: number): string {
-  const at = Date.now().toString(16).padStart(12, '0')
-  const number = run.toString(16).padStart(12, '0')
-  return `${at.slice(0, 8)}-${at.slice(8)}-7${salt.slice(0, 3)}-8${salt.slice(3, 6)}-${number}`
-}
-
-export const agentUuid = (agent: number): string => `01980000-0000-7000-8000-${agent.toString(16).padStart(12, '0')}`

@@ -1,6 +1,6 @@
 /** Judges batches: small ones at once, large ones on a thread, for parsing 1 MiB of JSON can hold up this one for 30 ms. */
 import { Worker } from 'node:worker_threads'
-import { myTurn } from '../turns.ts'
+import { myTurn } from './turns.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 
 /** Up to here even the costliest JSON parses within a few milliseconds. */

@@ -6,8 +6,8 @@ import type { RunRow } from './runs.ts'
 export interface EventStore {
   /**
    * Stores the events of one batch durably and judges each: run, agent, usage and rollup in the same transaction.
-   * Verdicts are in the order of `batch.events`. Concurrent batches may share a commit; one never fails another.
-   * Rejects with a StorageError when nothing of this batch was stored.
+   * Verdicts are in the order of `batch.events`. Concurrent batches may share a commit; an event of one never fails another.
+   * Rejects with a StorageError when the commit failed or nobody can tell: then all of the batch may be sent again.
    */
   appendEvents(batch: EventBatchRows): Promise<EventVerdict[]>
   /** The run, by external id first, then by internal UUID, with the first page of its events; null: no such run. */

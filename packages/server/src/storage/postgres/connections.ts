@@ -144,20 +144,18 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
 
 export type AtCommit = (statement: Promise<unknown>) => void
 
-/** What the work of a transaction returns that is to be rolled back without being a failure. */
-export const UNDONE = Symbol('undone')
-
 /**
  * Works in a transaction of a connection. A failed one is rolled back where the connection still answers. Statements that
- * the work hands to `atCommit` travel together with the commit; if one of them fails, nothing is committed.
+ * the work hands to `atCommit` travel together with the end of it; if one of them fails, nothing is committed.
  */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
   work: (client: Client, atCommit: AtCommit) => Promise<Result>,
+  end: 'commit' | 'rollback' = 'commit',
 ): Promise<Result> {
   const sent: Promise<unknown>[] = []
   const atCommit: AtCommit = (statement) => {
-    // Whoever waits for the commit is told; until then it is no failure that nobody heard of.
+    // Its failure is reported by the commit.
     statement.catch(() => undefined)
     sent.push(statement)
   }
@@ -165,11 +163,8 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   atCommit(client.query('BEGIN'))
   try {
     const result = await work(client, atCommit)
-    if (result === UNDONE) {
-      await client.query('ROLLBACK')
-      return result
-    }
-    const settled = await Promise.allSettled([...sent, commit(client)])
+    const ended = end === 'commit' ? commit(client) : client.query('ROLLBACK')
+    const settled = await Promise.allSettled([...sent, ended])
     const failed = settled.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
     return result

@@ -6,6 +6,7 @@ import { StorageError, type StorageErrorCode } from '../storage.ts'
 const DATA_CLASSES = ['22', '23', '54']
 /** Serialization failure and deadlock: the same transaction may succeed at once. */
 const RACES = ['40001', '40P01']
+const UNIQUE_VIOLATION = '23505'
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
 /**
@@ -40,6 +41,11 @@ export function isDataError(error: unknown): boolean {
 /** Whether another transaction was in the way, and trying again is likely to go well. */
 export function isRace(error: unknown): boolean {
   return error instanceof DatabaseError && RACES.includes(error.code ?? '')
+}
+
+/** Whether a row of that key is there already, in a table that no statement writes to without having looked. */
+export function isTaken(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION
 }
 
 /** Whether a statement failed for no other reason than that one before it in its transaction had. */

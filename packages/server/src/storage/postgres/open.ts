@@ -1,11 +1,12 @@
 /** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
 import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
+import { batchAppender } from '../sql/append.ts'
 import type { EventBatchRows } from '../events.ts'
 import { StorageError, type Storage, type StorageErrorCode } from '../storage.ts'
 import { parseAddress } from './address.ts'
+import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
 import { createBatchQueue } from './batch-queue.ts'
-import { partCommitter } from './commit-parts.ts'
 import { openConnections, type Connections, type Timeouts } from './connections.ts'
 import { isRace } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
@@ -57,14 +58,12 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
       throw error
     },
   )
-  const commit = partCommitter(connections)
   let fullUntil = 0
   const queue = createBatchQueue({
     queueBytes,
     // The rest of the connections is left to reads.
-    transactions: Math.ceil(poolSize / 2),
-    slot: nodes.slot,
-    commit,
+    transactions: Math.min(WRITERS_PER_NODE, Math.ceil(poolSize / 2)),
+    commit: batchAppender(postgresAppendEngine(connections, nodes.slot)),
   })
 
   async function call(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {

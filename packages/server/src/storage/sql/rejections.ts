@@ -1,6 +1,7 @@
-/** Refused events are remembered, the newest of each environment. */
+/** Rejected events: the store keeps the newest of each environment. */
 import { read, type Acts } from './act.ts'
-import type { EventVerdict, NewEvent, RejectionRow, EventStore } from '../events.ts'
+import type { EventStore, RejectionRow } from '../events.ts'
+import { insertJsonRows, type InsertedTable, type Row } from './json-rows.ts'
 import { rejectionKey } from './keys.ts'
 import type { Sql } from './sql.ts'
 
@@ -11,21 +12,22 @@ export const rejectionsActs = {
 /** How many are kept per environment, give or take what came since the last trim. */
 export const REJECTIONS_KEPT = 10_000
 
-/** What only the store could refuse, to be remembered beside what its batch came with. */
-export function refusedByStore(events: NewEvent[], verdicts: EventVerdict[], rejectedAt: number): RejectionRow[] {
-  return events.flatMap(({ runId, eventId }, index) => {
-    const verdict = verdicts[index]
-    if (verdict !== 'absent' && verdict !== 'unstorable') return []
-    return [{ runId, eventId, code: verdict === 'absent' ? 'timestamp_too_old' : 'unstorable', rejectedAt }]
-  })
+const REJECTIONS: InsertedTable = {
+  name: 'rejections',
+  columns: { rejection_key: 'text', code: 'text', rejected_at: 'bigint' },
+  conflict: `ON CONFLICT (environment_id, rejection_key)
+    DO UPDATE SET code = excluded.code, rejected_at = excluded.rejected_at`,
 }
 
-export async function keepRejections(sql: Sql, environmentId: string, rejections: RejectionRow[]): Promise<void> {
-  const text = `INSERT INTO rejections (environment_id, rejection_key, code, rejected_at) VALUES (?, ?, ?, ?)
-    ON CONFLICT (environment_id, rejection_key) DO UPDATE SET code = excluded.code, rejected_at = excluded.rejected_at`
-  const keyed = rejections.map((row) => ({ ...row, key: rejectionKey(row.runId, row.eventId) }))
-  keyed.sort((a, b) => (a.key < b.key ? -1 : 1))
-  for (const { key, code, rejectedAt } of keyed) await sql.run(text, [environmentId, key, code, rejectedAt])
+/** Keeps the newest rejection of each event. */
+export function keepRejections(sql: Sql, environmentId: string, rejections: readonly RejectionRow[]): Promise<unknown> {
+  const newest = new Map<string, Row>()
+  for (const { runId, eventId, code, rejectedAt } of rejections) {
+    const key = rejectionKey(runId, eventId)
+    newest.set(key, [key, code, rejectedAt])
+  }
+  const rows = [...newest].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+  return insertJsonRows(sql, REJECTIONS, environmentId, rows)
 }
 
 /** Forgets the oldest beyond the bound. Reads as many index rows as are kept, so call it now and then. */

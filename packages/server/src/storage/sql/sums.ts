@@ -10,6 +10,14 @@ export interface UsageSums {
   costNanos: number
 }
 
+/** Column of each sum, and its name in a row. */
+export const SUM_COLUMNS = [
+  ['prompt_tokens', 'promptTokens'],
+  ['completion_tokens', 'completionTokens'],
+  ['total_tokens', 'totalTokens'],
+  ['cost_nanos', 'costNanos'],
+] as const
+
 export function noUsage(): UsageSums {
   return { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
 }

@@ -1,12 +1,139 @@
+/** What agents used, by hour and model. */
+import type { NewEvent } from '../events.ts'
 import type { Page } from '../page.ts'
 import type { RunStore, UsageHourRow, UsagePage } from '../runs.ts'
 import { read, type Acts } from './act.ts'
+import { insertJsonRows, type InsertedTable } from './json-rows.ts'
+import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
-import { MAX_SUM } from './sums.ts'
+import { addUsage, MAX_SUM, noUsage, SUM_COLUMNS, type UsageSums } from './sums.ts'
 
 export const usageActs = {
   readUsage: read(readUsage),
 } satisfies Partial<Acts<RunStore>>
+
+/** What the events of a transaction add to an hour. */
+export interface HourChange extends UsageSums {
+  hour: number
+  agentId: string
+  /** Empty for events without one. */
+  model: string
+  events: number
+}
+
+const HOUR_MS = 3_600_000
+
+/** Counts an event that was just stored; `agentId` is the internal id of its run's agent. */
+export function countForHour(hours: Map<string, HourChange>, agentId: string, { time, usage }: NewEvent): void {
+  const hour = Math.floor(time / HOUR_MS) * HOUR_MS
+  const model = usage?.model ?? ''
+  const key = `${hour} ${agentId} ${model}`
+  let change = hours.get(key)
+  if (change === undefined) hours.set(key, (change = { hour, agentId, model, events: 0, ...noUsage() }))
+  change.events++
+  if (usage !== null) addUsage(change, usage)
+}
+
+/** Models of an environment that have a bucket of their own, about; each bucket is a row per hour and agent. */
+const MODELS_PER_ENVIRONMENT = 1_000
+const OTHER_MODELS = 'other'
+const ENVIRONMENTS_KEPT = 200
+
+const MODELS: InsertedTable = {
+  name: 'models',
+  columns: { model_key: 'text', model: 'text' },
+  conflict: 'ON CONFLICT (environment_id, model_key) DO NOTHING',
+}
+
+export interface Buckets {
+  /** By model. */
+  keys: Map<string, string>
+  /** Not stored yet: key and model, sorted. */
+  added: [key: string, model: string][]
+}
+
+export type KnownModels = ReturnType<typeof knownModels>
+
+/** Models with a bucket are never taken away, so what this process knows of them stays true. */
+export function knownModels() {
+  const environments = new Map<string, Set<string>>()
+
+  async function load(sql: Sql, environmentId: string): Promise<Set<string>> {
+    const rows = await sql.all<{ key: string }>('SELECT model_key AS key FROM models WHERE environment_id = ?', [
+      environmentId,
+    ])
+    if (environments.size > ENVIRONMENTS_KEPT) environments.clear()
+    const known = new Set(rows.map(({ key }) => key))
+    environments.set(environmentId, known)
+    return known
+  }
+
+  return {
+    async bucketsOf(sql: Sql, environmentId: string, models: Iterable<string>): Promise<Buckets> {
+      const keys = new Map(Array.from(models, (model) => [model, model === '' ? '' : textKey(model)]))
+      let known = environments.get(environmentId)
+      const isUnknown = [...keys.values()].some((key) => key !== '' && !known?.has(key))
+      // Another node may have stored it. A full set stays full.
+      if (!known || (known.size < MODELS_PER_ENVIRONMENT && isUnknown)) known = await load(sql, environmentId)
+      const added = new Map<string, string>()
+      for (const [model, key] of keys) {
+        if (key === '' || known.has(key) || added.has(key)) continue
+        const bucket = known.size + added.size < MODELS_PER_ENVIRONMENT ? model : OTHER_MODELS
+        const bucketKey = textKey(bucket)
+        keys.set(model, bucketKey)
+        if (!known.has(bucketKey)) added.set(bucketKey, bucket)
+      }
+      return { keys, added: [...added].toSorted(([a], [b]) => (a < b ? -1 : 1)) }
+    },
+    /** Keeps what a transaction has committed. */
+    keep(environmentId: string, { added }: Buckets): void {
+      for (const [key] of added) environments.get(environmentId)?.add(key)
+    },
+  }
+}
+
+export function storeModels(sql: Sql, environmentId: string, { added }: Buckets): Promise<unknown> {
+  return insertJsonRows(sql, MODELS, environmentId, added)
+}
+
+const sumTypes = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
+const adding = (column: string) =>
+  `${column} = CASE WHEN h.${column} > ${MAX_SUM} - excluded.${column} THEN ${MAX_SUM} ELSE h.${column} + excluded.${column} END`
+
+const HOURS: InsertedTable = {
+  name: 'usage_hours AS h',
+  columns: { hour: 'bigint', agent_id: 'uuid', model_key: 'text', slot: 'integer', events: 'bigint', ...sumTypes },
+  conflict: `ON CONFLICT (environment_id, hour, agent_id, model_key, slot)
+    DO UPDATE SET ${['events', ...SUM_COLUMNS.map(([column]) => column)].map(adding).join(', ')}`,
+}
+
+/** `slot`: nobody else writes rows of this number at the same time. */
+export function addHours(
+  sql: Sql,
+  environmentId: string,
+  hours: ReadonlyMap<string, HourChange>,
+  { keys }: Buckets,
+  slot: number,
+): Promise<unknown> {
+  // Models of one bucket share a row, which a statement may change only once.
+  const merged = new Map<string, HourChange>()
+  for (const change of hours.values()) {
+    const bucket = keys.get(change.model) ?? ''
+    const place = `${String(change.hour).padStart(16, '0')} ${change.agentId} ${bucket}`
+    const same = merged.get(place)
+    if (same === undefined) merged.set(place, { ...change, model: bucket })
+    else {
+      same.events += change.events
+      addUsage(same, change)
+    }
+  }
+  const rows = [...merged]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { hour, agentId, model, events, ...sums }]) => {
+      return [hour, agentId, model, slot, events, ...SUM_COLUMNS.map(([, name]) => sums[name])]
+    })
+  return insertJsonRows(sql, HOURS, environmentId, rows)
+}
 
 const sum = (column: string, name: string) => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
     ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`

@@ -1,6 +1,6 @@
 import type { EventBatchRows, EventVerdict } from '../events.ts'
+import { batchBytes } from '../sql/append.ts'
 import { StorageError, type StorageErrorCode } from '../storage.ts'
-import { batchBytes } from './batch-bytes.ts'
 import type { Disk } from './disk.ts'
 import type { Thread } from './thread.ts'
 

@@ -1,10 +1,10 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { runAct } from '../sql/acts.ts'
+import { batchAppender, batchBytes } from '../sql/append.ts'
 import type { EventBatchRows } from '../events.ts'
-import { batchBytes } from './batch-bytes.ts'
+import { sqliteAppendEngine } from './append.ts'
 import { checkpointer } from './checkpoint.ts'
-import { batchCommitter } from './commit-batches.ts'
 import { openDatabase } from './database.ts'
 import { assertDurable, durability } from './durable.ts'
 import { storageError } from './errors.ts'
@@ -19,7 +19,7 @@ if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file)
 const sql = sqliteSql(db)
-const commit = batchCommitter(db, sql)
+const commit = batchAppender(sqliteAppendEngine(db, sql))
 const checkpoint = checkpointer(db)
 assertDurable(db)
 

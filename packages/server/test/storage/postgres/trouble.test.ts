@@ -46,11 +46,12 @@ async function whileLocked(table: string, work: () => Promise<void>) {
   }
 }
 
-/** Every insert into the table fails meanwhile. */
-async function whileFailing(table: string, condition: string, work: () => Promise<void>) {
+/** Every insert into the table fails meanwhile, or of those rows that `of` describes. */
+async function whileFailing(table: string, condition: string, work: () => Promise<void>, of = 'true') {
   await outsider.query(`CREATE FUNCTION tacho.fail() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '${condition}'; END $$`)
-  await outsider.query(`CREATE TRIGGER fail BEFORE INSERT ON tacho.${table} EXECUTE FUNCTION tacho.fail()`)
+  await outsider.query(`CREATE TRIGGER fail BEFORE INSERT ON tacho.${table}
+    ${of === 'true' ? '' : `FOR EACH ROW WHEN (${of})`} EXECUTE FUNCTION tacho.fail()`)
   try {
     await work()
   } finally {
@@ -206,6 +207,17 @@ describe('a database in trouble', () => {
     })
   }
 
+  test('that fails for one run of a batch stores nothing of the other runs either', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      const sent = Array.from({ length: 20 }, (_, n) => event({ runId: `run ${n}` }))
+      const work = () => assert.rejects(append(storage, env, ...sent), refusal('storage_unavailable'))
+      await whileFailing('runs', 'io_error', work, "NEW.run_id = 'run 7'")
+      assert.deepEqual((await storage.listRuns(env, {}, { limit: 100, after: null })).rows, [])
+      assert.deepEqual(new Set(await append(storage, env, ...sent)), new Set(['stored']))
+    })
+  })
+
   test('whose disk is full makes writes be refused for a moment, as a full disk', async () => {
     await withStorage({}, async (storage) => {
       await whileFailing('events', 'disk_full', async () => {
@@ -236,6 +248,30 @@ describe('a database in trouble', () => {
       })
       assert.deepEqual(await writing.at(-1), ['stored'])
       assert.equal(storage.writesRefused(), null)
+    })
+  })
+
+  test('is never kept waiting for a turn of the event loop while rows are locked', async (t) => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      await append(storage, env, event())
+      let isOpen = false
+      let turns = 0
+      const send = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown
+      t.mock.method(pg.Client.prototype, 'query', function (this: pg.Client, ...args: unknown[]) {
+        if (args[0] === 'BEGIN') isOpen = true
+        if (args[0] === 'COMMIT') isOpen = false
+        return send.apply(this, args)
+      })
+      const later = globalThis.setImmediate
+      t.mock.method(globalThis, 'setImmediate', ((...args: Parameters<typeof setImmediate>) => {
+        if (isOpen) turns++
+        return later(...args)
+      }) as typeof setImmediate)
+      const known = event()
+      assert.deepEqual(await append(storage, env, known, event({ runId: 'new' })), ['stored', 'stored'])
+      assert.deepEqual(await append(storage, env, known, event()), ['duplicate', 'stored'])
+      assert.equal(turns, 0)
     })
   })
 

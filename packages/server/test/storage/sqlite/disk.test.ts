@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
-import { batchCommitter } from '../../../src/storage/sqlite/commit-batches.ts'
+import { batchAppender } from '../../../src/storage/sql/append.ts'
+import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { watchDisk } from '../../../src/storage/sqlite/disk.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
@@ -45,7 +46,7 @@ test('a write that found the disk full counts until the next look', async (t) =>
 test('a full disk fails every batch of a commit as storage_full, stores nothing, and all is well after', async () => {
   const db = new Database(':memory:')
   migrate(db)
-  const commit = batchCommitter(db, sqliteSql(db))
+  const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)))
   const env = newId()
   const large = event({ payload: JSON.stringify({ text: 'x'.repeat(200_000) }) })
   const batches = [batch(env, [event(), large]), batch(env, [event({ runId: 'other' }), large])]

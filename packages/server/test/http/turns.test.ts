@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { myTurn } from '@tacho/server/turns.ts'
+import { myTurn } from '@tacho/server/http/turns.ts'
 
 test('pieces of work come in order, one in each turn of the event loop', async () => {
   const seen: string[] = []

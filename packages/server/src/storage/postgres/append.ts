@@ -1,0 +1,238 @@
+/**
+ * Appending on PostgreSQL, in two round trips: the first opens and locks the runs and looks for stored events; the second
+ * copies the new events and carries everything that they change, with the commit. Retries take a third, to be compared.
+ *
+ * Only the transaction that holds the row of a run writes its events. So a smaller seq of a run is never committed after a
+ * larger one.
+ */
+import type { PoolClient } from 'pg'
+import { contentOf, EVENT_CONTENT, type AppendEngine, type AppendTransaction, type WantedRun } from '../sql/append.ts'
+import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
+import { textKey } from '../sql/keys.ts'
+import { addEvent, newRun, type RunState } from '../sql/run-state.ts'
+import { SUM_COLUMNS } from '../sql/sums.ts'
+import type { NewEvent } from '../events.ts'
+import { StorageError } from '../storage.ts'
+import { inTransaction, type AtCommit, type Connections } from './connections.ts'
+import { isDataError, isRace, isTaken, storageError } from './errors.ts'
+import { encodeEvents, type EventCopy } from './event-copy.ts'
+import { postgresSql } from './sql.ts'
+import { statement } from './statement.ts'
+
+/** Times of an agent's unchanged name are written when they have moved by so much: its row is hot. */
+const AGENT_REFRESH_MS = 1_000
+/** Transactions at once, at most: each has rollup rows of its own. */
+export const WRITERS_PER_NODE = 64
+const RUNS_KEPT = 20_000
+
+const sums = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
+const RUN_COLUMNS: Columns = {
+  id: 'uuid',
+  run_id: 'text',
+  agent_id: 'uuid',
+  status: 'text',
+  started_at: 'bigint',
+  last_event_at: 'bigint',
+  received_at: 'bigint',
+  event_count: 'bigint',
+  differing_retries: 'bigint',
+  last_seq: 'bigint',
+  ended_at: 'bigint',
+  closing_seq: 'bigint',
+  ...sums,
+  session_key: 'text',
+  session_id: 'text',
+}
+
+const CHANGED = [
+  'status',
+  'started_at',
+  'last_event_at',
+  'event_count',
+  'differing_retries',
+  'last_seq',
+  'ended_at',
+  'closing_seq',
+  ...Object.keys(sums),
+]
+/** UPDATE ... FROM would be a join, and may be planned as one that reads all runs of a tenant. */
+export const CHANGE_RUNS: InsertedTable = {
+  name: 'runs AS r',
+  columns: RUN_COLUMNS,
+  conflict: `ON CONFLICT (environment_id, run_id) DO UPDATE SET
+    ${CHANGED.map((column) => `${column} = excluded.${column}`).join(', ')},
+    session_key = COALESCE(r.session_key, excluded.session_key), session_id = COALESCE(r.session_id, excluded.session_id)`,
+}
+const OPEN_RUNS: InsertedTable = {
+  name: 'runs',
+  columns: RUN_COLUMNS,
+  conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING',
+}
+
+/**
+ * The row of one key. Only the index of that key has this order, so it is the one that is walked, whatever the statistics
+ * say; by equality, the planner may take another index of the tenant while a table is new, and look through all of it.
+ */
+const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
+const runOf = (selected: string, runId: string) =>
+  `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
+const eventOf = (selected: string, run: string, eventId: string) =>
+  `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run_id = ${run} AND ${oneOf('e.event_id', eventId)})`
+
+const RUN_STATE = `id, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
+  last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
+  differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
+  ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_key IS NOT NULL AS "hasSession"`
+/**
+ * `$2`: runs, the id that each has if this transaction opened it, and ids of events; the runs are locked in that order.
+ * With each run come those ids that are stored. The look is as old as the statement: what somebody else has stored while
+ * it waited for a lock it does not see. Then the copy breaks the primary key, and the transaction begins again.
+ */
+const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::jsonb) AS x,
+  LATERAL ${runOf(RUN_STATE, 'x->>0')} FOR NO KEY UPDATE) AS r,
+  LATERAL (SELECT array_agg(e.event_id) AS stored
+    FROM jsonb_array_elements_text(CASE WHEN r.id = (x->>1)::uuid THEN '[]' ELSE x->2 END) AS wanted (event_id),
+    LATERAL ${eventOf('e.event_id', 'r.id', 'wanted.event_id')} AS e) AS s`)
+
+const SAME = Object.values(EVENT_CONTENT).map(
+  (column, index) => `e.${column} IS NOT DISTINCT FROM ${fieldOf(column === 'time' ? 'bigint' : 'text', index + 2)}`,
+)
+const COMPARE = statement(`SELECT n - 1 AS index, e.is_same AS "isSame"
+  FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS rows (x, n),
+  LATERAL ${eventOf(`${SAME.join(' AND ')} AS is_same`, '(x->>0)::uuid', 'x->>1')} AS e`)
+
+export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine {
+  const writers = new Set<number>()
+  /** Runs that were there before: nothing opens them. Runs of many small batches are not inserted in vain. */
+  const knownRuns = new Set<string>()
+
+  return {
+    agentRefreshMs: AGENT_REFRESH_MS,
+    isRace: (error) => isTaken(error) || isRace(error instanceof StorageError ? error.cause : error),
+    isDataError,
+    storageError,
+    async transaction(batches, end, work) {
+      const copies = new Map<string, EventCopy>()
+      for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
+        copies.set(environmentId, encodeEvents(environmentId, some))
+      }
+      if (knownRuns.size > RUNS_KEPT) knownRuns.clear()
+      let writer = 0
+      while (writers.has(writer)) writer++
+      writers.add(writer)
+      const slot = nodeSlot() * WRITERS_PER_NODE + writer
+      try {
+        return await connections.use((client) =>
+          inTransaction(
+            client,
+            (_, atCommit) => work({ ...operations(client, copies, knownRuns, atCommit), slot, atCommit }),
+            end,
+          ),
+        )
+      } finally {
+        writers.delete(writer)
+      }
+    },
+  }
+}
+
+function operations(
+  client: PoolClient,
+  copies: ReadonlyMap<string, EventCopy>,
+  knownRuns: Set<string>,
+  atCommit: AtCommit,
+) {
+  const sql = postgresSql(client)
+  let stored = new Set<string>()
+
+  const openRuns: AppendTransaction['openRuns'] = async (environmentId, wanted) => {
+    const placeOf = (runId: string) => `${environmentId} ${runId}`
+    const opened = wanted.filter(({ runId }) => !knownRuns.has(placeOf(runId))).flatMap(openedRow)
+    if (opened.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, opened))
+    const looked = wanted.map(({ runId, opening, events }) => {
+      return [runId, opening?.id ?? null, events.map(({ eventId }) => eventId)]
+    })
+    const values = [environmentId, JSON.stringify(looked)]
+    const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
+    const found = new Set(rows.map(({ runId }) => runId))
+    // A known run has been deleted since: open it again.
+    if (wanted.some(({ runId, opening }) => opening !== null && !found.has(runId))) {
+      if (opened.length === wanted.length) throw new Error('A run that was just opened is missing')
+      knownRuns.clear()
+      return openRuns(environmentId, wanted)
+    }
+    stored = new Set(rows.flatMap(({ runId, stored: ids }) => (ids ?? []).map((eventId) => keyOf({ runId, eventId }))))
+    const openings = new Map(wanted.map(({ runId, opening }) => [runId, opening]))
+    return new Map(
+      rows.map(({ stored: _, ...row }) => {
+        const opening = openings.get(row.runId)
+        if (opening?.id === row.id) return [row.runId, newRun(row.id, row.runId, opening.agentId, opening.receivedAt)]
+        knownRuns.add(placeOf(row.runId))
+        return [row.runId, { ...row, namedSession: null, isNew: false, isMoved: false }]
+      }),
+    )
+  }
+
+  const insertEvents: AppendTransaction['insertEvents'] = async (environmentId, events) => {
+    const copy = copies.get(environmentId)
+    const last = new Map<RunState, number>()
+    const seqs = events.map(({ run, event }) => {
+      if (stored.has(keyOf(event))) return null
+      const seq = (last.get(run) ?? run.lastSeq) + 1
+      last.set(run, seq)
+      copy?.add(event, run.id, seq)
+      return seq
+    })
+    if (copy && last.size > 0) atCommit(copy.send(client))
+    return seqs
+  }
+
+  const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) => {
+    const rows = events.map(({ run, event }) => [run.id, event.eventId, ...contentOf(event)])
+    const values = [environmentId, rowsParameter(sql, rows)]
+    const { rows: compared } = await client.query<{ index: number; isSame: boolean }>({ ...COMPARE, values })
+    const same = new Map(compared.map(({ index, isSame }) => [index, isSame]))
+    return events.map((_, index) => same.get(index) ?? null)
+  }
+
+  const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
+    // A new run was opened with all its events. Only retries that differ from them come on top.
+    const rows = runs.filter(({ isNew, differingRetries }) => !isNew || differingRetries > 0).map(runRow)
+    if (rows.length > 0) await insertJsonRows(sql, CHANGE_RUNS, environmentId, rows)
+  }
+
+  return { sql, openRuns, insertEvents, compareEvents, changeRuns }
+}
+
+type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved'> & { stored: string[] | null }
+
+/** NUL is in no id, so it can divide two. */
+const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
+
+/** The row of a run that is new: then all its events are. */
+function openedRow({ runId, opening, events }: WantedRun): Row[] {
+  if (opening === null) return []
+  const run = newRun(opening.id, runId, opening.agentId, opening.receivedAt)
+  events.forEach((event, index) => addEvent(run, index + 1, event))
+  return [runRow(run)]
+}
+
+/** In the order of RUN_COLUMNS. */
+export function runRow(run: RunState): Row {
+  const { id, runId, agentId, status, namedSession } = run
+  const times = [run.startedAt, run.lastEventAt, run.receivedAt]
+  const counts = [run.eventCount, run.differingRetries, run.lastSeq]
+  const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
+  const closing = [run.endedAt, run.closingSeq]
+  return [
+    id,
+    runId,
+    agentId,
+    status,
+    ...times,
+    ...counts,
+    ...closing,
+    ...SUM_COLUMNS.map(([, name]) => run[name]),
+    ...session,
+  ]
+}

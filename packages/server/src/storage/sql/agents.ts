@@ -1,0 +1,132 @@
+/**
+ * Agents that this process knows. An agent's id never changes; its name is the newest by event time over all nodes.
+ *
+ * On PostgreSQL an agent's row is hot: every batch of a tenant may name it. There the time of an unchanged name is written
+ * only when it has moved by `refreshMs`. Until then this node knows the newest time that it has seen, and another node may
+ * take an older name for the newer one until the next event.
+ */
+import { randomUUIDv7 } from 'node:crypto'
+import type { NewEvent } from '../events.ts'
+import { insertJsonRows, type InsertedTable } from './json-rows.ts'
+import { agentKey, textKey } from './keys.ts'
+import type { Sql } from './sql.ts'
+
+export interface KnownAgent {
+  id: string
+  /** Short form of the name in the row. */
+  name: string
+  /** Event time of that name in the row. */
+  nameTime: number
+  /** Newest event time of that name that this process has seen; at least nameTime. */
+  seenTime: number
+}
+
+type Named = Pick<NewEvent, 'agentId' | 'agentName' | 'time'>
+
+const AGENTS_KEPT = 10_000
+/** Longer names are known by their hash, so that the cache is small. */
+const SHORT_CHARS = 200
+/** No stored event has given the agent its name yet. */
+const UNNAMED = Number.MIN_SAFE_INTEGER
+
+const AGENTS: InsertedTable = {
+  name: 'agents',
+  columns: { id: 'uuid', agent_key: 'text', external_id: 'text', name: 'text', name_time: 'bigint' },
+  conflict: 'ON CONFLICT (environment_id, agent_key) DO NOTHING',
+}
+const SELECT = 'SELECT id, name, name_time AS "nameTime" FROM agents WHERE environment_id = ? AND agent_key = ?'
+const RENAME = 'UPDATE agents SET name = ?, name_time = ? WHERE environment_id = ? AND id = ? AND name_time <= ?'
+
+export type KnownAgents = ReturnType<typeof knownAgents>
+
+export function knownAgents(refreshMs: number) {
+  const agents = new Map<string, KnownAgent>()
+
+  return {
+    /**
+     * The agent of each event, in order. New ones are stored, sorted by key, before any run is locked: who names the same
+     * new agent at the same time waits for nothing but its row.
+     */
+    async open(sql: Sql, environmentId: string, events: readonly Named[]): Promise<OpenAgents> {
+      const places = events.map((event) => placeOf(environmentId, event))
+      const loaded = new Map<string, KnownAgent>()
+      const unknown = new Map<string, Named>()
+      places.forEach((place, index) => {
+        if (!agents.has(place)) unknown.set(place, events[index] as Named)
+      })
+      // Another transaction may make room while this one waits for the database.
+      const ofEvent = places.map((place) => agents.get(place))
+      const missing = () => [...unknown].filter(([place]) => !loaded.has(place))
+      const load = () => Promise.all(missing().map((each) => loadAgent(sql, environmentId, each, loaded)))
+      await load()
+      if (missing().length > 0) {
+        await storeAgents(sql, environmentId, missing())
+        await load()
+      }
+      return { loaded, ofEvent: ofEvent.map((agent, index) => agent ?? loadedAgent(loaded, places[index])) }
+    },
+    /** Keeps what a committed transaction has loaded or stored. */
+    keep({ loaded }: OpenAgents): void {
+      if (agents.size > AGENTS_KEPT) agents.clear()
+      for (const [place, agent] of loaded) agents.set(place, agent)
+    },
+    /** Forgets all of them: their rows may differ from what was noted. */
+    forget: () => agents.clear(),
+    /** Notes a stored event of an agent. Returns whether its row must follow. */
+    note(agent: KnownAgent, { agentName, time }: Named): boolean {
+      const name = short(agentName)
+      const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime
+      if (name === agent.name && time > agent.seenTime) agent.seenTime = time
+      if (isDue) Object.assign(agent, { name, nameTime: time, seenTime: time })
+      return isDue
+    },
+  }
+}
+
+export interface OpenAgents {
+  ofEvent: KnownAgent[]
+  /** Not known before, by place. */
+  loaded: Map<string, KnownAgent>
+}
+
+/** Returns whether the row has the name now, and no newer one. */
+export async function renameAgent(sql: Sql, environmentId: string, id: string, name: string, time: number) {
+  return (await sql.run(RENAME, [name, time, environmentId, id, time])) === 1
+}
+
+function loadedAgent(loaded: ReadonlyMap<string, KnownAgent>, place = ''): KnownAgent {
+  const agent = loaded.get(place)
+  if (agent === undefined) throw new Error('A stored agent is missing')
+  return agent
+}
+
+async function loadAgent(
+  sql: Sql,
+  environmentId: string,
+  [place, { agentId, agentName }]: [string, Named],
+  loaded: Map<string, KnownAgent>,
+): Promise<void> {
+  const row = await sql.get<Omit<KnownAgent, 'seenTime'>>(SELECT, [environmentId, agentKey(agentId, agentName)])
+  if (row !== null) loaded.set(place, { ...row, name: short(row.name), seenTime: row.nameTime })
+}
+
+async function storeAgents(sql: Sql, environmentId: string, missing: [string, Named][]): Promise<void> {
+  const rows = missing.map(([, { agentId, agentName }]) => {
+    return [randomUUIDv7(), agentKey(agentId, agentName), agentId, agentName, UNNAMED] as const
+  })
+  await insertJsonRows(
+    sql,
+    AGENTS,
+    environmentId,
+    rows.toSorted(([, a], [, b]) => (a < b ? -1 : 1)),
+  )
+}
+
+function placeOf(environmentId: string, { agentId, agentName }: Named): string {
+  return agentId === null ? `${environmentId} name ${short(agentName)}` : `${environmentId} id ${short(agentId)}`
+}
+
+/** NUL is in no text of a client. */
+function short(text: string): string {
+  return text.length <= SHORT_CHARS ? text : `\0${textKey(text)}`
+}

@@ -1,0 +1,389 @@
+/**
+ * How batches of events are stored, the same on every engine. Batches may share a transaction; a batch is never divided.
+ *
+ *   together --committed--> answered
+ *      |--lost a race--> together again, a few times
+ *      |--the store failed--> each batch gets the error; nothing is stored
+ *      `--an event cannot be stored--> each batch alone
+ *                                         `--again--> try each event, roll back; then all but the failing ones together
+ *
+ * Rows are locked in one order: agents, runs, models, hours, rejections, names of agents; within each by key. So batches
+ * that overlap wait for each other, on any number of nodes, but never in a circle. Events need no order: who writes to a
+ * run holds its row.
+ */
+import { randomUUIDv7 } from 'node:crypto'
+import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
+import { StorageError } from '../storage.ts'
+import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
+import { keepRejections, trimRejections } from './rejections.ts'
+import { addEvent, type RunState } from './run-state.ts'
+import type { Sql } from './sql.ts'
+import { addHours, countForHour, knownModels, storeModels, type Buckets, type HourChange } from './usage.ts'
+
+/** An event to be stored in its run. */
+export interface PlacedEvent {
+  run: RunState
+  event: NewEvent
+  receivedAt: number
+}
+
+export interface WantedRun {
+  runId: string
+  /** Its ids where it is new; null: it is only looked up. */
+  opening: { id: string; agentId: string; receivedAt: number } | null
+  /** The events to be stored in it, each once, in order of arrival. */
+  events: NewEvent[]
+}
+
+/** What an engine brings, within one transaction. */
+export interface AppendTransaction {
+  sql: Sql
+  /** For rollup rows of its own: no other transaction uses the number at the same time. */
+  slot: number
+  /** Statements that nobody waits for until the commit; if one fails, nothing is committed. */
+  atCommit(statement: Promise<unknown>): void
+  /** Finds, opens and locks the runs, given sorted, by external id. Those neither found nor opened are missing. */
+  openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
+  /** Stores those that are not there yet, of different ids. Returns the seq of each, null where it was there. */
+  insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
+  /** Whether the stored event of that id is the same; null where there is none. */
+  compareEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(boolean | null)[]>
+  /** Writes runs as they are now. */
+  changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
+}
+
+export interface AppendEngine {
+  /** Runs work in one transaction; the commit is durable when the promise resolves. `rollback`: only tries. */
+  transaction<Result>(
+    batches: readonly EventBatchRows[],
+    end: 'commit' | 'rollback',
+    work: (transaction: AppendTransaction) => Promise<Result>,
+  ): Promise<Result>
+  isRace(error: unknown): boolean
+  /** Whether an event made the statement fail, not the store. */
+  isDataError(error: unknown): boolean
+  /** Trouble of the store as a StorageError; anything else as it is. */
+  storageError(error: unknown): unknown
+  /** How far the time of an agent's unchanged name may move before its row follows. */
+  agentRefreshMs: number
+}
+
+export type Committed = { verdicts: EventVerdict[] } | { error: unknown }
+
+const TRIES = 10
+const REJECTIONS_BETWEEN_TRIMS = 1_000
+
+/** An event on its way in. */
+interface Candidate {
+  event: NewEvent
+  receivedAt: number
+  agent: KnownAgent | null
+  /** The first event of that id that may be stored; null: none of them may. */
+  first: Candidate | null
+  verdict: EventVerdict | null
+}
+
+/** What to keep in mind once it is committed. */
+interface Noted {
+  environmentId: string
+  agents: OpenAgents
+  buckets: Buckets
+  /** False where another node knows a newer name. */
+  renamed: Promise<boolean>[]
+}
+
+export function batchAppender(engine: AppendEngine) {
+  const known = { agents: knownAgents(engine.agentRefreshMs), models: knownModels() }
+  const untrimmed = new Map<string, number>()
+
+  /** Commits all batches and answers for each, in order. */
+  async function commit(batches: readonly EventBatchRows[]): Promise<Committed[]> {
+    const committed = await together(batches)
+    for (const { environmentId, rejections } of batches) await trim(environmentId, rejections.length)
+    return committed
+  }
+
+  async function together(batches: readonly EventBatchRows[]): Promise<Committed[]> {
+    try {
+      return (await store(batches, 'commit')).map((verdicts) => ({ verdicts }))
+    } catch (error) {
+      const trouble = engine.storageError(error)
+      if (trouble instanceof StorageError) return batches.map(() => ({ error: trouble }))
+      const [batch] = batches
+      if (batch && batches.length === 1) return [engine.isDataError(error) ? await storable(batch) : { error }]
+      const committed: Committed[] = []
+      for (const alone of batches) committed.push(...(await together([alone])))
+      return committed
+    }
+  }
+
+  /** Stores what can be stored of a batch, in one transaction. */
+  async function storable(batch: EventBatchRows): Promise<Committed> {
+    const { receivedAt } = batch
+    const failing = new Set<NewEvent>()
+    try {
+      for (const event of batch.events) if (!(await isStorable(batch, event))) failing.add(event)
+      const refused = [...failing].map(({ runId, eventId }): RejectionRow => {
+        return { runId, eventId, code: 'unstorable', rejectedAt: receivedAt }
+      })
+      const events = batch.events.filter((event) => !failing.has(event))
+      const [verdicts = []] = await store(
+        [{ ...batch, events, rejections: [...batch.rejections, ...refused] }],
+        'commit',
+      )
+      return { verdicts: batch.events.map((event) => (failing.has(event) ? 'unstorable' : verdicts.shift()!)) }
+    } catch (error) {
+      return { error: engine.storageError(error) }
+    }
+  }
+
+  async function isStorable(batch: EventBatchRows, event: NewEvent): Promise<boolean> {
+    try {
+      await store([{ ...batch, events: [event], rejections: [] }], 'rollback')
+      return true
+    } catch (error) {
+      if (!engine.isDataError(error)) throw error
+      return false
+    }
+  }
+
+  async function store(batches: readonly EventBatchRows[], end: 'commit' | 'rollback'): Promise<EventVerdict[][]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const { verdicts, noted } = await engine.transaction(batches, end, (transaction) =>
+          storeAll(transaction, batches),
+        )
+        if (end === 'rollback') known.agents.forget()
+        else await keep(noted)
+        return verdicts
+      } catch (error) {
+        known.agents.forget()
+        if (tries === TRIES || !engine.isRace(error)) throw error
+      }
+    }
+  }
+
+  async function keep(noted: readonly Noted[]): Promise<void> {
+    for (const { environmentId, agents, buckets, renamed } of noted) {
+      known.agents.keep(agents)
+      known.models.keep(environmentId, buckets)
+      if ((await Promise.all(renamed)).includes(false)) known.agents.forget()
+    }
+  }
+
+  async function storeAll(transaction: AppendTransaction, batches: readonly EventBatchRows[]) {
+    const noted: Noted[] = []
+    const candidates = new Map<EventBatchRows, Candidate[]>()
+    for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
+      for (const batch of some)
+        candidates.set(
+          batch,
+          batch.events.map((event) => candidateOf(batch, event)),
+        )
+      const all = some.flatMap((batch) => candidates.get(batch) ?? [])
+      noted.push(
+        await storeIn(
+          transaction,
+          environmentId,
+          all,
+          some.flatMap(({ rejections }) => rejections),
+        ),
+      )
+    }
+    const verdicts = batches.map((batch) => (candidates.get(batch) ?? []).map(({ verdict }) => verdict ?? 'unstorable'))
+    return { verdicts, noted }
+  }
+
+  /** Stores what belongs to one environment. */
+  async function storeIn(
+    transaction: AppendTransaction,
+    environmentId: string,
+    candidates: Candidate[],
+    rejections: readonly RejectionRow[],
+  ): Promise<Noted> {
+    const { sql, slot, atCommit } = transaction
+    const named = candidates.filter(({ event }) => !event.onlyIfStored)
+    const agents = await known.agents.open(
+      sql,
+      environmentId,
+      named.map(({ event }) => event),
+    )
+    named.forEach((candidate, index) => (candidate.agent = agents.ofEvent[index] ?? null))
+    const wanted = wantedRuns(candidates)
+    const runs = wanted.length > 0 ? await transaction.openRuns(environmentId, wanted) : new Map<string, RunState>()
+    const changed = new Set<RunState>()
+    const hours = new Map<string, HourChange>()
+    const renames = new Map<KnownAgent, NewEvent>()
+
+    const firsts: Candidate[] = []
+    const placed: PlacedEvent[] = []
+    for (const candidate of candidates) {
+      const { first, event, receivedAt } = candidate
+      if (first !== candidate) continue
+      const run = runs.get(event.runId)
+      if (run === undefined) throw new Error('Every wanted run is opened')
+      firsts.push(candidate)
+      placed.push({ run, event, receivedAt })
+    }
+    const seqs = placed.length > 0 ? await transaction.insertEvents(environmentId, placed) : []
+    placed.forEach(({ run, event }, index) => {
+      const [seq = null, candidate] = [seqs[index], firsts[index]]
+      if (seq === null || !candidate?.agent) return
+      candidate.verdict = 'stored'
+      addEvent(run, seq, event)
+      changed.add(run)
+      countForHour(hours, run.agentId, event)
+      if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
+    })
+
+    for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
+      candidate.verdict = 'duplicate'
+      if (isSame) continue
+      run.differingRetries++
+      changed.add(run)
+    }
+    for (const candidate of candidates) candidate.verdict ??= candidate.event.onlyIfStored ? 'absent' : 'unstorable'
+
+    if (changed.size > 0) {
+      const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+      atCommit(transaction.changeRuns(environmentId, byRunId))
+    }
+    const models = new Set(Array.from(hours.values(), ({ model }) => model))
+    const buckets = await known.models.bucketsOf(sql, environmentId, models)
+    if (buckets.added.length > 0) atCommit(storeModels(sql, environmentId, buckets))
+    if (hours.size > 0) atCommit(addHours(sql, environmentId, hours, buckets, slot))
+    const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
+    if (refused.length > 0) atCommit(keepRejections(sql, environmentId, refused))
+    const renamed = [...renames]
+      .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
+      .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
+    renamed.forEach(atCommit)
+    return { environmentId, agents, buckets, renamed }
+  }
+
+  /** Now and then, in a transaction of its own: what one trim leaves, the next one removes. */
+  async function trim(environmentId: string, added: number): Promise<void> {
+    if (added === 0) return
+    const count = (untrimmed.get(environmentId) ?? 0) + added
+    untrimmed.set(environmentId, count % REJECTIONS_BETWEEN_TRIMS)
+    if (count < REJECTIONS_BETWEEN_TRIMS) return
+    await engine.transaction([], 'commit', ({ sql }) => trimRejections(sql, environmentId)).catch(() => undefined)
+  }
+
+  return commit
+}
+
+interface Repeat {
+  candidate: Candidate
+  run: RunState
+  isSame: boolean
+}
+
+/** The candidates without a verdict whose event is stored: by this transaction, or before. */
+async function judgeRepeats(
+  transaction: AppendTransaction,
+  environmentId: string,
+  candidates: readonly Candidate[],
+  runs: ReadonlyMap<string, RunState>,
+): Promise<Repeat[]> {
+  const repeats: Repeat[] = []
+  const doubtful: { candidate: Candidate; placed: PlacedEvent }[] = []
+  for (const candidate of candidates) {
+    const { first, event, receivedAt, verdict } = candidate
+    const run = runs.get(event.runId)
+    if (verdict !== null || run === undefined) continue
+    if (first?.verdict === 'stored') repeats.push({ candidate, run, isSame: isSameEvent(first.event, event) })
+    else doubtful.push({ candidate, placed: { run, event, receivedAt } })
+  }
+  if (doubtful.length === 0) return repeats
+  const same = await transaction.compareEvents(
+    environmentId,
+    doubtful.map(({ placed }) => placed),
+  )
+  doubtful.forEach(({ candidate, placed: { run } }, index) => {
+    const isSame = same[index] ?? null
+    if (isSame !== null) repeats.push({ candidate, run, isSame })
+  })
+  return repeats
+}
+
+function candidateOf({ receivedAt }: EventBatchRows, event: NewEvent): Candidate {
+  return { event, receivedAt, agent: null, first: null, verdict: null }
+}
+
+/** The runs that the events name, sorted. Tells the candidates which of them is the first of its id. */
+function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
+  const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
+  for (const candidate of candidates) {
+    const { event, agent, receivedAt } = candidate
+    let run = runs.get(event.runId)
+    if (run === undefined) {
+      run = { runId: event.runId, opening: null, events: [], firsts: new Map() }
+      runs.set(event.runId, run)
+    }
+    if (agent === null) continue
+    run.opening ??= { id: randomUUIDv7(), agentId: agent.id, receivedAt }
+    candidate.first = run.firsts.get(event.eventId) ?? candidate
+    if (candidate.first !== candidate) continue
+    run.firsts.set(event.eventId, candidate)
+    run.events.push(event)
+  }
+  // Those that are only looked up come last: what the same batch stores is stored.
+  for (const candidate of candidates) {
+    candidate.first ??= runs.get(candidate.event.runId)?.firsts.get(candidate.event.eventId) ?? null
+  }
+  return [...runs.values()].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+}
+
+/** Rejections that only the store can find. */
+function refusedByStore({ event: { runId, eventId }, verdict, receivedAt }: Candidate): RejectionRow[] {
+  if (verdict !== 'absent' && verdict !== 'unstorable') return []
+  const code = verdict === 'absent' ? 'timestamp_too_old' : 'unstorable'
+  return [{ runId, eventId, code, rejectedAt: receivedAt }]
+}
+
+/** What an event weighs in queues and commits beside its payload, about. */
+const EVENT_BYTES = 500
+
+/** Characters stand for bytes: to count those would cost more than it tells. */
+export function batchBytes({ events }: EventBatchRows): number {
+  return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
+}
+
+/** What a retry must have in common with the stored event, with its column. */
+export const EVENT_CONTENT = {
+  time: 'time',
+  clientId: 'client_id',
+  sessionId: 'session_id',
+  agentId: 'agent_id',
+  agentName: 'agent_name',
+  eventType: 'event_type',
+  label: 'label',
+  spanId: 'span_id',
+  parentSpanId: 'parent_span_id',
+  schemaVersion: 'schema_version',
+  payload: 'payload',
+} as const satisfies Partial<Record<keyof NewEvent, string>>
+
+/** In the order of EVENT_CONTENT. */
+export function contentOf(event: NewEvent): (string | number | null)[] {
+  const { time, clientId, sessionId, agentId, agentName, eventType, label, spanId, parentSpanId } = event
+  return [
+    time,
+    clientId,
+    sessionId,
+    agentId,
+    agentName,
+    eventType,
+    label,
+    spanId,
+    parentSpanId,
+    event.schemaVersion,
+    event.payload,
+  ]
+}
+
+function isSameEvent(one: NewEvent, other: NewEvent): boolean {
+  const content = contentOf(other)
+  return contentOf(one).every((value, index) => value === content[index])
+}

@@ -1,0 +1,54 @@
+/**
+ * Inserts rows that travel as one JSON parameter, an array of arrays. Measured on PostgreSQL 18, 100 rows of 1 kB, client
+ * and server together per row: 21 µs this way, 25 as JSON objects, 21 as VALUES, 23 by unnest.
+ */
+import type { Sql } from './sql.ts'
+
+/** Columns with their types, in the order of the values of a row. The environment comes before them. */
+export type Columns = Readonly<Record<string, 'uuid' | 'bigint' | 'integer' | 'text'>>
+export type Row = readonly (string | number | null)[]
+
+export interface InsertedTable {
+  name: string
+  columns: Columns
+  conflict: string
+}
+
+export function insertJsonRows(
+  sql: Sql,
+  table: InsertedTable,
+  environmentId: string,
+  rows: readonly Row[],
+): Promise<number> {
+  return sql.run(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+}
+
+/** PostgreSQL would read numbers inside the JSON as numerics, a fifth of the cost. They travel as texts. */
+export function rowsParameter({ dialect }: Pick<Sql, 'dialect'>, rows: readonly Row[]): string {
+  const textOf = (value: Row[number]) => (typeof value === 'number' ? String(value) : value)
+  return JSON.stringify(dialect === 'sqlite' ? rows : rows.map((row) => row.map(textOf)))
+}
+
+export const fieldOf = (type: string, index: number): string =>
+  type === 'text' ? `x->>${index}` : `(x->>${index})::${type}`
+
+const texts = new WeakMap<InsertedTable, Map<Sql['dialect'], string>>()
+
+function textOf({ dialect }: Sql, table: InsertedTable): string {
+  let known = texts.get(table)
+  if (known === undefined) texts.set(table, (known = new Map()))
+  let text = known.get(dialect)
+  if (text === undefined) known.set(dialect, (text = insertText(dialect, table)))
+  return text
+}
+
+function insertText(dialect: Sql['dialect'], { name, columns, conflict }: InsertedTable): string {
+  const into = `INSERT INTO ${name} (environment_id, ${Object.keys(columns).join(', ')})`
+  // SQLite takes ON CONFLICT after a SELECT only where a WHERE comes before it.
+  if (dialect === 'sqlite') {
+    const values = Object.keys(columns).map((_, index) => `value->>${index}`)
+    return `${into} SELECT ?, ${values.join(', ')} FROM json_each(?) WHERE true ${conflict}`
+  }
+  const values = Object.values(columns).map(fieldOf)
+  return `${into} SELECT ?, ${values.join(', ')} FROM jsonb_array_elements(?::jsonb) AS x ${conflict}`
+}
