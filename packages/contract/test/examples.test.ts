@@ -124,7 +124,9 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   // A person: invited, accepted, with another role, and signed in.
   await send('inviteEverywhere', { change: { email: 'grace@example.com' } })
   const { link } = await send<{ link: string }>('invite', { params: there })
-  await send('acceptInvitation', { by: 'browser', change: { token: link.split('#')[1] } })
+  const token = link.split('#')[1]
+  await send('openInvitation', { by: 'browser', change: { token } })
+  await send('acceptInvitation', { by: 'browser', change: { token } })
   await send('signIn', { by: 'browser' })
   const { body: people } = await service.operator<{ items: { id: string }[] }>('/operators')
   const operatorId = people.items[0]?.id ?? ''

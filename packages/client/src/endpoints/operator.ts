@@ -42,6 +42,7 @@ export const OPERATOR_ENDPOINTS = {
   listInstallationInvitations: {"path":"/invitations"},
   inviteEverywhere: {"method":"POST","path":"/invitations","status":201,"creates":true},
   revokeInstallationInvitation: {"method":"POST","path":"/invitations/{invitationId}/revoke"},
+  openInvitation: {"method":"POST","path":"/invitations/open"},
   acceptInvitation: {"method":"POST","path":"/invitations/accept"},
   listTokens: {"path":"/workspaces/{workspaceId}/tokens"},
   createToken: {"method":"POST","path":"/workspaces/{workspaceId}/tokens","status":201,"creates":true},

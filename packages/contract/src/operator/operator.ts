@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
+import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { ROLES, type Role } from './access.ts'
 
@@ -114,6 +114,28 @@ export const Acceptance = Type.Object(
   },
 )
 export type Acceptance = Static<typeof Acceptance>
+
+/** The part of the link alone: who has it may see what it is for. */
+export const InvitationLink = Type.Object(
+  { token: id(LIMITS.credentialChars, 'The part of the link after #') },
+  { $id: 'InvitationLink', examples: [{ token: 'tacho-invite_0123456789abcdef_secret' }] },
+)
+export type InvitationLink = Static<typeof InvitationLink>
+
+export const OpenedInvitation = Type.Object(
+  {
+    email: Type.String({ description: 'Who is invited' }),
+    role,
+    workspace: nullableText('Name of the workspace; null: every workspace'),
+    invitedBy: Type.String({ description: 'Who invited them' }),
+    expiresAt: time('When the link stops working'),
+    account: Type.Enum(['none', 'password', 'identity-provider'], {
+      description: 'Whether that address has an account already, and how it signs in',
+    }),
+  },
+  { $id: 'OpenedInvitation', description: 'What an invitation is for, shown before it is accepted' },
+)
+export type OpenedInvitation = Static<typeof OpenedInvitation>
 
 export const Accepted = Type.Object({ email: Type.String(), role, created: Type.Boolean() }, { $id: 'Accepted' })
 export type Accepted = Static<typeof Accepted>

@@ -27,12 +27,10 @@ const PAGE = `<!doctype html>
 <main>
 <h1>Invitation to Tacho</h1>
 <noscript><p>This page needs JavaScript.</p></noscript>
-<form id="form">
-<p>Choose a password of at least ${LIMITS.passwordCharsMin} characters. If you have an account already, give the password
-of it.</p>
-<label>Name, if you are new here <input id="name" autocomplete="name" maxlength="${LIMITS.nameChars}"></label>
-<label>Password <input id="password" type="password" autocomplete="new-password" required
-  maxlength="${LIMITS.passwordCharsMax}"></label>
+<p id="invited" role="status">Reading the invitation…</p>
+<form id="form" hidden>
+<label id="named">Your name <input id="name" autocomplete="name" maxlength="${LIMITS.nameChars}"></label>
+<label><span id="asked"></span> <input id="password" type="password" required maxlength="${LIMITS.passwordCharsMax}"></label>
 <button>Accept the invitation</button>
 </form>
 <p id="outcome" role="status"></p>
@@ -42,7 +40,8 @@ of it.</p>
 </html>
 `
 
-const STYLE = `body { font: 16px/1.5 system-ui, sans-serif; margin: 0; color-scheme: light dark }
+const STYLE = `:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 }
 main { max-width: 26rem; margin: 4rem auto; padding: 0 1rem }
 label { display: block; margin: 1rem 0 }
 input { display: block; box-sizing: border-box; width: 100%; font: inherit; padding: .4rem }
@@ -51,6 +50,7 @@ button { font: inherit; padding: .4rem 1rem }
 
 const SCRIPT = `const form = document.getElementById('form')
 const outcome = document.getElementById('outcome')
+const invited = document.getElementById('invited')
 const token = location.hash.slice(1)
 // Neither the history nor whoever looks over the shoulder should have it.
 history.replaceState(null, '', location.pathname)
@@ -62,10 +62,47 @@ const post = (path, body) =>
     body: JSON.stringify(body),
   })
 
-if (token === '') {
-  form.hidden = true
-  outcome.textContent = 'Open the whole link that you were given: a part of it is missing.'
+const say = (text) => {
+  invited.textContent = text
 }
+
+async function open() {
+  if (token === '') return say('A part of the link is missing. Open the whole link that you were given.')
+  const reply = await post('${OPERATOR_ROUTES.openInvitation.path}', { token })
+  if (reply.status === 404) {
+    return say('This link no longer works: it was used, taken back or has expired. Ask for a new invitation.')
+  }
+  const body = await reply.json()
+  if (!reply.ok) return say(body.detail || body.title)
+  const { email, role, workspace, invitedBy, expiresAt, account } = body
+  const where = workspace === null ? 'every workspace of this installation' : 'the workspace “' + workspace + '”'
+  say(
+    invitedBy + ' invites ' + email + ' to ' + where + ', with the role ' + role + '. The link works until ' +
+      new Date(expiresAt).toLocaleString() + '.',
+  )
+  if (account === 'identity-provider') {
+    outcome.textContent = 'Sign in at your identity provider: that accepts the invitation. '
+    outcome.append(link())
+    return
+  }
+  const isNew = account === 'none'
+  document.getElementById('named').hidden = !isNew
+  document.getElementById('asked').textContent = isNew
+    ? 'A new password, of at least ${LIMITS.passwordCharsMin} characters'
+    : 'The password of your account'
+  document.getElementById('password').autocomplete = isNew ? 'new-password' : 'current-password'
+  form.hidden = false
+}
+
+/** Where people go from here. */
+const link = () => {
+  const to = document.createElement('a')
+  to.href = '/'
+  to.textContent = 'Open Tacho'
+  return to
+}
+
+open().catch(() => say('The server cannot be reached. Open the link again.'))
 
 form.addEventListener('submit', async (event) => {
   event.preventDefault()
@@ -82,12 +119,14 @@ form.addEventListener('submit', async (event) => {
       return
     }
     form.hidden = true
+    say('The invitation is accepted.')
     const signIn = await post('${OPERATOR_ROUTES.signIn.path}', { email: body.email, password })
     const { status } = signIn.ok ? await signIn.json() : { status: '' }
     outcome.textContent =
       status === 'signed_in'
-        ? 'Welcome. You are signed in as ' + body.email + '.'
-        : 'Welcome. Sign in as ' + body.email + '.'
+        ? 'Welcome. You are signed in as ' + body.email + '. '
+        : 'Welcome. Sign in as ' + body.email + '. '
+    outcome.append(link())
   } catch {
     outcome.textContent = 'The server cannot be reached. Try again.'
   } finally {

@@ -7,7 +7,13 @@
 import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Acceptance, CreatedInvitation, Invitation, NewInvitation } from '@tacho/contract/operator/operator.ts'
+import type {
+  Acceptance,
+  CreatedInvitation,
+  Invitation,
+  NewInvitation,
+  OpenedInvitation,
+} from '@tacho/contract/operator/operator.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { newInvitation, parseInvitation, sameHash } from '../../domain/credential.ts'
@@ -46,13 +52,29 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     revoke(request, params.invitationId),
   )
 
+  serveRoute(app, OPERATOR_ROUTES.openInvitation, deps, async ({ request, body }) => {
+    const refusal = attempts.from(request.ip)
+    if (refusal) return refusal
+    const found = await find(body.token)
+    if (!found) return NO_INVITATION
+    const { email, role, workspaceId, invitedBy, expiresAt, operator } = found
+    const workspace = workspaceId === null ? null : await storage.findWorkspace(workspaceId)
+    if (workspaceId !== null && workspace === null) return NO_INVITATION
+    return {
+      email,
+      role,
+      workspace: workspace?.name ?? null,
+      invitedBy,
+      expiresAt: isoTime(expiresAt),
+      account: accountOf(operator),
+    }
+  })
+
   serveRoute(app, OPERATOR_ROUTES.acceptInvitation, deps, async ({ request, body }) => {
     const refusal = attempts.from(request.ip) ?? nameRefusal(body.name ?? '') ?? passwordRefusal(body.password)
     if (refusal) return refusal
-    const presented = parseInvitation(body.token)
-    const found = presented && (await storage.findInvitation(presented.id))
-    if (!found || !sameHash(found.hash, presented.hash)) return NO_INVITATION
-    if (found.endedAt !== null || found.expiresAt <= now()) return NO_INVITATION
+    const found = await find(body.token)
+    if (!found) return NO_INVITATION
     const operator = found.operator ? await present(found, body, request.ip) : await future(found, body)
     if (isRefusal(operator)) return operator
     const at = now()
@@ -66,6 +88,14 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     await hearNow(deps)
     return { email: found.email, role: found.role, created: found.operator === null }
   })
+
+  /** The invitation of a link that can still be accepted. */
+  async function find(token: string): Promise<FoundInvitation | null> {
+    const presented = parseInvitation(token)
+    const found = presented && (await storage.findInvitation(presented.id))
+    if (!found || !sameHash(found.hash, presented.hash)) return null
+    return found.endedAt === null && found.expiresAt > now() ? found : null
+  }
 
   /** Somebody who has an account shows that it is theirs. */
   async function present(
@@ -142,6 +172,11 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const row = isStorableText(id) ? await storage.revokeInvitation(scopeOf(request), id, at, [audit]) : null
     return row ? toInvitation(row) : refuse('not_found', 'There is no such invitation')
   }
+}
+
+function accountOf(operator: FoundInvitation['operator']): OpenedInvitation['account'] {
+  if (operator === null) return 'none'
+  return operator.passwordHash === null ? 'identity-provider' : 'password'
 }
 
 export function passwordRefusal(password: string): Refusal | null {

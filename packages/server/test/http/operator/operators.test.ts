@@ -220,3 +220,21 @@ test('what is done to people is in the log of the workspace, without a secret', 
   const byOwner = items.find(({ action }) => action === 'operator.change_role')
   assert.deepEqual([byOwner?.actor.kind, byOwner?.actor.name], ['operator', 'owner@example.com'])
 })
+
+test('a link of an invitation says what it is for before it is accepted, and nothing once it is dead', async () => {
+  const browser = openBrowser(service)
+  const token = await invite(service, 'opened@example.com', 'approver', workspaceId)
+  const opened = replyOf('openInvitation', await browser.post('/invitations/open', { token }))
+  const { email, role, workspace, account } = opened
+  assert.deepEqual([email, role, account], ['opened@example.com', 'approver', 'none'])
+  assert.ok(workspace !== null && opened.invitedBy !== '' && Date.parse(opened.expiresAt) > Date.now())
+  // Reading it accepts nothing.
+  replyOf('openInvitation', await browser.post('/invitations/open', { token }))
+  replyOf('acceptInvitation', await browser.post('/invitations/accept', { token, password: PASSWORD }))
+  for (const dead of [token, `${token}x`, 'nonsense']) {
+    assert.deepEqual(refusalOf(await browser.post('/invitations/open', { token: dead })), [404, 'not_found'])
+  }
+  const everywhere = await invite(service, 'opened@example.com', 'viewer', null)
+  const second = replyOf('openInvitation', await browser.post('/invitations/open', { token: everywhere }))
+  assert.deepEqual([second.workspace, second.account], [null, 'password'])
+})
