@@ -92,12 +92,14 @@ function published(exports) {
 /** The licences of the packages that came into the bundle. */
 function licencesOf(inputs) {
   const packages = new Set(inputs.flatMap((input) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input) ?? []))
-  const texts = [...packages].toSorted((a, b) => (a < b ? -1 : 1)).map((folder) => {
-    const { name, version, license } = readJson(path.join(root, folder, 'package.json'))
-    const file = readdirSync(path.join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry))
-    const text = file ? readFileSync(path.join(root, folder, file), 'utf8').trim() : `License: ${license}`
-    return `${name} ${version}\n\n${text}\n`
-  })
+  const texts = [...packages]
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .map((folder) => {
+      const { name, version, license } = readJson(path.join(root, folder, 'package.json'))
+      const file = readdirSync(path.join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry))
+      const text = file ? readFileSync(path.join(root, folder, file), 'utf8').trim() : `License: ${license}`
+      return `${name} ${version}\n\n${text}\n`
+    })
   return `dist/policies.js contains these packages.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`
 }
 
