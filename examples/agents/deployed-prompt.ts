@@ -1,6 +1,6 @@
 // A prompt that operators can change without a release:
 //   tacho prompts create greeting --file greeting.txt && tacho prompts deploy greeting
-//   TACHO_API_KEY=… node examples/agents/deployed-prompt.ts
+//   TACHO_API_KEY=… scripts/node examples/agents/deployed-prompt.ts
 import { Tacho } from '@tacho/sdk'
 
 const tacho = new Tacho({ agentId: 'greeter', agentName: 'Greeter' })

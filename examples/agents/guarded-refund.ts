@@ -1,5 +1,5 @@
 // A refund tool that asks a person when the amount is large. Decide in another terminal: tacho approvals watch
-//   TACHO_API_KEY=… node examples/agents/guarded-refund.ts 250
+//   TACHO_API_KEY=… scripts/node examples/agents/guarded-refund.ts 250
 import { Tacho, ToolBlockedError } from '@tacho/sdk'
 
 const tacho = new Tacho({

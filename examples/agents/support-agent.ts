@@ -1,5 +1,5 @@
 // A support agent with a scripted model. Every step of its run is recorded.
-//   TACHO_API_KEY=… node examples/agents/support-agent.ts
+//   TACHO_API_KEY=… scripts/node examples/agents/support-agent.ts
 import { Tacho } from '@tacho/sdk'
 
 const tacho = new Tacho({ agentId: 'support', agentName: 'Support agent' })

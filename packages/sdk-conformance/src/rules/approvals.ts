@@ -6,7 +6,7 @@ import { policy, serve } from './configuration.ts'
 
 const ID = '01900000-0000-7000-8000-0000000000bb'
 const INPUT = { amount: 500, note: 'for Ada' }
-const TIMEOUT_MS = 10_000
+const TIMEOUT_MS = 30_000
 
 const CONFIGURATION = serve({
   revision: 'r1',
