@@ -13,6 +13,7 @@ import type { RateLimit } from './rate-limit.ts'
 import type { SignInLibrary } from './operator/sign-in/library.ts'
 import type { BodyMemory } from './read-body.ts'
 import type { ReplyMemory } from './reply-memory.ts'
+import type { RouteOptions } from './serve-route.ts'
 
 export interface Deps {
   config: Config
@@ -31,6 +32,8 @@ export interface Deps {
   judge: Judge
   memory: BodyMemory
   replies: ReplyMemory
+  /** Set for the operator API: creations are carried out once for each Idempotency-Key. */
+  once?: RouteOptions['once']
   metrics: Metrics
   /** Whoever does background work: told when some was queued here. */
   work: { wake(kind: WorkKind): void }

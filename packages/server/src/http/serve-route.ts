@@ -5,7 +5,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookH
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { isStorableText } from '../domain/text.ts'
-import { onceByKey, type Answer, type OnceOptions } from './operator/idempotency.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
@@ -42,13 +41,25 @@ export class RawJson {
 
 type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
 
-export interface RouteOptions extends OnceOptions {
+/** JSON text, a refusal, or null if the handler has sent the reply itself. */
+export type Answer = string | Refusal | null
+
+/** Answers a repeated request as the first one, without calling the handler. */
+export type AnswerOnce = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: () => Promise<Answer>,
+) => Promise<Answer>
+
+export interface RouteOptions {
   memory: BodyMemory
   replies: ReplyMemory
   /** Asked before the body is read: why requests are refused just now, or null. */
   admit?: () => Refusal | null
   /** The handler reads `request.bodyBytes` itself; the body is not parsed nor checked here. */
   rawBody?: boolean
+  /** How repeats of the route's requests are recognised; null if they are not. */
+  once?: ((route: Route) => AnswerOnce | null) | undefined
   /** Told when the body does not match the contract, before that is answered. */
   refused?: (request: FastifyRequest, refusal: Refusal) => Promise<void>
 }
@@ -63,7 +74,7 @@ export function serveRoute<R extends Route>(
   options: RouteOptions,
   handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
 ): void {
-  const once = onceByKey(route, options)
+  const once = options.once?.(route) ?? null
   const pageBytes = pageBytesOf(route)
   const checkParams = route.params && queryChecker(route.params)
   const checkQuery = route.query && queryChecker(route.query)

@@ -9,26 +9,16 @@ import {
   type IdempotencyStore,
   type KeptReply,
 } from '../../storage/idempotency.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
+import type { Answer, AnswerOnce } from '../serve-route.ts'
 import { actorOf } from './access.ts'
 
 /** No creation takes as long: whoever claimed the key is gone. */
 const DEAD_MS = 60 * 1000
 
-/** JSON text, a refusal, or null where the handler has sent the reply itself. */
-export type Answer = string | Refusal | null
-
-type Keep = (request: FastifyRequest, reply: FastifyReply, answer: () => Promise<Answer>) => Promise<Answer>
-
-export interface OnceOptions {
-  storage?: IdempotencyStore
-  now?: () => number
-}
-
-/** Null where the route takes no keys. A request without one is answered as if there were none. */
-export function onceByKey(route: Route, { storage, now }: OnceOptions): Keep | null {
+/** Null if the route takes no keys. A request without a key is always carried out. */
+export function onceByKey(route: Route, storage: IdempotencyStore, now: () => number): AnswerOnce | null {
   if (!route.headers || !Object.hasOwn(route.headers.properties, IDEMPOTENCY_KEY_HEADER)) return null
-  if (!storage || !now) throw new Error(`${route.path} takes keys and has nowhere to keep them`)
 
   return async (request, reply, answer) => {
     const text = request.headers[IDEMPOTENCY_KEY_HEADER.toLowerCase()]
@@ -54,8 +44,8 @@ export function onceByKey(route: Route, { storage, now }: OnceOptions): Keep | n
   async function first(request: FastifyRequest, key: IdempotencyKey, claimedAt: number, answer: () => Promise<Answer>) {
     const settle = async (kept: KeptReply | null) => {
       try {
-        if (kept === null) await storage?.releaseIdempotencyKey(key, claimedAt)
-        else await storage?.keepIdempotentReply(key, claimedAt, kept)
+        if (kept === null) await storage.releaseIdempotencyKey(key, claimedAt)
+        else await storage.keepIdempotentReply(key, claimedAt, kept)
       } catch (error) {
         // What was created stands, and is told; the claim dies by itself.
         request.log.error({ requestId: request.id, err: error }, 'idempotency key not settled')

@@ -11,6 +11,7 @@ import { backupsRoutes } from './backups.ts'
 import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
+import { onceByKey } from './idempotency.ts'
 import { eventsRoutes } from './events.ts'
 import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
@@ -32,7 +33,8 @@ import { webhooksRoutes } from './webhooks.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
 /** The whole operator API, behind the hook that checks the token. */
-export function operatorRoutes(app: FastifyInstance, deps: Deps, approvals: ApprovalDesk): void {
+export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalDesk): void {
+  const deps: Deps = { ...given, once: (route) => onceByKey(route, given.storage, given.now) }
   app.decorateRequest('operatorToken', null)
   app.decorateRequest('session', null)
   app.decorateRequest('actor', null)
