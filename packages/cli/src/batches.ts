@@ -2,7 +2,7 @@
 import type { EventInput } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** An event as it goes out: encoded once, so that every attempt sends the same bytes. */
+/** An encoded event: every attempt sends the same bytes. */
 export interface PackedEvent {
   eventId: string
   text: string
@@ -17,8 +17,8 @@ export function batchBody(batch: readonly PackedEvent[]): string {
 }
 
 /**
- * Events in their order, in batches of at most 100 events and 1 MiB. An event that is larger than that by itself gets
- * a batch of its own, which the service refuses. No batch names an event id twice: an answer names verdicts by id.
+ * Events in order, in batches of at most 100 events and 1 MiB. A larger event gets its own batch, which the server
+ * rejects. No batch has an event id twice, because the reply gives verdicts by id.
  */
 export function* batches(events: Iterable<PackedEvent>): Generator<PackedEvent[]> {
   let batch: PackedEvent[] = []

@@ -2,7 +2,7 @@ import type { OperatorClient } from './operator-client.ts'
 import { connect, type EnvironmentOptions } from './options.ts'
 import { findEnvironment } from './tenants.ts'
 
-/** The server and the environment that a command is about. */
+/** A client, and the id of the environment in the options. */
 export async function connected(
   options: EnvironmentOptions,
 ): Promise<{ client: OperatorClient; environmentId: string }> {

@@ -1,15 +1,15 @@
-/** The address of a database for the commands that act on it. A password is better kept out of the arguments. */
+/** The database URL, for commands that open the database themselves. */
 import { readConfig } from '@tacho/server/config/config.ts'
 import { wrongUsage } from './stop.ts'
 
-/** A flag, else TACHO_DATABASE_URL or what TACHO_DATABASE_URL_FILE names, as `tacho serve` reads them. */
+/** The flag, or TACHO_DATABASE_URL, or the file in TACHO_DATABASE_URL_FILE, as in `tacho serve`. */
 export function readDatabaseUrl(given?: string): string {
   const url = findDatabaseUrl(given)
   if (url !== null) return url
-  throw wrongUsage('Which database? Set TACHO_DATABASE_URL, or name it with --database-url.')
+  throw wrongUsage('No database given: set TACHO_DATABASE_URL or --database-url.')
 }
 
-/** Null: no database is named, so the embedded store is meant. */
+/** Null: no database given, so use the embedded store. */
 export function findDatabaseUrl(given?: string): string | null {
   if (given === '') throw wrongUsage('--database-url must not be empty.')
   if (given !== undefined) return given

@@ -1,8 +1,8 @@
-/** JSON as text: what was recorded is shown to the last digit, without a parser in between that would round it. Pure. */
+/** JSON as text: a parser would round numbers, so recorded data is shown without one. Pure. */
 
 const STRING = /"(?:[^"\\]|\\.)*"/y
 
-/** Text of one member of an object; the last one where a key stands twice. Null when there is none. `text` is valid JSON. */
+/** The text of one member of an object. For a duplicate key, the last one. Null if missing. `text` must be valid JSON. */
 export function memberText(text: string, name: string): string | null {
   let found: string | null = null
   let depth = 0
@@ -39,7 +39,7 @@ export function memberText(text: string, name: string): string | null {
   return found
 }
 
-/** The same JSON with every member and item on a line of its own. */
+/** The same JSON with one member or item per line. */
 export function indented(text: string): string {
   let out = ''
   let depth = 0
@@ -74,7 +74,7 @@ function stringEnd(text: string, at: number): number {
   return STRING.test(text) ? STRING.lastIndex : text.length
 }
 
-/** Place of the bracket that closes an empty list or object; null when it has content. */
+/** Index of the bracket that closes an empty list or object; null if it has content. */
 function closesAtOnce(text: string, at: number): number | null {
   let next = at + 1
   while (/\s/.test(text[next] ?? '')) next += 1

@@ -5,7 +5,7 @@ import { Stop } from './stop.ts'
 
 type Add = (program: Command) => void
 
-/** In the order of the help. Only what a command line names is loaded, so that no command waits for the others. */
+/** In the order of the help. Only the named command is loaded, to start quickly. */
 const COMMANDS: Record<string, () => Promise<Add>> = {
   serve: async () => (await import('./commands/serve.ts')).addServe,
   workspaces: async () => (await import('./commands/workspaces.ts')).addWorkspaces,
@@ -38,7 +38,7 @@ Variables:
   TACHO_URL             address of the server; http://localhost:4680 when not set
   TACHO_OPERATOR_TOKEN  operator token, for every command but serve, import and demo (or --token-file)
   TACHO_API_KEY         API key, for import and demo
-Keys and tokens are never taken as arguments, because every user of a machine can see those.
+Never pass a key or token as an argument: every user of the machine can see arguments.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage. --json prints one JSON document on stdout; errors are on stderr.`
 
@@ -57,7 +57,7 @@ async function createProgram(named: string | undefined): Promise<Command> {
   return program
 }
 
-/** Whoever reads the output may have enough of it: `tacho runs list --all | head`. */
+/** The reader of the output may stop early: `tacho runs list --all | head`. */
 function endWithReader(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
@@ -66,17 +66,17 @@ function endWithReader(): void {
 
 /** Runs a command line and answers with its exit code. */
 async function run(args: readonly string[]): Promise<number> {
-  // The server goes on without readers of its output.
+  // The server keeps running when its output has no reader.
   if (args[0] !== 'serve') endWithReader()
   try {
     const program = await createProgram(args[0])
     await program.parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)
   } catch (error) {
-    // Commander has told what is wrong with the command line, or printed the help that was asked for.
+    // Commander has already printed the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     const [code, sentence] =
-      error instanceof Stop ? [error.exitCode, error.message] : [1, `Something unexpected happened: ${String(error)}`]
+      error instanceof Stop ? [error.exitCode, error.message] : [1, `Unexpected error: ${String(error)}`]
     process.stderr.write(`tacho: ${sentence}\n`)
     return code
   }

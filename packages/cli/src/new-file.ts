@@ -1,11 +1,11 @@
-/** Writes a file that is there whole or not at all, and never over another one. */
+/** Writes a new file completely or not at all; never overwrites one. */
 import { link, open, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { failed, Stop } from './stop.ts'
 
 /**
- * Writes the chunks beside the file, puts them on disk, and gives them the file's name once `isWhole` has agreed.
- * Only the owner may read it.
+ * Writes and syncs a partial file in the same directory, and links it to its final name when `isWhole` returns.
+ * Only the owner can read it.
  */
 export async function writeNewFile(
   file: string,
@@ -22,7 +22,7 @@ export async function writeNewFile(
     } finally {
       await handle.close()
     }
-    // Unlike a rename, a link does not replace what is there.
+    // Unlike a rename, a link never replaces an existing file.
     await link(partial, file)
     await syncDirectory(path.dirname(file))
   } catch (error) {
@@ -35,7 +35,7 @@ export async function writeNewFile(
 }
 
 const REASONS: Record<string, string> = {
-  EEXIST: 'is there already; it is never overwritten',
+  EEXIST: 'already exists and is never overwritten',
   ENOENT: 'cannot be written: its directory does not exist',
   EACCES: 'cannot be written: permission denied',
   ENOSPC: 'cannot be written: the disk is full',

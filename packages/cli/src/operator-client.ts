@@ -1,21 +1,21 @@
-/** The operator API as commands use it: each call gives its value, or ends the command with a sentence. */
+/** The operator API for commands: a call returns its value, or ends the command with a sentence. */
 import type { Failure, Input as CallInput, Refusal, Value } from '@tacho/client/call.ts'
 import { createOperatorClient, type OperatorClient as Answers, type OperatorRoutes } from '@tacho/client/operator.ts'
 import { throwing, type Throwing } from '@tacho/client/throwing.ts'
 import { sentenceOf } from './server-trouble.ts'
 import { Stop } from './stop.ts'
 
-/** What the call of this name is given, and what it gives. */
+/** Input and result of the call with this name. */
 export type Input<Name extends keyof Answers> = CallInput<OperatorRoutes[Name]>
 export type Reply<Name extends keyof Answers> = Value<OperatorRoutes[Name]>
 
 export interface OperatorClient extends Throwing<Answers> {
   readonly url: string
-  /** The same calls with everything that came back, for `answered`. */
+  /** The same calls with the full response, for `answered`. */
   readonly whole: Answers
 }
 
-/** No answer, or one that is an error: kept apart because a caller may know what to do with it. */
+/** No response, or an error response. A class of its own, so that callers can handle it. */
 export class Refused extends Stop {
   readonly result: Refusal | Failure
 
@@ -26,13 +26,13 @@ export class Refused extends Stop {
   }
 }
 
-/** `url` as readUrl gives it. */
+/** `url` comes from `readUrl`. */
 export function operatorClient(url: string, token: string): OperatorClient {
   const whole = createOperatorClient({ url, token })
   return { ...throwing(whole, (result) => new Refused(url, result)), url, whole }
 }
 
-/** The success of a call, with the text and the headers of its reply. */
+/** The successful result of a call, with text and headers of the response. */
 export function answered<Answer extends { ok: true }>(url: string, result: Answer | Refusal | Failure): Answer {
   if (result.ok) return result
   throw new Refused(url, result)

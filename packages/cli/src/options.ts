@@ -24,7 +24,7 @@ export function withUrl(command: Command): Command {
   return command.option('--url <address>', 'address of the server (TACHO_URL; default http://localhost:4680)')
 }
 
-/** A command that speaks to the operator API. */
+/** Adds the flags of commands that call the operator API. */
 export function asOperator(command: Command): Command {
   return withJson(withUrl(command)).option(
     '--token-file <file>',
@@ -32,12 +32,12 @@ export function asOperator(command: Command): Command {
   )
 }
 
-/** A command that speaks to the operator API about one environment. */
+/** Adds the flags of commands for one environment. */
 export function inEnvironment(command: Command): Command {
   return asOperator(
     command.option(
       '-e, --environment <workspace/environment>',
-      'names, or the id of the environment; may be left out where there is only one',
+      'names, or the id of the environment; optional if there is only one',
     ),
   )
 }

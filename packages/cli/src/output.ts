@@ -1,4 +1,4 @@
-/** What goes to stdout: tables and lines for people, JSON for programs. */
+/** Output on stdout: tables and lines for people, JSON for programs. */
 import { styleText } from 'node:util'
 
 export interface Column {
@@ -6,12 +6,11 @@ export interface Column {
   align?: 'left' | 'right'
 }
 
-/** One JSON document, and nothing else, on stdout. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
 }
 
-/** One JSON value on a line of its own, for output that has no end. */
+/** One JSON value per line, for endless output. */
 export function printJsonLine(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }
@@ -20,7 +19,7 @@ export function printLine(text = ''): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** Writes a table row by row as they come; columns grow with what they must hold. */
+/** Writes a table page by page; columns grow when a later row needs it. */
 export function tableWriter(columns: Column[]): (rows: string[][]) => void {
   const widths = columns.map(({ title }) => title.length)
   let started = false
@@ -34,7 +33,7 @@ export function printTable(columns: Column[], rows: string[][]): void {
   tableWriter(columns)(rows)
 }
 
-/** Cells are made safe for a terminal; widths are counted in code points. Widens `widths` where the rows need it. */
+/** Cells are escaped for a terminal; widths count code points. Widens `widths` if the rows need it. */
 export function tableLines(columns: Column[], rows: string[][], widths: number[], withHead: boolean): string[] {
   const cells = rows.map((row) => row.map(printable))
   for (const row of cells) row.forEach((cell, place) => (widths[place] = Math.max(widths[place] ?? 0, width(cell))))
@@ -48,8 +47,8 @@ export function tableLines(columns: Column[], rows: string[][], widths: number[]
 }
 
 /**
- * One JSON document `{ ...head, [name]: [items], ...tail() }`, written as the items come. They are JSON texts, so that
- * what was recorded passes through unchanged.
+ * Streams one JSON document `{ ...head, [name]: [items], ...tail() }`. Items are JSON texts, so recorded data passes
+ * through unchanged.
  */
 export async function printJsonItems(
   head: Record<string, unknown>,
@@ -81,8 +80,8 @@ export function faint(text: string): string {
 }
 
 /**
- * Text of clients, safe to show: control characters could move the cursor, clear the screen or hide what stands there,
- * and direction marks could turn it round.
+ * Escapes text of clients for a terminal: control characters could move the cursor or clear the screen, and direction
+ * marks could reverse text.
  */
 export function printable(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, escaped)
@@ -103,7 +102,7 @@ export function counted(count: number, noun: string): string {
   return `${spokenNumber(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** `1.5 MiB`: a size for people. */
+/** `1.5 MiB` */
 export function spokenBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1)

@@ -1,20 +1,20 @@
-/** Progress of a long command, on stderr: a bar on a terminal, a line now and then elsewhere. */
+/** Progress of a long command, on stderr: a bar on a terminal, otherwise a line every 5 seconds. */
 
 export interface Progress {
-  /** `done` is the sum so far, in the unit of the total. */
+  /** `done`: the sum so far, in the unit of the total. */
   update(done: number, text: string): void
-  /** A line that stays, beside the bar. */
+  /** Prints a permanent line above the bar. */
   note(line: string): void
   end(text: string): void
 }
 
 const LINE_EVERY_MS = 5_000
-/** What a bar with its text takes; some terminals do not tell their size and have none. */
+/** Width of a bar with its text. A terminal of unknown size gets no bar. */
 const FEWEST_COLUMNS = 75
 
 /** `total` null: unknown. */
 export async function startProgress(title: string, total: number | null): Promise<Progress> {
-  // The bar reads the keyboard, which must not be where the data comes from.
+  // The bar reads the keyboard, so stdin must not carry the data.
   const canDraw = process.stderr.isTTY && process.stdin.isTTY && process.stderr.columns >= FEWEST_COLUMNS
   return canDraw && total !== null ? startBar(title, total) : startLines(title)
 }
@@ -36,7 +36,7 @@ function startLines(title: string): Progress {
 async function startBar(title: string, total: number): Promise<Progress> {
   const { progress } = await import('@clack/prompts')
   const bar = progress({ max: total, output: process.stderr, withGuide: false })
-  // The bar answers Ctrl-C itself, and with success; an interrupted command has not succeeded.
+  // The bar handles Ctrl-C with exit code 0; an interrupted command must exit with 130.
   const interrupted = (): void => void (process.exitCode = 130)
   process.once('exit', interrupted)
   bar.start(title)

@@ -1,4 +1,4 @@
-/** The public interface as any client uses it: batches, retries of what may be retried, the same ids each time. */
+/** Records events through the public API: batches, retries, stable ids. */
 import type { Failure, Refusal } from '@tacho/client/call.ts'
 import { JsonText } from '@tacho/client/json-text.ts'
 import { createPublicClient } from '@tacho/client/public.ts'
@@ -17,24 +17,24 @@ export interface RefusedEvent {
   message: string
 }
 
-/** What became of the events: every one is in exactly one of the two. */
+/** Each event is either accepted or refused. */
 export interface Recorded {
-  /** Stored now or before; the service does not tell which. */
+  /** Stored now or earlier; the server does not say which. */
   accepted: number
   refused: RefusedEvent[]
 }
 
 export interface Recorder {
-  /** Returns when every event is stored or refused; rejects with a Stop when the service cannot be made to take them. */
+  /** Resolves when every event is stored or refused. Rejects with a Stop when the server keeps failing. */
   record(events: Iterable<EventInput>): Promise<Recorded>
-  /** First event on the timeline of a run; null when there is no such run. */
+  /** First event on the timeline of a run; null if the run does not exist. */
   firstEvent(runId: string): Promise<Event | null>
 }
 
 export interface RecorderOptions {
-  /** Told once, in a sentence, when a request has to be repeated: that may take a while. */
+  /** Called once, on the first retry: retries may take a while. */
   onTrouble?: (sentence: string) => void
-  /** Waiting and chance, so that tests need neither. */
+  /** Sleep and random numbers, replaceable in tests. */
   patience?: Patience
 }
 
@@ -45,7 +45,7 @@ export interface Patience {
 
 const PATIENCE: Patience = { sleep: (ms) => sleep(ms), random: Math.random }
 
-/** `url` as readUrl gives it. */
+/** `url` comes from `readUrl`. */
 export function openRecorder(url: string, apiKey: string, options: RecorderOptions = {}): Recorder {
   const { onTrouble = () => undefined, patience = PATIENCE } = options
   const client = createPublicClient({ url, apiKey })
@@ -77,7 +77,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       const body = new JsonText(batchBody(left))
       const result = await patiently(() => client.recordEvents({ body }))
       if (result.status === 413) {
-        // Something before the service takes less than it does: its answer is about this body, not about the next.
+        // A proxy has a lower limit than the server. Its reply concerns this body only; later ones may fit.
         refused.push(
           ...left.map(({ eventId }) => ({ eventId, code: 'body_too_large', message: 'The body is too large' })),
         )
@@ -91,7 +91,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
     return { accepted: batch.length - refused.length, refused }
   }
 
-  /** The first result that is not a reason to try again. */
+  /** Retries temporary failures. */
   async function patiently<Answer extends { ok: true }>(
     call: () => Promise<Answer | Refusal | Failure>,
   ): Promise<Answer | Refusal | Failure> {
@@ -100,14 +100,14 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       if (result.ok || !result.temporary) return result
       const trouble = sentenceOf(url, result)
       if (attempt === ATTEMPTS) throw failed(trouble)
-      if (!hasTold) onTrouble(`${trouble} Trying again.`)
+      if (!hasTold) onTrouble(`${trouble} Retrying.`)
       hasTold = true
       await patience.sleep(retryDelayMs(attempt - 1, result.retryAfterMs, patience.random))
     }
   }
 }
 
-/** Sorts a batch by its answer. What the answer passes over in silence is sent again, unless its count covers it. */
+/** Sorts a batch by its verdicts. Resends events without a verdict, unless the `accepted` count includes them. */
 function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEvent[]; refused: RefusedEvent[] } {
   const rejected = new Set(result.rejectedEventIds)
   const retryable = new Set(result.retryableEventIds)
@@ -118,7 +118,7 @@ function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEven
   const refused = batch
     .filter(({ eventId }) => rejected.has(eventId) && !retryable.has(eventId))
     .map(({ eventId }) => {
-      const { code, message } = reasons.get(eventId) ?? { code: 'rejected', message: 'The service refused the event' }
+      const { code, message } = reasons.get(eventId) ?? { code: 'rejected', message: 'The server rejected the event' }
       return { eventId, code, message }
     })
   return { left, refused }

@@ -1,4 +1,4 @@
-/** Commands about one workspace, or about the whole installation. */
+/** Flags of commands for one workspace or the whole installation. */
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
 import { InvalidArgumentError, type Command } from 'commander'
@@ -16,12 +16,12 @@ export interface ScopeOptions extends ServerOptions {
 export function inScope(command: Command): Command {
   return asOperator(
     command
-      .option('-w, --workspace <workspace>', 'name or id; may be left out where there is only one')
+      .option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
       .option('--installation', 'the whole installation instead of one workspace'),
   )
 }
 
-/** The workspace that is meant; null: the installation. */
+/** The chosen workspace; null means the installation. */
 export async function findScope(
   client: OperatorClient,
   { workspace, installation }: ScopeOptions,
@@ -31,7 +31,7 @@ export async function findScope(
   return null
 }
 
-/** `workspace acme` or `the installation`, for people. */
+/** `workspace acme` or `the installation`. */
 export function spokenScope(scope: Workspace | null): string {
   return scope === null ? 'the installation' : `workspace ${printable(scope.name)}`
 }

@@ -1,20 +1,20 @@
-/** Says in one sentence why a server could not be reached, or what it answered. */
+/** Describes a failed call in one sentence. */
 import type { Failure, Refusal } from '@tacho/client/call.ts'
 import { printable } from './output.ts'
 
 const CAUSES = new Map(
   Object.entries({
-    ECONNREFUSED: 'nothing listens there',
-    ENOTFOUND: 'the name is not known',
-    EAI_AGAIN: 'the name cannot be looked up just now',
-    ECONNRESET: 'the connection was cut',
-    UND_ERR_SOCKET: 'the connection was cut',
-    ETIMEDOUT: 'it does not answer',
-    UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
-    UND_ERR_HEADERS_TIMEOUT: 'it does not answer',
-    TimeoutError: 'it does not answer in time',
-    EHOSTUNREACH: 'there is no way to it',
-    ENETUNREACH: 'there is no way to it',
+    ECONNREFUSED: 'the connection was refused',
+    ENOTFOUND: 'the host name does not exist',
+    EAI_AGAIN: 'the DNS lookup failed; it may work later',
+    ECONNRESET: 'the connection was lost',
+    UND_ERR_SOCKET: 'the connection was lost',
+    ETIMEDOUT: 'the connection timed out',
+    UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
+    UND_ERR_HEADERS_TIMEOUT: 'the connection timed out',
+    TimeoutError: 'the request timed out',
+    EHOSTUNREACH: 'there is no network route to it',
+    ENETUNREACH: 'there is no network route to it',
     DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed: set NODE_EXTRA_CA_CERTS',
     SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is self-signed: set NODE_EXTRA_CA_CERTS',
     UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate cannot be verified: set NODE_EXTRA_CA_CERTS',
@@ -34,22 +34,22 @@ export function sentenceOf(url: string, result: Refusal | Failure): string {
     case 'aborted':
       return unreachable(url, result.cause)
     case 'not_tacho':
-      return `${url} answered ${result.status}, and not as Tacho does: is the address right?`
+      return `${url} answered ${result.status}, but is not a Tacho server: check the address.`
     case 'too_large':
-      return `${url} answered ${result.status} with more than this command can take: ask for less.`
+      return `${url} answered ${result.status} with too much data for this command: request less.`
     case 'no_address':
-      return 'An id must not be empty, "." or "..": no address can hold it.'
+      return 'An id must not be empty, "." or "..".'
   }
 }
 
-/** A sentence about a request that got no answer. */
+/** A sentence about a request without a response. */
 export function unreachable(url: string, error: unknown): string {
   const code = errorCode(error)
   const cause = CAUSES.get(code) ?? `the request failed (${code})`
-  return `No answer from ${url}: ${cause}. Start the server with \`tacho serve\`, or say where it is with TACHO_URL or --url.`
+  return `No answer from ${url}: ${cause}. Start the server with \`tacho serve\`, or set its address with TACHO_URL or --url.`
 }
 
-/** fetch wraps the error of the system, which for a name with several addresses wraps one per address. */
+/** fetch wraps the system error; for a name with several addresses that wraps one error per address. */
 function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'no reason given'
   if ('code' in error && typeof error.code === 'string') return error.code
@@ -58,7 +58,7 @@ function errorCode(error: unknown): string {
   return error.name === 'TimeoutError' ? error.name : error.message
 }
 
-/** A sentence about an answer that is an error. */
+/** A sentence about an error response. */
 function refusal({ code, title, detail = title, errors = [], requestId }: Refusal['problem']): string {
   const fields = errors
     .filter(({ message }) => !detail.includes(message))

@@ -1,4 +1,4 @@
-/** What every command of a client reads: where the server is, and who asks. Faults are sentences. */
+/** Address and credentials of client commands. */
 import { readFileSync } from 'node:fs'
 import { wrongUsage } from './stop.ts'
 
@@ -6,7 +6,7 @@ export const DEFAULT_URL = 'http://localhost:4680'
 
 type Variables = Readonly<Record<string, string | undefined>>
 
-/** The origin of the server, with a path where a proxy adds one, without a slash at the end. */
+/** The origin of the server, plus the path of a proxy if any, without a trailing slash. */
 export function readUrl(flag: string | undefined, variables: Variables = process.env): string {
   const [name, given] = flag === undefined ? ['TACHO_URL', variables['TACHO_URL']] : ['--url', flag]
   if (given === undefined) return DEFAULT_URL
@@ -15,30 +15,30 @@ export function readUrl(flag: string | undefined, variables: Variables = process
     throw wrongUsage(`${name} must be an http or https address such as ${DEFAULT_URL}, not ${JSON.stringify(given)}.`)
   }
   if (url.username !== '' || url.password !== '') {
-    throw wrongUsage(`${name} must not hold a user name or a password.`)
+    throw wrongUsage(`${name} must not contain a user name or password.`)
   }
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-/** The operator token, from the file when one is named. Never from a flag: others can read the arguments of a process. */
+/** The operator token. Never from a flag: other users can read the arguments of a process. */
 export function readOperatorToken(tokenFile: string | undefined, variables: Variables = process.env): string {
   if (tokenFile !== undefined) return credential(`The file of --token-file`, fileText(tokenFile))
   const given = variables['TACHO_OPERATOR_TOKEN']
   if (given === undefined) {
     throw wrongUsage(
-      'No operator token: set TACHO_OPERATOR_TOKEN, or name a file that holds it with --token-file ' +
-        "(the server's first start prints one; `tacho recover` makes a new one).",
+      'No operator token: set TACHO_OPERATOR_TOKEN, or pass a file with --token-file ' +
+        "(the server's first start prints a token; `tacho recover` makes a new one).",
     )
   }
   return credential('TACHO_OPERATOR_TOKEN', given)
 }
 
-/** The API key that `import` and `demo` record with. */
+/** The API key for `import` and `demo`. */
 export function readApiKey(variables: Variables = process.env): string {
   const given = variables['TACHO_API_KEY']
   if (given === undefined) {
     throw wrongUsage(
-      "No API key: set TACHO_API_KEY (the server's first start prints one; `tacho keys create` makes one).",
+      "No API key: set TACHO_API_KEY (the server's first start prints a key; `tacho keys create` makes one).",
     )
   }
   return credential('TACHO_API_KEY', given)
@@ -46,7 +46,7 @@ export function readApiKey(variables: Variables = process.env): string {
 
 function credential(name: string, given: string): string {
   const text = present(name, given, 'unset it or fill it in')
-  if (!/^[\x21-\x7e]+$/.test(text)) throw wrongUsage(`${name} holds characters that no key or token has.`)
+  if (!/^[\x21-\x7e]+$/.test(text)) throw wrongUsage(`${name} contains characters that no key or token has.`)
   return text
 }
 

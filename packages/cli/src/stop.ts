@@ -1,4 +1,4 @@
-/** Ends a command: one sentence on stderr and an exit code. Nothing else may end one. */
+/** The only way to end a command early: one sentence on stderr and an exit code. */
 export class Stop extends Error {
   readonly exitCode: 1 | 2
 
@@ -9,12 +9,12 @@ export class Stop extends Error {
   }
 }
 
-/** The command was right and could not be done. */
+/** The command was valid but failed. */
 export function failed(sentence: string): Stop {
   return new Stop(1, sentence)
 }
 
-/** The command, a flag or a variable is wrong: nothing was tried. */
+/** The command, a flag or a variable is invalid; nothing was tried. */
 export function wrongUsage(sentence: string): Stop {
   return new Stop(2, sentence)
 }

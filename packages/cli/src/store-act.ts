@@ -1,4 +1,4 @@
-/** Acts on a store that no server has open; what speaks against it is said in a sentence. */
+/** Runs an offline operation on a store; expected failures become a sentence. */
 import type * as offlineModule from '@tacho/server/maintenance/offline.ts'
 import { failed } from './stop.ts'
 

@@ -1,4 +1,4 @@
-/** The first items of a list that may be long, and whether there are more. */
+/** The first `most` items, and whether there are more. */
 export async function taken<Element>(
   elements: AsyncIterable<Element>,
   most: number,

@@ -1,4 +1,4 @@
-/** Finds workspaces and environments by the names that people give them. */
+/** Finds workspaces and environments by name or id. */
 import { allItems } from '@tacho/client/items.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
@@ -8,7 +8,7 @@ import { wrongUsage } from './stop.ts'
 export interface Tenant {
   /** Environment id. */
   id: string
-  /** `workspace/environment`, or the id where only that is known. */
+  /** `workspace/environment`, or the id if only that is known. */
   name: string
 }
 
@@ -22,7 +22,7 @@ export function environmentsOf(client: OperatorClient, workspace: Workspace): Pr
   return allItems(client.listEnvironments, { params: { workspaceId: workspace.id } })
 }
 
-/** A workspace by name or id; the only one when none is named. */
+/** A workspace by name or id; without one, the only workspace. */
 export async function findWorkspace(client: OperatorClient, given: string | undefined): Promise<Workspace> {
   const workspaces = await allWorkspaces(client)
   const found = workspaces.filter(
@@ -39,7 +39,7 @@ export async function findWorkspace(client: OperatorClient, given: string | unde
   )
 }
 
-/** An environment by `workspace/environment` or id; the only one when none is named. */
+/** An environment by `workspace/environment` or id; without one, the only environment. */
 export async function findEnvironment(client: OperatorClient, given: string | undefined): Promise<Tenant> {
   if (given !== undefined && UUID.test(given)) return { id: given, name: given }
   const { environment, name } = await findPlace(client, given, '--environment')
@@ -54,12 +54,12 @@ export interface Place {
   name: string
 }
 
-/** The same for commands that need the workspace too; `flag` is what names it. */
+/** The same for commands that also need the workspace. `flag` is used in the error. */
 export async function findPlace(client: OperatorClient, given: string | undefined, flag: string): Promise<Place> {
   const places: Place[] = []
   const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client)) {
-    // Either name may hold a slash, so it is not known where to part the text.
+    // Both names may contain a slash, so try every workspace that fits.
     if (given !== undefined && !isId && !given.startsWith(`${workspace.name}/`)) continue
     for (const environment of await environmentsOf(client, workspace)) {
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
@@ -85,9 +85,9 @@ function choose(noun: string, flag: string, given: string | undefined, names: st
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name))
   const known =
     names.length > MOST_NAMED ? `${shown.join(', ')} and ${names.length - MOST_NAMED} more` : shown.join(', ')
-  const hint = names.length === 0 ? `\`tacho ${noun}s list\` shows what there is` : `there is ${known}`
-  if (given !== undefined) return `There is no ${noun} ${JSON.stringify(given)}: ${hint}.`
+  const hint = names.length === 0 ? `\`tacho ${noun}s list\` shows all` : `choose from ${known}`
+  if (given !== undefined) return `Unknown ${noun} ${JSON.stringify(given)}: ${hint}.`
   return names.length === 0
-    ? `There is no ${noun} yet: \`tacho ${noun}s create\` makes one.`
-    : `Which ${noun}? Name it with ${flag}: ${hint}.`
+    ? `No ${noun} exists yet: create one with \`tacho ${noun}s create\`.`
+    : `More than one ${noun} exists. Set ${flag}: ${hint}.`
 }

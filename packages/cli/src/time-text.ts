@@ -3,7 +3,7 @@ import { wrongUsage } from './stop.ts'
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 
-/** Milliseconds of `90d`, `12h`, `30m`; null when the text is not a duration. */
+/** Milliseconds of `90d`, `12h`, `30m`; null if the text is not a duration. */
 export function durationMs(text: string): number | null {
   const [, digits, unit] = /^([0-9]{1,9})([smhdw])$/.exec(text) ?? []
   return digits === undefined ? null : Number(digits) * UNITS[unit as keyof typeof UNITS]
@@ -13,7 +13,7 @@ export function durationMs(text: string): number | null {
 export function moment(flag: string, text: string, direction: -1 | 1, now: number): string {
   const duration = durationMs(text)
   const time = duration === null ? isoTime(text) : now + direction * duration
-  // The Date constructor answers with NaN outside the years it knows.
+  // A Date outside its supported years is NaN.
   if (time !== null && !Number.isNaN(new Date(time).getTime())) return new Date(time).toISOString()
   const way = direction < 0 ? '7d (ago)' : '90d (from now)'
   throw wrongUsage(
@@ -27,7 +27,7 @@ function isoTime(text: string): number | null {
   return Number.isNaN(time) ? null : time
 }
 
-/** `1.234 s`, `12 ms`, `3 min 20 s`: a length of time for people. */
+/** `12 ms`, `1.2 s`, `3 min 20 s`. */
 export function spokenDuration(ms: number): string {
   if (ms < 1000) return `${ms} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`

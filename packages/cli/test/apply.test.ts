@@ -41,7 +41,7 @@ const POLICIES = `policies:
     action: REQUIRE_APPROVAL
 `
 
-test('a file is applied as its plan says, and applying it again changes nothing', async () => {
+test('apply does what its plan says; applying again changes nothing', async () => {
   write('prompts/greeting.md', 'Be kind.\r\n\tBye. 🙂\n')
   write(
     'tacho.yaml',
@@ -50,13 +50,13 @@ test('a file is applied as its plan says, and applying it again changes nothing'
   )
   const dry = await apply('--dry-run')
   assert.equal(dry.code, 3)
-  assert.match(dry.stdout, /\+ prompt greeting: is created, version 1\n/)
-  assert.match(dry.stdout, /Environment production\n {2}\+ policy refunds: is put in force, version 1\n/)
+  assert.match(dry.stdout, /\+ prompt greeting: create version 1\n/)
+  assert.match(dry.stdout, /Environment production\n {2}\+ policy refunds: deploy version 1\n/)
   assert.match(dry.stdout, /Plan: 2 created, 3 deployed\.\n$/)
   assert.deepEqual(await inForce('policies'), [], 'a dry run changes nothing')
 
   const unasked = await apply()
-  assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed: --yes changes it.\n'])
+  assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to apply.\n'])
   assert.deepEqual(await inForce('policies'), [], 'nothing changes without --yes or a confirmation')
 
   const applied = await apply('--yes', '--note', 'Release 7')
@@ -64,15 +64,15 @@ test('a file is applied as its plan says, and applying it again changes nothing'
   assert.deepEqual(await inForce('policies'), ['production 1,staging 1'])
   assert.deepEqual(await inForce('prompts'), ['staging 1'])
   const shown = await server.tacho(['prompts', 'show', 'greeting'])
-  assert.equal(shown.stdout, 'Be kind.\r\n\tBye. 🙂\n', 'as it was written')
+  assert.equal(shown.stdout, 'Be kind.\r\n\tBye. 🙂\n', 'byte for byte')
 
   for (const args of [['--yes'], ['--dry-run'], []]) {
     const again = await apply(...args)
-    assert.deepEqual([again.code, again.stdout], [0, 'Everything is as the file says.\n'], args.join())
+    assert.deepEqual([again.code, again.stdout], [0, 'Nothing to change: the server matches the file.\n'], args.join())
   }
 })
 
-test('changes of the file become new versions and changes of what is in force', async () => {
+test('file changes become new versions and deployments', async () => {
   write(
     'tacho.yaml',
     `prompts: { greeting: { content: Bye } }\n${POLICIES.replace('HIGH', 'LOW')}environments:
@@ -101,13 +101,13 @@ test('changes of the file become new versions and changes of what is in force', 
   assert.equal((await apply('--dry-run')).code, 0)
 })
 
-test('what the file does not mention is left alone', async () => {
+test('apply leaves everything that the file does not mention unchanged', async () => {
   write('tacho.yaml', `${POLICIES.replace('HIGH', 'LOW')}environments:\n  staging: { policies: [refunds] }\n`)
   const { code, stdout } = await apply('--dry-run')
-  assert.deepEqual([code, stdout], [0, 'Everything is as the file says.\n'])
+  assert.deepEqual([code, stdout], [0, 'Nothing to change: the server matches the file.\n'])
 })
 
-test('a file that is wrong changes nothing and is told with line and field', async () => {
+test('an invalid file changes nothing and is reported with line and field', async () => {
   write('tacho.yaml', `${POLICIES.replace('HIGH', 'FATAL')}environments:\n  staging: { policies: [] }\n`)
   const wrong = await apply('--yes')
   assert.equal(wrong.code, 2)
@@ -118,13 +118,13 @@ test('a file that is wrong changes nothing and is told with line and field', asy
   )
   const unknown = await apply('--yes')
   assert.equal(unknown.code, 2)
-  assert.match(unknown.stderr, /tacho\.yaml:7:3: environments\.nowhere: there is no such environment/)
+  assert.match(unknown.stderr, /tacho\.yaml:7:3: environments\.nowhere: this environment does not exist/)
   assert.match(unknown.stderr, /tacho\.yaml:8:26: policy refunds has no version 99/)
   assert.deepEqual(await inForce('policies'), ['production 1,staging 2'])
 })
 
-test('an apply that was cut short is simply repeated', async () => {
-  // The version is there already, as if the publication had failed.
+test('an interrupted apply can be repeated', async () => {
+  // The version exists already, as if the publication had failed.
   write('refunds.cel', 'tool.name == "refund" && true\n')
   const pushed = await server.tacho([
     'policies',

@@ -34,7 +34,7 @@ async function text(...args: string[]): Promise<string> {
 
 let count = 0
 
-/** Asks as a client does and returns the id. */
+/** Requests an approval as a client and returns its id. */
 async function ask(fields: Record<string, unknown> = {}): Promise<string> {
   const reply = await fetch(`${server.url}/openapi/v1/firewall-approvals`, {
     method: 'POST',
@@ -55,7 +55,7 @@ async function record(payload: object, runId: string, eventType = 'TOOL_CALL'): 
   assert.equal(reply.status, 200)
 }
 
-test('what is pending is listed by deadline, what is not on demand, filtered and counted', async () => {
+test('list shows pending approvals by deadline; others on request, filtered and counted', async () => {
   const late = await ask({ toolName: 'list', agentId: 'bot', runId: 'r', reason: 'over \u001b[31m100' })
   const soon = await ask({ toolName: 'list', timeoutMs: 60_000 })
   const { items, hasMore } = await json<{ items: ApprovalCard[]; hasMore: boolean }>('list', '--tool', 'list')
@@ -73,12 +73,12 @@ test('what is pending is listed by deadline, what is not on demand, filtered and
   assert.match(await text('list', '--tool', 'list', '--status', 'rejected'), new RegExp(`REJECTED +${late}`))
   const all = await json<{ items: ApprovalCard[] }>('list', '--tool', 'list', '--status', 'ALL')
   assert.equal(all.items.length, 2)
-  assert.equal(await text('list', '--tool', 'nobody'), 'There are no such approvals.\n')
+  assert.equal(await text('list', '--tool', 'nobody'), 'No matching approvals.\n')
 })
 
-test('one is shown whole, safe for a terminal, with what happened after it', async () => {
+test('show prints all details, escaped, with what happened afterwards', async () => {
   const id = await ask({ toolName: 'show', runId: 'shown', reason: 'over \u001b[31m100' })
-  assert.match(await text('show', id), /Why +over \\u001b\[31m100\n[\s\S]*No run of it is recorded/)
+  assert.match(await text('show', id), /Why +over \\u001b\[31m100\n[\s\S]*Its run is not recorded/)
   await text('approve', id, '--reason', 'known')
   await record({ toolName: 'show', inputHash: HASH, approvalId: id, error: 'broke' }, 'shown')
   const shown = await text('show', id)
@@ -88,9 +88,9 @@ test('one is shown whole, safe for a terminal, with what happened after it', asy
   assert.deepEqual([approval.decisionReason, calls.length], ['known', 1])
 })
 
-test('the input that the client recorded is shown beside the approval, safe for a terminal', async () => {
+test('show prints the recorded input, escaped', async () => {
   const id = await ask({ toolName: 'see', runId: 'seen' })
-  assert.match(await text('show', id), /The client recorded no input for it\./)
+  assert.match(await text('show', id), /The client recorded no input for this approval\./)
   const input = { amount: 500, note: 'a\u001b[31mb' }
   await record({ toolName: 'see', inputHash: HASH, approvalId: id, input }, 'seen', 'POLICY_DECISION')
   const shown = await text('show', id)
@@ -99,7 +99,7 @@ test('the input that the client recorded is shown beside the approval, safe for 
   assert.equal(approval.inputPreview?.json, JSON.stringify(input))
 })
 
-test('a person who watches sees the input, also when it is recorded just after the request', async () => {
+test('watch shows the input even if it is recorded just after the request', async () => {
   const client = operatorClient(server.url, OPERATOR_TOKEN)
   const { items: workspaces } = await client.listWorkspaces()
   const workspaceId = workspaces[0]?.id ?? ''
@@ -121,7 +121,7 @@ test('a person who watches sees the input, also when it is recorded just after t
   await text('reject', id)
 })
 
-test('one is approved or rejected with a reason; what is settled is refused with its state', async () => {
+test('approve and reject store a reason; a decided approval is refused with its state', async () => {
   const [one, two] = [await ask(), await ask()]
   const approved = await json<OperatorApproval>('approve', one, '--reason', 'fine')
   assert.deepEqual([approved.status, approved.decisionReason], ['APPROVED', 'fine'])
@@ -131,7 +131,7 @@ test('one is approved or rejected with a reason; what is settled is refused with
   assert.match(refused.stderr, /The approval is APPROVED already/)
 })
 
-test('several are decided together, by id or by tool and input; the exit code tells whether all were', async () => {
+test('several are decided together, by id or by tool and input; exit code 0 only if all were', async () => {
   const [one, two, three] = [await ask({ toolName: 'm' }), await ask({ toolName: 'm' }), await ask({ toolName: 'm' })]
   const { items } = await json<{ items: DecisionOutcome[] }>('approve', one, two)
   assert.deepEqual(
@@ -152,7 +152,7 @@ test('several are decided together, by id or by tool and input; the exit code te
   )
 })
 
-test('approvals, or tool and input, must be given', async () => {
+test('approval ids, or tool and input, are required', async () => {
   for (const args of [
     [],
     ['--tool', 'a'],
@@ -165,7 +165,7 @@ test('approvals, or tool and input, must be given', async () => {
   assert.equal((await run('list', '--status', 'DONE')).code, 2)
 })
 
-test('watch prints a line of JSON for each approval that is new or has changed', async () => {
+test('watch prints a JSON line for each new or changed approval', async () => {
   const before = await ask({ toolName: 'watch' })
   const child = startTacho(['approvals', 'watch', '--json'], server.variables)
   assert.ok(child.stdout)
@@ -188,7 +188,7 @@ test('watch prints a line of JSON for each approval that is new or has changed',
   await closed
 })
 
-test('a person is asked about one after the other, and only a or r decide', async () => {
+test('watch asks about one approval at a time, and only a or r decide', async () => {
   const { items } = await json<{ items: { id: string }[] }>('list', '--status', 'PENDING', '--all')
   for (const { id } of items) await text('reject', id)
   const [one, two, three, four] = [
@@ -216,7 +216,7 @@ test('a person is asked about one after the other, and only a or r decide', asyn
       asked.push(question)
       const answer = answers.shift() ?? 'q'
       if (answer !== 'elsewhere') return answer
-      // Somebody else decides while the question stands.
+      // Another operator decides while the question is open.
       await client.decideApproval({
         params: { environmentId, approvalId: four },
         body: { decision: 'APPROVED' },
@@ -243,6 +243,6 @@ test('a person is asked about one after the other, and only a or r decide', asyn
       ['PENDING', null],
     ],
   )
-  assert.ok(printed.some((line) => line.includes('Settled meanwhile') && line.includes(four)))
+  assert.ok(printed.some((line) => line.includes('Already decided or expired') && line.includes(four)))
   assert.equal(asked.length, 8)
 })

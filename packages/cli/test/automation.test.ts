@@ -24,7 +24,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Runs the script of the document as it stands there. */
+/** Runs the script from the document. */
 async function runScript(): Promise<Ended> {
   const script = /```bash\n([^]*?)```/.exec(readFileSync(DOCUMENT, 'utf8'))?.[1] ?? ''
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
@@ -41,7 +41,7 @@ test('the script of the document makes two tenants with keys of chosen scopes, a
     const { code, stdout, stderr } = await runScript()
     assert.equal(code, 0, stderr)
     assert.match(stdout, new RegExp(`^Workspace globex ${round}`, 'm'))
-    assert.match(stdout, /^Workspace acme was there already/m)
+    assert.match(stdout, /^Workspace acme already exists/m)
   }
   const key = (name: string): string => readFileSync(path.join(directory, `${name}.key`), 'utf8').trim()
   const server = await serveFrom(path.join(directory, 'data'))

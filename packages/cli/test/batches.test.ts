@@ -25,7 +25,7 @@ test('a batch body has at most 1 MiB: at the limit it is one batch, one byte pas
   assert.equal([...batches(past)].length, 2)
 })
 
-test('any events come out in their order, within the limits, and no id twice in a batch', () => {
+test('batches keep the order and the limits, and have no id twice', () => {
   const event = fc.record({
     eventId: fc.constantFrom('a', 'b', 'c', 'd'),
     text: fc.string({ minLength: 1, maxLength: 200_000 }),

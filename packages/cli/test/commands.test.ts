@@ -7,17 +7,17 @@ import { ended, OPERATOR_TOKEN, runTacho, serveFrom, startServer, startTacho, ty
 
 const server = await startServer()
 after(() => server.stop())
-/** Recorded once: what most tests look at. */
+/** Recorded once for most tests. */
 const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
 
-/** Runs a command that must succeed, and answers with its JSON. */
+/** Runs a command that must succeed, and returns its JSON. */
 async function json<Value>(...args: string[]): Promise<Value> {
   const { code, stdout, stderr } = await server.tacho([...args, '--json'])
   assert.equal(code, 0, stderr)
   return JSON.parse(stdout) as Value
 }
 
-/** Runs a command that must succeed, and answers with its text. */
+/** Runs a command that must succeed, and returns its text. */
 async function text(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await server.tacho(args)
   assert.equal(code, 0, stderr)
@@ -33,7 +33,7 @@ async function refused(...args: string[]): Promise<Ended> {
 
 const WHERE = ['--environment', 'default/development']
 
-test('workspaces and environments are created, listed, and created again only when asked for', async () => {
+test('workspaces and environments are created and listed; --if-not-exists accepts existing ones', async () => {
   assert.match(await text('workspaces', 'create', 'acme'), /^Workspace acme created \(/)
   const again = await refused('workspaces', 'create', 'acme')
   assert.equal(again.code, 1)
@@ -43,26 +43,23 @@ test('workspaces and environments are created, listed, and created again only wh
   assert.equal(items.find(({ name }) => name === 'acme')?.id, workspace.id)
 
   assert.match(await text('environments', 'create', 'prod/eu', '-w', 'acme'), /^Environment acme\/prod\/eu created/)
-  assert.match(
-    await text('environments', 'create', 'prod/eu', '-w', workspace.id, '--if-not-exists'),
-    /was there already/,
-  )
+  assert.match(await text('environments', 'create', 'prod/eu', '-w', workspace.id, '--if-not-exists'), /already exists/)
   assert.match(await text('environments', 'list'), /^acme\/prod\/eu +[0-9a-f-]{36}/m)
-  // Names with a slash are found as well.
+  // Names with a slash work too.
   await json('keys', 'list', '--environment', 'acme/prod/eu')
 })
 
-test('where several would do, the one to take must be named', async () => {
+test('with several workspaces, one must be given', async () => {
   await text('workspaces', 'create', 'other', '--if-not-exists')
   const which = await refused('environments', 'create', 'x')
   assert.equal(which.code, 2)
-  assert.match(which.stderr, /Which workspace\? Name it with --workspace: there is "default"/)
+  assert.match(which.stderr, /More than one workspace exists\. Set --workspace: choose from "default"/)
   const unknown = await refused('runs', 'list', '--environment', 'default/nowhere')
   assert.equal(unknown.code, 2)
-  assert.match(unknown.stderr, /There is no environment "default\/nowhere"/)
+  assert.match(unknown.stderr, /Unknown environment "default\/nowhere"/)
 })
 
-test('a key is made, printed alone on stdout, works, and is revoked', async () => {
+test('a key is the only output on stdout, works, and can be revoked', async () => {
   const made = await server.tacho([
     'keys',
     'create',
@@ -80,7 +77,7 @@ test('a key is made, printed alone on stdout, works, and is revoked', async () =
   const demo = await runTacho(['demo', '--seed', 'key-test', '--json'], { ...server.variables, TACHO_API_KEY: key })
   assert.equal(demo.code, 0, demo.stderr)
   const id = key.split('_')[1] ?? ''
-  assert.match(await text('keys', 'revoke', id, ...WHERE), /is revoked since/)
+  assert.match(await text('keys', 'revoke', id, ...WHERE), /was revoked at/)
   assert.match(await text('keys', 'list', ...WHERE), new RegExp(`^${id} +demo +revoked`, 'm'))
   const late = await runTacho(['demo'], { ...server.variables, TACHO_API_KEY: key })
   assert.equal(late.code, 1)
@@ -129,7 +126,7 @@ test('runs are listed by agent, session, status and number', async () => {
   )
   assert.deepEqual((await list('--search', 'no such text')).items, [])
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
-  assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /no such runs/)
+  assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /No matching runs/)
 })
 
 test('a run is shown with its timeline, payloads to the last digit', async () => {
@@ -151,7 +148,7 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   assert.equal((await refused('runs', 'show', 'nothing', ...WHERE)).code, 1)
 })
 
-test('a run is shown with the events of one type, or with a text in their label', async () => {
+test('show filters events by type and by text in the label', async () => {
   type Shown = { events: { eventType: string; label: string }[] }
   const show = async (...args: string[]) =>
     (await json<Shown>('runs', 'show', 'demo-tour-01', ...WHERE, ...args)).events
@@ -171,7 +168,7 @@ test('a run is shown with the events of one type, or with a text in their label'
   assert.deepEqual(await show('--type', 'NOTHING'), [])
 })
 
-test('an ended run is followed to its end, in arrival order', async () => {
+test('follow prints an ended run to its end, in arrival order', async () => {
   const { code, stdout } = await server.tacho(['runs', 'follow', 'demo-tour-02', ...WHERE, '--json'])
   const events = stdout
     .trim()
@@ -185,12 +182,12 @@ test('an ended run is followed to its end, in arrival order', async () => {
   )
 })
 
-test('new runs appear while they are followed, and an interrupt ends it without a word', async () => {
+test('follow prints new runs, and an interrupt ends it silently', async () => {
   const child = startTacho(['runs', 'follow', ...WHERE], server.variables)
   const end = ended(child)
   let seen = ''
   child.stdout?.on('data', (chunk: Buffer) => (seen += chunk.toString()))
-  // Runs that were there before it looked do not count: more are recorded until one is seen.
+  // Runs from before the first poll do not count: record more until one appears.
   for (let round = 0; !seen.includes('live-') && round < 20; round++) {
     const line = JSON.stringify({ round, messages: [{ role: 'user', content: 'x' }] })
     await server.tacho(['import', '-', '--run-prefix', 'live-'], line)
@@ -201,7 +198,7 @@ test('new runs appear while they are followed, and an interrupt ends it without 
   assert.equal(stderr, '')
 })
 
-test('usage adds up', async () => {
+test('usage shows correct totals', async () => {
   const report = await json<{ items: { events: number }[] }>('usage', ...WHERE, '--from', '3d')
   assert.ok(report.items.length > 0)
   assert.match(await text('usage', ...WHERE, '--from', '3d'), /^Total .*\d$/m)
@@ -210,7 +207,7 @@ test('usage adds up', async () => {
   assert.deepEqual([long.code, /31 days/.test(long.stderr)], [1, true])
 })
 
-test('doctor tells of the installation and of single events', async () => {
+test('doctor checks the installation and traces single events', async () => {
   const report = await json<{ ok: boolean; checks: { name: string; ok: boolean }[] }>('doctor')
   assert.deepEqual([report.ok, report.checks[0]], [true, { ...report.checks[0], name: 'server', ok: true }])
   assert.match(await text('doctor'), /^✔ server +http/m)
@@ -220,17 +217,17 @@ test('doctor tells of the installation and of single events', async () => {
     /is stored .* number 13 .*\n.*\n.*\nIt is the outcome that closed its run\./,
   )
   const unknown = await server.tacho([...about, 'nothing'])
-  assert.deepEqual([unknown.code, /knows nothing of event nothing/.test(unknown.stdout)], [1, true])
+  assert.deepEqual([unknown.code, /has no record of event nothing/.test(unknown.stdout)], [1, true])
   assert.equal((await refused('doctor', '--run', 'x')).code, 2)
 })
 
-test('doctor without a token still tells whether the server answers', async () => {
+test('doctor without a token still reports whether the server answers', async () => {
   const { code, stdout } = await runTacho(['doctor'], { TACHO_URL: server.url })
   assert.equal(code, 1)
   assert.match(stdout, /^✔ server .*\n✖ operator token +No operator token/)
 })
 
-test('doctor explains a refused event', async () => {
+test('doctor explains a rejected event', async () => {
   const event = {
     eventId: 'long',
     clientId: 'c',
@@ -245,10 +242,10 @@ test('doctor explains a refused event', async () => {
   await (await fetch(`${server.url}/openapi/v1/events/batch`, { method: 'POST', headers, body })).text()
   const { code, stdout } = await server.tacho(['doctor', '--run', 'refusals', '--event', 'long', ...WHERE])
   assert.equal(code, 1)
-  assert.match(stdout, /was refused at .*\n.*\(too_long\)\.\n/)
+  assert.match(stdout, /was rejected at .*\n.*\(too_long\)\.\n/)
 })
 
-test('a backup becomes the store of another data directory, and neither is ever overwritten', async () => {
+test('a backup can be restored to another data directory; neither is ever overwritten', async () => {
   const file = path.join(server.directory, 'backup.db')
   const { bytes } = await json<{ bytes: number }>('backup', file)
   assert.equal(readFileSync(file).length, bytes)
@@ -293,14 +290,14 @@ test('a backup becomes the store of another data directory, and neither is ever 
   }
 })
 
-test('a token in a file is as good as one in a variable', async () => {
+test('a token can come from a file', async () => {
   const file = path.join(server.directory, 'token')
   writeFileSync(file, `${OPERATOR_TOKEN}\n`)
   const { code } = await runTacho(['workspaces', 'list', '--url', server.url, '--token-file', file])
   assert.equal(code, 0)
 })
 
-test('a reader that has had enough ends the command without a word', async () => {
+test('a closed output ends the command silently', async () => {
   const child = startTacho(['runs', 'show', 'demo-tour-01', ...WHERE], server.variables)
   const errors = child.stderr ? child.stderr.setEncoding('utf8').toArray() : Promise.resolve([])
   await once(child.stdout ?? child, 'data')

@@ -19,7 +19,7 @@ const fileOf = (name: string, text: string) => {
   writeFileSync(file, text)
   return file
 }
-/** Succeeds, and answers with what it printed. */
+/** Runs a command that must succeed, and returns its output. */
 async function done(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await server.tacho(args)
   assert.equal(code, 0, stderr)
@@ -27,12 +27,12 @@ async function done(...args: string[]): Promise<string> {
 }
 const STAGING = ['--environment', 'default/staging']
 
-test('a prompt goes from a file into versions, into force and back', async () => {
+test('a prompt is created from a file, versioned, deployed and rolled back', async () => {
   const file = fileOf('greeting.md', 'Be kind.\nAnswer in English.\nBye.')
-  assert.match(await done('prompts', 'create', 'greeting', '--file', file), /version 1\. It is not in force yet\.\n$/)
+  assert.match(await done('prompts', 'create', 'greeting', '--file', file), /version 1\. It is not deployed yet\.\n$/)
   fileOf('greeting.md', 'Be kind.\nAnswer in German.\nBye.')
   assert.match(await done('prompts', 'push', 'greeting', '--file', file, '--note', 'German'), /^Version 2 of greeting/)
-  assert.match(await done('prompts', 'push', 'greeting', '--file', file), /says the same; nothing was written/)
+  assert.match(await done('prompts', 'push', 'greeting', '--file', file), /is equal; nothing was written/)
   assert.equal(
     await done('prompts', 'diff', 'greeting'),
     'content:\n  Be kind.\n- Answer in English.\n+ Answer in German.\n  Bye.\n',
@@ -41,13 +41,13 @@ test('a prompt goes from a file into versions, into force and back', async () =>
   assert.match(await done('prompts', 'show', 'greeting', '--history'), /\n2 .* German\n1 /)
   await done('prompts', 'deploy', 'greeting', '--number', '1', ...STAGING)
   assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /with version 2 \(before: 1\)/)
-  assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /is in force there already/)
+  assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /is already deployed there/)
   assert.match(await done('prompts', 'rollback', 'greeting', ...STAGING), /with version 1 \(before: 2\)/)
   assert.match(await done('prompts', 'list'), /^greeting +2 +staging 1 /m)
-  assert.match(await done('prompts', 'undeploy', 'greeting', ...STAGING), /not in force .* any more/)
+  assert.match(await done('prompts', 'undeploy', 'greeting', ...STAGING), /no longer deployed in/)
 })
 
-test('a policy goes from a file into versions, into force and from one environment to another', async () => {
+test('a policy is created from a file, versioned, deployed and promoted', async () => {
   const file = fileOf('refunds.cel', 'tool.name == "refund"\n')
   await done('policies', 'create', 'refunds', '--file', file, '--severity', 'high', '--action', 'BLOCK')
   assert.match(await done('policies', 'push', 'refunds', '--action', 'WARN', '--note', 'Softer'), /^Version 2/)
@@ -63,11 +63,11 @@ test('a policy goes from a file into versions, into force and from one environme
     await done('policies', 'promote', 'refunds', ...places),
     /in force in default\/development with version 2/,
   )
-  assert.match(await done('policies', 'promote', '--all', ...places), /The same versions are in force/)
+  assert.match(await done('policies', 'promote', '--all', ...places), /The same versions are already deployed/)
   assert.match(await done('policies', 'list'), /^refunds +2 +development 2, staging 2 +HIGH +WARN/m)
 })
 
-test('check needs no server, shows the line with a caret, and its exit code tells', async () => {
+test('check needs no server, shows the line with a caret, and sets the exit code', async () => {
   const [good, bad] = [fileOf('good.cel', 'true\n'), fileOf('bad.cel', 'tool.name == "a" &&\n\ttool.nam == "b"\n')]
   const offline = (...args: string[]) => runTacho(['policies', 'check', ...args], { TACHO_URL: 'http://127.0.0.1:9' })
   assert.deepEqual(await offline(good), { code: 0, stdout: `${good}: good\n`, stderr: '' })
@@ -84,12 +84,12 @@ test('check needs no server, shows the line with a caret, and its exit code tell
   assert.equal((await offline()).code, 2)
 })
 
-test('wrong usage is told before anything is sent, and what does not exist is named', async () => {
+test('wrong usage fails before any request, and unknown names are reported', async () => {
   const bad = fileOf('bad.cel', 'tool.')
   for (const [args, message] of [
     [['prompts', 'create', 'x', '--file', 'none.md'], /"none\.md" does not exist/],
-    [['prompts', 'show', 'never'], /There is no prompt "never"/],
-    [['policies', 'show', 'never'], /There is no policy "never"/],
+    [['prompts', 'show', 'never'], /Unknown prompt "never"/],
+    [['policies', 'show', 'never'], /Unknown policy "never"/],
     [['policies', 'create', 'x', '--condition', 'true'], /--severity and --action/],
     [
       ['policies', 'create', 'x', '--file', bad, '--severity', 'LOW', '--action', 'WARN'],

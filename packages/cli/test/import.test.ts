@@ -6,7 +6,7 @@ import type { ImportReport } from '../src/transcript/report.ts'
 import { runTacho, startServer } from './tacho.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from './real-transcripts.ts'
 
-/** Real transcripts, where a developer has some: JSON lines with a `reward` of 0 or 1. */
+/** Real transcripts, if available: JSON lines with a `reward` of 0 or 1. */
 
 const server = await startServer()
 after(() => server.stop())
@@ -43,12 +43,12 @@ function chat(question: string, more: object = {}): string {
   return `${JSON.stringify({ messages, ...more })}\n`
 }
 
-test('a file imported twice is there once, usage too', async () => {
+test('a file imported twice is stored and counted once', async () => {
   const file = path.join(server.directory, 'chats.jsonl')
   writeFileSync(file, chat('one', { reward: 1, user: 's1' }) + chat('two', { reward: 0, user: 's1' }) + chat('three'))
   const line = ['import', file, '--agent-name', 'Twice', '--field-outcome', 'reward', '--session-field', 'user']
   for (const stdout of [await server.tacho(line), await server.tacho(line)].map((result) => result.stdout)) {
-    assert.match(stdout, /^3 runs with 8 events: 8 stored \(now or by an earlier import\), 0 refused\.\n$/)
+    assert.match(stdout, /^3 runs with 8 events: 8 stored \(now or by an earlier import\), 0 rejected\.\n$/)
   }
   const runs = await runsOf('Twice')
   assert.equal(runs.length, 3)
@@ -59,7 +59,7 @@ test('a file imported twice is there once, usage too', async () => {
   assert.equal(runs.filter(({ sessionId }) => sessionId === 's1').length, 2)
 })
 
-test('broken lines are named, the rest is imported, and the exit code is 1', async () => {
+test('broken lines are reported, the others imported, and the exit code is 1', async () => {
   const large = chat('x'.repeat(300_000))
   const orphan = `${JSON.stringify({ messages: [{ role: 'tool', tool_call_id: 'c1', content: 'x' }] })}\n`
   const { code, report, stderr } = await importText(
@@ -86,7 +86,7 @@ test('a dry run needs no server and no key, and stores nothing', async () => {
   assert.deepEqual([code, stdout], [0, '1 run with 2 events would be recorded; nothing was sent.\n'])
 })
 
-test('an import that was cut short goes on with the times it began with', async () => {
+test('an interrupted import continues with the same times', async () => {
   const messages = Array.from({ length: 150 }, (_, index) => ({ role: 'user', content: `message ${index}` }))
   const line = `${JSON.stringify({ messages })}\n`
   await importText(line, '--agent-name', 'Cut')
@@ -103,7 +103,7 @@ test('an import that was cut short goes on with the times it began with', async 
   assert.equal((await runsOf('Cut'))[0]?.differingRetries, 0)
 })
 
-test('a key that may not read is refused in a sentence', async () => {
+test('a key without the read scope fails with a sentence', async () => {
   const made = await server.tacho(['keys', 'create', '--name', 'writer', '--scopes', 'events:write'])
   const variables = { ...server.variables, TACHO_API_KEY: made.stdout.trim() }
   const { code, stderr } = await runTacho(['import', '-'], variables, chat('no scope'))
@@ -111,7 +111,7 @@ test('a key that may not read is refused in a sentence', async () => {
   assert.match(stderr, /usage:read.*\(forbidden, request/)
 })
 
-test('a file that is not there is named', async () => {
+test('a missing file is named', async () => {
   const { code, stderr } = await server.tacho(['import', path.join(server.directory, 'nothing.jsonl')])
   assert.equal(code, 1)
   assert.match(stderr, /nothing\.jsonl" does not exist\.\n$/)

@@ -45,7 +45,7 @@ async function report(detectionType: string, more: object = {}): Promise<void> {
   assert.equal(reply.status, 202)
 }
 
-/** Reports once and waits for the issue. */
+/** Sends one record and waits for the issue. */
 async function opened(detectionType: string, more: object = {}): Promise<IssueSummary> {
   await report(detectionType, more)
   for (;;) {
@@ -55,7 +55,7 @@ async function opened(detectionType: string, more: object = {}): Promise<IssueSu
   }
 }
 
-test('issues are listed and filtered, and one is shown with its facts', async () => {
+test('issues are listed and filtered; show prints the facts', async () => {
   const { id } = await opened('TOOL_BLOCKED', {
     runId: 'run-1',
     policyId: 'refund-limit',
@@ -69,7 +69,7 @@ test('issues are listed and filtered, and one is shown with its facts', async ()
     await text('list', '--agent', 'refunds', '--run', 'run-1', '--unassigned', '--state', 'open'),
     new RegExp(id),
   )
-  assert.match(await text('list', '--agent', 'nobody'), /There are no such issues/)
+  assert.match(await text('list', '--agent', 'nobody'), /No matching issues/)
   const shown = await text('show', id)
   for (const line of [
     /^OPEN {2}tool_blocked · refund · policy refund-limit$/m,
@@ -84,7 +84,7 @@ test('issues are listed and filtered, and one is shown with its facts', async ()
   assert.deepEqual([whole.issue.id, whole.occurrences.items.length], [id, 1])
 })
 
-test('an issue is resolved with a comment, comes back, is ignored, opened, assigned and commented on', async () => {
+test('an issue is resolved with a comment, regresses, is ignored, reopened, assigned and commented on', async () => {
   const { id } = await opened('LOOP')
   assert.match(await text('resolve', id, '--comment', 'Fixed in v14'), /is RESOLVED\.$/m)
   const again = await refused('resolve', id)
@@ -101,7 +101,7 @@ test('an issue is resolved with a comment, comes back, is ignored, opened, assig
   assert.ok(!shown.includes('\u001b'))
 })
 
-test('issues are merged and split by a fingerprint cut short', async () => {
+test('issues are merged, and split by the beginning of a fingerprint', async () => {
   const [one, two] = [await opened('ONE'), await opened('TWO')]
   const merged = await json<Issue>('merge', one.id, '--into', two.id)
   assert.deepEqual([merged.id, merged.occurrences], [two.id, 2])
@@ -111,12 +111,12 @@ test('issues are merged and split by a fingerprint cut short', async () => {
   assert.equal((await json<Issue>('split', two.id, group?.fingerprint.slice(0, 12) ?? '')).id, one.id)
 })
 
-test('records are listed, and only failed ones retried', async () => {
+test('records are listed, and only failed ones are retried', async () => {
   await opened('RECORDED')
   const { items, hasMore } = await json<{ items: IssueRecord[]; hasMore: boolean }>('records', '--limit', '1')
   assert.deepEqual([items.length, hasMore], [1, true])
   assert.match(await text('records', '--status', 'decided', '--kind', 'detection'), /DECIDED .* RECORDED/)
-  assert.match(await text('records', '--status', 'FAILED'), /There are no such records/)
+  assert.match(await text('records', '--status', 'FAILED'), /No matching records/)
   const [record] = items
   assert.match((await refused('retry', record?.id ?? '')).stderr, /The record is DECIDED/)
   assert.deepEqual(await json('retry', '--failed'), { items: [] })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { indented, memberText } from '../src/json-text.ts'
 
-test('a member comes out as the very text it is', () => {
+test('a member keeps its exact text', () => {
   const payload = '{ "big":9007199254740993, "one":1.0,"a":1,"a":2,"10":[],"2":"\\u00e9 } \\" ]"}'
   const text = `{"id":"payload","x":{"payload":1},"payload":${payload},"last":null}`
   assert.equal(memberText(text, 'payload'), payload)

@@ -1,4 +1,4 @@
-/** What docs/operations.md and the deployment examples say is so. */
+/** Keeps docs/operations.md and the deployment examples correct. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -30,10 +30,10 @@ function settingsTable(): string {
   return ['| setting | default | |', '|---|---|---|', ...rows].join('\n')
 }
 
-test('the table of settings is that of the program', () => {
+test('the settings table matches the program', () => {
   const [, table] = /<!-- settings: [^\n]*-->\n(.*?)<!-- end of settings -->/s.exec(text) ?? []
   const wanted = settingsTable()
-  // However wide its columns are.
+  // Column widths do not matter.
   const without = (given = '') =>
     given
       .replaceAll(/ +|-{3,}/g, ' ')
@@ -42,7 +42,7 @@ test('the table of settings is that of the program', () => {
   assert.equal(without(table), without(wanted), `The table must read:\n\n${wanted}\n`)
 })
 
-test('every variable that is named is one of the program', () => {
+test('every variable in the docs exists', () => {
   const known = settingTexts().flatMap(({ variable, fromFile }) => [
     variable,
     ...(fromFile ? [`${variable}_FILE`] : []),
@@ -54,7 +54,7 @@ test('every variable that is named is one of the program', () => {
   )
 })
 
-test('every command that is named is there, with its flags', async () => {
+test('every command in the docs exists, with its flags', async () => {
   const lines = new Set([...text.matchAll(/(?:^|`)(tacho [a-z][^`\n]*)/gm)].map(([, line = '']) => line))
   assert.ok(lines.size > 8)
   for (const line of lines) {
@@ -66,8 +66,8 @@ test('every command that is named is there, with its flags', async () => {
   }
 })
 
-test('every metric that is named is told', async () => {
-  // Requests are counted once there were some.
+test('every metric in the docs is exported', async () => {
+  // Request metrics appear after the first request.
   await fetch(`${server.url}/healthz`)
   const metrics = await (await fetch(`${server.url}/metrics`)).text()
   const named = new Set(
@@ -77,7 +77,7 @@ test('every metric that is named is told', async () => {
   for (const name of named) assert.ok(metrics.includes(name), name)
 })
 
-test('links lead somewhere', () => {
+test('all links have a target', () => {
   const targets = [...text.matchAll(/\]\(([^)#]+)\)/g)].map(([, target = '']) => target)
   assert.deepEqual(
     targets.filter((target) => !existsSync(path.join(ROOT, 'docs', target))),
@@ -102,7 +102,7 @@ interface Manifest {
   }
 }
 
-test('the Kubernetes manifest leaves time to drain, and its probes and settings are real', async () => {
+test('the Kubernetes manifest leaves time to drain, and its probes and settings exist', async () => {
   const documents = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/kubernetes/tacho.yaml'), 'utf8'))
   assert.deepEqual(
     documents.flatMap(({ errors }) => errors),
@@ -124,7 +124,7 @@ test('the Kubernetes manifest leaves time to drain, and its probes and settings 
   assert.deepEqual(container.args, ['serve'])
 })
 
-test('the compose file is sound, and leaves time to drain', () => {
+test('the compose file is valid and leaves time to drain', () => {
   const [document] = parseAllDocuments(readFileSync(path.join(ROOT, 'examples/compose/compose.yaml'), 'utf8'))
   assert.ok(document)
   assert.deepEqual(document.errors, [])
@@ -140,7 +140,7 @@ test('the compose file is sound, and leaves time to drain', () => {
   assert.ok(existsSync(path.join(ROOT, 'examples/compose', tacho.build, 'Dockerfile')))
 })
 
-test('the unit of systemd leaves time to drain and starts the program', () => {
+test('the systemd unit starts the program and leaves time to drain', () => {
   const unit = readFileSync(path.join(ROOT, 'examples/systemd/tacho.service'), 'utf8')
   const read = readConfig({}, {})
   const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? []

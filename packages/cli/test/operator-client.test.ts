@@ -7,7 +7,7 @@ import { unreachable } from '../src/server-trouble.ts'
 const problem = (code: string, more: object = {}) =>
   JSON.stringify({ type: 'about:blank', title: 'A title.', status: 400, code, requestId: 'req-1', ...more })
 
-test('what a server refuses, or does not answer as Tacho does, is a sentence', async (t) => {
+test('an error, or a reply from another server, becomes a sentence', async (t) => {
   const answers: [status: number, body: string, sentence: RegExp][] = [
     [401, problem('unauthenticated'), /^A title: check TACHO_OPERATOR_TOKEN .* \(unauthenticated, request req-1\)\.$/],
     [
@@ -15,7 +15,7 @@ test('what a server refuses, or does not answer as Tacho does, is a sentence', a
       problem('x', { detail: 'No.', errors: [{ path: '/a', message: 'is b' }] }),
       /^No; \/a is b \(x, request req-1\)\.$/,
     ],
-    // A word from outside that every object has.
+    // An outside text that is also a property of every object.
     [400, problem('constructor'), /^A title \(constructor, request req-1\)\.$/],
     [200, '<html>', /answered 200, and not as Tacho does/],
     [302, '', /answered 302, and not as Tacho does/],
@@ -31,18 +31,18 @@ test('what a server refuses, or does not answer as Tacho does, is a sentence', a
   }
 })
 
-test('an id that no address can hold is a sentence, and nothing is sent', async () => {
+test('an id that fits no URL becomes a sentence, and nothing is sent', async () => {
   const client = operatorClient('http://127.0.0.1:1', 'token')
-  await assert.rejects(client.readPolicy({ params: { workspaceId: 'w', policyId: '..' } }), /no address can hold it/)
+  await assert.rejects(client.readPolicy({ params: { workspaceId: 'w', policyId: '..' } }), /An id must not be empty/)
 })
 
-test('a failure of the network is a sentence, whatever its code', () => {
+test('every network failure becomes a sentence', () => {
   const coded = (code: string) => unreachable('http://x', Object.assign(new Error('m'), { code }))
-  assert.match(coded('ECONNREFUSED'), /^No answer from http:\/\/x: nothing listens there\./)
+  assert.match(coded('ECONNREFUSED'), /^No answer from http:\/\/x: the connection was refused\./)
   assert.match(coded('constructor'), /the request failed \(constructor\)/)
 })
 
-test('a creation is repeated once with its key when the connection is lost', async (t) => {
+test('a creation is retried once with the same key when the connection is lost', async (t) => {
   const { url, requests } = await startHttpServer(t, (request, response) => {
     if (requests.length === 1) request.socket.destroy()
     else response.writeHead(201, { connection: 'close' }).end('{"id":"w"}')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { printable, spokenBytes, spokenNumber, tableLines } from '../src/output.ts'
 
-test('text of clients cannot steer a terminal', () => {
+test('text of clients cannot control a terminal', () => {
   assert.equal(printable('a\u001b[2Jb\nc\u0007\u009b\u202e'), 'a\\u001b[2Jb\\nc\\u0007\\u009b\\u202e')
   assert.equal(printable('plain, ünïcode, 日本, 👍'), 'plain, ünïcode, 日本, 👍')
   fc.assert(
@@ -11,7 +11,7 @@ test('text of clients cannot steer a terminal', () => {
   )
 })
 
-test('columns are as wide as their widest cell, and numbers end at the same place', () => {
+test('columns fit their widest cell, and numbers are right-aligned', () => {
   const columns = [{ title: 'NAME' }, { title: 'N', align: 'right' as const }]
   const rows = [
     ['a', '1'],

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 
-/** 150 real agent runs, which are no part of the project: TEST_TRANSCRIPTS, or a folder beside the checkout. */
+/** 150 real agent runs from outside the project: TEST_TRANSCRIPTS, or a folder beside the checkout. */
 export const REAL_TRANSCRIPTS =
   process.env['TEST_TRANSCRIPTS'] ?? path.resolve(import.meta.dirname, '../../../../shared/data/tau-airline/runs.jsonl')
 
-/** Why tests with them are skipped, or false. */
+/** The reason to skip tests that need them, or false. */
 export const withoutRealTranscripts = existsSync(REAL_TRANSCRIPTS) ? false : 'there are no real transcripts here'

@@ -8,7 +8,7 @@ import { openRecorder, type Recorder } from '../src/recorder-client.ts'
 
 type Answer = (body: EventInput[], response: ServerResponse, request: IncomingMessage) => void
 
-/** A server that plays a script, one answer per request, and keeps what it was sent. */
+/** A server that gives scripted replies and keeps the requests. */
 async function withServer(
   answers: Answer[],
   act: (recorder: Recorder, seen: string[][], waits: number[]) => Promise<void>,
@@ -58,7 +58,7 @@ function refuse(response: ServerResponse, status: number, code: string): void {
   response.writeHead(status, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem))
 }
 
-test('events go out in order in batches, with the API key', async () => {
+test('events are sent in order, in batches, with the API key', async () => {
   const keys: unknown[] = []
   const answer: Answer = (body, response, request) => {
     keys.push(request.headers['x-api-key'])
@@ -74,7 +74,7 @@ test('events go out in order in batches, with the API key', async () => {
   })
 })
 
-test('only retryable events are sent again, and rejected ones are told with their reason', async () => {
+test('only retryable events are resent, and rejected ones are returned with their reason', async () => {
   const partial: Answer = (_body, response) =>
     reply(response, {
       success: false,
@@ -90,7 +90,7 @@ test('only retryable events are sent again, and rejected ones are told with thei
   })
 })
 
-test('what an answer neither counts nor names is sent again', async () => {
+test('events that a reply neither counts nor names are resent', async () => {
   await withServer([(_body, response) => reply(response, { accepted: 1 }), all], async (recorder, seen) => {
     assert.deepEqual(await recorder.record(events(2)), { accepted: 2, refused: [] })
     assert.deepEqual(seen, [
@@ -100,7 +100,7 @@ test('what an answer neither counts nor names is sent again', async () => {
   })
 })
 
-test('429 and 503 are waited out, no shorter than Retry-After says', async () => {
+test('429 and 503 are retried, never before Retry-After', async () => {
   const busy: Answer = (_body, response) => {
     response.setHeader('retry-after', '9')
     refuse(response, 429, 'rate_limited')
@@ -114,27 +114,27 @@ test('429 and 503 are waited out, no shorter than Retry-After says', async () =>
   })
 })
 
-test('a connection that breaks is tried again with the same ids', async () => {
+test('a lost connection is retried with the same ids', async () => {
   await withServer([(_body, response) => void response.destroy(), all], async (recorder, seen) => {
     assert.equal((await recorder.record(events(1))).accepted, 1)
     assert.deepEqual(seen, [['e0'], ['e0']])
   })
 })
 
-test('a refusal that will not change is told at once, with its request id', async () => {
+test('a permanent error fails at once, with its request id', async () => {
   await withServer([(_body, response) => refuse(response, 401, 'unauthenticated')], async (recorder, seen) => {
     await assert.rejects(recorder.record(events(1)), { exitCode: 1, message: /unauthenticated, request req-1/ })
     assert.equal(seen.length, 1)
   })
 })
 
-test('an answer that is not from the service stores nothing silently', async () => {
+test('a reply from another server is an error', async () => {
   await withServer([(_body, response) => void response.end('<html>welcome</html>')], async (recorder) => {
-    await assert.rejects(recorder.record(events(1)), { exitCode: 1, message: /not as Tacho does/ })
+    await assert.rejects(recorder.record(events(1)), { exitCode: 1, message: /is not a Tacho server/ })
   })
 })
 
-test('a server that never takes the events is given up after eight attempts', async () => {
+test('the client gives up after eight attempts', async () => {
   await withServer([(_body, response) => refuse(response, 503, 'overloaded')], async (recorder, seen) => {
     await assert.rejects(recorder.record(events(1)), { exitCode: 1, message: /overloaded/ })
     assert.equal(seen.length, 8)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { retryDelayMs } from '../src/retry.ts'
 
-test('delays lie anywhere below a bound that doubles up to 30 seconds', () => {
+test('delays are random below a bound that doubles up to 30 seconds', () => {
   const most = [0, 1, 2, 4, 5, 40].map((attempt) => retryDelayMs(attempt, null, () => 1))
   assert.deepEqual(most, [1_000, 2_000, 4_000, 16_000, 30_000, 30_000])
   assert.equal(

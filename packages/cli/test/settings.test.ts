@@ -11,14 +11,14 @@ test('the address comes from the flag, then the variable, then the default', () 
   assert.equal(readUrl(undefined, {}), 'http://localhost:4680')
 })
 
-test('an address that cannot be one is wrong usage, in a sentence that names its source', () => {
+test('an invalid address is wrong usage, and the sentence names its source', () => {
   for (const address of ['', '  ', 'localhost:4680', 'ftp://x', 'http://', 'http://user:secret@host']) {
     assert.throws(() => readUrl(undefined, { TACHO_URL: address }), { exitCode: 2, message: /^TACHO_URL (is|must)/ })
   }
   assert.throws(() => readUrl('nonsense', {}), { exitCode: 2, message: /^--url must/ })
 })
 
-test('a missing, empty or impossible credential is wrong usage, and is never repeated', () => {
+test('a missing, empty or invalid credential is wrong usage and is never printed', () => {
   assert.throws(() => readApiKey({}), { exitCode: 2, message: /^No API key: set TACHO_API_KEY/ })
   assert.throws(() => readOperatorToken(undefined, {}), { exitCode: 2, message: /^No operator token/ })
   assert.throws(() => readApiKey({ TACHO_API_KEY: '' }), { exitCode: 2, message: /^TACHO_API_KEY is empty/ })
@@ -31,7 +31,7 @@ test('a missing, empty or impossible credential is wrong usage, and is never rep
   assert.equal(readApiKey({ TACHO_API_KEY: 'tacho_a_b\n' }), 'tacho_a_b')
 })
 
-test('a token file wins over the variable, and one that cannot be read is named', () => {
+test('a token file wins over the variable, and an unreadable file is named', () => {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-cli-'))
   try {
     const file = path.join(directory, 'token')

@@ -1,4 +1,4 @@
-/** The commands that act on stores and databases, not through a server: copy and migrate. */
+/** Commands that open stores and databases directly: copy, recover and migrate. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -17,7 +17,7 @@ after(async () => {
   rmSync(directory, { recursive: true })
 })
 
-test('an installation moves from its file into a database and back, and its runs are read there with the same key', async () => {
+test('an installation is copied from its file to a database and back, and the same key reads its runs', async () => {
   const server = await startServer()
   const demo = await runTacho(['demo', '--seed', 'copy', '--json'], server.variables)
   assert.equal(demo.code, 0, demo.stderr)
@@ -33,7 +33,7 @@ test('an installation moves from its file into a database and back, and its runs
   const kept = path.join(directory, 'kept')
   const { url, drop } = await databases.create()
 
-  // The directory outlives its server only as a copy.
+  // Stopping the server removes the directory, so keep a copy.
   const backup = path.join(directory, 'backup.db')
   assert.equal((await server.tacho(['backup', backup])).code, 0)
   await server.stop()
@@ -51,14 +51,17 @@ test('an installation moves from its file into a database and back, and its runs
 
   const back = await runTacho(['copy', '--from', 'postgres:', '--to', `sqlite:${directory}/back`], variables)
   assert.equal(back.code, 0, back.stderr)
-  assert.match(back.stdout, /^[\d,]+ rows in \d+ tables copied from the database .* to .*back; both hold the same\.\n$/)
+  assert.match(
+    back.stdout,
+    /^[\d,]+ rows in \d+ tables copied from the database .* to .*back; both stores are equal\.\n$/,
+  )
   const onFile = await serveFrom(path.join(directory, 'back'))
   assert.equal(await listed(onFile.url), before)
   await onFile.stop()
   await drop()
 })
 
-test('a lost operator token of a store in a database is replaced while its servers run', async () => {
+test('a lost operator token can be replaced while the servers of a database run', async () => {
   const { url, drop } = await databases.create()
   const variables = { TACHO_DATABASE_URL: url }
   const served = await serveFrom(path.join(directory, 'unused'), variables)
@@ -68,24 +71,24 @@ test('a lost operator token of a store in a database is replaced while its serve
   const list = (token: string) =>
     runTacho(['workspaces', 'list', '--json'], { TACHO_URL: served.url, TACHO_OPERATOR_TOKEN: token })
   assert.equal((await list(operatorToken)).code, 0)
-  // The old one is refused as soon as the server has heard of it.
+  // The server rejects the old token as soon as it sees the revocation.
   while ((await list(OPERATOR_TOKEN)).code === 0);
   await served.stop()
   await drop()
 })
 
-test('migrate says what it applied, and that nothing was due the next time', async () => {
+test('migrate lists what it applied; the next time there is nothing to migrate', async () => {
   const { url, drop } = await databases.create()
   const first = await runTacho(['migrate', '--database-url', url])
   assert.equal(first.code, 0, first.stderr)
   assert.match(first.stdout, /^Applied 001_first_tables\.sql\n/)
   const again = await runTacho(['migrate'], { TACHO_DATABASE_URL: url })
-  assert.match(again.stdout, /^The database \S+ has schema \d+; nothing was due\.\n$/)
+  assert.match(again.stdout, /^The database \S+ has schema \d+; nothing to migrate\.\n$/)
   assert.ok(!again.stdout.includes('postgres:'), 'no password is shown')
   await drop()
 })
 
-test('five machines may migrate at once: each migration is applied by one of them', async () => {
+test('five machines can migrate at once; each migration is applied once', async () => {
   const { url, drop } = await databases.create()
   const variables = { TACHO_DATABASE_URL: url }
   const ends = await Promise.all(Array.from({ length: 5 }, () => runTacho(['migrate', '--json'], variables)))
@@ -111,10 +114,10 @@ test('distributing needs a Citus database, and says so', async (t) => {
   await drop()
 })
 
-test('what a command cannot do with a database is one sentence', async () => {
+test('database failures are one sentence', async () => {
   const none = await runTacho(['migrate'])
   assert.deepEqual([none.code, none.stdout], [2, ''])
-  assert.match(none.stderr, /^tacho: Which database\? Set TACHO_DATABASE_URL/)
+  assert.match(none.stderr, /^tacho: No database given: set TACHO_DATABASE_URL/)
   const wrong = await runTacho(['copy', '--from', 'data', '--to', 'sqlite:x'])
   assert.match(wrong.stderr, /^tacho: A store is given as sqlite:<directory> or postgres:/)
   const closed = await runTacho([

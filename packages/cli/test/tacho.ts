@@ -1,4 +1,4 @@
-/** The real program and the real server, for tests: temporary folders, any free port, nothing left behind. */
+/** The real program and server for tests: temporary folders, free ports, full cleanup. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -20,7 +20,7 @@ export interface Ended {
 
 export type Variables = Record<string, string>
 
-/** A command line under way, with no variables of Tacho but those given. */
+/** Starts a command line with only the given Tacho variables. */
 export function startTacho(args: readonly string[], variables: Variables = {}, cwd?: string): ChildProcess {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
   const env = { ...Object.fromEntries(own), NO_COLOR: '1', ...variables }
@@ -44,7 +44,7 @@ export async function ended(child: ChildProcess): Promise<Ended> {
 export interface TestServer {
   url: string
   dataDir: string
-  /** For a temporary file of the test. */
+  /** For temporary files of the test. */
   directory: string
   /** Runs a command line against this server, with its operator token and API key. */
   tacho: (args: readonly string[], stdin?: string) => Promise<Ended>

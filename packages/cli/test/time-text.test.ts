@@ -17,12 +17,12 @@ test('a date, a time and a time with an offset are moments', () => {
   assert.equal(moment('--from', '2026-11-01T02:30:00.5+02:00', -1, NOW), '2026-11-01T00:30:00.500Z')
 })
 
-test('anything else is wrong usage, and the sentence names the flag', () => {
+test('any other text is wrong usage, and the sentence names the flag', () => {
   for (const text of ['', 'yesterday', '2026-13-01', '2026', '-7d', '7', '999999999w']) {
     assert.throws(() => moment('--from', text, -1, NOW), { exitCode: 2, message: /^--from must be a time/ })
   }
 })
 
-test('a duration is said in two units at most', () => {
+test('a duration has at most two units', () => {
   assert.deepEqual([5, 1_500, 200_000, 7_260_000].map(spokenDuration), ['5 ms', '1.5 s', '3 min 20 s', '2 h 1 min'])
 })

@@ -6,7 +6,7 @@ import { runTacho, type Variables } from './tacho.ts'
 
 const NOWHERE: Variables = { TACHO_URL: await closedAddress(), TACHO_OPERATOR_TOKEN: 't', TACHO_API_KEY: 'k' }
 
-/** An address at which nothing listens. */
+/** An address without a server. */
 async function closedAddress(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -16,7 +16,7 @@ async function closedAddress(): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-test('wrong usage ends with 2, a sentence, and nothing on stdout', async () => {
+test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout', async () => {
   const lines: string[][] = [
     ['nonsense'],
     ['runs', 'nonsense'],
@@ -43,7 +43,7 @@ test('wrong usage ends with 2, a sentence, and nothing on stdout', async () => {
   }
 })
 
-test('a missing or empty variable is a sentence that says what to do', async () => {
+test('a missing or empty variable gives a sentence that says what to do', async () => {
   const without = await runTacho(['workspaces', 'list'])
   assert.deepEqual([without.code, /set TACHO_OPERATOR_TOKEN/.test(without.stderr)], [2, true])
   const empty = await runTacho(['demo'], { TACHO_API_KEY: '' })
@@ -52,7 +52,7 @@ test('a missing or empty variable is a sentence that says what to do', async () 
   assert.deepEqual([wrong.code, /TACHO_URL must be/.test(wrong.stderr)], [2, true])
 })
 
-test('no server: each command says so and what to do, with 1', async () => {
+test('without a server, each command exits with 1 and says what to do', async () => {
   for (const line of [
     ['workspaces', 'list'],
     ['runs', 'follow', 'x', '-e', 'a/b'],
@@ -67,13 +67,13 @@ test('no server: each command says so and what to do, with 1', async () => {
   }
 })
 
-test('doctor without a server needs no token, and is JSON when asked', async () => {
+test('doctor without a server needs no token, and can print JSON', async () => {
   const { code, stdout } = await runTacho(['doctor', '--json'], { TACHO_URL: NOWHERE['TACHO_URL'] ?? '' })
   const report = JSON.parse(stdout) as { ok: boolean; checks: { name: string; detail: string }[] }
   assert.deepEqual([code, report.ok, report.checks[0]?.name], [1, false, 'server'])
 })
 
-test('help goes to stdout with 0, for the program and for each command', async () => {
+test('help of the program and of each command goes to stdout, with exit code 0', async () => {
   const help = await runTacho(['--help'])
   assert.equal(help.code, 0)
   const commands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '')
@@ -88,7 +88,7 @@ test('help goes to stdout with 0, for the program and for each command', async (
   }
 })
 
-test('no command at all shows the help as wrong usage', async () => {
+test('without a command, the help is shown as wrong usage', async () => {
   const { code, stdout, stderr } = await runTacho([])
   assert.deepEqual([code, stdout], [2, ''])
   assert.match(stderr, /^Usage: tacho/)

@@ -1,6 +1,6 @@
 /**
- * Does what a plan says: versions first, then one publication per environment. What somebody else has changed since the
- * plan was made is refused; applying again makes a new plan, and goes on where this one ended.
+ * Executes a plan: versions first, then one publication per environment. Fails if another operator has changed an item
+ * since the plan was made. Applying again makes a new plan and continues.
  */
 import type { OperatorClient } from '../operator-client.ts'
 import { failed } from '../stop.ts'
@@ -30,7 +30,7 @@ export async function carryOut(
   }
 }
 
-/** Answers with the id of the prompt. */
+/** Returns the id of the prompt. */
 async function writePrompt(
   client: OperatorClient,
   workspaceId: string,
@@ -75,8 +75,8 @@ function before(version: string): string {
   return String(Number(version) - 1)
 }
 
-/** The environments are to get the versions of the plan, and no others. */
+/** Environments must get exactly the versions of the plan. */
 function assertVersion(kind: string, name: string, written: string, planned: string): void {
   if (written === planned) return
-  throw failed(`${kind} ${name} was changed meanwhile (version ${written}, not ${planned}): apply again.`)
+  throw failed(`${kind} ${name} was changed by someone else (version ${written}, not ${planned}): apply again.`)
 }

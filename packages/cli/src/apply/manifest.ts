@@ -1,8 +1,8 @@
-/** What tacho.yaml says, checked. */
+/** The validated content of tacho.yaml. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 
 export interface Manifest {
-  /** Null: the only one. */
+  /** Null: the only workspace. */
   workspace: string | null
   /** By name. */
   prompts: Map<string, WantedPrompt>
@@ -28,19 +28,19 @@ export interface WantedPolicy {
 
 export interface WantedEnvironment {
   place: Place
-  /** By name; null: prompts of the environment are left alone. */
+  /** By name; null: keep the prompts of the environment unchanged. */
   prompts: Map<string, WantedVersion> | null
-  /** By id; null: policies of the environment are left alone. */
+  /** By id; null: keep the policies of the environment unchanged. */
   policies: Map<string, WantedVersion> | null
 }
 
-/** Null: the newest, which is what the file says. */
+/** Null: the newest version, as in the file. */
 export interface WantedVersion {
   version: string | null
   place: Place
 }
 
-/** Where it stands in the file, from 1. */
+/** Position in the file, from 1. */
 export interface Place {
   line: number
   column: number

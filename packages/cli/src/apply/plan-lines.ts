@@ -1,4 +1,4 @@
-/** A plan for people. Pure but for the colours. */
+/** Formats a plan for people. Pure, except for colours. */
 import { styleText } from 'node:util'
 import { counted, printable, strong } from '../output.ts'
 import type { DeploymentChange, Plan, Write } from './plan.ts'
@@ -14,14 +14,14 @@ export function planLines(workspace: string, { writes, deployments }: Plan): str
 
 function writeLine({ kind, name, version, changed }: Write): string {
   const item = `${kind} ${printable(name)}`
-  if (changed === null) return green(`  + ${item}: is created, version ${version}`)
+  if (changed === null) return green(`  + ${item}: create version ${version}`)
   return yellow(`  ~ ${item}: new version ${version} (${changed.join(', ')})`)
 }
 
 function changeLine({ kind, name, from, to }: DeploymentChange): string {
   const item = `${kind} ${printable(name)}`
-  if (to === null) return red(`  - ${item}: is taken out of force (was version ${from})`)
-  if (from === null) return green(`  + ${item}: is put in force, version ${to}`)
+  if (to === null) return red(`  - ${item}: undeploy (was version ${from})`)
+  if (from === null) return green(`  + ${item}: deploy version ${to}`)
   return yellow(`  ~ ${item}: version ${from} -> ${to}`)
 }
 

@@ -1,17 +1,17 @@
-/** What must change so that the server is as the manifest says. Pure. */
+/** Computes the changes that make the server match the manifest. Pure. */
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Policy } from '@tacho/contract/operator/policy.ts'
 import type { Prompt } from '@tacho/contract/operator/prompt.ts'
 import { hash } from 'node:crypto'
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedVersion } from './manifest.ts'
 
-/** What there is on the server. */
+/** The state of the server. */
 export interface Present {
   /** By name. */
   prompts: Map<string, Prompt>
   /** By id. */
   policies: Map<string, Policy>
-  /** By name: those that the manifest names and that there are. */
+  /** By name: existing environments that the manifest names. */
   environments: Map<string, PresentEnvironment>
 }
 
@@ -25,7 +25,7 @@ export interface Plan {
   deployments: Deployment[]
 }
 
-/** A version that is to be written. `changed` names what differs from the newest one; null: it is created. */
+/** A version to write. `changed` names the fields that differ from the newest version; null: create the item. */
 export interface Write {
   kind: DeployableKind
   /** Name of the prompt, id of the policy. */
@@ -34,7 +34,7 @@ export interface Write {
   changed: string[] | null
 }
 
-/** What is to change in one environment, in one publication. */
+/** The changes of one environment, made in one publication. */
 export interface Deployment {
   environment: string
   environmentId: string
@@ -44,7 +44,7 @@ export interface Deployment {
 export interface DeploymentChange {
   kind: DeployableKind
   name: string
-  /** Null while the prompt is not created yet. */
+  /** Null until the prompt is created. */
   id: string | null
   from: string | null
   to: string | null
@@ -60,7 +60,7 @@ export function planOf(manifest: Manifest, present: Present): Planned {
   for (const [name, wanted] of manifest.environments) {
     const environment = present.environments.get(name)
     if (environment === undefined) {
-      const message = `environments.${name}: there is no such environment; \`tacho environments create\` makes one`
+      const message = `environments.${name}: this environment does not exist; create it with \`tacho environments create\``
       faults.push({ place: wanted.place, message })
       continue
     }
@@ -100,7 +100,7 @@ function after(version: string): string {
   return String(Number(version) + 1)
 }
 
-/** By kind and name: the newest version there will be. */
+/** The newest version after all writes, by kind and name. */
 function newestVersions(present: Present, writes: Write[]): Map<string, string> {
   const newest = new Map<string, string>()
   for (const [name, prompt] of present.prompts) newest.set(`prompt ${name}`, prompt.newest.version)
@@ -147,7 +147,7 @@ function versionOf(
 ): string {
   const latest = newest.get(`${kind} ${name}`) ?? '1'
   if (version !== null && Number(version) > Number(latest)) {
-    faults.push({ place, message: `${kind} ${name} has no version ${version}; its newest will be ${latest}` })
+    faults.push({ place, message: `${kind} ${name} has no version ${version}; the newest is ${latest}` })
   }
   return version ?? latest
 }

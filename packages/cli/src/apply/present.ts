@@ -1,4 +1,4 @@
-/** Reads what there is on the server, as far as the manifest is about it. */
+/** Reads the state of everything that the manifest names. */
 import { allItems } from '@tacho/client/items.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from '../operator-client.ts'

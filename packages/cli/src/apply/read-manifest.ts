@@ -1,4 +1,4 @@
-/** tacho.yaml -> a manifest, or everything that is wrong with it. Files it names are read by `readFile`. */
+/** Parses tacho.yaml into a manifest, or lists every fault. `readFile` reads the files that it names. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { POLICY_ID_PATTERN } from '@tacho/contract/operator/policy.ts'
 import { VERSION_PATTERN } from '@tacho/contract/operator/version.ts'
@@ -8,7 +8,7 @@ import { withoutLastLineEnd, type TextRead } from '../configuration/source-file.
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
 import { YamlReader, type Entry } from './yaml-reader.ts'
 
-/** The text of a file that the manifest names, or half a sentence about why there is none. */
+/** The text of a file, or the end of a sentence that says why it cannot be read. */
 export type ReadFile = (file: string) => TextRead
 
 export type ManifestRead = { ok: true; manifest: Manifest } | { ok: false; faults: FileFault[] }
@@ -43,7 +43,7 @@ function fill(manifest: Manifest, yaml: YamlReader, readFile: ReadFile): void {
   }
 }
 
-/** A section that is left empty has no members. */
+/** An empty section has no members. */
 function membersOf(yaml: YamlReader, entry: Entry | undefined): Map<string, Entry> {
   return entry === undefined || yaml.isMissing(entry) ? new Map() : (yaml.members(entry) ?? new Map())
 }
@@ -52,7 +52,7 @@ function membersOf(yaml: YamlReader, entry: Entry | undefined): Map<string, Entr
 
 function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: ReadFile): WantedPrompt | null {
   if (name === '' || Array.from(name).length > LIMITS.nameChars) {
-    return yaml.fault(entry, `a name has 1 to ${LIMITS.nameChars} characters`)
+    return yaml.fault(entry, `the name must have 1 to ${LIMITS.nameChars} characters`)
   }
   const fields = yaml.fields(entry, ['content', 'file'])
   if (fields === null) return null
@@ -60,7 +60,7 @@ function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: Read
   if (content === null) return null
   const bytes = Buffer.byteLength(content)
   if (bytes > LIMITS.promptContentBytes) {
-    return yaml.fault(entry, `has ${bytes} bytes; there is room for ${LIMITS.promptContentBytes}`)
+    return yaml.fault(entry, `must have at most ${LIMITS.promptContentBytes} bytes, but has ${bytes}`)
   }
   return { content, place: entry.place }
 }
@@ -69,8 +69,8 @@ const POLICY_FIELDS = ['name', 'description', 'condition', 'file', 'severity', '
 
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
   if (!new RegExp(POLICY_ID_PATTERN).test(id)) {
-    const form = 'lower-case letters, digits, dots, dashes and underscores, and begins with a letter or digit'
-    return yaml.fault(entry, `the id of a policy has 1 to ${LIMITS.policyIdChars} ${form}`)
+    const form = 'lower-case letters, digits, dots, dashes and underscores, and begin with a letter or digit'
+    return yaml.fault(entry, `the id of a policy must have 1 to ${LIMITS.policyIdChars} ${form}`)
   }
   const fields = yaml.fields(entry, POLICY_FIELDS)
   if (fields === null) return null
@@ -95,7 +95,7 @@ function checkCondition(yaml: YamlReader, entry: Entry, condition: string): bool
   return false
 }
 
-/** A text that stands in the manifest, or in a file that it names. */
+/** A text in the manifest, or in a file that it names. */
 function readSource(
   yaml: YamlReader,
   entry: Entry,
@@ -104,13 +104,13 @@ function readSource(
   name: string,
   readFile: ReadFile,
 ): string | null {
-  if (inline && file) return yaml.fault(entry, `has both ${name} and file`)
+  if (inline && file) return yaml.fault(entry, `must not have both ${name} and file`)
   const text = inline ? yaml.text(inline) : file ? fileText(yaml, file, readFile) : null
-  if (!inline && !file) return yaml.fault(entry, `needs ${name}, or file`)
+  if (!inline && !file) return yaml.fault(entry, `must have ${name} or file`)
   if (text === null) return null
-  if (text === '') return yaml.fault(inline ?? file ?? entry, 'is empty')
+  if (text === '') return yaml.fault(inline ?? file ?? entry, 'must not be empty')
   if (text.includes('\0') || !text.isWellFormed()) {
-    return yaml.fault(inline ?? file ?? entry, 'contains NUL or is not well-formed Unicode')
+    return yaml.fault(inline ?? file ?? entry, 'must be well-formed Unicode without NUL')
   }
   return text
 }
@@ -156,7 +156,7 @@ function readEnvironment(yaml: YamlReader, entry: Entry, named: Named): WantedEn
   }
 }
 
-/** Either a list of names, or a mapping of names to versions. */
+/** A list of names, or a mapping of names to versions. */
 function readVersions(
   yaml: YamlReader,
   entry: Entry,
@@ -171,7 +171,7 @@ function readVersions(
     else wanted.set(name, { version, place: at.place })
   }
   if (yaml.isMissing(entry)) {
-    yaml.fault(entry, 'is empty: write [] where nothing is to be in force, or leave it out')
+    yaml.fault(entry, 'is empty: write [] to deploy nothing, or remove it')
   } else if (yaml.isList(entry)) {
     for (const item of yaml.items(entry) ?? []) take(yaml.text(item), null, item)
   } else {
@@ -184,5 +184,5 @@ function readVersion(yaml: YamlReader, entry: Entry): string | null {
   const value = yaml.scalar(entry)
   if (value === 'newest') return null
   if (new RegExp(VERSION_PATTERN).test(String(value))) return String(value)
-  return yaml.fault(entry, 'must be newest, or the number of a version')
+  return yaml.fault(entry, 'must be a version number or newest')
 }

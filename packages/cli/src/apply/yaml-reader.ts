@@ -1,4 +1,4 @@
-/** Reads a YAML file with the places of everything in it, so that people are told where it is wrong. */
+/** Reads a YAML file with the position of every value, for errors with line and column. */
 import {
   isAlias,
   isMap,
@@ -12,7 +12,7 @@ import {
 } from 'yaml'
 import type { FileFault, Place } from './manifest.ts'
 
-/** One value of the file, with the way to it: `policies.refunds.severity`. */
+/** One value of the file, with its path: `policies.refunds.severity`. */
 export interface Entry {
   path: string
   node: Node | null
@@ -41,7 +41,7 @@ export class YamlReader {
     return null
   }
 
-  /** Members of a mapping, in their order; null and a fault when it is none. */
+  /** The members of a mapping, in order. Adds a fault and returns null for any other value. */
   members(entry: Entry): Map<string, Entry> | null {
     const map = this.#resolved(entry.node)
     if (!isMap(map)) return this.fault(entry, 'must be a mapping')
@@ -55,18 +55,18 @@ export class YamlReader {
     return members
   }
 
-  /** The same, of which only these may be there. */
+  /** The same, with only these names allowed. */
   fields<Name extends string>(entry: Entry, names: readonly Name[]): Partial<Record<Name, Entry>> | null {
     const members = this.members(entry)
     if (members === null) return null
     const known = names as readonly string[]
     for (const [name, member] of members) {
-      if (!known.includes(name)) this.fault(member, `is not known here; there is ${names.join(', ')}`)
+      if (!known.includes(name)) this.fault(member, `is not known here; use ${names.join(', ')}`)
     }
     return Object.fromEntries([...members].filter(([name]) => known.includes(name))) as Partial<Record<Name, Entry>>
   }
 
-  /** Items of a list; null and a fault when it is none. */
+  /** The items of a list. Adds a fault and returns null for any other value. */
   items(entry: Entry): Entry[] | null {
     const list = this.#resolved(entry.node)
     if (!isSeq(list)) return this.fault(entry, 'must be a list')
@@ -93,7 +93,7 @@ export class YamlReader {
     return this.fault(entry, `must be text${hint}`)
   }
 
-  /** Undefined: it is no single value. */
+  /** Undefined if the entry is not a single value. */
   scalar(entry: Entry): unknown {
     const node = this.#resolved(entry.node)
     return isScalar(node) ? node.value : undefined

@@ -1,4 +1,4 @@
-/** Approvals as they appear and change: the server's stream, opened again whenever it ends. */
+/** Follows approvals: reads the server's stream and reconnects when it ends. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { allItems } from '@tacho/client/items.ts'
 import { BrokenStream } from '@tacho/client/messages.ts'
@@ -12,8 +12,7 @@ const LONGEST_PAUSE_MS = 10_000
 const REMEMBERED = 10_000
 
 /**
- * Every pending approval, and from then on every one that is new or has changed; each state once. Ends only with the
- * signal.
+ * Every pending approval, then every new or changed one, each state once. Ends only with the signal.
  */
 export async function* approvalChanges(
   client: OperatorClient,
@@ -37,7 +36,7 @@ export async function* approvalChanges(
       if (signal?.aborted) return
       const trouble = temporaryTrouble(client.url, error)
       if (trouble === null) throw error
-      if (attempt === 0) process.stderr.write(`${trouble} Waiting for it.\n`)
+      if (attempt === 0) process.stderr.write(`${trouble} Retrying until it answers.\n`)
     }
     await sleep(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
   }
@@ -45,7 +44,7 @@ export async function* approvalChanges(
 
 type IsNews = (hint: Pick<OperatorApproval, 'id' | 'status'>) => boolean
 
-/** What one connection tells, until it ends. */
+/** The approvals of one connection, until it ends. */
 async function* streamed(
   client: OperatorClient,
   environmentId: string,
@@ -62,12 +61,12 @@ async function* streamed(
       const read = ({ id }: { id: string }) => client.readApproval({ params: { environmentId, approvalId: id } })
       yield await Promise.all(message.data.items.filter(isNews).map(read))
     } else if (message.event === 'end' && message.data.reason === 'access_ended') {
-      throw failed('The operator token is no longer good.')
+      throw failed('The operator token was revoked or has expired.')
     }
   }
 }
 
-/** Why to connect again, in a sentence; null when that would not help. */
+/** Why to reconnect, in a sentence; null if reconnecting cannot help. */
 function temporaryTrouble(url: string, error: unknown): string | null {
   if (error instanceof BrokenStream) return unreachable(url, error.cause)
   return error instanceof Refused && error.result.temporary ? error.message : null

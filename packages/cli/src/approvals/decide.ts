@@ -15,12 +15,12 @@ export interface DecideOptions extends EnvironmentOptions {
   input?: string
 }
 
-/** Decides those that are named, or all that wait for one tool and input; fails unless every one could be decided. */
+/** Decides the given approvals, or all pending ones of a tool and input. Exit code 1 unless all were decided. */
 export async function decide(decision: Decision, ids: string[], options: DecideOptions): Promise<void> {
   const { tool, input, reason } = options
   const byTool = tool !== undefined && input !== undefined
   if (byTool ? ids.length > 0 : ids.length === 0 || (tool ?? input) !== undefined) {
-    throw wrongUsage('Give either approvals, or both --tool and --input.')
+    throw wrongUsage('Give either approval ids, or both --tool and --input.')
   }
   const { client, environmentId } = await connected(options)
   const [id] = ids
@@ -68,7 +68,7 @@ function bodyOf(decision: Decision, reason: string | undefined) {
 }
 
 function outcomeLine({ id, outcome, approval }: DecisionOutcome): string {
-  if (approval === null) return `${id}  there is no such approval`
+  if (approval === null) return `${id}  approval not found`
   const line = approvalLine(approval, Date.now())
   return outcome === 'refused' ? `${line}  (not by this decision)` : line
 }

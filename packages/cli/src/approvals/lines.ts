@@ -1,10 +1,10 @@
-/** Approvals as people read them. */
+/** Formats approvals for people. */
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { printable, strong } from '../output.ts'
 import { spokenDuration } from '../time-text.ts'
 
-/** One line about an approval, for lists without columns. */
+/** One approval on one line. */
 export function approvalLine(approval: OperatorApproval, now: number): string {
   const { createdAt, status, id, toolName, agentId, clientId, reason } = approval
   const who = agentId ?? clientId
@@ -13,20 +13,20 @@ export function approvalLine(approval: OperatorApproval, now: number): string {
   return `${createdAt}  ${status.padEnd(8)}  ${id}  ${about}${why}`
 }
 
-/** What has become of it, or how long it waits. */
+/** The outcome, or the time left. */
 export function stateText({ status, expiresAt, decidedAt, decidedBy, decisionReason }: OperatorApproval, now: number) {
   if (status === 'PENDING') return `expires in ${spokenDuration(Math.max(0, Date.parse(expiresAt) - now))}`
-  if (status === 'EXPIRED') return `nobody decided until ${expiresAt}`
+  if (status === 'EXPIRED') return `expired at ${expiresAt} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
   return `by ${printable(decidedBy?.name ?? 'somebody')} at ${decidedAt}${why}`
 }
 
-/** Everything about one approval. */
+/** All details of one approval. */
 export function cardLines(card: ApprovalCard, now: number): string[] {
   const { askedLately: asked } = card
   const line = (name: string, value: string | null) => (value === null ? [] : [`${name.padEnd(9)}${printable(value)}`])
   const count = `${asked.requests}${asked.capped ? ' or more' : ''}`
-  const burst = `Warning: this agent has asked ${count} times within ${spokenDuration(asked.windowMs)}; decide with care`
+  const burst = `Warning: this agent requested ${count} approvals within ${spokenDuration(asked.windowMs)}; decide with care`
   return [
     strong(`${card.status}  ${printable(card.toolName)}`),
     ...line('Why', card.reason),
@@ -42,17 +42,21 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
   ]
 }
 
-/** Everything about one approval, with the input that was recorded for it. */
+/** All details of one approval, with its recorded input. */
 export function detailLines(detail: ApprovalDetail, now: number): string[] {
   return [...cardLines(detail, now), ...inputLines(detail)]
 }
 
-/** The most of an input that a terminal shows. */
+/** Maximum characters of an input on a terminal. */
 const SHOWN_CHARS = 4_000
 
 function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null; runId: string | null }): string[] {
   if (inputPreview === null) {
-    return [runId === null ? 'The request names no run, so no input is shown.' : 'The client recorded no input for it.']
+    return [
+      runId === null
+        ? 'The request has no run, so no input is shown.'
+        : 'The client recorded no input for this approval.',
+    ]
   }
   const { json, isTruncated, bytes } = inputPreview
   const isCut = isTruncated || json.length > SHOWN_CHARS
@@ -60,7 +64,7 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
   return ['Input, masked, as the client recorded it:', `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`]
 }
 
-/** One recorded tool call and what it means. */
+/** One recorded tool call and how it relates to the approval. */
 export function callLine({ timestamp, verdict, message, toolName, outcome, eventId }: JudgedCall): string {
   const what = `${printable(toolName ?? 'a tool')} (${outcome})`
   return `${timestamp}  ${verdict.padEnd(16)}  ${what}  ${message}; event ${printable(eventId)}`

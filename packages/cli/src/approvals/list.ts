@@ -37,7 +37,7 @@ export async function listApprovals(
     items.push(card)
   }
   if (asJson) return printJson({ items, hasMore })
-  if (items.length === 0) return printLine('There are no such approvals.')
+  if (items.length === 0) return printLine('No matching approvals.')
   const now = Date.now()
   printTable(
     COLUMNS,
@@ -48,17 +48,17 @@ export async function listApprovals(
       card.toolName,
       card.agentId ?? card.clientId,
       card.runId ?? '',
-      `${stateText(card, now)}${card.askedLately.burst ? ' (the agent asks unusually often)' : ''}`,
+      `${stateText(card, now)}${card.askedLately.burst ? ' (unusually many requests from this agent)' : ''}`,
     ]),
   )
-  // Beside the table, not in it: stdout may be counted or cut.
-  if (hasMore) process.stderr.write('There are more: --limit or --all shows them.\n')
+  // On stderr: scripts may count or cut the lines of stdout.
+  if (hasMore) process.stderr.write('There are more: use --limit or --all.\n')
 }
 
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   const groups = await client.listApprovalGroups({ params: { environmentId } })
   if (asJson) return printJson(groups)
-  if (groups.items.length === 0) return printLine('Nothing is pending.')
+  if (groups.items.length === 0) return printLine('No pending approvals.')
   printTable(
     GROUP_COLUMNS,
     groups.items.map((group) => [
@@ -70,7 +70,7 @@ export async function listGroups(client: OperatorClient, environmentId: string, 
       group.inputHash,
     ]),
   )
-  if (groups.more) process.stderr.write('There is more than was looked at.\n')
+  if (groups.more) process.stderr.write('The list is incomplete: only part of the queue was read.\n')
 }
 
 export async function showApproval(
@@ -83,7 +83,8 @@ export async function showApproval(
   if (asJson) return printJson({ approval, calls, run, truncated })
   for (const line of detailLines(approval, Date.now())) printLine(line)
   printLine()
-  if (calls.length === 0) printLine(run === null ? 'No run of it is recorded.' : 'Its run has no call of it so far.')
+  if (calls.length === 0)
+    printLine(run === null ? 'Its run is not recorded.' : 'Its run has no matching tool call yet.')
   for (const call of calls) printLine(callLine(call))
-  if (truncated) process.stderr.write('The run has more tool calls than were looked at.\n')
+  if (truncated) process.stderr.write('The run has more tool calls than were read.\n')
 }

@@ -1,8 +1,8 @@
 /**
- * Asks a person about one pending approval after the other, those with the oldest deadline first.
+ * Asks a person about pending approvals one by one, the earliest deadline first.
  *
  *   idle --one is pending--> asking --answered--> deciding --> idle
- *                            asking --settled elsewhere--> idle (the question is taken back)
+ *                            asking --decided elsewhere--> idle (the question is withdrawn)
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from '@tacho/contract/approval.ts'
@@ -13,14 +13,14 @@ import { approvalLine, detailLines } from './lines.ts'
 export interface PromptOptions {
   client: OperatorClient
   environmentId: string
-  /** Rejects when the signal is aborted. */
+  /** Rejects if the signal is aborted. */
   ask: (question: string, signal: AbortSignal) => Promise<string>
   print: (line: string) => void
 }
 
 export interface PromptingDecider {
   heard(approval: OperatorApproval): void
-  /** Asks until the person leaves, or the signal is aborted while nothing is asked. */
+  /** Asks until the person quits, or the signal is aborted between questions. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -45,7 +45,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
     pending.delete(approval.id)
     if (asking?.id !== approval.id) return
     asking.settled.abort()
-    print(`\nSettled meanwhile: ${approvalLine(approval, Date.now())}`)
+    print(`\nAlready decided or expired: ${approvalLine(approval, Date.now())}`)
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -67,7 +67,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
       if (answer === 'q') return 'leave'
       const decision = DECISIONS.get(answer)
       if (decision !== undefined) await decide(id, decision, settled.signal)
-      // Whatever else was typed decides nothing.
+      // Any other input decides nothing.
       if (decision !== undefined || answer === 's') pending.delete(id)
     } catch (error) {
       if (!settled.signal.aborted && !(error instanceof Refused)) throw error
@@ -79,7 +79,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
     return 'next'
   }
 
-  /** A client records the input just after it asks: a fresh approval is given a moment for it. */
+  /** A client records the input after its request, so wait a moment for it. */
   async function readDetail(id: string): Promise<ApprovalDetail> {
     for (let looks = 1; ; looks++) {
       const detail = await client.readApproval({ params: { environmentId, approvalId: id } })
@@ -90,7 +90,7 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
   }
 
   async function decide(id: string, decision: Decision, signal: AbortSignal): Promise<void> {
-    const reason = (await ask('Reason, for the client and the record (Enter: none): ', signal)).trim()
+    const reason = (await ask('Reason, sent to the client and stored (Enter: none): ', signal)).trim()
     asking = null
     const decided = await client.decideApproval({
       params: { environmentId, approvalId: id },

@@ -1,4 +1,4 @@
-/** `tacho approvals watch`: every approval as it comes; on a terminal, it can be decided there. */
+/** `tacho approvals watch`: shows approvals live; on a terminal, asks for decisions. */
 import { createInterface } from 'node:readline/promises'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { OperatorClient } from '../operator-client.ts'
@@ -7,12 +7,12 @@ import { approvalChanges } from './changes.ts'
 import { approvalLine } from './lines.ts'
 import { promptingDecider } from './prompt.ts'
 
-/** Prints each new and changed approval on a line, for ever. */
+/** Prints each new or changed approval on a line, until interrupted. */
 export async function watch(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   for await (const approval of approvalChanges(client, environmentId)) printApproval(approval, asJson)
 }
 
-/** The same, and asks about each that is pending until the person leaves. */
+/** The same, and asks about each pending approval until the person quits. */
 export async function watchAndDecide(client: OperatorClient, environmentId: string): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const decider = promptingDecider({
@@ -24,13 +24,13 @@ export async function watchAndDecide(client: OperatorClient, environmentId: stri
   const leaving = new AbortController()
   const left = new Promise<void>((resolve) => {
     terminal.once('close', resolve)
-    // What is typed while nothing is asked.
+    // Input between questions.
     terminal.on('line', (line) => line.trim() === 'q' && resolve())
   })
   async function follow(): Promise<void> {
     for await (const approval of approvalChanges(client, environmentId, leaving.signal)) decider.heard(approval)
   }
-  printLine('Waiting for approvals; q leaves.')
+  printLine('Waiting for approvals; press q to quit.')
   try {
     await Promise.race([decider.run(leaving.signal), left, follow()])
   } finally {

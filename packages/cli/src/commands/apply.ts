@@ -20,43 +20,42 @@ interface Options extends ServerOptions {
   note?: string
 }
 
-/** There is a difference, and nothing was changed. */
+/** Differences exist and nothing was changed. */
 const DIFFERENT = 3
 
 export function addApply(program: Command): void {
-  asOperator(program.command('apply').description('make prompts, policies and deployments what a file says'))
+  asOperator(program.command('apply').description('make prompts, policies and deployments match a file'))
     .requiredOption('-f, --file <file>', 'such as tacho.yaml; - reads standard input')
-    .option('-w, --workspace <workspace>', 'name or id; otherwise what the file says, or the only one')
-    .option('-y, --yes', 'change it without asking')
-    .option('--dry-run', 'show what would change, and change nothing')
-    .option('--note <text>', 'why, for the versions and the publications')
+    .option('-w, --workspace <workspace>', 'name or id; by default the one in the file, or the only one')
+    .option('-y, --yes', 'apply without asking')
+    .option('--dry-run', 'show what would change; change nothing')
+    .option('--note <text>', 'reason, stored with the new versions and deployments')
     .addHelpText(
       'after',
       `
 The plan is shown first. Nothing changes without --yes or your confirmation on a terminal. Applying twice changes
-nothing the second time. An environment gets exactly what the file lists for it: what is in force besides is taken out
-of force. What the file does not mention is left alone: other environments, and prompts or policies of an environment
-that has no such list. Nothing is ever deleted.
+nothing the second time. An environment gets exactly the versions that the file lists; everything else deployed there is
+undeployed. Other environments stay unchanged, and so do prompts or policies of an environment without such a list.
+Nothing is ever deleted.
 
-  workspace: acme                      # may be left out where there is only one
+  workspace: acme                      # optional if there is only one
   prompts:
     greeting:
       file: prompts/greeting.md        # beside this file; or content: |
   policies:
     refunds:
-      name: Large refunds              # may be left out, as may description
+      name: Large refunds              # optional, like description
       condition: tool.name == "refund" && tool.input.amount > 100.0   # or file: policies/refunds.cel
       severity: HIGH                   # LOW, MEDIUM, HIGH, CRITICAL
       action: REQUIRE_APPROVAL         # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
   environments:
     staging:
-      prompts: [greeting]              # the newest version, which is what this file says
+      prompts: [greeting]              # the newest version, as in this file
       policies: [refunds]
     production:
-      policies: { refunds: 3 }         # this version; prompts of production are left alone
+      policies: { refunds: 3 }         # this version; prompts of production stay unchanged
 
-Exit codes: 0 nothing differs, or it was changed; 3 something differs and nothing was changed; 1 failed; 2 the file or
-the command is wrong.
+Exit codes: 0 no differences, or applied; 1 failed; 2 invalid file or command; 3 differences found, nothing changed.
 
 Examples:
   tacho apply -f tacho.yaml
@@ -81,11 +80,11 @@ async function apply(options: Options): Promise<void> {
   if (different && !applied) process.exitCode = DIFFERENT
   if (options.json) printJson({ workspace: workspace.name, different, applied, ...plan })
   else if (applied) printLine('Done.')
-  else if (different) process.stderr.write(`Nothing was changed${options.dryRun ? '' : ': --yes changes it'}.\n`)
+  else if (different) process.stderr.write(`Nothing was changed${options.dryRun ? '' : '; add --yes to apply'}.\n`)
 }
 
 function showPlan(workspace: string, plan: Plan): void {
-  if (isEmpty(plan)) printLine('Everything is as the file says.')
+  if (isEmpty(plan)) printLine('Nothing to change: the server matches the file.')
   else for (const line of planLines(workspace, plan)) printLine(line)
 }
 
@@ -94,7 +93,7 @@ async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {
   if (yes) return true
   if (json || !process.stdin.isTTY || !process.stdout.isTTY) return false
   const { confirm } = await import('@clack/prompts')
-  return (await confirm({ message: 'Change this?', initialValue: false })) === true
+  return (await confirm({ message: 'Apply these changes?', initialValue: false })) === true
 }
 
 async function manifestOf(file: string): Promise<Manifest> {
@@ -106,5 +105,5 @@ async function manifestOf(file: string): Promise<Manifest> {
 
 function faulty(file: string, faults: FileFault[]) {
   const lines = faults.map(({ place, message }) => `${printable(file)}:${place.line}:${place.column}: ${message}`)
-  return wrongUsage(`The file is wrong; nothing was changed.\n${lines.join('\n')}`)
+  return wrongUsage(`The file is invalid; nothing was changed.\n${lines.join('\n')}`)
 }

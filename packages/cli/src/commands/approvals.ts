@@ -23,18 +23,18 @@ const LISTED = 50
 const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
 
 export function addApprovals(program: Command): void {
-  const approvals = program.command('approvals').description('tool calls that wait for a person')
+  const approvals = program.command('approvals').description('tool calls that wait for approval')
 
   inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first'))
     .option('--status <status>', `${APPROVAL_STATUSES.join(', ')} or ALL`, parseStatus, 'PENDING' as const)
-    .option('--tool <name>', 'approvals for one tool')
-    .option('--input <hash>', 'approvals for one input, by its hash')
-    .option('--agent <id>', 'approvals that one agent asked for, by its external id')
-    .option('--policy <id>', 'approvals that one policy required')
+    .option('--tool <name>', 'approvals of one tool')
+    .option('--input <hash>', 'approvals of one input, by its hash')
+    .option('--agent <id>', 'approvals requested by one agent, by its external id')
+    .option('--policy <id>', 'approvals required by one policy')
     .option('--run <id>', 'approvals of one run, by its external id')
-    .option('--groups', 'what is pending, counted by tool and input')
-    .option('-n, --limit <number>', 'most to show', wholeNumber(MOST), LISTED)
-    .option('--all', 'show all of them, whatever --limit says')
+    .option('--groups', 'count pending approvals by tool and input')
+    .option('-n, --limit <number>', 'maximum to show', wholeNumber(MOST), LISTED)
+    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho approvals list\n  tacho approvals list --status EXPIRED --tool refund --json',
@@ -45,11 +45,11 @@ export function addApprovals(program: Command): void {
     .addHelpText('after', `\nExample:\n  tacho approvals show ${EXAMPLE_ID}`)
     .action(show)
 
-  inEnvironment(approvals.command('watch').description('show approvals as they come; on a terminal, decide them'))
-    .option('--no-decide', 'only show them')
+  inEnvironment(approvals.command('watch').description('show approvals live; on a terminal, decide them'))
+    .option('--no-decide', 'only show, never ask')
     .addHelpText(
       'after',
-      '\n--json prints one line for each approval that is new or has changed.\n\nExample:\n  tacho approvals watch --json | jq -r .toolName',
+      '\n--json prints one line for each new or changed approval.\n\nExample:\n  tacho approvals watch --json | jq -r .toolName',
     )
     .action(watchAll)
 
@@ -58,12 +58,12 @@ export function addApprovals(program: Command): void {
     ['reject', 'REJECTED'],
   ] as const) {
     inEnvironment(approvals.command(`${verb} [approvalId...]`).description(`${verb} approvals that are pending`))
-      .option('--reason <text>', 'why: the client is told, and it is kept')
-      .option('--tool <name>', 'all that is pending for this tool and --input')
+      .option('--reason <text>', 'reason, stored and sent to the client')
+      .option('--tool <name>', 'all pending approvals of this tool and --input')
       .option('--input <hash>', 'hash of the input')
       .addHelpText(
         'after',
-        `\nSeveral are decided together only when they are for one tool and input. The exit code is 1 unless all could be decided.\n\nExamples:\n  tacho approvals ${verb} ${EXAMPLE_ID} --reason "known customer"\n  tacho approvals ${verb} --tool refund --input 9f86d081884c7d659a2feaa0c55ad015`,
+        `\nTo decide several together, they must have the same tool and input. The exit code is 1 unless all were decided.\n\nExamples:\n  tacho approvals ${verb} ${EXAMPLE_ID} --reason "known customer"\n  tacho approvals ${verb} --tool refund --input 9f86d081884c7d659a2feaa0c55ad015`,
       )
       .action((ids: string[], options: DecideOptions) => decide(decision, ids, options))
   }

@@ -22,16 +22,16 @@ const LIMIT = 50
 const MOST = 1_000_000
 
 export function addAudit(program: Command): void {
-  const audit = program.command('audit').description('what operators and tokens did')
+  const audit = program.command('audit').description('changes and sign-ins by operators and tokens')
 
-  inScope(audit.command('list').description('list the audit log, the newest first'))
+  inScope(audit.command('list').description('list the audit log, newest first'))
     .option('--action <action>', 'only this action, such as api_key.create')
-    .option('--actor <id>', 'only what this operator or token did')
-    .option('--target <kind[/id]>', 'only what was done to it, such as policy or policy/refunds')
+    .option('--actor <id>', 'only actions of this operator or token')
+    .option('--target <kind[/id]>', 'only actions on this target, such as policy or policy/refunds')
     .option('--from <when>', 'at or after: a time, or a duration before now such as 7d')
     .option('--to <when>', 'before')
-    .option('--limit <number>', `how many, at most (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
-    .option('--all', 'all there are')
+    .option('--limit <number>', `maximum to show (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
+    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho audit list --workspace acme --from 7d\n  tacho audit list --installation --action operator.sign_in --all --json',
@@ -59,7 +59,7 @@ async function list(options: Options): Promise<void> {
       Object.keys(detail).length === 0 ? '' : JSON.stringify(detail),
     ]),
   )
-  if (hasMore) process.stderr.write(`There are more: --limit takes a larger number, --all shows everything.\n`)
+  if (hasMore) process.stderr.write(`There are more: raise --limit, or use --all.\n`)
 }
 
 function queryOf({ action, actor, target, from, to, limit, all }: Options): AuditQuery {

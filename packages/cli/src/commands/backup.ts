@@ -14,8 +14,8 @@ export function addBackup(program: Command): void {
     .addHelpText(
       'after',
       `
-The server goes on meanwhile. The file holds everything that was recorded and is readable by you only; \`tacho restore\`
-makes a data directory of it. An existing file is never overwritten.
+The server keeps running. The file holds all data, secrets included, and only you can read it. \`tacho restore\` turns it
+into a data directory. An existing file is never overwritten.
 
 Examples:
   tacho backup tacho-$(date +%F).db
@@ -25,10 +25,10 @@ Examples:
 }
 
 async function backup(file: string, options: ServerOptions): Promise<void> {
-  // Told before the server has worked for it; the write itself refuses too.
-  if (existsSync(file)) throw failed(`${JSON.stringify(file)} is there already; it is never overwritten.`)
+  // Fail before the server does the work; the write itself checks again.
+  if (existsSync(file)) throw failed(`${JSON.stringify(file)} already exists and is never overwritten.`)
   const client = connect(options)
-  // The server takes its snapshot before the first byte comes, however long that takes.
+  // No timeout: the first byte comes only after the server has taken its snapshot.
   const { value, headers } = answered(client.url, await client.whole.createBackup({}, { timeoutMs: Infinity }))
   const expected = contentLength(headers)
   const progress = await startProgress('Backup', expected)
@@ -43,14 +43,16 @@ async function backup(file: string, options: ServerOptions): Promise<void> {
         yield chunk
       }
     } catch (error) {
-      throw failed(`The backup broke off and was not kept. ${unreachable(client.url, error)}`)
+      throw failed(
+        `The connection was lost during the backup; the partial file was deleted. ${unreachable(client.url, error)}`,
+      )
     }
   })()
   try {
     await writeNewFile(file, chunks, () => {
       const digest = `sha-256=:${hash.digest('base64')}:`
       const isWhole = (expected ?? bytes) === bytes && (headers.get('repr-digest') ?? digest) === digest
-      if (!isWhole || bytes === 0) throw failed('The backup arrived damaged and was not kept: try again.')
+      if (!isWhole || bytes === 0) throw failed('The backup arrived damaged and was deleted: try again.')
     })
   } finally {
     progress.end(`Backup: ${spokenBytes(bytes)}`)

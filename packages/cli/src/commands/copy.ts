@@ -11,19 +11,19 @@ interface Options extends OutputOptions {
   whileRunning?: true
 }
 
-/** Stands for the database that TACHO_DATABASE_URL names. */
+/** Means the database in TACHO_DATABASE_URL. */
 const DATABASE = 'postgres:'
 
 export function addCopy(program: Command): void {
-  withJson(program.command('copy').description('copy a whole installation from one store into another, empty one'))
+  withJson(program.command('copy').description('copy an installation into an empty store'))
     .requiredOption('--from <store>', 'sqlite:<directory>, postgres://…, or postgres: for TACHO_DATABASE_URL')
     .requiredOption('--to <store>', 'the same')
-    .option('--while-running', 'take a database as it is now, though servers write to it; what they add is not copied')
+    .option('--while-running', 'copy a database while servers write to it; later writes are not copied')
     .addHelpText(
       'after',
       `
-No server may run on either store. An interrupted copy goes on where it was when the command is given again; until it has
-ended, no server opens the target. At the end every table is read again on both sides and compared.
+Stop all servers of both stores first. To resume an interrupted copy, repeat the command. No server opens the target
+until the copy is complete. At the end, all tables of both stores are read again and compared.
 
 Examples:
   TACHO_DATABASE_URL=postgres://tacho:…@db/tacho tacho copy --from sqlite:./data --to postgres:
@@ -39,8 +39,8 @@ async function copy({ from, to, whileRunning, json }: Options): Promise<void> {
   const report = await copied()
   if (json) return printJson(report)
   const rows = `${counted(report.rows, 'row')} in ${counted(report.tables.length, 'table')}`
-  const done = report.outcome === 'already_copied' ? 'had been copied before' : 'copied'
-  printLine(`${rows} ${done} from ${report.from} to ${report.to}; both hold the same.`)
+  const done = report.outcome === 'already_copied' ? 'were copied earlier' : 'copied'
+  printLine(`${rows} ${done} from ${report.from} to ${report.to}; both stores are equal.`)
 
   async function copied() {
     try {
@@ -61,7 +61,7 @@ function placeOf(given: string): string {
 const TITLES = { copy: 'Copy', verify: 'Verify' }
 type Phase = keyof typeof TITLES
 
-/** One bar after the other; how many rows there are is known with the first of them. */
+/** One bar per phase; the first update of a phase brings its total. */
 function progressOfPhases() {
   let current: { phase: Phase; bar: Promise<Progress>; text: string } | null = null
 

@@ -15,12 +15,12 @@ interface Options extends OutputOptions {
 }
 
 export function addDemo(program: Command): void {
-  withJson(withUrl(program.command('demo').description('record a dozen lifelike runs, to have something to look at')))
+  withJson(withUrl(program.command('demo').description('record a dozen realistic sample runs')))
     .option('--seed <text>', 'up to 100 letters, digits and hyphens; the same seed names the same runs', parseSeed)
     .addHelpText(
       'after',
       `
-Each time makes new runs, unless a seed is repeated. The API key in TACHO_API_KEY needs the scope events:write.
+Every call records new runs, unless you repeat a seed. The API key in TACHO_API_KEY needs the scope events:write.
 
 Examples:
   tacho demo
@@ -46,7 +46,7 @@ async function demo(options: Options): Promise<void> {
     for (const { runId, events } of runs) {
       const recorded = await recorder.record(events)
       const [first] = recorded.refused
-      if (first) throw failed(`The service refused event ${first.eventId}: ${first.message} (${first.code}).`)
+      if (first) throw failed(`The server rejected event ${first.eventId}: ${first.message} (${first.code}).`)
       accepted += recorded.accepted
       progress.update(accepted, runId)
     }

@@ -15,7 +15,7 @@ interface Options extends EnvironmentOptions {
 }
 
 export function addDoctor(program: Command): void {
-  inEnvironment(program.command('doctor').description('check the installation, or what became of one event'))
+  inEnvironment(program.command('doctor').description('check the installation, or trace one event'))
     .option('--run <id>', 'run of the event, by external or internal id')
     .option('--event <id>', 'the eventId that the client sent')
     .addHelpText(
@@ -32,7 +32,7 @@ Examples:
 
 async function doctor(options: Options): Promise<void> {
   if ((options.run === undefined) !== (options.event === undefined)) {
-    throw wrongUsage('--run and --event go together: they name one event.')
+    throw wrongUsage('Give --run and --event together: they identify one event.')
   }
   const { run, event } = options
   if (run !== undefined && event !== undefined) return traceEvent(connect(options), run, event, options)
@@ -40,7 +40,7 @@ async function doctor(options: Options): Promise<void> {
   printReport(report.ok ? await serverReport(report, options) : report, options)
 }
 
-/** Whether anything answers, and is ready: this needs no token. */
+/** Whether the server answers and is ready. Needs no token. */
 async function reachable(url: string): Promise<DoctorReport> {
   const name = 'server'
   try {
@@ -48,7 +48,7 @@ async function reachable(url: string): Promise<DoctorReport> {
     await response.body?.cancel()
     const detail = response.ok
       ? `${url} answers and is ready`
-      : `${url} answers, but is not ready (${response.status}); its log says why`
+      : `${url} answers, but is not ready (${response.status}); see its log`
     return { ok: response.ok, version: '', checks: [{ name, ok: response.ok, detail }] }
   } catch (error) {
     const detail = unreachable(url, error).replace(/\.$/, '')
@@ -89,21 +89,21 @@ async function traceEvent(client: OperatorClient, runId: string, eventId: string
   for (const sentence of traceSentences(trace, runId, eventId)) printLine(printable(sentence))
 }
 
-/** What became of one event, in sentences. */
+/** The result of a trace, in sentences. */
 export function traceSentences(trace: EventTrace, runId: string, eventId: string): string[] {
   const { outcome, event, position, rejection } = trace
   if (outcome === 'rejected' && rejection) {
     return [
-      `Event ${eventId} of run ${runId} was refused at ${rejection.rejectedAt} and is not stored.`,
+      `Event ${eventId} of run ${runId} was rejected at ${rejection.rejectedAt} and is not stored.`,
       `${rejection.message} (${rejection.code}).`,
-      'Sent again as it is, it will be refused again: the client has to change it.',
+      'Sending it again unchanged will fail again: correct it in the client.',
     ]
   }
   if (outcome !== 'stored' || !event) {
     return [
-      `The service knows nothing of event ${eventId} in run ${runId}: it was never sent here, or was refused so long ago ` +
-        'that this is forgotten.',
-      'Check the environment and both ids, and whether the client got an answer: what was answered as accepted is stored.',
+      `The server has no record of event ${eventId} in run ${runId}. It was never sent to this environment, or its ` +
+        'rejection is too old to be kept.',
+      'Check the environment, both ids, and the answer that the client got: every accepted event is stored.',
     ]
   }
   const place = position === undefined ? '' : ` as number ${position} of its timeline`

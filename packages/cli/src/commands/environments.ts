@@ -18,14 +18,14 @@ export function addEnvironments(program: Command): void {
     .command('environments')
     .description('parts of a workspace, such as production; API keys belong to one')
 
-  asOperator(environments.command('list').description('list environments, of one workspace or of all'))
-    .option('-w, --workspace <workspace>', 'name or id; all when left out')
+  asOperator(environments.command('list').description('list environments of one workspace or all'))
+    .option('-w, --workspace <workspace>', 'name or id; default: all')
     .addHelpText('after', '\nExamples:\n  tacho environments list\n  tacho environments list --workspace acme --json')
     .action(list)
 
   asOperator(environments.command('create <name>').description('create an environment in a workspace'))
-    .option('-w, --workspace <workspace>', 'name or id; may be left out where there is only one')
-    .option('--if-not-exists', 'succeed with the one there is, so that scripts can run twice')
+    .option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
+    .option('--if-not-exists', 'succeed if it already exists')
     .addHelpText('after', '\nExample:\n  tacho environments create production --workspace acme --if-not-exists')
     .action(create)
 }
@@ -62,5 +62,5 @@ async function create(name: string, options: CreateOptions): Promise<void> {
   }
   const fullName = printable(`${workspace.name}/${environment.name}`)
   if (options.json) printJson({ ...environment, workspaceName: workspace.name })
-  else printLine(`Environment ${fullName} ${made ? 'created' : 'was there already'} (${environment.id}).`)
+  else printLine(`Environment ${fullName} ${made ? 'created' : 'already exists'} (${environment.id}).`)
 }

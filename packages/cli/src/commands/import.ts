@@ -37,20 +37,20 @@ export function addImport(program: Command): void {
   )
     .option('--agent-name <text>', 'name of the agent', text, 'Imported agent')
     .option('--agent-id <text>', 'stable external id of the agent', text)
-    .option('--session-field <path>', 'field of a line that names its session, such as user.id')
-    .option('--field-outcome <path>', 'field of a line that says how the run ended', 'reward')
-    .option('--default-outcome <status>', `how runs without that field ended: ${OUTCOMES.join(', ')}`, parseOutcome)
-    .option('--run-prefix <text>', 'what run ids begin with; the rest is a hash of the line', parsePrefix, 'import-')
-    .option('--dry-run', 'check the file and send nothing')
+    .option('--session-field <path>', 'field with the session id, such as user.id')
+    .option('--field-outcome <path>', 'field with the outcome of the run', 'reward')
+    .option('--default-outcome <status>', `outcome of runs without that field: ${OUTCOMES.join(', ')}`, parseOutcome)
+    .option('--run-prefix <text>', 'prefix of run ids; the rest is a hash of the line', parsePrefix, 'import-')
+    .option('--dry-run', 'check the file; send nothing')
     .addHelpText(
       'after',
       `
-The file has JSON lines: one object a line with "messages" in OpenAI's chat format. Each line becomes a run. Importing
-a file again changes nothing, so an import that was cut short is simply repeated.
+The file has one JSON object per line, with "messages" in OpenAI's chat format. Each line becomes a run. Importing a
+file again changes nothing, so repeat an import that was interrupted.
 The API key in TACHO_API_KEY needs the scopes events:write and usage:read.
 Outcomes: 1, true and words such as "COMPLETED" or "success" end a run as COMPLETED; 0, false, "FAILED" as FAILED;
 "CANCELLED" as CANCELLED. A line without the field gets no outcome, unless --default-outcome is given.
-The exit code is 1 when a line could not be taken over as it stands; such lines are named, and the rest is imported.
+Each line with a problem is reported, the other lines are imported, and the exit code is 1.
 
 Examples:
   tacho import runs.jsonl --agent-name "Airline agent"
@@ -73,7 +73,7 @@ function parseOutcome(given: string): RunOutcome {
 
 function parsePrefix(given: string): string {
   if (Array.from(given).length <= LIMITS.runIdChars - HASH_CHARS) return given
-  throw new InvalidArgumentError(`It has more than ${LIMITS.runIdChars - HASH_CHARS} characters.`)
+  throw new InvalidArgumentError(`It must have at most ${LIMITS.runIdChars - HASH_CHARS} characters.`)
 }
 
 async function importFile(file: string, options: Options): Promise<void> {
@@ -83,7 +83,7 @@ async function importFile(file: string, options: Options): Promise<void> {
   try {
     await run(file, report, target, options)
   } catch (error) {
-    // What was done before the trouble is worth telling too.
+    // Report the lines that were imported before the failure.
     if (error instanceof Stop && report.lines > 0) finish(report, options)
     throw error
   }
@@ -129,12 +129,14 @@ function finish(report: ImportReport, options: Options): void {
   else for (const line of spokenReport(report)) printLine(line)
 }
 
-/** The bytes of the file or of standard input; reading fails with a sentence. */
+/** The bytes of the file or of standard input. A read error ends the command with a sentence. */
 async function openSource(file: string): Promise<{ stream: AsyncIterable<Uint8Array>; bytes: number | null }> {
   if (file === '-') return { stream: process.stdin, bytes: null }
   const trouble = (error: unknown): Stop => {
     const { code } = error as NodeJS.ErrnoException
-    const reason = { ENOENT: 'does not exist', EISDIR: 'is a directory', EACCES: 'may not be read' }[code ?? '']
+    const reason = { ENOENT: 'does not exist', EISDIR: 'is a directory', EACCES: 'cannot be read: permission denied' }[
+      code ?? ''
+    ]
     return failed(`${JSON.stringify(file)} ${reason ?? `cannot be read (${code})`}.`)
   }
   const { size } = await stat(file).catch((error: unknown) => Promise.reject(trouble(error)))

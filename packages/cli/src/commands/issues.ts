@@ -30,7 +30,7 @@ const MOST = 1_000_000
 const LISTED = 50
 
 export function addIssues(program: Command): void {
-  const issues = program.command('issues').description('what goes wrong, grouped by what is the same about it')
+  const issues = program.command('issues').description('problems of agents, grouped by what they have in common')
   addReading(issues)
   addTriage(issues)
   addGrouping(issues)
@@ -38,13 +38,13 @@ export function addIssues(program: Command): void {
 }
 
 function addReading(issues: Command): void {
-  withLimit(inEnvironment(issues.command('list').description('list issues, the latest seen first')), LISTED)
+  withLimit(inEnvironment(issues.command('list').description('list issues, most recently seen first')), LISTED)
     .option('--state <state>', ISSUE_STATES.join(', '), oneOf(ISSUE_STATES))
-    .option('--type <detectionType>', 'issues with detections of this type, in any case and spacing')
+    .option('--type <detectionType>', 'issues with detections of this type; case and spacing do not matter')
     .option('--agent <id>', 'issues of one agent, by its external id')
     .option('--run <id>', 'issues of one run, by its external id')
-    .option('--assignee <name>', 'issues that are assigned so')
-    .option('--unassigned', 'issues that nobody looks after')
+    .option('--assignee <name>', 'issues assigned to this person')
+    .option('--unassigned', 'issues without an assignee')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho issues list --state OPEN\n  tacho issues list --environment acme/production --agent refunds --unassigned --json',
@@ -52,7 +52,7 @@ function addReading(issues: Command): void {
     .action(list)
 
   withLimit(
-    inEnvironment(issues.command('show <issueId>').description('show an issue and why its records are together')),
+    inEnvironment(issues.command('show <issueId>').description('show an issue and why its records are grouped')),
     SHOWN,
   )
     .addHelpText('after', '\nExample:\n  tacho issues show 019a0c44-3700-7686-a2e1-3c01640563f0 --limit 50')
@@ -61,19 +61,19 @@ function addReading(issues: Command): void {
 
 function addTriage(issues: Command): void {
   const about = {
-    resolve: 'resolve an open issue; the next detection opens it again, as a regression',
-    ignore: 'ignore an open issue; its detections go on being counted',
-    reopen: 'open a resolved or ignored issue again',
+    resolve: 'resolve an open issue; the next detection reopens it as a regression',
+    ignore: 'ignore an open issue; its detections are still counted',
+    reopen: 'reopen a resolved or ignored issue',
   }
   for (const verb of ['resolve', 'ignore', 'reopen'] as const) {
     inEnvironment(issues.command(`${verb} <issueId>`).description(about[verb]))
-      .option('--comment <text>', 'why, as a comment on the issue')
+      .option('--comment <text>', 'reason, added as a comment')
       .addHelpText('after', `\nExample:\n  tacho issues ${verb} 019a0c44-3700-7686-a2e1-3c01640563f0`)
       .action((issueId: string, options: ChangeOptions) => changeState(verb, issueId, options))
   }
 
-  inEnvironment(issues.command('assign <issueId> [assignee]').description('say who looks after an issue'))
-    .option('--nobody', 'take it from whoever it is assigned to')
+  inEnvironment(issues.command('assign <issueId> [assignee]').description('assign an issue to a person'))
+    .option('--nobody', 'remove the assignee')
     .addHelpText('after', '\nExample:\n  tacho issues assign 019a0c44-3700-7686-a2e1-3c01640563f0 ann@example.org')
     .action(assign)
 
@@ -83,8 +83,10 @@ function addTriage(issues: Command): void {
 }
 
 function addGrouping(issues: Command): void {
-  inEnvironment(issues.command('merge <issueId>').description('merge an issue into another; later records follow'))
-    .requiredOption('--into <issueId>', 'the issue that takes its place')
+  inEnvironment(
+    issues.command('merge <issueId>').description('merge an issue into another, with all its later records'),
+  )
+    .requiredOption('--into <issueId>', 'the issue to merge into')
     .addHelpText(
       'after',
       '\nExample:\n  tacho issues merge 019a0c44-3700-7686-a2e1-3c01640563f0 --into 019a0c44-0000-7686-a2e1-3c01640563f0',
@@ -94,18 +96,18 @@ function addGrouping(issues: Command): void {
   inEnvironment(
     issues
       .command('split <issueId> <fingerprint...>')
-      .description('take sets of facts out of an issue: back to where they were before a merge, or into a new issue'),
+      .description('move sets of facts out of an issue: back to the issue they were merged from, or into a new one'),
   )
     .addHelpText(
       'after',
-      '\nA fingerprint, as `tacho issues show` tells it, may be cut short.\n\nExample:\n  tacho issues split 019a0c44-3700-7686-a2e1-3c01640563f0 v1:9f86d081',
+      '\n`tacho issues show` lists the fingerprints. The first characters are enough.\n\nExample:\n  tacho issues split 019a0c44-3700-7686-a2e1-3c01640563f0 v1:9f86d081',
     )
     .action(split)
 }
 
 function addRecords(issues: Command): void {
   withLimit(
-    inEnvironment(issues.command('records').description('list what clients reported, the latest received first')),
+    inEnvironment(issues.command('records').description('list records that clients reported, newest first')),
     LISTED,
   )
     .option('--status <status>', RECORD_STATUSES.join(', '), oneOf(RECORD_STATUSES))
@@ -114,7 +116,7 @@ function addRecords(issues: Command): void {
     .action(records)
 
   inEnvironment(issues.command('retry [recordId]').description('review a failed record again'))
-    .option('--failed', 'review all records that have failed')
+    .option('--failed', 'review all failed records again')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho issues retry 019a0c44-3700-7686-a2e1-3c01640563f0\n  tacho issues retry --failed',
@@ -124,8 +126,8 @@ function addRecords(issues: Command): void {
 
 function withLimit(command: Command, byDefault: number): Command {
   return command
-    .option('-n, --limit <number>', 'most to show of each list', wholeNumber(MOST), byDefault)
-    .option('--all', 'show all of them, whatever --limit says')
+    .option('-n, --limit <number>', 'maximum to show of each list', wholeNumber(MOST), byDefault)
+    .option('--all', 'show all, ignoring --limit')
 }
 
 /** For commander: a word of a list, in any case. */

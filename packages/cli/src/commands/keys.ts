@@ -16,25 +16,25 @@ interface CreateOptions extends EnvironmentOptions {
 }
 
 export function addKeys(program: Command): void {
-  const keys = program.command('keys').description('API keys: what agents record and read with')
+  const keys = program.command('keys').description('API keys, with which agents record and read')
 
   inEnvironment(keys.command('list').description('list the API keys of an environment'))
     .addHelpText('after', '\nExample:\n  tacho keys list --environment acme/production')
     .action(list)
 
-  inEnvironment(keys.command('create').description('create an API key and print it, this once'))
+  inEnvironment(keys.command('create').description('create an API key and print it once'))
     .requiredOption('--name <text>', 'what the key is for')
     .requiredOption('--scopes <scopes>', `${SCOPES.join(', ')}, separated by commas; or all`, parseScopes)
-    .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; never when left out')
+    .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; default: never')
     .option(
       '--rate <number>',
-      "requests a second; the server's default when left out",
+      "requests per second; default: the server's default",
       wholeNumber(LIMITS.requestsPerSecondMax),
     )
     .addHelpText(
       'after',
       `
-The key is all that goes to stdout, so that a script can take it; --json prints it with all that belongs to it.
+Only the key is written to stdout, for use in scripts. --json prints the key with its details.
 
 Examples:
   tacho keys create --environment acme/production --name recorder --scopes events:write
@@ -42,7 +42,7 @@ Examples:
     )
     .action(create)
 
-  inEnvironment(keys.command('revoke <keyId>').description('revoke an API key; it is refused within 5 seconds'))
+  inEnvironment(keys.command('revoke <keyId>').description('revoke an API key; it stops working within 5 seconds'))
     .addHelpText(
       'after',
       '\nThe id is the middle part of a key, and the first column of `tacho keys list`.\n\nExample:\n  tacho keys revoke 0123456789abcdef --environment acme/production',
@@ -55,9 +55,7 @@ function parseScopes(text: string): Scope[] {
   if (given.length === 1 && given[0] === 'all') return [...SCOPES]
   const unknown = given.filter((scope) => !(SCOPES as readonly string[]).includes(scope))
   if (unknown.length === 0) return SCOPES.filter((scope) => given.includes(scope))
-  throw new InvalidArgumentError(
-    `There is no scope ${JSON.stringify(unknown[0])}; there is ${SCOPES.join(', ')}, or all.`,
-  )
+  throw new InvalidArgumentError(`Unknown scope ${JSON.stringify(unknown[0])}. Use ${SCOPES.join(', ')}, or all.`)
 }
 
 async function list(options: EnvironmentOptions): Promise<void> {
@@ -100,7 +98,7 @@ async function create(options: CreateOptions): Promise<void> {
   const until = key.expiresAt === null ? '' : `, until ${key.expiresAt}`
   process.stderr.write(
     `API key ${printable(key.name)} (${key.id}) for ${printable(environment.name)} with ${key.scopes.join(', ')}${until}. ` +
-      'It is shown this once:\n',
+      'It is shown only once:\n',
   )
   printLine(key.key)
 }
@@ -110,5 +108,5 @@ async function revoke(keyId: string, options: EnvironmentOptions): Promise<void>
   const { id: environmentId } = await findEnvironment(client, options.environment)
   const key = await client.revokeApiKey({ params: { environmentId, keyId } })
   if (options.json) printJson(key)
-  else printLine(`API key ${printable(key.name)} (${key.id}) is revoked since ${key.revokedAt ?? 'now'}.`)
+  else printLine(`API key ${printable(key.name)} (${key.id}) was revoked at ${key.revokedAt ?? 'this moment'}.`)
 }

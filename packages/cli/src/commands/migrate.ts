@@ -11,18 +11,18 @@ interface Options extends OutputOptions {
 
 export function addMigrate(program: Command): void {
   withJson(
-    program.command('migrate').description('bring a database to the schema of this version, ahead of its servers'),
+    program.command('migrate').description('migrate a database to the schema of this version before its servers start'),
   )
     .option(
       '--database-url <url>',
-      'PostgreSQL database (TACHO_DATABASE_URL, which other users of the machine cannot see)',
+      'PostgreSQL database; prefer TACHO_DATABASE_URL, which other users of the machine cannot see',
     )
-    .option('--citus', 'spread the tables over the machines of a Citus cluster, too')
+    .option('--citus', 'also distribute the tables over a Citus cluster')
     .addHelpText(
       'after',
       `
-Servers do the same at each start, except for --citus. Safe while older servers run, to repeat, and from several machines
-at once. The embedded store needs no such step.
+Servers migrate at each start too, but without --citus. You can migrate while older servers run, repeat it, and run it
+from several machines at once. The embedded store needs no such step.
 
 Examples:
   TACHO_DATABASE_URL=postgres://tacho:…@db/tacho tacho migrate
@@ -40,8 +40,8 @@ async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
   if (json) return printJson(done)
   const { database, schema, applied, distributed } = done
   for (const name of applied) printLine(`Applied ${name}`)
-  printLine(`The database ${database} has schema ${schema}${applied.length === 0 ? '; nothing was due' : ''}.`)
+  printLine(`The database ${database} has schema ${schema}${applied.length === 0 ? '; nothing to migrate' : ''}.`)
   if (distributed === null) return
-  if (distributed.length === 0) printLine('All tables of tenants were distributed already.')
+  if (distributed.length === 0) printLine('All tenant tables were already distributed.')
   else printLine(`Distributed ${counted(distributed.length, 'table')}: ${distributed.join(', ')}.`)
 }

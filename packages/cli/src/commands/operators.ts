@@ -16,22 +16,22 @@ interface InviteOptions extends ScopeOptions {
 type Scope = Workspace | null
 
 export function addOperators(program: Command): void {
-  const operators = program.command('operators').description('people, what they may do, and invitations')
+  const operators = program.command('operators').description('people, their roles, and invitations')
 
-  inScope(operators.command('list').description('list people, and invitations that nobody has accepted yet'))
+  inScope(operators.command('list').description('list people and pending invitations'))
     .addHelpText(
       'after',
       '\nExamples:\n  tacho operators list --workspace acme\n  tacho operators list --installation --json',
     )
     .action(list)
 
-  inScope(operators.command('invite <email>').description('invite a person and print the one-time link'))
+  inScope(operators.command('invite <email>').description('invite a person and print a one-time link'))
     .requiredOption('--role <role>', `${ROLES.join(', ')}; each includes those before it`, parseRole)
     .addHelpText(
       'after',
       `
-The link is all that goes to stdout. Give it to that person alone: whoever opens it first chooses the password. With
---installation the role holds in every workspace; an owner of the installation also makes workspaces and backups.
+Only the link is written to stdout. Give it to that person only: the first to open it chooses the password. With
+--installation the role applies to every workspace. An owner of the installation can also create workspaces and backups.
 
 Examples:
   tacho operators invite ann@example.com --workspace acme --role approver
@@ -39,22 +39,22 @@ Examples:
     )
     .action(invite)
 
-  inScope(operators.command('role <operator> <role>').description('give a person another role'))
+  inScope(operators.command('role <operator> <role>').description('change the role of a person'))
     .addHelpText(
       'after',
       `
-<operator> is an e-mail address or an id. With --installation, the role may be none.
+<operator> is an e-mail address or an id. With --installation, <role> can be none.
 
 Example:
   tacho operators role ann@example.com admin --workspace acme`,
     )
     .action(changeRole)
 
-  inScope(operators.command('remove <operator>').description('take a person out; with --installation, end the account'))
+  inScope(operators.command('remove <operator>').description('remove a person; with --installation, end the account'))
     .addHelpText('after', '\nExample:\n  tacho operators remove ann@example.com --workspace acme')
     .action(remove)
 
-  inScope(operators.command('uninvite <invitation>').description('take an invitation back, by its id or address'))
+  inScope(operators.command('uninvite <invitation>').description('revoke an invitation, by its id or address'))
     .addHelpText('after', '\nExample:\n  tacho operators uninvite ann@example.com --workspace acme')
     .action(uninvite)
 }
@@ -90,8 +90,8 @@ async function invite(email: string, options: InviteOptions): Promise<void> {
       : await client.invite({ params: { workspaceId: scope.id }, body })
   if (options.json) return printJson(invitation)
   process.stderr.write(
-    `${printable(invitation.email)} is invited as ${invitation.role} of ${spokenScope(scope)}, ` +
-      `until ${invitation.expiresAt}. The link is shown this once:\n`,
+    `${printable(invitation.email)} is invited as ${invitation.role} to ${spokenScope(scope)}, ` +
+      `until ${invitation.expiresAt}. The link is shown only once:\n`,
   )
   printLine(invitation.link)
 }
@@ -106,7 +106,7 @@ async function changeRole(given: string, roleText: string, options: ScopeOptions
       ? await client.changeInstallationRole({ params: { operatorId }, body: { role } })
       : await client.changeRole({ params: { workspaceId: scope.id, operatorId }, body: { role } })
   if (options.json) printJson(changed)
-  else printLine(`${printable(changed.email)} is ${changed.role ?? 'without a role'} of ${spokenScope(scope)}.`)
+  else printLine(`${printable(changed.email)} is ${changed.role ?? 'without a role'} in ${spokenScope(scope)}.`)
 }
 
 async function remove(given: string, options: ScopeOptions): Promise<void> {
@@ -118,22 +118,22 @@ async function remove(given: string, options: ScopeOptions): Promise<void> {
       ? await client.deleteOperator({ params: { operatorId } })
       : await client.removeOperator({ params: { workspaceId: scope.id, operatorId } })
   if (options.json) printJson(removed)
-  else if (scope === null) printLine(`The account of ${printable(email)} is ended.`)
-  else printLine(`${printable(email)} is no longer in ${spokenScope(scope)}.`)
+  else if (scope === null) printLine(`The account of ${printable(email)} was ended.`)
+  else printLine(`${printable(email)} was removed from ${spokenScope(scope)}.`)
 }
 
 async function uninvite(given: string, options: ScopeOptions): Promise<void> {
   const client = connect(options)
   const scope = await findScope(client, options)
   const found = (await invited(client, scope, true)).find(({ id, email }) => id === given || email === lower(given))
-  if (!found) throw wrongUsage(`Nobody is invited as ${JSON.stringify(given)}: \`tacho operators list\` shows who is.`)
+  if (!found) throw wrongUsage(`No invitation for ${JSON.stringify(given)}: \`tacho operators list\` shows all.`)
   const invitationId = found.id
   const revoked =
     scope === null
       ? await client.revokeInstallationInvitation({ params: { invitationId } })
       : await client.revokeInvitation({ params: { workspaceId: scope.id, invitationId } })
   if (options.json) printJson(revoked)
-  else printLine(`The invitation of ${printable(revoked.email)} is taken back.`)
+  else printLine(`The invitation of ${printable(revoked.email)} was revoked.`)
 }
 
 function people(client: OperatorClient, scope: Scope): Promise<Operator[]> {
@@ -142,7 +142,7 @@ function people(client: OperatorClient, scope: Scope): Promise<Operator[]> {
     : allItems(client.listOperators, { params: { workspaceId: scope.id } })
 }
 
-/** Whoever may not see invitations sees none, unless they are what is asked for. */
+/** Empty for callers who cannot see invitations, unless the command needs them. */
 async function invited(client: OperatorClient, scope: Scope, isNeeded: boolean) {
   if (scope === null) return allItems(client.listInstallationInvitations, {})
   const me = isNeeded ? null : await client.readMe()
@@ -154,9 +154,7 @@ async function invited(client: OperatorClient, scope: Scope, isNeeded: boolean) 
 async function findOperator(client: OperatorClient, scope: Scope, given: string): Promise<Operator> {
   const found = (await people(client, scope)).find(({ id, email }) => id === lower(given) || email === lower(given))
   if (found) return found
-  throw wrongUsage(
-    `There is no ${JSON.stringify(given)} in ${spokenScope(scope)}: \`tacho operators list\` shows who is.`,
-  )
+  throw wrongUsage(`No person ${JSON.stringify(given)} in ${spokenScope(scope)}: \`tacho operators list\` shows all.`)
 }
 
 function roleArgument(text: string): Role {

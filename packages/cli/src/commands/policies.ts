@@ -9,7 +9,7 @@ import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../options.ts'
 
 export function addPolicies(program: Command): void {
-  const policies = program.command('policies').description('what agents may do: conditions on tool calls, in versions')
+  const policies = program.command('policies').description('versioned conditions on tool calls: what agents may do')
   addReading(policies)
   addWriting(policies)
   addTrying(policies)
@@ -17,18 +17,18 @@ export function addPolicies(program: Command): void {
 }
 
 function addReading(policies: Command): void {
-  inWorkspace(policies.command('list').description('list policies, and where they are in force'))
+  inWorkspace(policies.command('list').description('list policies and where they are deployed'))
     .addHelpText('after', '\nExample:\n  tacho policies list --workspace acme')
     .action(listPolicies)
 
   inWorkspace(policies.command('show <policy>').description('show a policy'))
-    .option('--number <version>', 'the newest when left out')
-    .option('--history', 'list its versions instead')
+    .option('--number <version>', 'default: the newest')
+    .option('--history', 'list its versions')
     .addHelpText('after', '\nExample:\n  tacho policies show refunds --number 2')
     .action(showPolicy)
 
   inWorkspace(
-    policies.command('diff <policy> [from] [to]').description('compare two versions; the newest two unless told'),
+    policies.command('diff <policy> [from] [to]').description('compare two versions; default: the newest two'),
   )
     .addHelpText('after', '\nExamples:\n  tacho policies diff refunds\n  tacho policies diff refunds 2 5')
     .action(diffPolicy)
@@ -39,8 +39,8 @@ function addWriting(policies: Command): void {
     withSource(inWorkspace(command))
       .option('--severity <severity>', SEVERITIES.join(', '), oneOf(SEVERITIES))
       .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
-      .option('--name <text>', 'for people')
-      .option('--description <text>', 'what it is for')
+      .option('--name <text>', 'display name')
+      .option('--description <text>', 'purpose of the policy')
       .option('--note <text>', 'what changed, and why')
 
   about(policies.command('create <policyId>').description('create a policy with its first version'))
@@ -50,10 +50,10 @@ function addWriting(policies: Command): void {
     )
     .action(createPolicy)
 
-  about(policies.command('push <policy>').description('write a new version; it is not in force until deployed'))
+  about(policies.command('push <policy>').description('write a new version, without deploying it'))
     .addHelpText(
       'after',
-      '\nWhat is left out stays as it is in the newest version.\n\nExample:\n  tacho policies push refunds --file refunds.cel --note "Only large ones"',
+      '\nOptions you leave out keep their values from the newest version.\n\nExample:\n  tacho policies push refunds --file refunds.cel --note "Only large ones"',
     )
     .action(pushPolicy)
 }
@@ -63,19 +63,19 @@ function addTrying(policies: Command): void {
     .option('--condition <expression>', 'the condition itself')
     .addHelpText(
       'after',
-      '\nThe exit code is 1 when one is wrong.\n\nExamples:\n  tacho policies check policies/*.cel\n  tacho policies check --condition \'tool.name == "refund"\'',
+      '\nThe exit code is 1 if a condition is invalid.\n\nExamples:\n  tacho policies check policies/*.cel\n  tacho policies check --condition \'tool.name == "refund"\'',
     )
     .action(check)
 
   withSource(inEnvironment(policies.command('simulate [policy]').description('try a policy on recorded tool calls')))
-    .option('--number <version>', 'of the policy; the newest when left out')
+    .option('--number <version>', 'version of the policy; default: the newest')
     .option('--severity <severity>', SEVERITIES.join(', '), oneOf(SEVERITIES))
     .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
-    .option('--days <number>', 'how far back to look', wholeNumber(LIMITS.simulationDaysMax), 7)
+    .option('--days <number>', 'days to look back', wholeNumber(LIMITS.simulationDaysMax), 7)
     .addHelpText(
       'after',
       `
-Ctrl-C cancels it. Nothing is deployed.
+Ctrl-C cancels the simulation. Nothing is deployed.
 
 Examples:
   tacho policies simulate refunds --environment acme/production --days 30
@@ -86,10 +86,7 @@ Examples:
 }
 
 function inWorkspace(command: Command): Command {
-  return asOperator(command).option(
-    '-w, --workspace <workspace>',
-    'name or id; may be left out where there is only one',
-  )
+  return asOperator(command).option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
 }
 
 function withSource(command: Command): Command {

@@ -24,15 +24,15 @@ interface WriteOptions extends WorkspaceOptions {
 }
 
 export function addPrompts(program: Command): void {
-  const prompts = program.command('prompts').description('prompts in versions, and which are in force where')
+  const prompts = program.command('prompts').description('versioned prompts, and where they are deployed')
 
-  inWorkspace(prompts.command('list').description('list prompts, and where they are in force'))
+  inWorkspace(prompts.command('list').description('list prompts and where they are deployed'))
     .addHelpText('after', '\nExample:\n  tacho prompts list --workspace acme')
     .action(list)
 
-  inWorkspace(prompts.command('show <prompt>').description('print a prompt as it was written; by name or id'))
-    .option('--number <version>', 'the newest when left out')
-    .option('--history', 'list its versions instead')
+  inWorkspace(prompts.command('show <prompt>').description('print a prompt unchanged; by name or id'))
+    .option('--number <version>', 'default: the newest')
+    .option('--history', 'list its versions')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho prompts show greeting --number 2 > greeting.md\n  tacho prompts show greeting --history',
@@ -41,22 +41,20 @@ export function addPrompts(program: Command): void {
 
   inWorkspace(prompts.command('create <name>').description('create a prompt with its first version'))
     .requiredOption('-f, --file <file>', 'file with the prompt; - reads standard input')
-    .option('--note <text>', 'what it is for')
+    .option('--note <text>', 'purpose of the prompt')
     .addHelpText('after', '\nExample:\n  tacho prompts create greeting --file prompts/greeting.md')
     .action(create)
 
-  inWorkspace(prompts.command('push <prompt>').description('write a new version; it is not in force until deployed'))
+  inWorkspace(prompts.command('push <prompt>').description('write a new version, without deploying it'))
     .requiredOption('-f, --file <file>', 'file with the prompt; - reads standard input')
     .option('--note <text>', 'what changed, and why')
     .addHelpText(
       'after',
-      '\nA file that says the same as the newest version changes nothing.\n\nExample:\n  tacho prompts push greeting --file prompts/greeting.md --note "Shorter"',
+      '\nA file equal to the newest version changes nothing.\n\nExample:\n  tacho prompts push greeting --file prompts/greeting.md --note "Shorter"',
     )
     .action(push)
 
-  inWorkspace(
-    prompts.command('diff <prompt> [from] [to]').description('compare two versions; the newest two unless told'),
-  )
+  inWorkspace(prompts.command('diff <prompt> [from] [to]').description('compare two versions; default: the newest two'))
     .addHelpText('after', '\nExamples:\n  tacho prompts diff greeting\n  tacho prompts diff greeting 2 5')
     .action(diff)
 
@@ -64,10 +62,7 @@ export function addPrompts(program: Command): void {
 }
 
 function inWorkspace(command: Command): Command {
-  return asOperator(command).option(
-    '-w, --workspace <workspace>',
-    'name or id; may be left out where there is only one',
-  )
+  return asOperator(command).option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
 }
 
 async function list(options: WorkspaceOptions): Promise<void> {
@@ -79,7 +74,7 @@ async function list(options: WorkspaceOptions): Promise<void> {
     return printJson({ items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })) })
   }
   printTable(
-    ['NAME', 'NEWEST', 'IN FORCE', 'SIZE', 'AUTHOR', 'WRITTEN'].map((title) => ({ title })),
+    ['NAME', 'NEWEST', 'DEPLOYED', 'SIZE', 'AUTHOR', 'WRITTEN'].map((title) => ({ title })),
     items.map(({ promptId, name, newest }) => [
       name,
       newest.version,
@@ -108,7 +103,7 @@ async function show(name: string, options: ShowOptions): Promise<void> {
     params: { ...params, version: options.number ?? newest },
   })
   if (options.json) return printJson(version)
-  // Into a file or a program it goes as it is; a terminal is protected from it.
+  // Escape control characters only for a terminal; a file or pipe gets the exact text.
   if (!process.stdout.isTTY) process.stdout.write(version.content)
   else for (const line of version.content.split('\n')) printLine(printable(line))
 }
@@ -122,7 +117,7 @@ async function create(name: string, options: WriteOptions): Promise<void> {
     body: { name, content, note: options.note ?? null },
   })
   if (options.json) printJson(prompt)
-  else printLine(`Prompt ${printable(name)} created (${prompt.promptId}), version 1. It is not in force yet.`)
+  else printLine(`Prompt ${printable(name)} created (${prompt.promptId}), version 1. It is not deployed yet.`)
 }
 
 async function push(name: string, options: WriteOptions): Promise<void> {
@@ -135,8 +130,8 @@ async function push(name: string, options: WriteOptions): Promise<void> {
     body: { content, note: options.note ?? null },
   })
   if (options.json) return printJson(saved)
-  if (saved.isNew) printLine(`Version ${saved.version} of ${printable(name)} written. It is not in force yet.`)
-  else printLine(`Version ${saved.version} of ${printable(name)} says the same; nothing was written.`)
+  if (saved.isNew) printLine(`Version ${saved.version} of ${printable(name)} written. It is not deployed yet.`)
+  else printLine(`Version ${saved.version} of ${printable(name)} is equal; nothing was written.`)
 }
 
 async function diff(
@@ -151,6 +146,6 @@ async function diff(
   const query = diffQuery(newest, from, to)
   const found = await client.diffPromptVersions({ params: { workspaceId: workspace.id, promptId }, query })
   if (options.json) return printJson(found)
-  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} say the same.`)
+  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} are equal.`)
   for (const line of diffLines(found)) printLine(line)
 }

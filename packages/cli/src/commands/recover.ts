@@ -15,14 +15,15 @@ interface Options extends DataDirOptions, OutputOptions {
 
 export function addRecover(program: Command): void {
   withJson(withDataDir(program.command('recover').description('replace a lost operator token or API key')))
-    .option('--database-url <url>', 'the store is in this database (TACHO_DATABASE_URL), and its servers may run on')
-    .option('--operator-token', 'make a new operator token; what happens when nothing else is asked for')
+    .option('--database-url <url>', 'database that holds the store (TACHO_DATABASE_URL); its servers can keep running')
+    .option('--operator-token', 'make a new operator token; the default')
     .option('--api-key-for <workspace/environment>', 'make a new API key with every scope')
-    .option('--revoke-old', 'revoke all operator tokens, or all keys of that environment, that there were')
+    .option('--revoke-old', 'revoke all earlier operator tokens, or all earlier keys of that environment')
     .addHelpText(
       'after',
       `
-No server may have the data directory open. Whoever can write to it, or to the database, can do this: guard them.
+Stop the server that uses the data directory first. Everyone with write access to the directory or the database can
+run this command: protect both.
 
 Examples:
   tacho recover --data-dir /var/lib/tacho
@@ -33,7 +34,7 @@ Examples:
 
 async function recover(options: Options): Promise<void> {
   const dataDir = readDataDir(options)
-  // A directory that is named is meant, whatever the environment says.
+  // --data-dir wins over the database variables.
   const databaseUrl = options.dataDir === undefined ? findDatabaseUrl(options.databaseUrl) : null
   const apiKeyFor = options.apiKeyFor === undefined ? undefined : splitNames(options.apiKeyFor)
   const made = await storeAct((offline) =>
@@ -47,7 +48,7 @@ async function recover(options: Options): Promise<void> {
   )
   if (options.json) return printJson(made)
   const { operatorToken, apiKey, revokedOperatorTokens, revokedApiKeys } = made
-  printLine('Keep this, it is not shown again:')
+  printLine('Save this; it is not shown again:')
   if (operatorToken !== null) printLine(`  Operator token  ${operatorToken}`)
   if (apiKey !== null) printLine(`  API key         ${apiKey}`)
   if (!options.revokeOld) return

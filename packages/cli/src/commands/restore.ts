@@ -9,12 +9,12 @@ interface Options extends DataDirOptions, OutputOptions {
 }
 
 export function addRestore(program: Command): void {
-  withJson(withDataDir(program.command('restore <file>').description('make a backup the store of a data directory')))
-    .option('--replace', 'put a store that is there aside, instead of refusing')
+  withJson(withDataDir(program.command('restore <file>').description('restore a backup into a data directory')))
+    .option('--replace', 'move an existing store aside instead of failing')
     .addHelpText(
       'after',
       `
-No server may have the data directory open. A store that is put aside stays in it under another name.
+Stop the server that uses the data directory first. With --replace the old store stays there under another name.
 
 Examples:
   tacho restore tacho-2026-11-20.db --data-dir /var/lib/tacho
@@ -29,6 +29,8 @@ async function restore(file: string, options: Options): Promise<void> {
     offline.restore({ from: file, dataDir, replace: options.replace === true }),
   )
   if (options.json) return printJson({ file, dataDir, bytes, replaced })
-  printLine(`${file} (${spokenBytes(bytes)}) is now the store in ${dataDir}: start the server with \`tacho serve\`.`)
-  if (replaced !== null) printLine(`The store that was there lies in ${replaced}.`)
+  printLine(
+    `${file} (${spokenBytes(bytes)}) is now the store in ${dataDir}: start the server with \`tacho serve --data-dir ${dataDir}\`.`,
+  )
+  if (replaced !== null) printLine(`The old store is now in ${replaced}.`)
 }

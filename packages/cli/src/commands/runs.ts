@@ -25,17 +25,17 @@ interface ShowOptions extends EnvironmentOptions {
 }
 
 export function addRuns(program: Command): void {
-  const runs = program.command('runs').description('what agents did')
+  const runs = program.command('runs').description('recorded runs of agents')
 
   inEnvironment(runs.command('list').description('list runs, newest first'))
-    .option('--search <text>', 'runs whose id begins with it, or whose session or agent it names')
+    .option('--search <text>', 'runs whose id begins with the text, or whose session or agent equals it')
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
     .option('--session <id>', 'runs of one session')
     .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
     .option('--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d')
     .option('--to <when>', 'runs started before: a time, or a duration ago')
-    .option('-n, --limit <number>', 'most runs to show', wholeNumber(1_000_000), 25)
-    .option('--all', 'show all of them, whatever --limit says')
+    .option('-n, --limit <number>', 'maximum to show', wholeNumber(1_000_000), 25)
+    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47',
@@ -43,20 +43,20 @@ export function addRuns(program: Command): void {
     .action(list)
 
   inEnvironment(runs.command('show <runId>').description('show a run and its timeline; by external or internal id'))
-    .option('--payloads', 'print the payload of every event too')
-    .option('--type <eventType>', 'events of one type only')
-    .option('--search <text>', 'events only whose label contains it, in capital letters or small ones')
+    .option('--payloads', 'also print the payload of every event')
+    .option('--type <eventType>', 'only events of this type')
+    .option('--search <text>', 'only events whose label contains the text, in any case')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
     )
     .action(show)
 
-  inEnvironment(runs.command('follow [runId]').description('show events live, as they arrive; without a run: new runs'))
+  inEnvironment(runs.command('follow [runId]').description('show events live; without a run: new runs'))
     .addHelpText(
       'after',
       `
-With a run it ends when the run has ended and nothing more comes; otherwise with Ctrl-C. --json prints JSON lines.
+With a run, the command ends after the last event of the run. Otherwise press Ctrl-C. --json prints JSON lines.
 
 Examples:
   tacho runs follow order-4711

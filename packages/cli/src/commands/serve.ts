@@ -3,7 +3,7 @@ import { Option, type Command } from 'commander'
 import { wrongUsage } from '../stop.ts'
 
 export function addServe(program: Command): void {
-  const serve = program.command('serve').description('run the server, until Ctrl-C')
+  const serve = program.command('serve').description('run the server until Ctrl-C')
   const settings = settingTexts()
   for (const setting of settings) if (setting.flag !== null) serve.addOption(toOption(setting.flag, setting))
   const secrets = settings.filter(({ flag }) => flag === null).map(({ variable, help }) => `  ${variable}  ${help}`)
@@ -11,7 +11,7 @@ export function addServe(program: Command): void {
     .addHelpText(
       'after',
       `
-Every flag has its variable: --data-dir is TACHO_DATA_DIR. Only variables, or files that TACHO_…_FILE names:
+Every flag has a variable: --data-dir is TACHO_DATA_DIR. Secrets have only a variable, or a file named by TACHO_…_FILE: 
 ${secrets.join('\n')}
 
 Examples:
@@ -24,14 +24,14 @@ Examples:
 }
 
 function toOption(flag: string, { help, byDefault }: SettingText): Option {
-  // Commander would take the bar in `<on|off>` for the end of the flag.
+  // Commander reads the bar in `<on|off>` as the end of the flag.
   return new Option(flag.replaceAll('|', '/'), byDefault === null ? help : `${help} (default ${byDefault})`)
 }
 
 async function start(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
   const read = readConfig(flags, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
-  // Only now: no other command should wait for the server to load.
+  // Loaded late: other commands must not wait for it.
   const { serve } = await import('@tacho/server/process/serve.ts')
   await serve(read.config)
 }

@@ -14,7 +14,7 @@ interface CreateOptions extends ScopeOptions {
 }
 
 export function addTokens(program: Command): void {
-  const tokens = program.command('tokens').description('operator tokens: what scripts and this command work with')
+  const tokens = program.command('tokens').description('operator tokens, for scripts and this command')
 
   inScope(tokens.command('list').description('list operator tokens'))
     .addHelpText(
@@ -23,14 +23,14 @@ export function addTokens(program: Command): void {
     )
     .action(list)
 
-  inScope(tokens.command('create').description('create an operator token and print it, this once'))
+  inScope(tokens.command('create').description('create an operator token and print it once'))
     .requiredOption('--name <text>', 'what the token is for')
     .requiredOption('--role <role>', `${ROLES.join(', ')}; each includes those before it`, parseRole)
-    .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; never when left out')
+    .option('--expires <when>', 'a duration such as 90d, or a time such as 2027-01-31T00:00:00Z; default: never')
     .addHelpText(
       'after',
       `
-The token is all that goes to stdout, so that a script can take it; --json prints it with all that belongs to it.
+Only the token is written to stdout, for use in scripts. --json prints the token with its details.
 
 Examples:
   tacho tokens create --workspace acme --name ci --role admin --expires 90d > ci.token
@@ -38,7 +38,7 @@ Examples:
     )
     .action(create)
 
-  inScope(tokens.command('revoke <tokenId>').description('revoke an operator token; it is refused within 5 seconds'))
+  inScope(tokens.command('revoke <tokenId>').description('revoke an operator token; it stops working within 5 seconds'))
     .addHelpText(
       'after',
       '\nThe id is the middle part of a token, and the first column of `tacho tokens list`.\n\nExample:\n  tacho tokens revoke 0123456789abcdef --workspace acme',
@@ -89,7 +89,7 @@ async function create(options: CreateOptions): Promise<void> {
   const until = token.expiresAt === null ? '' : `, until ${token.expiresAt}`
   process.stderr.write(
     `Operator token ${printable(token.name)} (${token.id}), ${token.role} of ${spokenScope(scope)}${until}. ` +
-      'It is shown this once:\n',
+      'It is shown only once:\n',
   )
   printLine(token.token)
 }
@@ -102,5 +102,8 @@ async function revoke(tokenId: string, options: ScopeOptions): Promise<void> {
       ? await client.revokeInstallationToken({ params: { tokenId } })
       : await client.revokeToken({ params: { workspaceId: scope.id, tokenId } })
   if (options.json) printJson(token)
-  else printLine(`Operator token ${printable(token.name)} (${token.id}) is revoked since ${token.revokedAt ?? 'now'}.`)
+  else
+    printLine(
+      `Operator token ${printable(token.name)} (${token.id}) was revoked at ${token.revokedAt ?? 'this moment'}.`,
+    )
 }

@@ -28,9 +28,9 @@ const COLUMNS: Column[] = [
 export function addUsage(program: Command): void {
   inEnvironment(program.command('usage').description('tokens and cost by hour, agent and model'))
     .option('--from <when>', 'a time, or a duration ago', '24h')
-    .option('--to <when>', 'a time, or a duration ago; now when left out. At most 31 days after --from')
-    .option('--limit <number>', `how many rows, at most (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
-    .option('--all', 'all there are')
+    .option('--to <when>', 'a time, or a duration ago; default: now. At most 31 days after --from')
+    .option('--limit <number>', `maximum rows to show (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
+    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho usage\n  tacho usage --environment acme/production --from 7d --json\n  tacho usage --from 2026-11-01 --to 2026-11-20T12:00:00Z',
@@ -56,7 +56,7 @@ async function usage(options: Options): Promise<void> {
     ...numbers(events, sums),
   ])
   printTable(COLUMNS, [...rows, [hasMore ? 'Total of these' : 'Total', '', '', ...total(items)]])
-  if (hasMore) process.stderr.write(`There are more: --limit takes a larger number, --all shows everything.\n`)
+  if (hasMore) process.stderr.write(`There are more: raise --limit, or use --all.\n`)
 }
 
 function numbers(events: number, { promptTokens, completionTokens, totalTokens, cost }: Usage): string[] {
@@ -70,7 +70,7 @@ function total(items: { events: number; usage: Usage }[]): string[] {
     sum.promptTokens += one.promptTokens
     sum.completionTokens += one.completionTokens
     sum.totalTokens += one.totalTokens
-    // Costs are whole 1e-9 units; as fractions they would not add up.
+    // Sum whole units of 1e-9: sums of fractions would be inexact.
     sum.costNanos += Math.round(one.cost * 1e9)
   }
   return numbers(sum.events, { ...sum, cost: sum.costNanos / 1e9 })

@@ -35,23 +35,23 @@ interface DeliveriesOptions extends EnvironmentOptions {
 }
 
 export function addWebhooks(program: Command): void {
-  const webhooks = program.command('webhooks').description('tell other programs, or Slack, of approvals and issues')
+  const webhooks = program.command('webhooks').description('notify other programs or Slack about approvals and issues')
 
   inEnvironment(webhooks.command('list').description('list webhooks')).action(list)
 
-  inEnvironment(webhooks.command('create <url>').description('create a webhook and print its secret, this once'))
+  inEnvironment(webhooks.command('create <url>').description('create a webhook and print its secret once'))
     .option(
       '--events <names>',
-      `what it is told of, separated by commas: ${WEBHOOK_EVENTS.join(', ')}; all if left out`,
+      `events to send, separated by commas: ${WEBHOOK_EVENTS.join(', ')}; default: all`,
       parseEvents,
     )
-    .option('--description <text>', 'what it is for')
-    .addOption(new Option('--format <format>', 'what is sent').choices(WEBHOOK_FORMATS).default('standard'))
+    .option('--description <text>', 'purpose of the webhook')
+    .addOption(new Option('--format <format>', 'message format').choices(WEBHOOK_FORMATS).default('standard'))
     .addHelpText(
       'after',
       `
-Messages are signed as Standard Webhooks says; docs/webhooks.md shows how a receiver checks them. The secret is all that
-goes to stdout. Only public addresses are sent to, unless the server's --webhook-networks allows others.
+Messages are signed with Standard Webhooks; docs/webhooks.md shows how to verify them. Only the secret is written to
+stdout. The address must be public, unless the server's --webhook-networks allows it.
 
 Examples:
   tacho webhooks create https://example.com/tacho --events approval.requested,issue.opened > webhook.secret
@@ -60,22 +60,22 @@ Examples:
     .action(create)
 
   inEnvironment(webhooks.command('change <webhookId>').description('change, enable or disable a webhook'))
-    .option('--to <url>', 'another address')
-    .option('--events <names>', 'what it is told of, separated by commas', parseEvents)
-    .option('--description <text>', 'what it is for')
+    .option('--to <url>', 'new address')
+    .option('--events <names>', 'events to send, separated by commas', parseEvents)
+    .option('--description <text>', 'purpose of the webhook')
     .addOption(new Option('--enable', 'send again').conflicts('disable'))
-    .option('--disable', 'send nothing any more')
+    .option('--disable', 'stop sending')
     .action(change)
 
   inEnvironment(
-    webhooks.command('rotate <webhookId>').description('print a new secret; the old one signs too for a day'),
+    webhooks.command('rotate <webhookId>').description('print a new secret; the old one stays valid for a day'),
   ).action(rotate)
   inEnvironment(webhooks.command('test <webhookId>').description('send a test message')).action(test)
   inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log')).action(remove)
 
-  inEnvironment(webhooks.command('deliveries <webhookId>').description('what was sent, the newest first'))
-    .addOption(new Option('--status <status>', 'only these').choices(DELIVERY_STATUSES))
-    .option('--limit <number>', 'how many at the most', wholeNumber(200), 25)
+  inEnvironment(webhooks.command('deliveries <webhookId>').description('list deliveries, newest first'))
+    .addOption(new Option('--status <status>', 'only deliveries with this status').choices(DELIVERY_STATUSES))
+    .option('--limit <number>', 'maximum to show', wholeNumber(200), 25)
     .action(deliveries)
 
   inEnvironment(webhooks.command('redeliver <webhookId> <deliveryId>').description('send a message again')).action(
@@ -86,7 +86,7 @@ Examples:
 function parseEvents(text: string): WebhookEvent[] {
   return text.split(',').map((name) => {
     const event = WEBHOOK_EVENTS.find((known) => known === name.trim())
-    if (event === undefined) throw new InvalidArgumentError(`Known are ${WEBHOOK_EVENTS.join(', ')}.`)
+    if (event === undefined) throw new InvalidArgumentError(`Each must be one of ${WEBHOOK_EVENTS.join(', ')}.`)
     return event
   })
 }
@@ -119,7 +119,7 @@ async function rotate(webhookId: string, options: EnvironmentOptions): Promise<v
 
 function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): void {
   if (json) return printJson(webhook)
-  process.stderr.write(`Webhook ${webhook.id} to ${printable(webhook.url)}. Its secret is shown this once:\n`)
+  process.stderr.write(`Webhook ${webhook.id} to ${printable(webhook.url)}. Its secret is shown only once:\n`)
   printLine(webhook.secret)
 }
 
@@ -139,7 +139,7 @@ async function remove(webhookId: string, options: EnvironmentOptions): Promise<v
   const { client, environmentId } = await connected(options)
   const webhook = await client.removeWebhook({ params: { environmentId, webhookId } })
   if (options.json) printJson(webhook)
-  else printLine(`Webhook ${webhook.id} to ${printable(webhook.url)} is removed.`)
+  else printLine(`Webhook ${webhook.id} to ${printable(webhook.url)} was removed.`)
 }
 
 function printWebhook(webhook: Webhook, { json }: EnvironmentOptions): void {
@@ -159,7 +159,7 @@ async function redeliver(webhookId: string, deliveryId: string, options: Environ
 
 function printQueued(delivery: Delivery, { json }: EnvironmentOptions): void {
   if (json) return printJson(delivery)
-  printLine(`Delivery ${delivery.id} is on its way; tacho webhooks deliveries tells what comes of it.`)
+  printLine(`Delivery ${delivery.id} is queued; \`tacho webhooks deliveries\` shows the result.`)
 }
 
 async function deliveries(webhookId: string, options: DeliveriesOptions): Promise<void> {

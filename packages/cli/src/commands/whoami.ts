@@ -3,7 +3,7 @@ import { asOperator, connect, type ServerOptions } from '../options.ts'
 import { printable, printJson, printLine } from '../output.ts'
 
 export function addWhoami(program: Command): void {
-  asOperator(program.command('whoami').description('who the operator token is, and what it may do'))
+  asOperator(program.command('whoami').description('show the operator token in use and its roles'))
     .addHelpText('after', '\nExample:\n  tacho whoami --json')
     .action(whoami)
 }

@@ -10,14 +10,14 @@ interface CreateOptions extends ServerOptions {
 }
 
 export function addWorkspaces(program: Command): void {
-  const workspaces = program.command('workspaces').description('customers, teams or products; each holds environments')
+  const workspaces = program.command('workspaces').description('customers, teams or products; each has environments')
 
   asOperator(workspaces.command('list').description('list workspaces'))
     .addHelpText('after', '\nExamples:\n  tacho workspaces list\n  tacho workspaces list --json')
     .action(list)
 
   asOperator(workspaces.command('create <name>').description('create a workspace'))
-    .option('--if-not-exists', 'succeed with the one there is, so that scripts can run twice')
+    .option('--if-not-exists', 'succeed if it already exists')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho workspaces create acme\n  tacho workspaces create acme --if-not-exists --json',
@@ -47,5 +47,5 @@ async function create(name: string, options: CreateOptions): Promise<void> {
     made = false
   }
   if (options.json) printJson(workspace)
-  else printLine(`Workspace ${printable(workspace.name)} ${made ? 'created' : 'was there already'} (${workspace.id}).`)
+  else printLine(`Workspace ${printable(workspace.name)} ${made ? 'created' : 'already exists'} (${workspace.id}).`)
 }

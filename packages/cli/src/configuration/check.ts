@@ -1,4 +1,4 @@
-/** `tacho policies check`: conditions are compiled here, without a server. */
+/** `tacho policies check`: compiles conditions locally, without a server. */
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { printJson, printLine } from '../output.ts'
 import { wrongUsage } from '../stop.ts'
@@ -34,7 +34,7 @@ async function readSources(
     if (files.length > 0) throw wrongUsage('Give either files or --condition.')
     return [{ name: 'condition', source: condition }]
   }
-  if (files.length === 0) throw wrongUsage('Name a file with a condition, or give one with --condition.')
+  if (files.length === 0) throw wrongUsage('Give a file, or a condition with --condition.')
   const sources = []
   for (const file of files) {
     sources.push({ name: file === '-' ? 'stdin' : file, source: await readCondition(file) })
@@ -42,10 +42,10 @@ async function readSources(
   return sources
 }
 
-/** Refuses a condition that is wrong before anything is sent. */
+/** Rejects an invalid condition before sending anything. */
 export function assertCondition(name: string, source: string): void {
   const compiled = compileCondition(source)
   if (compiled.ok) return
   const lines = compiled.faults.flatMap((fault) => faultLines(name, source, fault))
-  throw wrongUsage(`The condition is wrong.\n${lines.join('\n')}`)
+  throw wrongUsage(`The condition is invalid.\n${lines.join('\n')}`)
 }

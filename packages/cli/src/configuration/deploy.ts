@@ -1,4 +1,4 @@
-/** deploy, undeploy, promote and rollback: the same for prompts and policies. */
+/** deploy, undeploy, promote and rollback, shared by prompts and policies. */
 import type { DeployableKind, PublicationResult } from '@tacho/contract/operator/deployment.ts'
 import type { Command } from 'commander'
 import { connect, inEnvironment, type EnvironmentOptions, type ServerOptions, asOperator } from '../options.ts'
@@ -21,38 +21,36 @@ interface PromoteOptions extends ServerOptions, NoteOptions {
   all?: true
 }
 
-/** Adds the four commands to `prompts` or `policies`. `one` is what a single item is called on the command line. */
+/** Adds the four commands to `prompts` or `policies`. `one` names the argument in the help. */
 export function addDeploying(commands: Command, kind: DeployableKind, one: string): void {
   const plural = commands.name()
 
-  inEnvironment(commands.command(`deploy <${one}>`).description(`put a version of a ${kind} in force`))
-    .option('--number <version>', 'the newest when left out')
+  inEnvironment(commands.command(`deploy <${one}>`).description(`deploy a version of a ${kind} to an environment`))
+    .option('--number <version>', 'default: the newest')
     .option('--note <text>', 'why')
     .addHelpText(
       'after',
-      `\nAll nodes serve it within a second.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
+      `\nAll nodes serve the new version within a second.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
     )
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
-  inEnvironment(commands.command(`undeploy <${one}>`).description(`take a ${kind} out of force`))
+  inEnvironment(commands.command(`undeploy <${one}>`).description(`remove a ${kind} from an environment`))
     .option('--note <text>', 'why')
     .addHelpText('after', `\nExample:\n  tacho ${plural} undeploy refunds --environment acme/staging`)
     .action((name: string, options: DeployOptions) => undeploy(kind, name, options))
 
-  inEnvironment(commands.command(`rollback <${one}>`).description(`put the version before the present one in force`))
+  inEnvironment(commands.command(`rollback <${one}>`).description(`deploy the version before the current one`))
     .option('--note <text>', 'why')
     .addHelpText(
       'after',
-      `\nOnce more, and it is the one before that.\n\nExample:\n  tacho ${plural} rollback refunds --environment acme/production`,
+      `\nRolls back one version. Repeat to go further back.\n\nExample:\n  tacho ${plural} rollback refunds --environment acme/production`,
     )
     .action((name: string, options: DeployOptions) => rollBack(kind, name, options))
 
-  asOperator(
-    commands.command(`promote [${one}...]`).description('put in force what is in force in another environment'),
-  )
-    .requiredOption('--from <workspace/environment>', 'where to take it from')
-    .requiredOption('--to <workspace/environment>', 'where to put it in force')
-    .option('--all', 'every prompt and every policy; what only the other environment has stays there')
+  asOperator(commands.command(`promote [${one}...]`).description('deploy the same versions as another environment'))
+    .requiredOption('--from <workspace/environment>', 'environment to copy from')
+    .requiredOption('--to <workspace/environment>', 'environment to deploy to')
+    .option('--all', 'all prompts and policies; those deployed only in the --to environment stay')
     .option('--note <text>', 'why')
     .addHelpText(
       'after',
@@ -71,7 +69,7 @@ async function deploy(kind: DeployableKind, name: string, options: DeployOptions
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id, version }], ...noteOf(options) },
   })
-  tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} is in force there already.`)
+  tell(result, place.name, options, `Version ${version} of ${kind} ${printable(item.name)} is already deployed there.`)
 }
 
 async function undeploy(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
@@ -80,7 +78,7 @@ async function undeploy(kind: DeployableKind, name: string, options: DeployOptio
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id, version: null }], ...noteOf(options) },
   })
-  tell(result, place.name, options, `No version of ${kind} ${printable(item.name)} is in force there.`)
+  tell(result, place.name, options, `No version of ${kind} ${printable(item.name)} is deployed there.`)
 }
 
 async function rollBack(kind: DeployableKind, name: string, options: DeployOptions): Promise<void> {
@@ -89,12 +87,12 @@ async function rollBack(kind: DeployableKind, name: string, options: DeployOptio
     params: { environmentId: place.environment.id },
     body: { items: [{ kind, id: item.id }], ...noteOf(options) },
   })
-  tell(result, place.name, options, 'There was nothing to change.')
+  tell(result, place.name, options, 'Nothing to change.')
 }
 
 async function promote(kind: DeployableKind, names: string[], options: PromoteOptions): Promise<void> {
   if (options.all && names.length > 0) throw wrongUsage('Give either names or --all.')
-  if (!options.all && names.length === 0) throw wrongUsage('Name what to promote, or give --all for everything.')
+  if (!options.all && names.length === 0) throw wrongUsage('Give the names to promote, or --all.')
   const client = connect(options)
   const from = await findPlace(client, options.from, '--from')
   const to = await findPlace(client, options.to, '--to')
@@ -107,7 +105,7 @@ async function promote(kind: DeployableKind, names: string[], options: PromoteOp
     params: { environmentId: to.environment.id },
     body: { from: from.environment.id, ...(options.all ? {} : { items }), ...noteOf(options) },
   })
-  tell(result, to.name, options, `The same versions are in force in ${printable(to.name)} already.`)
+  tell(result, to.name, options, `The same versions are already deployed in ${printable(to.name)}.`)
 }
 
 async function target(kind: DeployableKind, name: string, options: EnvironmentOptions) {
@@ -126,8 +124,8 @@ function tell(result: PublicationResult, environment: string, options: { json?: 
   for (const { kind, name, from, to } of result.changes) {
     const item = `${kind} ${printable(name)}`
     const place = printable(environment)
-    if (to === null) printLine(`${item} is not in force in ${place} any more (it was version ${from}).`)
-    else printLine(`${item} is in force in ${place} with version ${to} (before: ${from ?? 'none'}).`)
+    if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
+    else printLine(`${item} is deployed in ${place} with version ${to} (before: ${from ?? 'none'}).`)
   }
   printLine(`Revision ${result.revision}.`)
 }

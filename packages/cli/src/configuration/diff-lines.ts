@@ -1,16 +1,16 @@
-/** Shows people what differs between two versions. Pure but for the colours. */
+/** Formats the differences of two versions. Pure, except for colours. */
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
 import { styleText } from 'node:util'
 import { printable } from '../output.ts'
 
 type Line = VersionDiff['fields'][number]['lines'][number]
 
-/** Lines that did not change and are shown around those that did. */
+/** Unchanged lines to show around a change. */
 const CONTEXT = 3
 const MARKS = { same: ' ', removed: '-', added: '+' } as const
 const COLOURS = { removed: 'red', added: 'green' } as const
 
-/** The newest version and the one before it, unless told. */
+/** By default the newest version and the one before it. */
 export function diffQuery(newest: string, from: string | undefined, to: string | undefined) {
   const second = to ?? newest
   return { from: from ?? String(Math.max(1, Number(second) - 1)), to: second }
@@ -18,12 +18,12 @@ export function diffQuery(newest: string, from: string | undefined, to: string |
 
 export function diffLines({ fields }: VersionDiff): string[] {
   return fields.flatMap(({ field, lines, exact }) => [
-    exact ? `${field}:` : `${field} (hardly a line is the same):`,
+    exact ? `${field}:` : `${field} (almost every line differs):`,
     ...near(lines).map((line) => (line === null ? '  …' : lineText(line))),
   ])
 }
 
-/** Unchanged lines far from any change are left out; null stands for them. */
+/** Replaces unchanged lines far from any change with null. */
 function near(lines: Line[]): (Line | null)[] {
   const shown = lines.map((_, place) =>
     lines.slice(Math.max(0, place - CONTEXT), place + CONTEXT + 1).some(({ change }) => change !== 'same'),

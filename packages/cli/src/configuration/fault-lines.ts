@@ -1,10 +1,10 @@
-/** Shows people where a condition is wrong. Pure. */
+/** Shows where a condition is invalid. Pure. */
 import type { Fault } from '@tacho/policy/position.ts'
 import { printable } from '../output.ts'
 
 /**
- * `name:2:6: what is wrong`, the line of the source, and a caret below the place. Tabs are shown as one space, so that
- * the caret stands where it should.
+ * `name:2:6: what is wrong`, the source line, and a caret below the position. Tabs become one space, to keep the caret
+ * aligned.
  */
 export function faultLines(name: string, source: string, { message, position }: Fault): string[] {
   const { line, column, offset, endOffset } = position

@@ -1,11 +1,11 @@
-/** Which versions are in force in the environments of a workspace. */
+/** The deployed versions in each environment of a workspace. */
 import { eachItem } from '@tacho/client/items.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from '../operator-client.ts'
 import { environmentsOf } from '../tenants.ts'
 
-/** By id of the prompt or policy: `production 3, staging 4`. */
+/** Keyed by prompt or policy id: `production 3, staging 4`. */
 export async function inForce(
   client: OperatorClient,
   workspace: Workspace,

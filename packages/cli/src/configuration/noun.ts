@@ -1,9 +1,9 @@
-/** What prompts and policies have in common for the commands about them. */
+/** Looks up prompts and policies for commands. */
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { Refused, type OperatorClient } from '../operator-client.ts'
 import { wrongUsage } from '../stop.ts'
 
-/** A prompt or policy as people name it, found in its workspace. */
+/** A prompt or policy of a workspace. */
 export interface Found {
   kind: DeployableKind
   /** Prompt id or policy id. */
@@ -31,16 +31,16 @@ async function findPrompt(client: OperatorClient, workspaceId: string, given: st
   const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: given } }))
   const prompt = named ?? (UUID.test(given) ? await byId() : null)
   if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
-  throw wrongUsage(`There is no prompt ${JSON.stringify(given)}: \`tacho prompts list\` shows what there is.`)
+  throw wrongUsage(`Unknown prompt ${JSON.stringify(given)}: \`tacho prompts list\` shows all.`)
 }
 
 async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
   const policy = await orNull(client.readPolicy({ params: { workspaceId, policyId: given } }))
   if (policy) return { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
-  throw wrongUsage(`There is no policy ${JSON.stringify(given)}: \`tacho policies list\` shows what there is.`)
+  throw wrongUsage(`Unknown policy ${JSON.stringify(given)}: \`tacho policies list\` shows all.`)
 }
 
-/** Null: the server has no such thing. */
+/** Null if the server answers `not_found`. */
 async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
   try {
     return await call

@@ -75,11 +75,11 @@ export async function diffPolicy(
   const query = diffQuery(newest, from, to)
   const found = await client.diffPolicyVersions({ params: { workspaceId: workspace.id, policyId }, query })
   if (options.json) return printJson(found)
-  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} say the same.`)
+  if (found.fields.length === 0) printLine(`Versions ${query.from} and ${query.to} are equal.`)
   for (const line of diffLines(found)) printLine(line)
 }
 
-/** What a version says. */
+/** Formats a version. */
 export function readVersion(
   client: OperatorClient,
   params: { workspaceId: string; policyId: string },

@@ -1,4 +1,4 @@
-/** `tacho policies simulate`: of a policy, or of a condition that is none yet. */
+/** `tacho policies simulate`: simulates a policy or a draft condition. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import type { OperatorClient } from '../operator-client.ts'
 import { connect, type EnvironmentOptions } from '../options.ts'
@@ -20,13 +20,13 @@ interface SimulateOptions extends EnvironmentOptions, SourceOptions {
 export async function simulatePolicy(policyId: string | undefined, options: SimulateOptions): Promise<void> {
   const source = await sourceOf(options)
   if ((policyId === undefined) === (source === null)) {
-    throw wrongUsage('Name a policy, or give a condition with --file or --condition.')
+    throw wrongUsage('Give a policy, or a condition with --file or --condition.')
   }
   const client = connect(options)
   const place = await findPlace(client, options.environment, '--environment')
   const said = policyId === undefined ? null : await policyOf(client, place.workspace.id, policyId, options.number)
   const action = options.action ?? said?.action
-  if (action === undefined) throw wrongUsage('Give --action: what the policy would do with a matching call.')
+  if (action === undefined) throw wrongUsage('Give --action: what the policy does with a matching call.')
   const severity = options.severity ?? said?.severity ?? 'MEDIUM'
   const condition = source ?? said?.condition ?? ''
   const body = { condition, action, severity, days: options.days }

@@ -1,4 +1,4 @@
-/** `tacho policies simulate`: asks for a simulation, follows it, and tells what it found. */
+/** `tacho policies simulate`: starts a simulation, waits for it, and prints the result. */
 import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction } from '@tacho/contract/runtime-config.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { failed } from '../stop.ts'
 
 const POLL_MS = 200
 
-/** Resolves with the simulation when it is done. Ctrl-C cancels it. */
+/** Resolves with the finished simulation. Ctrl-C cancels it. */
 export async function runSimulation(
   client: OperatorClient,
   environmentId: string,
@@ -33,12 +33,12 @@ export async function runSimulation(
   }
   if (simulation.status === 'DONE') return simulation
   const reason = simulation.error === null ? '' : `: ${simulation.error}`
-  throw failed(`The simulation ended ${simulation.status}${reason}.`)
+  throw failed(`The simulation ended as ${simulation.status}${reason}.`)
 }
 
 const DOES: Record<PolicyAction, string> = {
   ALLOW: 'would match',
-  WARN: 'would warn of',
+  WARN: 'would warn about',
   REQUIRE_APPROVAL: 'would ask a person about',
   BLOCK: 'would block',
 }
@@ -57,7 +57,7 @@ export function printResult(action: PolicyAction, severity: string, result: Simu
 }
 
 function printFailures({ failures, hits, failureReasons }: SimulationResult, matched: number, severity: string): void {
-  const counts = hits > matched ? 'count as matched' : 'do not count as matched'
+  const counts = hits > matched ? 'count as matches' : 'do not count as matches'
   printLine(
     `The condition could not be evaluated ${counted(failures, 'time')}; with severity ${severity} these ${counts}:`,
   )
@@ -71,7 +71,7 @@ function printTools({ tools, moreTools }: SimulationResult): void {
     [{ title: 'TOOL' }, { title: 'HITS', align: 'right' }, { title: 'CALLS', align: 'right' }],
     tools.map(({ toolName, hits, calls }) => [toolName, spokenNumber(hits), spokenNumber(calls)]),
   )
-  if (moreTools) printLine('There are more tools.')
+  if (moreTools) printLine('Not all tools are shown.')
 }
 
 function printRuns({ hitRuns, runs }: SimulationResult): void {

@@ -1,12 +1,12 @@
-/** Reads prompts, conditions and manifests that people keep in files. */
+/** Reads prompts, conditions and manifests from files. */
 import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import { wrongUsage } from '../stop.ts'
 
-/** A text, or half a sentence about why there is none. */
+/** The text, or the end of a sentence that says why it cannot be read. */
 export type TextRead = { ok: true; text: string } | { ok: false; reason: string }
 
-/** The file as it stands; `-` is standard input. */
+/** The exact text of a file; `-` is standard input. */
 export async function readSource(file: string): Promise<string> {
   const read = file === '-' ? decoded(await buffer(process.stdin)) : readText(file)
   const name = file === '-' ? 'Standard input' : JSON.stringify(file)
@@ -15,7 +15,7 @@ export async function readSource(file: string): Promise<string> {
   return read.text
 }
 
-/** A condition without the end of its last line, which editors add. */
+/** A condition without the final newline that editors add. */
 export async function readCondition(file: string): Promise<string> {
   return withoutLastLineEnd(await readSource(file))
 }
@@ -27,7 +27,7 @@ export function withoutLastLineEnd(source: string): string {
 const REASONS: Record<string, string> = {
   ENOENT: 'does not exist',
   EISDIR: 'is a directory',
-  EACCES: 'may not be read',
+  EACCES: 'cannot be read: permission denied',
 }
 
 export function readText(file: string): TextRead {

@@ -42,7 +42,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
     },
   })
   if (options.json) printJson(policy)
-  else printLine(`Policy ${printable(policyId)} created, version 1. It is not in force yet.`)
+  else printLine(`Policy ${printable(policyId)} created, version 1. It is not deployed yet.`)
 }
 
 export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
@@ -62,16 +62,16 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       name: name ?? now.name,
       description: description ?? now.description,
       note: note ?? null,
-      // What is left out was taken from that version: nobody may have changed it meanwhile.
+      // The missing fields come from that version, so fail if another operator has changed it since.
       follows: newest,
     },
   })
   if (options.json) return printJson(saved)
-  if (saved.isNew) printLine(`Version ${saved.version} of ${printable(policyId)} written. It is not in force yet.`)
-  else printLine(`Version ${saved.version} of ${printable(policyId)} says the same; nothing was written.`)
+  if (saved.isNew) printLine(`Version ${saved.version} of ${printable(policyId)} written. It is not deployed yet.`)
+  else printLine(`Version ${saved.version} of ${printable(policyId)} is equal; nothing was written.`)
 }
 
-/** Null: none was given. */
+/** Null if no condition was given. */
 export async function sourceOf({ file, condition }: SourceOptions): Promise<string | null> {
   if (file !== undefined && condition !== undefined) throw wrongUsage('Give either --file or --condition.')
   const source = file === undefined ? condition : await readCondition(file)

@@ -1,15 +1,15 @@
-/** Chance that can be repeated: the same seed gives the same numbers. Pure. */
+/** Repeatable random numbers: the same seed gives the same numbers. Pure. */
 import { hash } from 'node:crypto'
 
 export interface Chance {
-  /** A number from 0 to below 1. */
+  /** From 0 (included) to 1 (excluded). */
   next(): number
-  /** A whole number from `least` to `most`, both included. */
+  /** An integer from `least` to `most`, both included. */
   between(least: number, most: number): number
   pick<Item>(items: readonly [Item, ...Item[]]): Item
 }
 
-/** SplitMix32 (Steele, Lea, Flood 2014, in its 32-bit form), begun at a hash of the seed. */
+/** SplitMix32 (Steele, Lea, Flood 2014, in its 32-bit form), starting from a hash of the seed. */
 export function chance(seed: string): Chance {
   let state = Number.parseInt(hash('sha256', seed).slice(0, 8), 16)
   const next = (): number => {

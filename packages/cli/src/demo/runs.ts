@@ -1,4 +1,4 @@
-/** The runs that `tacho demo` records. Pure: everything follows from the seed and the time. */
+/** The runs that `tacho demo` records. Pure: they depend only on the seed and the time. */
 import { chance } from './random.ts'
 import * as shop from './shop.ts'
 import { startStory, type Agent, type DemoRun } from './story.ts'
@@ -10,7 +10,7 @@ interface Planned {
   about: string
   agent?: Agent
   session?: 'returning-customer'
-  /** When its last event happened, in minutes before now. */
+  /** Time of its last event, in minutes before now. */
   endedMinutesAgo: number
 }
 
@@ -46,7 +46,7 @@ const PLAN: readonly Planned[] = [
   { plot: shop.waitingForCustomer, about: 'still running', endedMinutesAgo: 0 },
 ]
 
-/** `now` in milliseconds. Run ids hold the seed: the same seed names the same runs. */
+/** `now` in milliseconds. Run ids contain the seed: the same seed names the same runs. */
 export function demoRuns(seed: string, now: number): DemoRun[] {
   return PLAN.map(({ plot, about, agent = shop.SUPPORT, session, endedMinutesAgo }, index) => {
     const runId = `demo-${seed}-${String(index + 1).padStart(2, '0')}`
@@ -58,7 +58,7 @@ export function demoRuns(seed: string, now: number): DemoRun[] {
   })
 }
 
-/** The run moved to where its last event happens at `end`. */
+/** Moves a run in time, so that its last event happens at `end`. */
 function placed(run: DemoRun, end: number): DemoRun {
   const last = run.events.at(-1)?.timestamp ?? 0
   return { ...run, events: run.events.map((event) => ({ ...event, timestamp: event.timestamp - last + end })) }

@@ -1,4 +1,4 @@
-/** What the agents of a made-up shop go through, one function per plot. Pure. */
+/** Stories of the agents of an invented shop, one function each. Pure. */
 import type { Chance } from './random.ts'
 import type { Agent, Story, ToolPlan } from './story.ts'
 
@@ -28,7 +28,7 @@ function newOrder(random: Chance): Order {
   return { orderId, item: random.pick(ITEMS), total: random.between(1_500, 19_900) / 100, email: random.pick(PEOPLE) }
 }
 
-/** The model decides on a tool, and the tool answers. */
+/** The model calls a tool, and the tool returns. */
 function act(story: Story, plan: ToolPlan, result: { output: unknown } | { error: string }): void {
   story.tool(plan, result, story.model(plan))
 }
@@ -133,7 +133,7 @@ export const blockedRefund: Plot = (story, random) => {
   story.outcome('FAILED')
 }
 
-/** Breaks off in the middle: the next thing is about to happen. */
+/** Ends in the middle: the run is still running. */
 export const waitingForCustomer: Plot = (story, random) => {
   const order = newOrder(random)
   story.step('System prompt', SYSTEM)

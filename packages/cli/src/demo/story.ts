@@ -1,4 +1,4 @@
-/** Tells one run, event by event, on a clock of its own. Pure. */
+/** Builds one run, event by event, with its own clock. Pure. */
 import type { EventInput } from '@tacho/contract/event.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { Chance } from './random.ts'
@@ -10,14 +10,14 @@ export interface Agent {
 
 export interface DemoRun {
   runId: string
-  /** What is worth seeing in it. */
+  /** What it shows. */
   about: string
   events: EventInput[]
 }
 
 export interface Story {
   user(text: string): void
-  /** A model call that answers with text, calls a tool, or both. Returns its span, for what it causes. */
+  /** A model call that returns text, calls a tool, or both. Returns its span id, for child events. */
   model(output: string | ToolPlan, promptTokens?: number): string
   tool(plan: ToolPlan, result: { output: unknown } | { error: string }, parentSpanId?: string): void
   step(label: string, text: string): void
@@ -33,12 +33,12 @@ export interface ToolPlan {
 }
 
 const MODEL = 'gpt-4.1-mini'
-/** Price of a token, in units of 1e-9. */
+/** Price of one token, in units of 1e-9. */
 const PROMPT_NANOS = 400
 const COMPLETION_NANOS = 1_600
 const CLIENT_ID = 'tacho-demo'
 
-/** Starts at 0; `placed` moves a finished run to where it happened. */
+/** Starts at time 0; `placed` moves a finished run to its real time. */
 export function startStory(
   identity: { runId: string; sessionId: string | null; agent: Agent },
   random: Chance,

@@ -1,4 +1,4 @@
-/** What people do with issues, from the command line. */
+/** Commands that change issues. */
 import { allItems } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
@@ -26,7 +26,7 @@ export async function assign(
   assignee: string | undefined,
   options: EnvironmentOptions & { nobody?: true },
 ): Promise<void> {
-  if ((assignee === undefined) !== (options.nobody === true)) throw wrongUsage('Give either a name or --nobody.')
+  if ((assignee === undefined) !== (options.nobody === true)) throw wrongUsage('Give either an assignee or --nobody.')
   const { client, environmentId } = await connected(options)
   const issue = await client.assignIssue({
     params: { environmentId, issueId },
@@ -61,16 +61,14 @@ function wholeFingerprint(start: string, known: string[]): string {
   const found = known.filter((fingerprint) => fingerprint.startsWith(start))
   if (found.length === 1 && found[0]) return found[0]
   const which = found.length === 0 ? 'none' : 'several'
-  throw wrongUsage(
-    `${JSON.stringify(start)} is the beginning of ${which} of the issue's fingerprints: ${known.join(', ')}.`,
-  )
+  throw wrongUsage(`${JSON.stringify(start)} matches ${which} of the issue's fingerprints: ${known.join(', ')}.`)
 }
 
 export async function retry(
   recordId: string | undefined,
   options: EnvironmentOptions & { failed?: true },
 ): Promise<void> {
-  if ((recordId === undefined) !== (options.failed === true)) throw wrongUsage('Give either a record or --failed.')
+  if ((recordId === undefined) !== (options.failed === true)) throw wrongUsage('Give either a record id or --failed.')
   const { client, environmentId } = await connected(options)
   const ids = recordId === undefined ? await failedIds(client, environmentId) : [recordId]
   const items: IssueRecord[] = []
@@ -78,7 +76,7 @@ export async function retry(
     try {
       items.push(await client.retryIssueRecord({ params: { environmentId, recordId: id } }))
     } catch (error) {
-      // Somebody else was quicker.
+      // Another operator was faster.
       if (recordId !== undefined || !(error instanceof Refused) || error.result.code !== 'conflict') throw error
     }
   }

@@ -37,7 +37,7 @@ export async function listIssues(
   const paged = { ...query, limit: pageSize(limit) }
   const found = await taken(eachItem(client.listIssues, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
-  if (found.items.length === 0) return printLine('There are no such issues.')
+  if (found.items.length === 0) return printLine('No matching issues.')
   printTable(ISSUE_COLUMNS, found.items.map(issueCells))
   tellMore(found.hasMore)
 }
@@ -51,19 +51,19 @@ export async function listRecords(
   const paged = { ...query, limit: pageSize(limit) }
   const found = await taken(eachItem(client.listIssueRecords, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
-  if (found.items.length === 0) return printLine('There are no such records.')
+  if (found.items.length === 0) return printLine('No matching records.')
   printTable(RECORD_COLUMNS, found.items.map(recordCells))
   tellMore(found.hasMore)
 }
 
-/** One more than is shown, to know whether there are more. */
+/** Reads one more than it shows, to know whether there are more. */
 export function pageSize(limit: number): number {
   return Math.min(limit + 1, LIMITS.operatorPageMax)
 }
 
-// Beside the table, not in it: stdout may be counted or cut.
+// On stderr: scripts may count or cut the lines of stdout.
 function tellMore(hasMore: boolean): void {
-  if (hasMore) process.stderr.write('There are more: --limit or --all shows them.\n')
+  if (hasMore) process.stderr.write('There are more: use --limit or --all.\n')
 }
 
 function issueCells(issue: IssueSummary): string[] {

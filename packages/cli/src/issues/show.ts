@@ -1,4 +1,4 @@
-/** `tacho issues show`: what happened, how often, and why its records are together. */
+/** `tacho issues show`: what happened, how often, and why its records are grouped. */
 import { eachItem } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
@@ -12,7 +12,7 @@ export interface IssuePlace {
   issueId: string
 }
 
-/** Shown of each list unless told. */
+/** Default length of each list. */
 export const SHOWN = 10
 
 export async function showIssue(
@@ -39,7 +39,7 @@ export async function showIssue(
   section('Activity', activity, activityLine)
 }
 
-/** One line about an issue that was just changed. */
+/** One line about a changed issue. */
 export function issueLine({ id, state, title, mergedInto }: Issue): string {
   return printable(`${title} (${id}) is ${mergedInto === null ? state : `merged into ${mergedInto}`}.`)
 }
@@ -58,7 +58,7 @@ function head(issue: Issue): string[] {
       counted(issue.affectedRuns, 'run'),
       counted(issue.affectedAgents, 'agent'),
     ].join(', ')}`,
-    ...(regressions === 0 ? [] : [`Came back ${spokenTimes(regressions)}, last at ${issue.lastRegressionAt}`]),
+    ...(regressions === 0 ? [] : [`Regressed ${spokenTimes(regressions)}, last at ${issue.lastRegressionAt}`]),
     ...(assignee === null ? [] : [printable(`Assigned  ${assignee}`)]),
     ...(mergedInto === null ? [] : [`Merged    into ${mergedInto}`]),
     ...(mergedFrom.length === 0 ? [] : [`Merged    from ${mergedFrom.join(', ')}`]),

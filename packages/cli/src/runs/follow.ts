@@ -1,4 +1,4 @@
-/** `tacho runs follow`: asks again and again; survives a restart of the server. */
+/** `tacho runs follow`: polls the server; survives a server restart. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,11 +9,11 @@ import type { RunPlace } from './show.ts'
 import { eventLine } from './timeline.ts'
 
 const POLL_MS = 1_000
-/** Looks at an ended run that find nothing new before it counts as over: events may still be on their way. */
+/** Empty polls of an ended run before it counts as complete: late events may still arrive. */
 const QUIET_LOOKS = 3
 const LONGEST_PAUSE_MS = 10_000
 
-/** Prints events in the order in which they arrive, until the run has ended and nothing more comes. */
+/** Prints events in order of arrival, until the run has ended and no more arrive. */
 export async function followRun(client: OperatorClient, place: RunPlace, asJson: boolean): Promise<void> {
   let run = await client.readOperatorRun({ params: place })
   const startedAt = Date.parse(run.startedAt)
@@ -39,18 +39,18 @@ export async function followRun(client: OperatorClient, place: RunPlace, asJson:
   if (!asJson) process.stderr.write(`The run has ended: ${run.status}.\n`)
 }
 
-/** The list is ordered by start; a run that started long before it was recorded shows only among the newest of these. */
+/** The list is ordered by start. A run recorded long after its start appears only if it is within these newest runs. */
 const MOST_PAGES = 10
 const REMEMBERED_RUNS = 10_000
 
-/** Prints new runs as they appear, for ever. */
+/** Prints new runs, until interrupted. */
 export async function followRuns(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   const first = await client.listOperatorRuns({
     params: { environmentId },
     query: { limit: LIMITS.operatorPageMax },
   })
   const seen = new Set(first.items.map(({ id }) => id))
-  // A run that leaves the first page lets an older one in, which is not new.
+  // When a run leaves the first page, an older one moves in. That one is not new.
   const since = Math.max(0, ...first.items.map(({ receivedAt }) => Date.parse(receivedAt)))
   for (;;) {
     await sleep(POLL_MS)
@@ -63,7 +63,7 @@ export async function followRuns(client: OperatorClient, environmentId: string, 
   }
 }
 
-/** Unseen runs, the oldest arrival first: pages are read until one brings nothing new. */
+/** Unseen runs, oldest arrival first. Reads pages until one has nothing new. */
 async function newRuns(
   client: OperatorClient,
   environmentId: string,
@@ -88,14 +88,14 @@ async function newRuns(
   return fresh.sort((one, other) => Date.parse(one.receivedAt) - Date.parse(other.receivedAt))
 }
 
-/** Waits for a server that is away; says so once. */
+/** Retries while the server does not answer; says so once. */
 async function persistently<Value>(call: () => Promise<Value>): Promise<Value> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await call()
     } catch (error) {
       if (!(error instanceof Refused) || !error.result.temporary) throw error
-      if (attempt === 0) process.stderr.write(`${error.message} Waiting for it.\n`)
+      if (attempt === 0) process.stderr.write(`${error.message} Retrying until it answers.\n`)
       await sleep(Math.min(LONGEST_PAUSE_MS, POLL_MS * 2 ** attempt))
     }
   }

@@ -1,4 +1,4 @@
-/** `tacho runs list`: page after page, printed as it comes. */
+/** `tacho runs list`: prints each page when it arrives. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { Input, OperatorClient } from '../operator-client.ts'
@@ -40,12 +40,12 @@ export async function listRuns(
     print(runs.map(runCells))
     count += runs.length
   }
-  if (count === 0) printLine('There are no such runs.')
-  // Beside the table, not in it: stdout may be counted or cut.
-  if (found.hasMore) process.stderr.write('There are more: --limit or --all shows them.\n')
+  if (count === 0) printLine('No matching runs.')
+  // On stderr: scripts may count or cut the lines of stdout.
+  if (found.hasMore) process.stderr.write('There are more: use --limit or --all.\n')
 }
 
-/** The runs wanted, as pages come; sets `found.hasMore` when it stops before the end. */
+/** The matching runs, page by page. Sets `found.hasMore` if it stops before the end. */
 async function* runChunks(
   client: OperatorClient,
   environmentId: string,
@@ -83,7 +83,7 @@ function runCells(run: OperatorRun): string[] {
   ]
 }
 
-/** One line about a run, for lists without columns. */
+/** One run on one line. */
 export function runLine(run: OperatorRun): string {
   return `${run.startedAt}  ${run.status.padEnd(9)}  ${run.runId}  ${run.agent.name}`
 }

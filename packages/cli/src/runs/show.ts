@@ -14,7 +14,7 @@ export interface RunPlace {
   runId: string
 }
 
-/** Payloads are read one by one; so many at one time. */
+/** Payloads are read one by one; this many at a time. */
 const READS_AT_ONCE = 8
 
 export async function showRun(
@@ -59,7 +59,7 @@ async function* eventTexts(
   for await (const { text } of withTexts(client, place, rows)) yield text
 }
 
-/** Each event with the JSON text of its whole read shape, in the order of the rows. */
+/** Each event with the JSON text of its full read shape, in row order. */
 async function* withTexts(
   client: OperatorClient,
   { environmentId, runId }: RunPlace,
@@ -98,5 +98,5 @@ function runLines(run: OperatorRun): string[] {
 
 function differing(count: number): string {
   if (count === 0) return ''
-  return `; ${counted(count, 'time')} one came again with another content, and the first was kept`
+  return `; ${counted(count, 'retried event')} had different content; the first version was kept`
 }

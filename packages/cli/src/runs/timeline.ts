@@ -1,10 +1,10 @@
-/** The lines of a timeline, for people. */
+/** Formats a timeline for people. */
 import type { EventRow } from '@tacho/contract/event.ts'
 import { faint, printable, spokenBytes } from '../output.ts'
 
 const EMPTY_PAYLOAD_BYTES = 2
 
-/** One event on one line; `startedAt` in milliseconds gives the time since the start of the run. */
+/** One event on one line. `startedAt`: start of the run in milliseconds. */
 export function eventLine(row: EventRow, startedAt: number): string {
   const since = ((Date.parse(row.timestamp) - startedAt) / 1000).toFixed(3)
   const size = row.payloadBytes > EMPTY_PAYLOAD_BYTES ? faint(`  ${spokenBytes(row.payloadBytes)}`) : ''

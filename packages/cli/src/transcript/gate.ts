@@ -1,4 +1,4 @@
-/** Lets a bounded number of tasks, of a bounded total size, be under way at one time. */
+/** Limits the number and the total size of running tasks. */
 export class Gate {
   readonly #mostTasks: number
   readonly #mostBytes: number
@@ -11,7 +11,7 @@ export class Gate {
     this.#mostBytes = mostBytes
   }
 
-  /** Resolves when the task was started: the caller may go on. Rejects when an earlier one has failed. */
+  /** Resolves when the task has started. Rejects if an earlier one has failed. */
   async enter(bytes: number, task: () => Promise<void>): Promise<void> {
     while (this.#isFull(bytes)) await Promise.race(this.#running)
     if (this.#failure) throw this.#failure.error
@@ -20,13 +20,13 @@ export class Gate {
     this.#running.add(running)
   }
 
-  /** Resolves when no task is under way any more; rejects when one has failed. */
+  /** Resolves when all tasks have finished. Rejects if one has failed. */
   async empty(): Promise<void> {
     await Promise.all(this.#running)
     if (this.#failure) throw this.#failure.error
   }
 
-  /** A task larger than the bound by itself enters alone. */
+  /** A task larger than the limit runs alone. */
   #isFull(bytes: number): boolean {
     if (this.#running.size === 0) return false
     return this.#running.size >= this.#mostTasks || this.#bytes + bytes > this.#mostBytes

@@ -1,4 +1,4 @@
-/** Imports a stream of transcript lines: a few at a time, in bounded memory, whatever the size of the stream. */
+/** Imports a stream of transcript lines, a few at a time, in bounded memory. */
 import type { Recorder } from '../recorder-client.ts'
 import { Gate } from './gate.ts'
 import { lines, type Line } from './lines.ts'
@@ -14,24 +14,24 @@ import {
 } from './run-draft.ts'
 import { readTranscript } from './transcript.ts'
 
-/** A longer line is passed over. */
+/** Longer lines are skipped. */
 export const LONGEST_LINE_BYTES = 32 * 1024 ** 2
 const RUNS_AT_ONCE = 4
-/** Hashes kept to notice lines that stand in the file twice. */
+/** Hashes kept to detect duplicate lines. */
 const REMEMBERED_LINES = 100_000
 
 export interface Import {
   options: ImportOptions
-  /** Null: a dry run, which sends nothing. */
+  /** Null: a dry run that sends nothing. */
   recorder: Recorder | null
   now: number
-  /** Told of every problem as it is found; not of those too many to name. */
+  /** Called for each problem, up to the limit of named problems. */
   onProblem: (problem: LineProblem) => void
-  /** Told of the bytes of every line that is done with. */
+  /** Called with the bytes of each finished line. */
   onProgress: (bytes: number) => void
 }
 
-/** Fills in the report; rejects when the service cannot be made to take events, and the report says how far it came. */
+/** Fills in the report. Rejects if the server keeps failing; the report then covers the lines done so far. */
 export async function importLines(
   stream: AsyncIterable<Uint8Array>,
   report: ImportReport,
@@ -59,10 +59,10 @@ export async function importLines(
   }
 }
 
-/** Answers with what is wrong with the line. */
+/** Returns the problems of the line. */
 async function importLine(line: Line, report: ImportReport, seen: Set<string>, given: Import): Promise<string[]> {
   report.lines += 1
-  if ('tooLong' in line) return [`it is longer than ${LONGEST_LINE_BYTES / 1024 ** 2} MiB and was passed over`]
+  if ('tooLong' in line) return [`it is longer than ${LONGEST_LINE_BYTES / 1024 ** 2} MiB and was skipped`]
   const read = readTranscript(line.bytes)
   if (!read.ok) return [read.problem]
   if (isRepeated(read.transcript.hash, seen)) {

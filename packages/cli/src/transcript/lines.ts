@@ -1,14 +1,14 @@
-/** Splits a stream of bytes into lines without ever holding more than one of a bounded size. */
+/** Splits a byte stream into lines. Holds at most one line, of bounded size. */
 
 export type Line =
   | { number: number; bytes: Buffer }
-  /** Longer than allowed: passed over, its content not kept. */
+  /** Too long: skipped without keeping its content. */
   | { number: number; tooLong: true }
 
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 
-/** Lines without their ends (`\n` or `\r\n`), numbered from 1. The last needs no end. */
+/** Lines without line ends (`\n` or `\r\n`), numbered from 1. The last line needs no end. */
 export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<Line> {
   let number = 1
   let parts: Uint8Array[] = []

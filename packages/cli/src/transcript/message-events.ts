@@ -1,23 +1,23 @@
-/** One message of a transcript -> its events, in the payload conventions that all readers of timelines share. Pure. */
+/** Converts one message of a transcript to events that follow the payload conventions. Pure. */
 import { messageTime } from './times.ts'
 import { joinCalls, type JoinedCalls } from './tool-results.ts'
 import type { Message, ToolCall, Transcript } from './transcript.ts'
 import { modelUsage } from './usage.ts'
 
-/** An event before it is known when it happened. */
+/** An event without a time. */
 export interface EventDraft {
   /** Made of the line's hash and the number of the message: the same whenever the line is imported. */
   eventId: string
   eventType: 'USER_INPUT' | 'AGENT_STEP' | 'LLM_CALL' | 'TOOL_CALL' | 'SESSION_OUTCOME'
   label: string
   payload: Record<string, unknown>
-  /** Milliseconds, where the message says so. */
+  /** In milliseconds, if the message has a time. */
   time: number | null
 }
 
 const LABEL_CHARS = 100
 
-/** Events in the order of the messages. What is odd goes to `problems`, each half a sentence. */
+/** Events in message order. Adds what is wrong to `problems`, each as part of a sentence. */
 export function draftMessages({ hash, messages, fields }: Transcript, problems: string[]): EventDraft[] {
   const calls = joinCalls(messages)
   const last = messages.findLast(({ role }) => role === 'assistant')
@@ -31,7 +31,7 @@ export function draftMessages({ hash, messages, fields }: Transcript, problems: 
       time: messageTime(message.source),
     }))
   })
-  // What else the line says (a task, a trial) belongs to the run; a run keeps such things in its events.
+  // Other fields of the line (a task, a trial) belong to the run. A run has no fields for them, so an event keeps them.
   const [first, ...rest] = events
   if (!first || Object.keys(fields).length === 0) return events
   return [{ ...first, payload: { ...first.payload, transcript: fields } }, ...rest]
@@ -66,8 +66,8 @@ function draftResult(message: Message, call: ToolCall | undefined, number: numbe
   const { source, content } = message
   const named = typeof source['name'] === 'string' && source['name'] !== '' ? source['name'] : null
   const toolName = call?.name ?? named ?? 'unknown'
-  if (call === undefined) problems.push(`message ${number} is the result of no call: it is kept without an input`)
-  // Chat transcripts have no place for a failed call; by custom its text says so.
+  if (call === undefined) problems.push(`message ${number} answers no tool call: it is kept without an input`)
+  // Chat transcripts have no field for a failed call; by convention its text begins with "Error".
   const error = typeof content === 'string' && /^error\b/i.test(content) ? content : undefined
   const payload = {
     toolName,
@@ -86,7 +86,7 @@ function draftOpenCall(call: ToolCall): Drafted {
   return { eventType: 'TOOL_CALL', label: shortened(name), payload }
 }
 
-/** The parsed arguments where they parse, the text that the model wrote otherwise (the LLM_CALL has it either way). */
+/** The parsed arguments, or the model's text if it does not parse. The LLM_CALL has the text in both cases. */
 function inputOf(call: ToolCall): unknown {
   if (typeof call.arguments !== 'string') return call.arguments
   try {
@@ -109,7 +109,7 @@ function textOf({ content }: Message): string {
   return texts.filter((text) => typeof text === 'string').join('\n')
 }
 
-/** Whatever else the message has, so that nothing is lost. */
+/** All other fields of the message, to lose nothing. */
 function rest(message: Message, taken: readonly string[]): Record<string, unknown> {
   const left = Object.entries(message.source).filter(([key]) => !taken.includes(key))
   return left.length === 0 ? {} : { message: Object.fromEntries(left) }
@@ -119,7 +119,7 @@ function labelOf(message: Message, otherwise: string): string {
   return shortened(textOf(message)) || shortened(otherwise)
 }
 
-/** The beginning of a text as one line that every store takes. */
+/** The beginning of a text, as one storable line. */
 function shortened(text: string): string {
   const line = text
     .slice(0, 4 * LABEL_CHARS)

@@ -1,4 +1,4 @@
-/** What a value such as a reward says about how a run ended. Pure; docs/automation.md has the same table. */
+/** Maps a value such as a reward to the outcome of a run. Pure. docs/automation.md has the same table. */
 import type { RunOutcome } from '@tacho/contract/run.ts'
 
 const WORDS: Record<RunOutcome, readonly string[]> = {
@@ -9,11 +9,11 @@ const WORDS: Record<RunOutcome, readonly string[]> = {
 
 export type Outcome =
   | { kind: 'known'; status: RunOutcome }
-  /** The field is not there, or null. */
+  /** The field is missing or null. */
   | { kind: 'absent' }
   | { kind: 'unclear' }
 
-/** Numbers 1 and 0, true and false, and words in any case. A number between says neither. */
+/** Accepts 1 and 0, true and false, and words in any case. A number between 0 and 1 is unclear. */
 export function outcomeOf(value: unknown): Outcome {
   if (value === undefined || value === null) return { kind: 'absent' }
   if (!['number', 'boolean', 'string'].includes(typeof value)) return { kind: 'unclear' }
@@ -24,7 +24,7 @@ export function outcomeOf(value: unknown): Outcome {
   return status === undefined ? { kind: 'unclear' } : { kind: 'known', status }
 }
 
-/** The value under a path such as `reward` or `info.result`; a field whose name has the dots wins. */
+/** The value at a path such as `reward` or `info.result`. A field whose name contains the dots wins. */
 export function fieldAt(fields: Record<string, unknown>, path: string): unknown {
   if (Object.hasOwn(fields, path)) return fields[path]
   let value: unknown = fields

@@ -1,16 +1,16 @@
-/** Makes a payload fit the limits of the service, and says so inside it. Pure. */
+/** Shortens a payload to the limits of the server, and marks it as shortened. Pure. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 
 export interface Fitted {
   payload: Record<string, unknown>
-  /** Whether anything was cut: the payload then says so under `shortened`. */
+  /** Whether anything was cut. The payload then has `shortened`. */
   shortened: boolean
 }
 
-/** Nothing below this level of a payload that must be shortened is kept. */
+/** A shortened payload keeps nothing below this level. */
 const DEEPEST_KEPT = 100
 
-/** The payload itself when it fits; otherwise with its long texts and lists cut, as little as halving bounds allows. */
+/** The payload itself if it fits. Otherwise halves the limit for texts and lists until it fits. */
 export function fitPayload(payload: Record<string, unknown>): Fitted {
   const bytes = encodedBytes(payload)
   if (bytes !== null && bytes <= LIMITS.payloadBytes && !isDeeper(payload, LIMITS.payloadDepthLevels)) {
@@ -24,7 +24,7 @@ export function fitPayload(payload: Record<string, unknown>): Fitted {
   return { payload: { shortened }, shortened: true }
 }
 
-/** Null when the value is nested too deep to be encoded at all. */
+/** Null if the value is nested too deep to encode. */
 function encodedBytes(value: unknown): number | null {
   try {
     return Buffer.byteLength(JSON.stringify(value))
@@ -42,7 +42,7 @@ function cutValue(value: unknown, longest: number, level: number): unknown {
   if (typeof value === 'string') return cutText(value, longest)
   if (typeof value !== 'object' || value === null) return value
   if (level > DEEPEST_KEPT) return '[nested too deep]'
-  // A list entry costs a few bytes at least, whatever it holds.
+  // Every list entry takes at least a few bytes.
   const most = Math.max(1, Math.floor(longest / 8))
   if (Array.isArray(value)) {
     const kept = value.slice(0, most).map((item) => cutValue(item, longest, level + 1))

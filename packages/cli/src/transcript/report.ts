@@ -13,10 +13,10 @@ export interface ImportReport {
   dryRun: boolean
   /** False when the import stopped before the end of the file. */
   finished: boolean
-  /** Lines read, empty ones not counted. */
+  /** Lines read, without empty ones. */
   lines: number
   runs: number
-  /** Lines that stood in the file before, to the byte: they are the same run. */
+  /** Lines equal to an earlier line: the same run. */
   repeatedLines: number
   events: number
   /** Stored now or by an earlier import; the service does not tell which. */
@@ -24,7 +24,7 @@ export interface ImportReport {
   rejectedEvents: number
   /** Lines with a problem. */
   problemLines: number
-  /** The first of them, in the order of the file. */
+  /** The first problems, in file order. */
   problems: LineProblem[]
 }
 
@@ -46,7 +46,7 @@ export function newReport(file: string, dryRun: boolean): ImportReport {
   }
 }
 
-/** Notes what is wrong with a line. False: there are too many to name. */
+/** Adds a problem of a line. False if the list of problems is full. */
 export function noteProblems(report: ImportReport, line: number, problems: readonly string[]): boolean {
   report.problemLines += 1
   if (report.problemLines > MOST_PROBLEMS) return false
@@ -58,26 +58,26 @@ export function spokenProblem({ line, problem }: LineProblem): string {
   return `line ${line}: ${printable(problem)}.`
 }
 
-/** Refused events by reason, each half a sentence. */
+/** Refused events by reason, each as part of a sentence. */
 export function spokenRefusals(refused: readonly RefusedEvent[]): string[] {
   const byCode = Map.groupBy(refused, ({ code }) => code)
   return [...byCode].map(([code, events]) => {
     const message = events[0]?.message.replace(/\.$/, '') ?? ''
-    return `the service refused ${counted(events.length, 'event')}: ${message} (${code})`
+    return `the server rejected ${counted(events.length, 'event')}: ${message} (${code})`
   })
 }
 
-/** The summary for people. */
+/** Formats the summary. */
 export function spokenReport(report: ImportReport): string[] {
   const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines } = report
   const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`
   const done = report.dryRun
     ? `${found} would be recorded; nothing was sent.`
-    : `${found}: ${spokenNumber(acceptedEvents)} stored (now or by an earlier import), ${spokenNumber(rejectedEvents)} refused.`
+    : `${found}: ${spokenNumber(acceptedEvents)} stored (now or by an earlier import), ${spokenNumber(rejectedEvents)} rejected.`
   return [
     done,
-    ...(repeatedLines > 0 ? [`${counted(repeatedLines, 'line')} stood in the file before and added nothing.`] : []),
-    ...(problemLines > 0 ? [`${counted(problemLines, 'line')} could not be taken over as they stand.`] : []),
-    ...(report.finished ? [] : ['The import stopped early: run the same command again, it goes on where it stopped.']),
+    ...(repeatedLines > 0 ? [`${counted(repeatedLines, 'line')} repeated earlier lines and added nothing.`] : []),
+    ...(problemLines > 0 ? [`${counted(problemLines, 'line')} had problems.`] : []),
+    ...(report.finished ? [] : ['The import stopped early: run the same command again to continue.']),
   ]
 }

@@ -1,4 +1,4 @@
-/** Turns a transcript into a run: which events, with which ids and payloads. When they happened is decided after. Pure. */
+/** Turns a transcript into a run with event ids and payloads, still without times. Pure. */
 import type { EventInput } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
@@ -14,7 +14,7 @@ export interface ImportOptions {
   runPrefix: string
   sessionField: string | null
   outcomeField: string | null
-  /** For lines without the outcome field. */
+  /** Outcome of lines without the outcome field. */
   defaultOutcome: RunOutcome | null
 }
 
@@ -23,13 +23,13 @@ export interface RunDraft {
   runId: string
   sessionId: string | null
   events: EventDraft[]
-  /** What could not be taken over as it stands; each is half a sentence. */
+  /** What could not be imported unchanged; each is part of a sentence. */
   problems: string[]
 }
 
 export const CLIENT_ID = 'tacho-import'
 
-/** Hex digits of a transcript's hash: what a run id has beside its prefix. */
+/** Hex digits of the transcript's hash in a run id, after the prefix. */
 export const HASH_CHARS = 32
 
 export function draftRun(transcript: Transcript, options: ImportOptions): RunDraft {
@@ -55,7 +55,7 @@ function draftOutcome(
   const value = outcomeField === null ? undefined : fieldAt(fields, outcomeField)
   const outcome = outcomeOf(value)
   if (outcome.kind === 'unclear') {
-    problems.push(`its ${outcomeField} says neither success nor failure, so it has no outcome`)
+    problems.push(`its ${outcomeField} is neither success nor failure, so the run has no outcome`)
     return null
   }
   const status = outcome.kind === 'known' ? outcome.status : defaultOutcome
@@ -73,7 +73,7 @@ function readSession(fields: Record<string, unknown>, path: string | null, probl
   if (value === undefined || value === null) return null
   const text = typeof value === 'number' ? String(value) : value
   if (typeof text === 'string' && text !== '' && text.isWellFormed() && !text.includes('\0')) return text
-  problems.push(`its ${path} is no text to name a session with`)
+  problems.push(`its ${path} is not usable as a session id`)
   return null
 }
 
@@ -81,17 +81,17 @@ function fitted(event: EventDraft, problems: string[]): EventDraft {
   const { payload, shortened } = fitPayload(event.payload)
   if (!shortened) return event
   const kib = LIMITS.payloadBytes / 1024
-  problems.push(`the payload of ${event.label} is over ${kib} KiB or nested too deep: it is kept shortened, and marked`)
+  problems.push(`the payload of ${event.label} is over ${kib} KiB or nested too deep: it was shortened`)
   return { ...event, payload }
 }
 
-/** The first stored event of a run, as far as times go. */
+/** The times of the first stored event of a run. */
 export interface StoredEvent {
   eventId: string
   time: number
 }
 
-/** Whether the times must be made up: the run may then be stored on another base already. */
+/** Whether times must be generated. The run may then be stored already, with another base time. */
 export function needsBase(run: RunDraft, now: number): boolean {
   return ownTimes(knownTimes(run), now) === null
 }
@@ -113,7 +113,7 @@ function knownTimes(run: RunDraft): (number | null)[] {
   return run.events.map(({ time }) => time)
 }
 
-/** The run as the public interface takes it. */
+/** The run as events of the public API. */
 export function timedEvents(run: RunDraft, times: readonly number[], options: ImportOptions): EventInput[] {
   return run.events.map(({ eventId, eventType, label, payload }, index) => ({
     eventId,

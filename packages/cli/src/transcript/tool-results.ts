@@ -2,13 +2,13 @@
 import type { Message, ToolCall } from './transcript.ts'
 
 export interface JoinedCalls {
-  /** The call that a tool's message answers; a message that is not here answers none. */
+  /** The call that each tool message answers. A message without an entry answers no call. */
   answered: Map<Message, ToolCall>
-  /** Calls that no message answers. */
+  /** Calls without a result. */
   open: Set<ToolCall>
 }
 
-/** Joins by id. Some models use an id twice in a conversation: each result then answers the oldest open call. */
+/** Joins by id. Some models reuse an id: each result then answers the oldest open call. */
 export function joinCalls(messages: readonly Message[]): JoinedCalls {
   const answered = new Map<Message, ToolCall>()
   const open = new Set<ToolCall>()

@@ -1,34 +1,34 @@
-/** Reads one line of a transcript file: a conversation in the form that OpenAI's chat interface uses. Pure. */
+/** Parses one line of a transcript file: a conversation in OpenAI's chat format. Pure. */
 import { hash } from 'node:crypto'
 
-/** A message whose parts that matter here have been checked; `source` is the message as it stood. */
+/** A message with checked fields; `source` is the original. */
 export interface Message {
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
   source: Record<string, unknown>
   content: string | unknown[] | null
   toolCalls: ToolCall[]
-  /** Of a tool's message: the call it answers. */
+  /** For a tool message: the call it answers. */
   toolCallId: string | null
 }
 
 export interface ToolCall {
   id: string | null
   name: string
-  /** As the model wrote them: JSON text, most of the time. */
+  /** As the model wrote them: usually JSON text. */
   arguments: unknown
 }
 
 export interface Transcript {
-  /** 128 bits of the SHA-256 of the line, hex: what ids are made of. */
+  /** 128 bits of the SHA-256 of the line, in hex. Ids are derived from it. */
   hash: string
   messages: Message[]
-  /** All of the line but its messages. */
+  /** All other fields of the line. */
   fields: Record<string, unknown>
 }
 
 export type Judged = { ok: true; transcript: Transcript } | { ok: false; problem: string }
 
-/** Judges a line of UTF-8 without its end. A problem is half a sentence: "message 3 is not an object". */
+/** Checks a UTF-8 line without its line end. A problem is part of a sentence: "message 3 is not an object". */
 export function readTranscript(line: Buffer): Judged {
   try {
     const { messages, ...fields } = objectOf(parsed(line), 'the line')
@@ -63,7 +63,7 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool'] as const
 function readMessage(value: unknown, name: string): Message {
   const source = objectOf(value, name)
   const role = ROLES.find((known) => known === source['role'])
-  if (role === undefined) throw new Fault(`${name} has no role out of ${ROLES.join(', ')}`)
+  if (role === undefined) throw new Fault(`${name} must have one of the roles ${ROLES.join(', ')}`)
   const { content = null, tool_calls: calls = null, tool_call_id: callId = null } = source
   if (content !== null && typeof content !== 'string' && !Array.isArray(content)) {
     throw new Fault(`${name} has a content that is neither text nor an array`)

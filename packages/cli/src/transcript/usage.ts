@@ -1,4 +1,4 @@
-/** Model, tokens and cost of a model call, in the keys that the service sums. Pure. */
+/** Model, tokens and cost of a model call, under the keys that the server sums. Pure. */
 import type { Message } from './transcript.ts'
 
 const TOKENS = {
@@ -8,8 +8,8 @@ const TOKENS = {
 } as const
 
 /**
- * `model`, `usage`, `cost` and `latency` of one message, as far as it or its line has them. Sums that the line gives
- * for the whole conversation count once: with the `last` model call, and only where no message has its own.
+ * `model`, `usage`, `cost` and `latency` of one message or its line. Totals of the line cover the whole conversation, so
+ * they count once: with the `last` model call, and only if no message has its own.
  */
 export function modelUsage(
   message: Message,

@@ -25,7 +25,7 @@ function faultsOf(text: string): string[] {
 
 const policy = 'condition: "true", severity: LOW, action: WARN'
 
-test('prompts and policies stand in the file or in files it names', () => {
+test('prompts and policies are in the file or in files that it names', () => {
   const { workspace, prompts, policies } = manifestOf(`
 workspace: acme
 prompts:
@@ -52,7 +52,7 @@ policies:
   assert.deepEqual([q.name, q.description], ['q', null])
 })
 
-test('an environment lists the newest versions, or names versions; what it does not mention is left alone', () => {
+test('an environment lists newest versions or version numbers; missing sections stay unchanged', () => {
   const { environments } = manifestOf(`
 prompts:
   a: { content: x }
@@ -73,12 +73,12 @@ environments:
   assert.deepEqual(versions('three'), [[['a', '2']], [['p', null]]])
 })
 
-test('a file with nothing in its sections asks for nothing', () => {
+test('a file with empty sections changes nothing', () => {
   const { prompts, policies, environments } = manifestOf('prompts:\npolicies: {}\n')
   assert.deepEqual([prompts.size, policies.size, environments.size], [0, 0, 0])
 })
 
-test('aliases stand for what they name', () => {
+test('aliases are resolved', () => {
   const { policies } = manifestOf(`
 policies:
   p: &p { ${policy} }
@@ -87,7 +87,7 @@ policies:
   assert.equal(policies.get('q')?.condition, 'true')
 })
 
-test('everything that is wrong is told at once, each with its place', () => {
+test('all faults are reported together, each with its position', () => {
   assert.deepEqual(
     faultsOf(`workspace: 7
 prompts:
@@ -123,19 +123,19 @@ extra: 1`).map((fault) => fault.replace(/ must|: .*/, '')),
   )
 })
 
-test('a condition that is wrong is told with its place in the condition', () => {
+test('an invalid condition is reported with its position in the condition', () => {
   const [fault] = faultsOf(`policies:\n  p: { condition: "tool.name ==", severity: LOW, action: WARN }`)
   assert.match(fault ?? '', /^2:8 policies\.p\.condition: line 1, column 1\d of the condition: /)
 })
 
-test('a text that YAML takes for something else is to be quoted', () => {
+test('a text that YAML reads as another type must be quoted', () => {
   for (const condition of ['true', '1', '2026-11-20', 'null', '[a]', '{}']) {
     const faults = faultsOf(`policies:\n  p: { condition: ${condition}, severity: LOW, action: WARN }`)
     assert.match(faults[0] ?? '', /^2:8 policies\.p\.condition: /, condition)
   }
 })
 
-test('what is not YAML, or says one thing twice, is refused', () => {
+test('invalid YAML and duplicate keys are rejected', () => {
   for (const text of ['a: [1', 'prompts:\n  a: { content: x }\n  a: { content: y }', '\t- a', 'a: *b', '']) {
     assert.ok(faultsOf(text).length > 0, text)
   }

@@ -11,23 +11,23 @@ function linesOf(source: string): string[] {
   return faultLines('policy.cel', source, fault)
 }
 
-test('a fault shows its line with a caret below its place', () => {
+test('a fault shows its line with a caret below the position', () => {
   const [head, line, caret] = linesOf('tool.name == "a" &&\n  tool.nam == "b"')
   assert.match(head ?? '', /^policy\.cel:2:3: /)
   assert.deepEqual([line, caret], ['    tool.nam == "b"', '    ^~~~~~~~'])
 })
 
-test('the caret stands where it should after tabs, wide characters and Windows line ends', () => {
+test('the caret is aligned after tabs, wide characters and Windows line ends', () => {
   assert.deepEqual(linesOf('true &&\r\n\tamount').slice(1), ['   amount', '   ^~~~~~'])
   const [, line = '', caret = ''] = linesOf('"🙂" == tool.nam')
   assert.equal(Array.from(line).slice(caret.indexOf('^')).join(''), 'tool.nam')
 })
 
-test('a fault at the end of a source, or of an empty one, has a place too', () => {
+test('a fault at the end of a source, or in an empty one, has a position', () => {
   assert.equal(linesOf('true &&').at(-1)?.trim(), '^')
   assert.deepEqual(linesOf('').slice(1), ['  ', '  ^'])
 })
 
-test('what a source could do to a terminal is shown, not done', () => {
+test('control characters of a source are escaped', () => {
   assert.ok(!linesOf('amount // \u001b[2J').join('\n').includes('\u001b'))
 })

@@ -23,7 +23,7 @@ test('a dozen runs of two agents: ended in every way, some still running, severa
   assert.ok(runs.some(({ events }) => events.length === LONG_RUN_EVENTS))
 })
 
-test('every event happened before now, in order, with an id of its own', () => {
+test('every event is in the past, in order, with a unique id', () => {
   const events = demoRuns('a', NOW).flatMap(({ events: some }) => some)
   assert.equal(new Set(events.map(({ eventId }) => eventId)).size, events.length)
   for (const { events: some } of demoRuns('a', NOW)) {

@@ -1,4 +1,4 @@
-/** Made-up transcripts for tests. */
+/** Generated transcripts for tests. */
 import fc from 'fast-check'
 import { draftRun, type ImportOptions, type RunDraft } from '../../src/transcript/run-draft.ts'
 import { readTranscript, type Transcript } from '../../src/transcript/transcript.ts'
@@ -57,7 +57,7 @@ const message = fc.oneof(
   fc.record({ role: fc.constant('tool'), content, tool_call_id: fc.option(id), name: fc.option(fc.string()) }),
 )
 
-/** Any line that is a transcript at all. */
+/** Any line that is a valid transcript. */
 export const anyLine = fc.record({
   messages: fc.array(message, { minLength: 1, maxLength: 40 }),
   reward: fc.constantFrom(undefined, null, 0, 1, true, 'FAILED', 'odd', 0.5),

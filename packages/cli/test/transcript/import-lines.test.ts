@@ -10,11 +10,11 @@ import { OPTIONS } from './chats.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../real-transcripts.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30)
-/** Real transcripts, where a developer has some: JSON lines with a `reward`. */
+/** Real transcripts, if available: JSON lines with a `reward`. */
 
 const GOOD = '{"messages":[{"role":"user","content":"a"}],"reward":1}'
 
-/** Takes everything; `most` runs are under way at one time at the most. */
+/** Accepts everything; `most` is the highest number of concurrent runs. */
 function memory(): Recorder & { events: EventInput[]; most: number } {
   let underWay = 0
   const recorder = {
@@ -43,7 +43,7 @@ async function importText(chunks: Iterable<string | Buffer>, recorder: Recorder 
   return report
 }
 
-test('broken lines are named by number and the rest goes on', async () => {
+test('broken lines are reported by number and the others imported', async () => {
   const recorder = memory()
   const report = await importText([`{"messages":\n\n${GOOD}\nnull\n`], recorder)
   assert.deepEqual(report.problems, [
@@ -54,22 +54,22 @@ test('broken lines are named by number and the rest goes on', async () => {
   assert.ok(report.finished)
 })
 
-test('a line past the longest is passed over without being kept', async () => {
+test('a line over the limit is skipped without keeping it', async () => {
   const chunk = Buffer.alloc(1024 ** 2, 0x78)
   const report = await importText(
     [...Array.from({ length: LONGEST_LINE_BYTES / 1024 ** 2 + 1 }, () => chunk), `\n${GOOD}`],
     memory(),
   )
-  assert.deepEqual(report.problems, [{ line: 1, problem: 'it is longer than 32 MiB and was passed over' }])
+  assert.deepEqual(report.problems, [{ line: 1, problem: 'it is longer than 32 MiB and was skipped' }])
   assert.equal(report.runs, 1)
 })
 
-test('a line that stands twice is one run', async () => {
+test('duplicate lines are one run', async () => {
   const report = await importText([`${GOOD}\n${GOOD}\r\n`], memory())
   assert.deepEqual([report.lines, report.runs, report.repeatedLines], [2, 1, 1])
 })
 
-test('a few runs are under way at one time', async () => {
+test('a few runs are recorded concurrently', async () => {
   const recorder = memory()
   await importText(
     Array.from({ length: 50 }, (_, index) => `{"n":${index},"messages":[{"role":"user","content":"x"}]}\n`),
@@ -85,15 +85,15 @@ test('a dry run sends nothing and counts the same', async () => {
   assert.match(spokenReport(report).join(), /1 run with 2 events would be recorded; nothing was sent/)
 })
 
-test('events that the service refuses are told by line and reason', async () => {
+test('rejected events are reported by line and reason', async () => {
   const refused = [{ eventId: 'x', code: 'timestamp_too_old', message: 'Too old.' }]
   const recorder = { ...memory(), record: async () => ({ accepted: 1, refused }) }
   const report = await importText([GOOD], recorder)
-  assert.deepEqual(report.problems, [{ line: 1, problem: 'the service refused 1 event: Too old (timestamp_too_old)' }])
+  assert.deepEqual(report.problems, [{ line: 1, problem: 'the server rejected 1 event: Too old (timestamp_too_old)' }])
   assert.equal(report.rejectedEvents, 1)
 })
 
-test('a service that is away ends the import, and the report says that it is not finished', async () => {
+test('an unreachable server ends the import, and the report says that it is not finished', async () => {
   const report = newReport('test', false)
   const recorder = { ...memory(), record: () => Promise.reject(failed('No answer.')) }
   const stream = (async function* () {
@@ -106,7 +106,7 @@ test('a service that is away ends the import, and the report says that it is not
   assert.match(spokenReport(report).join('\n'), /run the same command again/)
 })
 
-test('no more than a thousand problems are kept', async () => {
+test('at most 1,000 problems are kept', async () => {
   const report = await importText(['x\n'.repeat(1_500)], memory())
   assert.deepEqual([report.problemLines, report.problems.length], [1_500, 1_000])
 })

@@ -22,12 +22,12 @@ test('lines end with LF or CRLF, and the last one needs no end', async () => {
   assert.deepEqual(await read([]), [])
 })
 
-test('a line of the allowed length is read and one byte more is passed over', async () => {
+test('a line of the allowed length is read, and one byte more is skipped', async () => {
   assert.deepEqual(await read([Buffer.from('12345\n123456\n1\n')], 5), ['12345', null, '1'])
   assert.deepEqual(await read([Buffer.from('1234'), Buffer.from('56789'), Buffer.from('0\nx')], 5), [null, 'x'])
 })
 
-test('where the chunks are cut makes no difference', async () => {
+test('chunk boundaries make no difference', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.string({ unit: 'grapheme' })), fc.integer({ min: 1, max: 7 }), async (texts, size) => {
       const clean = texts.map((text) => text.replaceAll(/[\r\n]/g, ''))

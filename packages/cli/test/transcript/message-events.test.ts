@@ -34,7 +34,7 @@ test('each role becomes its event type, in the order of the messages', () => {
   assert.deepEqual(events[5]?.payload, { status: 'COMPLETED', field: 'reward', value: 1 })
 })
 
-test('a model call keeps its message whole', () => {
+test('a model call keeps its full message', () => {
   const message = { role: 'assistant', content: 'Hi', refusal: null, tool_calls: [call('c1', 'f', 'not JSON')] }
   const { events } = draftOf({ messages: [message] })
   assert.deepEqual(events[0]?.payload['output'], message)
@@ -63,7 +63,7 @@ test('results join their calls by id, and one id used twice is answered in order
   )
 })
 
-test('a call without a result stands right after the model call that made it', () => {
+test('a call without a result follows its model call', () => {
   const { events } = draftOf({
     messages: [
       { role: 'assistant', tool_calls: [call('c1', 'lost', '{}'), call('c2', 'found', '{}')] },
@@ -77,9 +77,9 @@ test('a call without a result stands right after the model call that made it', (
   )
 })
 
-test('a result without a call is kept and told', () => {
+test('a result without a call is kept and reported', () => {
   const { events, problems } = draftOf({ messages: [{ role: 'tool', tool_call_id: 'c9', name: 'f', content: 'x' }] })
-  assert.deepEqual(problems, ['message 1 is the result of no call: it is kept without an input'])
+  assert.deepEqual(problems, ['message 1 answers no tool call: it is kept without an input'])
   assert.deepEqual(events[0]?.payload, { toolName: 'f', toolCallId: 'c9', output: 'x' })
 })
 
@@ -115,7 +115,7 @@ test('usage of a message counts with it, usage of the line once, with the last m
   )
 })
 
-test('all else that the line says stands in the first event', () => {
+test('the first event has all other fields of the line', () => {
   const { events } = draftOf({
     taskId: 7,
     messages: [
@@ -145,7 +145,7 @@ test('a label is one short line', () => {
   assert.equal(Array.from(events[0]?.label ?? '').length, 100)
 })
 
-test('an outcome that says nothing is told, and an absent one only where a default is given', () => {
+test('an unclear outcome is reported, and a missing one uses the default if given', () => {
   const line = { messages: [{ role: 'user', content: 'x' }] }
   assert.deepEqual(draftOf({ ...line, reward: 0.5 }).problems, [
     'its reward says neither success nor failure, so it has no outcome',

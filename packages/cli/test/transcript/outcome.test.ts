@@ -8,7 +8,7 @@ function statuses(values: unknown[]): unknown[] {
   )
 }
 
-test('numbers, booleans and words say how a run ended', () => {
+test('numbers, booleans and words give the outcome of a run', () => {
   assert.deepEqual(statuses([1, 1.0, true, 'COMPLETED', 'Completed', ' success ', 'passed', '1', 'true']), [
     { kind: 'known', status: 'COMPLETED' },
   ])
@@ -16,12 +16,12 @@ test('numbers, booleans and words say how a run ended', () => {
   assert.deepEqual(statuses(['CANCELLED', 'canceled']), [{ kind: 'known', status: 'CANCELLED' }])
 })
 
-test('null and an absent field are no outcome, and anything else is unclear rather than guessed', () => {
+test('null and a missing field give no outcome; any other value is unclear, never guessed', () => {
   assert.deepEqual(statuses([null, undefined]), [{ kind: 'absent' }])
   assert.deepEqual(statuses([0.5, 2, -1, '', 'maybe', {}, [1]]), [{ kind: 'unclear' }])
 })
 
-test('a path leads into objects, and a field with dots in its name wins', () => {
+test('a path reads nested objects, and a field with dots in its name wins', () => {
   assert.equal(fieldAt({ info: { result: 1 } }, 'info.result'), 1)
   assert.equal(fieldAt({ info: { result: 1 }, 'info.result': 2 }, 'info.result'), 2)
   assert.equal(fieldAt({ info: [] }, 'info.length.x'), undefined)

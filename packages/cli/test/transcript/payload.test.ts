@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { fitPayload } from '../../src/transcript/payload.ts'
 
-/** A payload whose JSON has exactly so many bytes. */
+/** A payload whose JSON has exactly this many bytes. */
 function payloadOf(bytes: number): Record<string, unknown> {
   return { text: 'x'.repeat(bytes - '{"text":""}'.length) }
 }
 
-test('a payload of 256 KiB is kept as it is, and one byte more is shortened and marked', () => {
+test('a payload of 256 KiB is unchanged, and one byte more is shortened and marked', () => {
   const fitting = payloadOf(LIMITS.payloadBytes)
   assert.deepEqual(fitPayload(fitting), { payload: fitting, shortened: false })
   const { payload, shortened } = fitPayload(payloadOf(LIMITS.payloadBytes + 1))
@@ -18,7 +18,7 @@ test('a payload of 256 KiB is kept as it is, and one byte more is shortened and 
   assert.match(String(payload['text']), /^x+… \[\d+ more characters\]$/)
 })
 
-test('what is small stays whole beside what is cut', () => {
+test('small values stay complete beside shortened ones', () => {
   const usage = { promptTokens: 12 }
   const { payload } = fitPayload({ usage, status: 'FAILED', output: { content: 'é'.repeat(400_000) } })
   assert.deepEqual(payload['usage'], usage)
@@ -33,12 +33,12 @@ test('a payload of 200 levels is kept, and a deeper one is cut', () => {
   }
   assert.equal(fitPayload(nested(LIMITS.payloadDepthLevels)).shortened, false)
   assert.equal(fitPayload(nested(LIMITS.payloadDepthLevels + 1)).shortened, true)
-  // Nested past what can be encoded at all.
+  // Nested too deep to encode.
   const { payload, shortened } = fitPayload(nested(200_000))
   assert.ok(shortened && size(payload) < LIMITS.payloadBytes)
 })
 
-test('anything fits in the end', () => {
+test('every payload can be shortened to fit', () => {
   const large = fc.oneof(
     fc.array(fc.nat(), { minLength: 60_000, maxLength: 60_100 }),
     fc.string({ minLength: 262_144, maxLength: 263_000, unit: 'binary' }),

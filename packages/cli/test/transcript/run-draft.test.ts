@@ -16,7 +16,7 @@ function eventsOf(
   return timedEvents(run, timesOf(run, now, stored), OPTIONS)
 }
 
-test('any transcript: each message has one event in its place, with a unique id and a later time than the one before', () => {
+test('any transcript: each message has one event, in order, with a unique id and an increasing time', () => {
   fc.assert(
     fc.property(anyLine, (line) => {
       const events = eventsOf(draftOf(line))
@@ -44,7 +44,7 @@ test('any transcript: importing it again gives the same events', () => {
   )
 })
 
-test('any transcript: every event is one that the service takes', () => {
+test('any transcript: the server accepts every event', () => {
   fc.assert(
     fc.property(anyLine, (line) => {
       for (const { eventId, runId, label, eventType, payload } of eventsOf(draftOf(line))) {
@@ -57,12 +57,12 @@ test('any transcript: every event is one that the service takes', () => {
   )
 })
 
-test('any transcript: an import that goes on days later takes the times of what is stored', () => {
+test('any transcript: an import continued days later uses the stored times', () => {
   fc.assert(
     fc.property(anyLine, fc.nat(), fc.integer({ min: 1, max: 20 * 24 }), (line, pick, hours) => {
       const run = draftOf(line)
       const first = eventsOf(run)
-      // Times of its own may be out of reach by then.
+      // Its own times may be too old by then.
       fc.pre(needsBase(run, NOW) && needsBase(run, NOW + hours * HOUR))
       const stored = first[pick % first.length]
       const place = stored && { eventId: stored.eventId, time: stored.timestamp }
@@ -71,7 +71,7 @@ test('any transcript: an import that goes on days later takes the times of what 
   )
 })
 
-test('adding outcomes to what was imported without them changes no time', () => {
+test('adding outcomes to an earlier import changes no time', () => {
   fc.assert(
     fc.property(anyLine, (line) => {
       const without = eventsOf(draftRun(transcriptOf(line), { ...OPTIONS, outcomeField: null }))
@@ -82,7 +82,7 @@ test('adding outcomes to what was imported without them changes no time', () => 
   )
 })
 
-test('a stored outcome alone gives the times too', () => {
+test('a stored outcome alone is enough to restore the times', () => {
   const line = { messages: [{ role: 'user', content: 'x' }], reward: 1 }
   const [first, outcome] = eventsOf(draftOf(line))
   const place = { eventId: outcome?.eventId ?? '', time: outcome?.timestamp ?? 0 }
@@ -91,12 +91,12 @@ test('a stored outcome alone gives the times too', () => {
   }
 })
 
-test('what somebody else stored under the run id moves nothing', () => {
+test('events of other clients under the run id change no time', () => {
   const run = draftOf({ messages: [{ role: 'user', content: 'x' }] })
   assert.deepEqual(timesOf(run, NOW, { eventId: 'theirs', time: 5 }), timesOf(run, NOW, null))
 })
 
-test('times of the messages are used where the service takes them', () => {
+test('message times are used if the server accepts them', () => {
   const message = (timestamp: number): object => ({ role: 'user', content: 'x', timestamp })
   const run = draftOf({ messages: [message(NOW - 5_000), message(NOW - 2_000)], reward: 0 })
   assert.equal(needsBase(run, NOW), false)
@@ -104,7 +104,7 @@ test('times of the messages are used where the service takes them', () => {
   assert.equal(needsBase(run, NOW + 40 * 24 * HOUR), true)
 })
 
-test('a session is named by a text or a number, and anything else is told', () => {
+test('a session id is a text or a number; any other value is reported', () => {
   const line = (user: unknown): object => ({ messages: [{ role: 'user', content: 'x' }], user: { id: user } })
   const sessionOf = (user: unknown): unknown => draftOf(line(user), { sessionField: 'user.id' }).sessionId
   assert.deepEqual([sessionOf('s1'), sessionOf(7), sessionOf(null), sessionOf('')], ['s1', '7', null, null])
@@ -113,9 +113,9 @@ test('a session is named by a text or a number, and anything else is told', () =
   ])
 })
 
-test('a payload that is too large is told and kept shortened', () => {
+test('a payload that is too large is shortened and reported', () => {
   const run = draftOf({ messages: [{ role: 'user', content: 'x'.repeat(LIMITS.payloadBytes) }] })
-  assert.match(run.problems.join(), /is over 256 KiB .* kept shortened, and marked/)
+  assert.match(run.problems.join(), /is over 256 KiB .* it was shortened/)
 })
 
 function timeOf({ timestamp }: { timestamp: number }): number {

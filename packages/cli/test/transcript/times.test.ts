@@ -6,7 +6,7 @@ import { hashedBase, messageTime, ownTimes, steppedTimes } from '../../src/trans
 const NOW = Date.UTC(2026, 10, 20, 15, 30)
 const DAY = 86_400_000
 
-test('ISO texts, seconds and milliseconds are times of a message', () => {
+test('ISO texts, seconds and milliseconds are valid message times', () => {
   const time = Date.UTC(2026, 10, 20)
   for (const value of ['2026-11-20T00:00:00Z', time, time / 1000, String(time / 1000)]) {
     assert.equal(messageTime({ timestamp: value }), time)
@@ -15,14 +15,14 @@ test('ISO texts, seconds and milliseconds are times of a message', () => {
   for (const value of [null, 'yesterday', {}, true, 1e300]) assert.equal(messageTime({ timestamp: value }), null)
 })
 
-test('times outside of what the service takes are not used', () => {
+test('times outside the accepted range are not used', () => {
   assert.equal(ownTimes([NOW - 31 * DAY, NOW], NOW), null)
   assert.equal(ownTimes([NOW + 1], NOW), null)
   assert.equal(ownTimes([null, null], NOW), null)
   assert.deepEqual(ownTimes([NOW - 29 * DAY], NOW), [NOW - 29 * DAY])
 })
 
-test('an unknown time follows the one before, and a time that steps back is moved after it', () => {
+test('an unknown time, or one that steps back, is just after the previous one', () => {
   assert.deepEqual(ownTimes([null, NOW - 50, null, NOW - 60, NOW - 10], NOW), [
     NOW - 51,
     NOW - 50,
@@ -44,7 +44,7 @@ test('own times strictly increase and never pass the present', () => {
   )
 })
 
-test('made-up times strictly increase within the last three days, however many there are', () => {
+test('generated times strictly increase within the last three days, for any number of events', () => {
   const hash = fc.stringMatching(/^[0-9a-f]{32}$/)
   fc.assert(
     fc.property(hash, fc.integer({ min: 1, max: 3_000 }), fc.nat(DAY), (given, count, later) => {
@@ -54,7 +54,7 @@ test('made-up times strictly increase within the last three days, however many t
   assertIncreasing(steppedTimes(hashedBase('f'.repeat(32), NOW), 2_000_000), NOW - 3 * DAY, NOW)
 })
 
-test('made-up times are the same all day', () => {
+test('generated times are the same all day', () => {
   assert.equal(hashedBase('abcdef01', NOW), hashedBase('abcdef01', NOW + 3_600_000))
 })
 

@@ -8,7 +8,7 @@ function problemOf(line: string | Buffer): string {
   return read.ok ? 'none' : read.problem
 }
 
-test('each way in which a line can be broken has its own sentence', () => {
+test('each fault of a line has its own message', () => {
   const message = (text: string): string => `{"messages":[${text}]}`
   assert.deepEqual(
     [
@@ -49,12 +49,12 @@ test('each way in which a line can be broken has its own sentence', () => {
   assert.equal(problemOf(Buffer.from([0x22, 0xff, 0x22])), 'it is not valid UTF-8')
 })
 
-test('a line that is nested beyond all reason is judged, not fatal', () => {
+test('a very deeply nested line is rejected without a crash', () => {
   const deep = `{"messages":[{"role":"user","content":${'['.repeat(200_000)}${']'.repeat(200_000)}}]}`
   assert.equal(problemOf(deep), 'none')
 })
 
-test('the hash follows the bytes of the line', () => {
+test('the hash depends on the bytes of the line', () => {
   const one = transcriptOf({ messages: [{ role: 'user', content: 'hi' }] })
   const other = transcriptOf({ messages: [{ role: 'user', content: 'hi!' }] })
   assert.match(one.hash, /^[0-9a-f]{32}$/)
