@@ -37,7 +37,7 @@ async function runScript(): Promise<Ended> {
 }
 
 test('the script of the document makes two tenants with keys of chosen scopes, and can run twice', async () => {
-  for (const round of ['created', 'was there already']) {
+  for (const round of ['created', 'already exists']) {
     const { code, stdout, stderr } = await runScript()
     assert.equal(code, 0, stderr)
     assert.match(stdout, new RegExp(`^Workspace globex ${round}`, 'm'))

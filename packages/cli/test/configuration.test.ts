@@ -61,7 +61,7 @@ test('a policy is created from a file, versioned, deployed and promoted', async 
   const places = ['--from', 'default/staging', '--to', 'default/development']
   assert.match(
     await done('policies', 'promote', 'refunds', ...places),
-    /in force in default\/development with version 2/,
+    /deployed in default\/development with version 2/,
   )
   assert.match(await done('policies', 'promote', '--all', ...places), /The same versions are already deployed/)
   assert.match(await done('policies', 'list'), /^refunds +2 +development 2, staging 2 +HIGH +WARN/m)
@@ -70,7 +70,7 @@ test('a policy is created from a file, versioned, deployed and promoted', async 
 test('check needs no server, shows the line with a caret, and sets the exit code', async () => {
   const [good, bad] = [fileOf('good.cel', 'true\n'), fileOf('bad.cel', 'tool.name == "a" &&\n\ttool.nam == "b"\n')]
   const offline = (...args: string[]) => runTacho(['policies', 'check', ...args], { TACHO_URL: 'http://127.0.0.1:9' })
-  assert.deepEqual(await offline(good), { code: 0, stdout: `${good}: good\n`, stderr: '' })
+  assert.deepEqual(await offline(good), { code: 0, stdout: `${good}: valid\n`, stderr: '' })
   const both = await offline(good, bad)
   assert.equal(both.code, 1)
   assert.match(both.stdout, /bad\.cel:2:2: .*nam.*\n {3}tool\.nam == "b"\n {3}\^~~~~~~~\n$/)
@@ -93,16 +93,16 @@ test('wrong usage fails before any request, and unknown names are reported', asy
     [['policies', 'create', 'x', '--condition', 'true'], /--severity and --action/],
     [
       ['policies', 'create', 'x', '--file', bad, '--severity', 'LOW', '--action', 'WARN'],
-      /The condition is wrong\.\n.*bad\.cel:1:/,
+      /The condition is invalid\.\n.*bad\.cel:1:/,
     ],
     [
       ['policies', 'create', 'x', '--condition', 'true', '--severity', 'X', '--action', 'WARN'],
       /It must be one of LOW/,
     ],
     [['policies', 'deploy', 'refunds', ...STAGING, '--number', 'x'], /--number must be a number/],
-    [['policies', 'deploy', 'refunds'], /Which environment\?/],
-    [['policies', 'promote', '--from', 'default/staging', '--to', 'default/development'], /give --all/],
-    [['policies', 'simulate', ...STAGING], /Name a policy, or give a condition/],
+    [['policies', 'deploy', 'refunds'], /More than one environment exists/],
+    [['policies', 'promote', '--from', 'default/staging', '--to', 'default/development'], /or --all/],
+    [['policies', 'simulate', ...STAGING], /Give a policy, or a condition/],
     [['policies', 'simulate', ...STAGING, '--condition', 'true'], /Give --action/],
   ] as const) {
     const { code, stderr } = await server.tacho(args)

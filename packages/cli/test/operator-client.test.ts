@@ -17,8 +17,8 @@ test('an error, or a reply from another server, becomes a sentence', async (t) =
     ],
     // An outside text that is also a property of every object.
     [400, problem('constructor'), /^A title \(constructor, request req-1\)\.$/],
-    [200, '<html>', /answered 200, and not as Tacho does/],
-    [302, '', /answered 302, and not as Tacho does/],
+    [200, '<html>', /answered 200, but is not a Tacho server/],
+    [302, '', /answered 302, but is not a Tacho server/],
   ]
   for (const [status, body, sentence] of answers) {
     const { url } = await startHttpServer(t, (_request, response) => void response.writeHead(status).end(body))

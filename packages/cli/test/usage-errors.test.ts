@@ -62,7 +62,7 @@ test('without a server, each command exits with 1 and says what to do', async ()
     assert.deepEqual([line, code, stdout], [line, 1, ''])
     assert.match(
       stderr,
-      /^tacho: No answer from http:\/\/127\.0\.0\.1:\d+: nothing listens there\. Start the server with/,
+      /^tacho: No answer from http:\/\/127\.0\.0\.1:\d+: the connection was refused\. Start the server with/,
     )
   }
 })

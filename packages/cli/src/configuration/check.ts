@@ -21,7 +21,7 @@ export async function check(files: string[], options: CheckOptions): Promise<voi
     return printJson({ items: checked.map(({ name, faults }) => ({ name, ok: faults.length === 0, faults })) })
   }
   for (const { name, source, faults } of checked) {
-    if (faults.length === 0) printLine(`${name}: good`)
+    if (faults.length === 0) printLine(`${name}: valid`)
     for (const fault of faults) for (const line of faultLines(name, source, fault)) printLine(line)
   }
 }

@@ -148,7 +148,7 @@ test('a label is one short line', () => {
 test('an unclear outcome is reported, and a missing one uses the default if given', () => {
   const line = { messages: [{ role: 'user', content: 'x' }] }
   assert.deepEqual(draftOf({ ...line, reward: 0.5 }).problems, [
-    'its reward says neither success nor failure, so it has no outcome',
+    'its reward is neither success nor failure, so the run has no outcome',
   ])
   assert.equal(draftOf(line).events.length, 1)
   assert.equal(draftOf(line, { defaultOutcome: 'CANCELLED' }).events[1]?.payload['status'], 'CANCELLED')

@@ -109,7 +109,7 @@ test('a session id is a text or a number; any other value is reported', () => {
   const sessionOf = (user: unknown): unknown => draftOf(line(user), { sessionField: 'user.id' }).sessionId
   assert.deepEqual([sessionOf('s1'), sessionOf(7), sessionOf(null), sessionOf('')], ['s1', '7', null, null])
   assert.deepEqual(draftOf(line({}), { sessionField: 'user.id' }).problems, [
-    'its user.id is no text to name a session with',
+    'its user.id is not usable as a session id',
   ])
 })
 
