@@ -20,16 +20,16 @@ const END_TEXT = 8
 const WORD_BOUNDARY = 16
 const NO_WORD_BOUNDARY = 32
 
-/** A set of instructions that are next, and where each character was seen to lead. */
+/** A set of pending instructions, and the known transitions by character. */
 type State = { readonly pending: readonly number[]; next?: Map<number, State | true> }
 
-// About 200 kB an automaton; then what was learned is forgotten. The library's own keeps 10,000 states of 10 kB for good
-// (97 MB measured for one pattern and 100 kB of text) and then falls back to an interpreter of 2 to 14 µs a character.
+// About 200 kB per automaton; then the cached states are dropped. The library's own matcher keeps 10,000 states of 10 kB
+// forever (measured: 97 MB for one pattern and 100 kB of text), then falls back to an interpreter at 2 to 14 µs per character.
 const REMEMBERED = 8192
 
 /**
- * Runs a program compiled by RE2 over a text, anywhere in it, as a lazily built deterministic automaton. The work for a
- * character is at most one visit of each instruction, whether or not what it leads to was seen before.
+ * Searches a text with a program compiled by RE2, as a lazily built deterministic automaton. A character costs at most one
+ * visit of each instruction, cached or not.
  */
 export class Automaton {
   readonly #instructions: readonly Instruction[]
@@ -51,7 +51,7 @@ export class Automaton {
     return this.#instructions.length
   }
 
-  /** Roughly how many numbers are kept of what was seen. */
+  /** Approximate size of the cache, in numbers. */
   get remembered(): number {
     return this.#remembered
   }
@@ -70,7 +70,7 @@ export class Automaton {
           this.#forget()
           forgotten++
         }
-        // A text for which remembering does not pay is run through without it.
+        // For this text caching does not pay off: continue without it.
         next = forgotten > 1 ? this.#follow(state, rune, around) : this.#learn(state, key, rune, around)
       }
       if (next === true) return true
@@ -97,7 +97,7 @@ export class Automaton {
     return next
   }
 
-  /** What is pending after a character, or true when the pattern matched before it. */
+  /** The pending set after a character, or true if the pattern matched before it. */
   #follow(from: State, rune: number, around: number): State | true {
     const active = this.#reach(from.pending, around)
     if (active === true) return true
@@ -112,7 +112,7 @@ export class Automaton {
     return { pending }
   }
 
-  /** The rune instructions that can be reached without consuming anything; true when the end of the pattern can. */
+  /** The rune instructions reachable without consuming a character; true if the end of the pattern is reachable. */
   #reach(pending: readonly number[], around: number): Instruction[] | true {
     const active: Instruction[] = []
     const stack = pending.slice()
@@ -131,7 +131,7 @@ export class Automaton {
     return active
   }
 
-  /** Marks in #seen from an earlier round count as none. */
+  /** Marks in #seen from an earlier round do not count. */
   #nextRound(): number {
     if (this.#round === 0xffff_ffff) {
       this.#seen.fill(0)
@@ -147,7 +147,7 @@ export class Automaton {
   }
 }
 
-/** What holds between two characters, -1 for none. RE2's word characters are ASCII. */
+/** The empty-width conditions between two characters; -1 means no character. RE2's word characters are ASCII. */
 function between(before: number, after: number): number {
   let holds = isWord(before) === isWord(after) ? NO_WORD_BOUNDARY : WORD_BOUNDARY
   if (before < 0) holds |= BEGIN_TEXT | BEGIN_LINE

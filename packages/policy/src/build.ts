@@ -8,10 +8,10 @@ import { Timestamp } from './time.ts'
 import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, type Value } from './value.ts'
 import { VARIABLE_NAMES } from './variables.ts'
 
-/** Loop variables in sight, and their places in the scope. */
+/** Visible loop variables and their slots in the scope. */
 type Names = ReadonlyMap<string, number>
 
-/** Turns a checked syntax tree into nested functions, once. Running them looks up nothing but facts. */
+/** Builds nested functions from a checked syntax tree, once. Running them looks up only facts. */
 export function build(node: Node, names: Names = new Map()): Step {
   switch (node.kind) {
     case 'literal': {
@@ -59,8 +59,8 @@ function buildTypeName({ name }: NodeOf<'name'>): Step {
 function buildField(node: NodeOf<'field'>, names: Names): Step {
   const object = build(node.object, names)
   const { key } = node
-  const missing = failureAt(node, `there is no key ${JSON.stringify(key)}`)
-  const notAMap = failureAt(node, `only a map has the key ${JSON.stringify(key)}`)
+  const missing = failureAt(node, `missing key ${JSON.stringify(key)}`)
+  const notAMap = failureAt(node, `only a map can have the key ${JSON.stringify(key)}`)
   return (scope) => {
     const map = object(scope)
     if (map instanceof Failure) return map
@@ -73,7 +73,7 @@ function buildField(node: NodeOf<'field'>, names: Names): Step {
 function buildIndex(node: NodeOf<'index'>, names: Names): Step {
   const container = build(node.object, names)
   const index = build(node.key, names)
-  const missing = failureAt(node, 'there is no such key or index')
+  const missing = failureAt(node, 'no such key or index')
   const wrongType = failureAt(node, noOverload.reason)
   return (scope) => {
     const from = container(scope)
@@ -119,7 +119,7 @@ function buildChoice(node: NodeOf<'choice'>, names: Names): Step {
   const condition = build(node.condition, names)
   const consequent = build(node.consequent, names)
   const alternate = build(node.alternate, names)
-  const notBool = failureAt(node.condition, 'this is neither true nor false')
+  const notBool = failureAt(node.condition, 'this must be true or false')
   return (scope) => {
     const chosen = condition(scope)
     if (chosen instanceof Failure) return chosen
@@ -128,12 +128,12 @@ function buildChoice(node: NodeOf<'choice'>, names: Names): Step {
   }
 }
 
-/** `||` is decided by a true side and `&&` by a false one, whatever the other side is, an error included. */
+/** A true side decides `||` and a false side decides `&&`, even if the other side is an error. */
 function buildLogic(node: NodeOf<'binary'>, names: Names): Step {
   const decisive = node.operator === '||'
   const left = build(node.left, names)
   const right = build(node.right, names)
-  const notBools = [node.left, node.right].map((side) => failureAt(side, 'this is neither true nor false'))
+  const notBools = [node.left, node.right].map((side) => failureAt(side, 'this must be true or false'))
   return (scope) => {
     const first = left(scope)
     if (first === decisive) return decisive
@@ -172,7 +172,7 @@ function buildHas({ values: [field] }: NodeOf<'call'>, names: Names): Step {
   if (buildName(field, names)) return () => true
   const object = build(field.object, names)
   const { key } = field
-  const notAMap = failureAt(field, `only a map has the key ${JSON.stringify(key)}`)
+  const notAMap = failureAt(field, `only a map can have the key ${JSON.stringify(key)}`)
   return (scope) => {
     const map = object(scope)
     if (map instanceof Failure) return map
@@ -191,8 +191,8 @@ function buildLoopAt(node: NodeOf<'method'>, loop: Loop, names: Names): Step {
     bodies: bodies.map((body) => build(body, inside)),
     place,
     weight: bodies.reduce((size, body) => size + sizeOf(body), 0),
-    notIterable: failureAt(receiver, 'only a list or a map can be looped over'),
-    notBool: failureAt(bodies[0] ?? node, 'this is neither true nor false'),
+    notIterable: failureAt(receiver, 'a loop needs a list or a map'),
+    notBool: failureAt(bodies[0] ?? node, 'this must be true or false'),
   })
 }
 

@@ -43,8 +43,8 @@ type Locals = ReadonlyMap<string, Type>
 type Refuse = (node: Node, message: string) => void
 
 /**
- * The type of an expression that holds to the rules (rules.ts). Refuses every operation that could only ever fail; its
- * result then counts as dyn, so that one mistake is one fault.
+ * The type of an expression that follows the rules (rules.ts). Rejects every operation that always fails; its result then
+ * counts as dyn, to report one mistake only once.
  */
 export function checkTypes(root: Node, refuse: Refuse): Type {
   function visit(node: Node, locals: Locals): Type {
@@ -94,7 +94,7 @@ export function checkTypes(root: Node, refuse: Refuse): Type {
     const object = visit(node.object, locals)
     if (isDynamic(object)) return object
     if (object.name === 'map') return object.of
-    refuse(node, `only a map has the key ${JSON.stringify(node.key)}, and this is ${showType(object)}`)
+    refuse(node, `only a map can have the key ${JSON.stringify(node.key)}, but this is ${showType(object)}`)
     return DYN
   }
 
@@ -154,26 +154,22 @@ export function checkTypes(root: Node, refuse: Refuse): Type {
       return noSuch(node.receiver, `dyn.${node.name}()`, timeHint('timestamp'))
     }
     const options = signatures.map(([[object, ...values]]) => `${showType(object!)}.${node.name}(${showTypes(values)})`)
-    return noSuch(
-      node,
-      `${showType(receiver)}.${node.name}(${showTypes(given)})`,
-      `; there is ${options.join(' and ')}`,
-    )
+    return noSuch(node, `${showType(receiver)}.${node.name}(${showTypes(given)})`, `; use ${options.join(' or ')}`)
   }
 
   function visitLoop(node: NodeOf<'method'>, receiver: Type, locals: Locals): Type {
     const [variable, ...bodies] = node.values
     if (!accepts(LIST, receiver) && !accepts(MAP, receiver)) {
-      refuse(node.receiver, `only a list or a map can be looped over, and this is ${showType(receiver)}`)
+      refuse(node.receiver, `a loop needs a list or a map, but this is ${showType(receiver)}`)
       return DYN
     }
-    // Maps give their keys. A value of tool.input may be a map or a list.
+    // A loop over a map visits its keys. A value of tool.input can be a map or a list.
     const item = receiver.name === 'list' ? receiver.of : receiver.name === 'map' ? STRING : receiver
     const inside = new Map(locals).set((variable as NodeOf<'name'>).name, item)
     const types = bodies.map((body) => visit(body, inside))
     const transforms = node.name === 'map' ? types.pop() : undefined
     for (const [index, type] of types.entries()) {
-      if (!accepts(BOOL, type)) refuse(bodies[index] as Node, `this must be true or false, and is ${showType(type)}`)
+      if (!accepts(BOOL, type)) refuse(bodies[index] as Node, `this must be true or false, but is ${showType(type)}`)
     }
     if (transforms) return listOf(transforms)
     return node.name === 'filter' ? listOf(item) : BOOL
@@ -197,7 +193,7 @@ function typeOfLiteral({ value }: NodeOf<'literal'>): Type {
   }
 }
 
-/** The result of what takes these types, dyn where several results are possible; undefined when nothing takes them. */
+/** The result type for these operands: dyn if several are possible, undefined if there is none. */
 function resultOf(signatures: readonly Signature[] = [], given: readonly Type[]): Type | undefined {
   const results = signatures
     .filter(([asked]) => asked.every((type, index) => accepts(type, given[index] as Type)))
@@ -219,7 +215,7 @@ function isContainer(container: Type, element: Type): boolean {
   return isDynamic(container) || (container.name === 'map' && accepts(STRING, element))
 }
 
-/** The first mistakes that people make: ints among the doubles of tool.input, times that are texts there. */
+/** Hints for common mistakes: ints mixed with doubles of tool.input, and times that are texts there. */
 function binaryHint(node: NodeOf<'binary'>, left: Type, right: Type): { at: Node; hint: string } | undefined {
   const sides = [
     { at: node.left, type: left, other: right },

@@ -1,16 +1,16 @@
 import type { Duration, Timestamp } from './time.ts'
 
-/** Milliseconds to add to a time so that its UTC fields read what the clocks of a zone show. */
+/** Milliseconds to add to a time, so that its UTC fields show the local time of a zone. */
 export type Zone = (milliseconds: number) => number
 
 export const UTC: Zone = () => 0
 
-// A formatter is large and slow to make. Names do not depend on case, so there can be no more of them than zones.
+// Formatters are large and slow to create. Zone names ignore case, so this map is bounded by the number of zones.
 const zones = new Map<string, Zone>([['utc', UTC]])
 
 const OFFSET = /^([+-])(\d\d):(\d\d)$/
 
-/** An IANA name ("Europe/Berlin") or a fixed offset ("+02:00"); undefined when it is neither. */
+/** An IANA name ("Europe/Berlin") or a fixed offset ("+02:00"); undefined for anything else. */
 export function zoneOf(name: string): Zone | undefined {
   const fixed = OFFSET.exec(name)
   if (fixed) {
@@ -55,7 +55,7 @@ function namedZone(name: string): Zone | undefined {
 
 const DAY = 86_400_000
 
-/** CEL's getters of a time: months, days of the month and days of the year count from 0, `getDate` from 1. */
+/** CEL's time getters: months, days of the month and days of the year count from 0, `getDate` from 1. */
 export const TIMESTAMP_FIELDS = new Map<string, (shown: Date) => number>([
   ['getFullYear', (shown) => shown.getUTCFullYear()],
   ['getMonth', (shown) => shown.getUTCMonth()],
@@ -69,7 +69,7 @@ export const TIMESTAMP_FIELDS = new Map<string, (shown: Date) => number>([
   ['getMilliseconds', (shown) => shown.getUTCMilliseconds()],
 ])
 
-/** CEL's getters of a span: the whole span in that unit, rounded towards zero. */
+/** CEL's duration getters: the whole duration in that unit, rounded towards zero. */
 export const DURATION_FIELDS = new Map<string, (span: Duration) => bigint>([
   ['getHours', (span) => span.nanos / 3_600_000_000_000n],
   ['getMinutes', (span) => span.nanos / 60_000_000_000n],
@@ -77,7 +77,7 @@ export const DURATION_FIELDS = new Map<string, (span: Duration) => bigint>([
   ['getMilliseconds', (span) => span.nanos / 1_000_000n],
 ])
 
-/** The time as a date whose UTC fields are what clocks in the zone show. */
+/** A Date whose UTC fields show the local time of the zone. */
 export function shownIn(zone: Zone, time: Timestamp): Date {
   const milliseconds = time.milliseconds
   return new Date(milliseconds + zone(milliseconds))

@@ -11,7 +11,7 @@ import type { Step } from './value.ts'
 
 export type { Fault, Fields, Position }
 
-/** A condition that was checked and is ready to run. It holds no state: any number of evaluations may share it. */
+/** A checked condition, ready to evaluate. Stateless: any number of evaluations can share it. */
 export type Condition = {
   readonly source: string
   readonly fields: Fields
@@ -23,21 +23,21 @@ export type Compiled =
   | { readonly ok: false; readonly faults: readonly Fault[] }
 
 /**
- * Parses a condition and checks it against the profile: names, types, patterns, bounds, and that it is true or false.
- * Never throws. Faults point into the source as it was written, in its order; there is at least one.
+ * Parses a condition and checks it against the profile: names, types, patterns, limits, and a boolean result.
+ * Never throws. Faults point into the original source, in source order; a failure has at least one.
  */
 export function compileCondition(source: string): Compiled {
   try {
     return compile(source)
   } catch (error) {
-    // Recursion is bounded, but the caller may have used up the stack.
+    // Recursion is bounded, but the caller may have used most of the stack.
     const message =
       error instanceof RangeError ? 'the condition is nested too deeply' : 'the condition cannot be compiled'
     return { ok: false, faults: [{ message, position: positionAt('', 0) }] }
   }
 }
 
-/** What a condition reads, to tell which of it was never recorded. */
+/** The variables and fields that a condition reads. */
 export function fieldsOf(condition: Condition): Fields {
   return condition.fields
 }
@@ -48,10 +48,10 @@ function compile(source: string): Compiled {
     faults: [{ message, position: positionAt(source, start, end) }],
   })
   if (typeof source !== 'string')
-    return { ok: false, faults: [{ message: 'the condition must be a text', position: positionAt('', 0) }] }
+    return { ok: false, faults: [{ message: 'the condition must be a string', position: positionAt('', 0) }] }
   const most = POLICY_LIMITS.sourceChars
-  if (source.length > most) return refuse(`the condition may have at most ${most} characters`, most, source.length)
-  if (!source.isWellFormed()) return refuse('the condition is not well-formed Unicode')
+  if (source.length > most) return refuse(`the condition must have at most ${most} characters`, most, source.length)
+  if (!source.isWellFormed()) return refuse('the condition must be well-formed Unicode')
 
   let root
   try {
@@ -69,7 +69,7 @@ function compile(source: string): Compiled {
   })
   if (faults.length > 0) return { ok: false, faults: inOrder(faults) }
   if (type.name !== 'bool') {
-    const hint = isDynamic(type) ? 'compare it with something, for example == true' : `this gives ${showType(type)}`
+    const hint = isDynamic(type) ? 'compare it with a value, for example == true' : `this is ${showType(type)}`
     return refuse(`a condition must be true or false; ${hint}`, 0, source.length)
   }
   const condition = { source, fields: fieldsIn(root), run: build(root) }

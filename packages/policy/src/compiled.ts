@@ -3,7 +3,7 @@ import { POLICY_LIMITS } from './limits.ts'
 
 const cache = new Map<string, Compiled>()
 
-/** compileCondition, remembered by source: compiling takes 50 to 200 µs, deciding a few. Faults are remembered too. */
+/** compileCondition with a cache by source: compiling takes 50 to 200 µs, deciding only a few. Faults are cached too. */
 export function compiled(source: string): Compiled {
   const known = cache.get(source)
   if (known) return known

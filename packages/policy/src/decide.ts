@@ -3,14 +3,14 @@ import { evaluateWith } from './evaluate.ts'
 import { factReader } from './facts.ts'
 import type { Facts } from './variables.ts'
 
-/** From the laxest to the strictest. */
+/** From least to most strict. */
 export const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 export type Action = (typeof ACTIONS)[number]
 
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
-/** A policy as the runtime configuration serves it. A newer server may know other actions and severities than this. */
+/** A policy of the runtime configuration. A newer server may send unknown actions and severities. */
 export type Policy = {
   readonly policyId: string
   readonly name: string
@@ -24,9 +24,9 @@ type PolicyName = Pick<Policy, 'policyId' | 'name' | 'version'>
 
 export type Match = PolicyName & {
   readonly severity: string
-  /** As the policy says. */
+  /** The action of the policy. */
   readonly action: string
-  /** What it counts as: `action`, or BLOCK when that is not known here. */
+  /** The effective action: `action`, or BLOCK if it is unknown. */
   readonly effect: Action
   /** Matched only because its condition failed. */
   readonly failed: boolean
@@ -43,12 +43,12 @@ export type Decision = {
 }
 
 /**
- * The strictest match wins; without a match the action is ALLOW. It does not matter in which order policies come, and
- * one more policy never makes the decision laxer. Never throws.
+ * The strictest match wins; without a match the action is ALLOW. The order of policies does not matter, and an additional
+ * policy never makes the decision less strict. Never throws.
  *
- * A condition that cannot be compiled or evaluated counts as matched when its severity is CRITICAL or HIGH, and as not
- * matched when it is MEDIUM or LOW; it is listed in `failures` either way. What only a newer server sends fails closed: an
- * unknown action counts as BLOCK, an unknown severity as CRITICAL.
+ * A condition that cannot be compiled or evaluated counts as matched if its severity is CRITICAL or HIGH, and as not matched
+ * if it is MEDIUM or LOW. `failures` lists it in both cases. Unknown values fail closed: an unknown action counts as BLOCK,
+ * an unknown severity as CRITICAL.
  */
 export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const fact = factReader(facts)

@@ -8,17 +8,17 @@ export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }
   | { readonly ok: false; readonly message: string }
 
-/** Never throws, keeps nothing, and ends after a bounded amount of work. The message names no facts. */
+/** Never throws, keeps no state, and does a bounded amount of work. The message contains no facts. */
 export function evaluate(condition: Condition, facts: Facts): Evaluation {
   return evaluateWith(condition, factReader(facts))
 }
 
-/** The same for facts that several conditions share. */
+/** The same, with facts that several conditions share. */
 export function evaluateWith({ run, source }: Condition, fact: (slot: number) => Value | Failure): Evaluation {
   try {
     const result = run(new Scope(fact))
     if (typeof result === 'boolean') return { ok: true, matched: result }
-    if (!(result instanceof Failure)) return { ok: false, message: 'the condition is neither true nor false' }
+    if (!(result instanceof Failure)) return { ok: false, message: 'the condition must be true or false' }
     return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }
   } catch (error) {
     return { ok: false, message: error instanceof OutOfSteps ? error.message : 'the condition could not be evaluated' }

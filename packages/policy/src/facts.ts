@@ -19,8 +19,8 @@ const READERS: Record<VariableName, (facts: Facts) => Value | undefined> = {
 }
 
 /**
- * Reads each fact at its first use and keeps it: conditions that do not name `tool.input` neither copy it nor fail
- * because of it. The slot of a variable is its place in VARIABLE_NAMES. Never throws.
+ * Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of
+ * it. The slot of a variable is its index in VARIABLE_NAMES. Never throws.
  */
 export function factReader(facts: Facts): (slot: number) => Value | Failure {
   const known: (Value | Failure | undefined)[] = []
@@ -29,7 +29,7 @@ export function factReader(facts: Facts): (slot: number) => Value | Failure {
 
 function read(name: VariableName, facts: Facts): Value | Failure {
   try {
-    return READERS[name](facts) ?? new Failure(`the fact ${name} is not of its declared type`)
+    return READERS[name](facts) ?? new Failure(`the fact ${name} has the wrong type`)
   } catch (error) {
     const reason = error instanceof NotPlainJson ? error.reason : 'cannot be read'
     return new Failure(error instanceof NotPlainJson ? `a value in ${name} ${reason}` : `the fact ${name} ${reason}`)

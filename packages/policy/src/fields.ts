@@ -2,13 +2,13 @@ import { childrenOf, dottedName, literalText, type Node } from './syntax.ts'
 import { type VariableName, VARIABLE_NAMES } from './variables.ts'
 
 /**
- * What a condition reads: its variables, and of `tool.input` the paths that are spelt out, as far as they are:
- * `tool.input.cart[0].price`, `tool.input["cart"]` and `"cart" in tool.input` name one, `tool.input[agent.id]` none.
+ * The variables and the literal paths of `tool.input` that a condition reads. `tool.input.cart[0].price`,
+ * `tool.input["cart"]` and `"cart" in tool.input` have a literal path; `tool.input[agent.id]` has none.
  */
 export type Fields = {
   readonly variables: readonly VariableName[]
   readonly inputPaths: readonly Path[]
-  /** The types that the condition expects of paths, where its comparisons and methods show one. */
+  /** The expected type of each path, if comparisons or methods show one. */
   readonly inputTypes: readonly { readonly path: Path; readonly type: InputType }[]
 }
 
@@ -50,7 +50,7 @@ export function fieldsIn(root: Node): Fields {
   return { variables: [...variables], inputPaths: [...inputPaths.values()], inputTypes: [...inputTypes.values()] }
 }
 
-/** The parts of an expression whose type the literals beside them show. */
+/** The parts of an expression whose type follows from a literal beside them. */
 function typedParts(node: Node): (readonly [Node, InputType])[] {
   if (node.kind === 'method') return OF_TEXTS.includes(node.name) ? [[node.receiver, 'string']] : []
   if (node.kind !== 'binary') return []
@@ -66,7 +66,7 @@ function typedParts(node: Node): (readonly [Node, InputType])[] {
   ]
 }
 
-/** Every number of an input is a double, and compares with whole numbers too. */
+/** Every number in an input is a double, and can be compared with ints. */
 function literalType(node: Node): InputType[] {
   if (node.kind !== 'literal') return []
   if (typeof node.value === 'string') return ['string']
@@ -74,7 +74,7 @@ function literalType(node: Node): InputType[] {
   return node.value === null ? [] : ['double']
 }
 
-/** The literal path below `tool.input` that a node reads, [] for all of it. */
+/** The literal path below `tool.input` that a node reads; [] for the whole input. */
 function pathOf(node: Node): Path | undefined {
   if (variableOf(node) === 'tool.input') return []
   if (node.kind !== 'field' && node.kind !== 'index') return undefined
@@ -88,7 +88,7 @@ function keyOf(node: Node): string | number | undefined {
   return literalText(node)
 }
 
-/** No loop variable can have the name of one: the rules refuse it. */
+/** A loop variable never has such a name: the rules reject it. */
 function variableOf(node: Node): VariableName | undefined {
   const name = dottedName(node)
   return VARIABLE_NAMES.find((variable) => variable === name)

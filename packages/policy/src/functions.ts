@@ -22,15 +22,15 @@ import {
   type Value,
 } from './value.ts'
 
-/** Takes the arguments, a method's receiver first. */
+/** Called with the arguments; the receiver of a method comes first. */
 export type Implementation = (values: readonly Value[], scope: Scope) => Value | Refusal
 
 const notANumber = new Refusal('the text is not a number')
-const notABool = new Refusal('the text is neither true nor false')
+const notABool = new Refusal('the text is not true or false')
 const notATime = new Refusal('the text is not a time such as 2026-11-20T09:00:00Z')
 const notADuration = new Refusal('the text is not a duration such as 1h30m')
 
-/** What signatures.ts declares. `has`, the loops, `matches` and the time getters with a zone are built in build.ts. */
+/** Implements signatures.ts. build.ts builds `has`, the loops, `matches` and the time getters with a zone. */
 export const FUNCTIONS = new Map<string, Implementation>([
   ['size/1', ([value], scope) => size(value, scope)],
   ['string/1', converting(toText, 0)],
@@ -67,7 +67,7 @@ function timeField(name: string): [string, Implementation] {
   return [`${name}/0`, field]
 }
 
-/** The size of a text in characters (code points), of a list or map in elements. */
+/** The size of a text in code points, of a list or map in elements. */
 function size(value: Value | undefined, scope: Scope): bigint | Refusal {
   if (typeof value === 'string') {
     scope.spend(value.length >>> 2)
@@ -86,7 +86,7 @@ function size(value: Value | undefined, scope: Scope): bigint | Refusal {
 const isHigh = (unit: number) => unit >= 0xd800 && unit <= 0xdbff
 const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff
 
-/** Reading a time takes 1 to 2 µs, a duration up to 0.2 µs a character. */
+/** Parsing a time takes 1 to 2 µs, a duration up to 0.2 µs per character. */
 function converting(convert: (value: Value | undefined) => Value | Refusal, stepsPerCharacter: number): Implementation {
   return ([value], scope) => {
     if (typeof value === 'string') scope.spend(40 + stepsPerCharacter * Math.min(value.length, LONGEST_NUMBER))
@@ -116,7 +116,7 @@ function toInt(value: Value | undefined): bigint | Refusal {
   return /^[+-]?\d{1,19}$/.test(value) ? intOrRefusal(BigInt(value.replace('+', ''))) : notANumber
 }
 
-/** Texts are decimal: "NaN", "Infinity" and "0x10" are refused, since a comparison with NaN never holds. */
+/** Decimal texts only: "NaN", "Infinity" and "0x10" are rejected, because comparisons with NaN are always false. */
 function toDouble(value: Value | undefined): number | Refusal {
   if (typeof value === 'number') return value
   if (typeof value === 'bigint') return Number(value)
@@ -158,7 +158,7 @@ function onTexts(apply: (text: string, other: string, scope: Scope) => Value): I
   }
 }
 
-/** White space as Unicode and CEL define it: with U+0085 and without U+FEFF, unlike String.trim. */
+/** White space of Unicode and CEL: includes U+0085 but not U+FEFF, unlike String.trim. */
 function trim(text: string): string {
   let start = 0
   let end = text.length
@@ -171,13 +171,13 @@ const SPACE = /\p{White_Space}/u
 
 function split(text: string, separator: string, scope: Scope): string[] {
   spendSearch(text, separator, scope)
-  // An empty separator splits into characters, not into halves of them.
+  // An empty separator splits into code points, not into surrogate halves.
   const parts = separator === '' ? Array.from(text) : text.split(separator)
   scope.spend(separator === '' ? text.length : parts.length)
   return parts
 }
 
-/** V8 looks for a long text in time proportional to the product of both lengths: 2.4 s for 128 kB in 256 kB. */
+/** V8 searches a long text in time proportional to the product of both lengths: 2.4 s for 128 kB in 256 kB. */
 function spendSearch(text: string, part: string, scope: Scope): void {
   scope.spend(Math.ceil((text.length * (16 + part.length)) / 512))
 }

@@ -7,10 +7,10 @@ import { POLICY_LIMITS } from './limits.ts'
 const VERSION = 'tacho-input-1'
 
 /**
- * The hash that binds an approval to one tool and one input: lowercase hex SHA-256 of the UTF-8 of the RFC 8785 text of
- * `["tacho-input-1", toolName, input]`. The order of keys does not matter; an absent or null input is {}.
- * @throws TypeError naming the place when the input is not plain JSON (a Date, NaN, a cycle, half a surrogate pair, …):
- * two such inputs could look the same in JSON.
+ * The hash that binds an approval to one tool and one input: lowercase hex SHA-256 of the RFC 8785 text of
+ * `["tacho-input-1", toolName, input]` in UTF-8. Key order does not matter; a missing or null input is {}.
+ * @throws TypeError with the path if the input is not plain JSON (a Date, NaN, a cycle, a lone surrogate, …): two such
+ * inputs could have the same JSON.
  */
 export function inputHash(toolName: string, input: unknown): string {
   const given = input ?? {}
@@ -19,8 +19,8 @@ export function inputHash(toolName: string, input: unknown): string {
   try {
     text = canonicalize([VERSION, toolName, given])
   } catch {
-    throw new NotPlainJson([], 'or the name of the tool is not well-formed Unicode')
+    throw new NotPlainJson([], 'or the tool name is not well-formed Unicode')
   }
-  // Not WebCrypto: it answers later, and not at all on pages served over plain http; a tool call waits for this hash.
+  // Not WebCrypto: it is asynchronous, and missing on pages over plain http.
   return bytesToHex(sha256(utf8ToBytes(text as string)))
 }

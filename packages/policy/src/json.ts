@@ -1,6 +1,6 @@
 import type { Value } from './value.ts'
 
-/** Something is not plain JSON. The message names the place; `reason` leaves it out, since keys can be facts. */
+/** A value is not plain JSON. The message has its path; `reason` does not, because keys can be facts. */
 export class NotPlainJson extends TypeError {
   readonly reason: string
   constructor(path: readonly (string | number)[], reason: string) {
@@ -12,9 +12,9 @@ export class NotPlainJson extends TypeError {
 }
 
 /**
- * Copies plain JSON: null, booleans, finite numbers, texts, arrays without holes, and objects without a class. Objects
- * become maps, so that nothing of the host comes along. A property that is undefined is left out, as JSON does.
- * @throws NotPlainJson for anything else and past the bounds, which a cycle always is; and whatever a getter throws.
+ * Copies plain JSON: null, booleans, finite numbers, texts, arrays without holes, and plain objects. Objects become maps,
+ * so no host object is included. Undefined properties are left out, as in JSON.
+ * @throws NotPlainJson for anything else and past the limits, including cycles; also rethrows errors of getters.
  */
 export function copyJson(source: unknown, bounds: { readonly values: number; readonly levels: number }): Value {
   const path: (string | number)[] = []
@@ -41,7 +41,7 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
   function copyList(list: readonly unknown[]): Value {
     refuseToJson(list)
     const copies: Value[] = []
-    // By index: a hole reads as undefined and is refused.
+    // By index: a hole reads as undefined and is rejected.
     for (let index = 0; index < list.length; index++) {
       path.push(index)
       copies.push(copy(list[index]))
@@ -64,7 +64,7 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
     return copies
   }
 
-  /** An inherited one, or one that is not enumerable, would replace the value where it is written as JSON. */
+  /** Even an inherited or non-enumerable toJSON would replace the value in JSON. */
   function refuseToJson(value: object): void {
     if (typeof (value as { toJSON?: unknown }).toJSON === 'function')
       throw new NotPlainJson(path, 'has a method toJSON')
@@ -73,7 +73,7 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
   return copy(source)
 }
 
-/** Without a prototype, or with an `Object.prototype` of any realm. */
+/** An object without a prototype, or with the `Object.prototype` of any realm. */
 function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object)
   return prototype === null || Object.getPrototypeOf(prototype) === null

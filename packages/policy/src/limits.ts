@@ -1,7 +1,6 @@
 /**
- * Every bound of the policy language, once, with its unit in the name.
- * What is past a bound of the source is a fault when the condition is compiled; what is past a bound of an evaluation
- * is a failure of that evaluation.
+ * All limits of the policy language, with the unit in the name.
+ * A source over a limit is a compile fault. An evaluation over a limit fails.
  */
 export const POLICY_LIMITS = {
   /** UTF-16 units of a condition. */
@@ -10,7 +9,7 @@ export const POLICY_LIMITS = {
   nodes: 1000,
   /** Levels of a condition's syntax tree; each link of a chain such as `a || b || c` is one. */
   nestingLevels: 250,
-  /** `all`, `exists`, `exists_one`, `map` and `filter` inside one another. */
+  /** Nesting of `all`, `exists`, `exists_one`, `map` and `filter`. */
   comprehensionLevels: 2,
   /** UTF-16 units of one pattern. */
   patternChars: 500,
@@ -18,12 +17,12 @@ export const POLICY_LIMITS = {
   patternRepeats: 200,
   /** Instructions of one compiled pattern. */
   patternInstructions: 1000,
-  /** Values in `tool.input`, itself included; also the texts in `risk.signals`. */
+  /** Values in `tool.input`, including itself; also the texts in `risk.signals`. */
   inputValues: 10_000,
-  /** Nesting of `tool.input`; a recorded payload may not be nested deeper either. */
+  /** Nesting of `tool.input`; recorded payloads have the same limit. */
   inputLevels: 200,
-  /** Work of one evaluation; `Scope.spend` says what a step is. */
+  /** Work of one evaluation; see `Scope.spend` for the size of a step. */
   evaluationSteps: 100_000,
-  /** Compiled conditions that are kept, oldest dropped first. */
+  /** Cached compiled conditions; the oldest is dropped first. */
   cachedConditions: 1000,
 } as const

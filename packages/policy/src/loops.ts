@@ -1,14 +1,14 @@
 import type { Loop } from './syntax.ts'
 import { Failure, isList, isMap, type Scope, type Step, type Value } from './value.ts'
 
-/** A loop of a condition: where its parts are, and what a turn of it costs. */
+/** A loop of a condition: its parts, and the cost of one turn. */
 export type LoopParts = {
   readonly loop: Loop
   readonly iterable: Step
   readonly bodies: readonly Step[]
-  /** Place of the loop variable in the scope. */
+  /** Slot of the loop variable in the scope. */
   readonly place: number
-  /** Nodes of the bodies: the steps of one turn, without what they spend themselves. */
+  /** Nodes of the bodies: the steps of one turn, without those that the bodies spend themselves. */
   readonly weight: number
   readonly notIterable: Failure
   readonly notBool: Failure
@@ -16,7 +16,7 @@ export type LoopParts = {
 
 type Turn = (body: Step, item: Value) => Value | Failure
 
-/** Lists give their elements, maps their keys. */
+/** A loop visits the elements of a list, or the keys of a map. */
 export function buildLoop(parts: LoopParts): Step {
   const { iterable, place, weight, notIterable } = parts
   const run = LOOP_BODIES[parts.loop](parts)
@@ -54,7 +54,7 @@ const LOOP_BODIES: Record<Loop, (parts: LoopParts) => Run> = {
   'map/3': ({ bodies: [condition, transform], notBool }) => collect(condition as Step, transform as Step, notBool),
 }
 
-/** `exists` is decided by a true turn and `all` by a false one, whatever the others are, errors included. */
+/** A true turn decides `exists` and a false turn decides `all`, even if other turns are errors. */
 function quantify({ bodies: [body], notBool }: LoopParts, decisive: boolean): Run {
   return (items, turn) => {
     let failure: Failure | undefined

@@ -58,7 +58,7 @@ export function negate(value: Value): Value | Refusal {
   return typeof value === 'bigint' ? intOrRefusal(-value) : noOverload
 }
 
-/** CEL equality: values of different types differ, but an int and a double of the same number are equal. */
+/** CEL equality: values of different types differ, except an int and a double with the same value. */
 export function equal(left: Value, right: Value, scope: Scope): boolean {
   if (typeof left !== 'object' || left === null) {
     if (typeof left === 'string') scope.spendText(left.length)
@@ -102,7 +102,7 @@ function isIn(element: Value, container: Value, scope: Scope): boolean | Refusal
     }
     return false
   }
-  // Keys are texts; another scalar is not a key of any map, and anything else cannot be one.
+  // Keys are texts. No map has another scalar as a key; any other value is an error.
   if (!isMap(container) || (typeof element === 'object' && element !== null)) return noOverload
   return typeof element === 'string' && container.has(element)
 }
@@ -142,7 +142,7 @@ const difference = arithmetic(
   (a, b) => a - b,
 )
 
-/** Ints with ints, doubles with doubles: CEL never mixes them. */
+/** Arithmetic of two ints or two doubles: CEL never mixes them. */
 function arithmetic(
   ints: (left: bigint, right: bigint) => bigint | Refusal,
   doubles: (left: number, right: number) => number | Refusal,
@@ -162,7 +162,7 @@ function ordered(holds: (order: number) => boolean): Operator {
   }
 }
 
-/** Below, at or above 0; NaN when a double is not a number, so that no comparison holds; undefined without an order. */
+/** Negative, 0 or positive. NaN if a double is NaN, so every comparison is false. Undefined if the values have no order. */
 function orderOf(left: Value, right: Value, scope: Scope): number | undefined {
   if (isNumber(left) && isNumber(right)) return left < right ? -1 : left > right ? 1 : left >= right ? 0 : NaN
   if (typeof left === 'string' && typeof right === 'string') {
@@ -176,7 +176,7 @@ function orderOf(left: Value, right: Value, scope: Scope): number | undefined {
   return undefined
 }
 
-/** By code points. JavaScript orders by UTF-16 units, which puts U+FF61 after U+1F600. */
+/** Compares code points. JavaScript compares UTF-16 units, which puts U+FF61 after U+1F600. */
 function orderOfTexts(left: string, right: string): number {
   if (left === right) return 0
   const length = Math.min(left.length, right.length)
@@ -188,7 +188,7 @@ function orderOfTexts(left: string, right: string): number {
   return left.length - right.length
 }
 
-/** Units of pairs, U+D800 to U+DFFF, after all others. */
+/** Orders surrogates, U+D800 to U+DFFF, after all other units. */
 function rank(unit: number): number {
   return unit >= 0xe000 ? unit - 0x10000 : unit
 }

@@ -2,15 +2,15 @@ import { POLICY_LIMITS } from './limits.ts'
 import type { Literal, Node } from './syntax.ts'
 import { readToken, SyntaxFault, type Token } from './tokens.ts'
 
-// Names that CEL keeps for itself. They may follow a dot.
+// Names that CEL reserves. They are allowed after a dot.
 const RESERVED = new Set(
   'as break const continue else for function if import let loop package namespace return var void while'.split(' '),
 )
 
-// From the loosest to the tightest. The operators of a row associate to the left; all relations are one row.
+// From lowest to highest precedence. Operators of a row are left-associative; all relations share one row.
 const BINARY = [['||'], ['&&'], ['==', '!=', '<', '<=', '>', '>=', 'in'], ['+', '-'], ['*', '/', '%']] as const
 
-// Words of other languages.
+// Operators of other languages.
 const WORDS = new Map([
   ['and', 'write && for and'],
   ['or', 'write || for or'],
@@ -21,17 +21,17 @@ const WORDS = new Map([
 const INT_MAX = 2n ** 63n - 1n
 const INT_MIN = -(2n ** 63n)
 
-// Spelt as a union of its own: Omit would lose the kinds.
+// A separate union, because Omit would lose the kinds.
 type Unplaced = Node extends infer One ? (One extends Node ? Omit<One, 'start' | 'end'> : never) : never
 
 /**
  * Parses CEL's grammar (https://github.com/cel-expr/cel-spec/blob/master/doc/langdef.md#syntax), except messages, bytes,
  * unsigned ints and names that start with a dot. Macros stay calls.
- * @throws SyntaxFault at the first place that is not CEL, or is past a bound of nesting or nodes.
+ * @throws SyntaxFault at the first position that is not CEL, or exceeds the limit for nesting or nodes.
  */
 export function parse(source: string): Node {
   let token = readToken(source, 0)
-  /** Where the token before ended. */
+  /** End of the previous token. */
   let end = 0
   let nodes = 0
   let level = 0
@@ -98,7 +98,7 @@ export function parse(source: string): Node {
     }
   }
 
-  /** Signs of one kind only: neither `!-x` nor `-!x` is CEL. */
+  /** Repeats of one sign only: `!-x` and `-!x` are not CEL. */
   function unary(): Node {
     const operator = isNext('!') ? '!' : '-'
     const signs: number[] = []
@@ -111,7 +111,7 @@ export function parse(source: string): Node {
     return node
   }
 
-  /** A sign right before a number belongs to it: there is -9223372036854775808 but not 9223372036854775808. */
+  /** A sign before a number belongs to it: -9223372036854775808 is valid, 9223372036854775808 is not. */
   function isNegativeNumber(): boolean {
     return isNext('-') && /^-\.?\d/.test(source.slice(token.start, token.start + 3))
   }
@@ -183,7 +183,7 @@ export function parse(source: string): Node {
     return place(start, { kind: 'call', name, values })
   }
 
-  /** Expressions up to a closing bracket. A list may end with a comma. */
+  /** Expressions up to a closing bracket. A list can end with a comma. */
   function list(close: ')' | ']'): Node[] {
     const values: Node[] = []
     while (!isNext(close)) {

@@ -3,13 +3,13 @@ import { Automaton } from './automaton.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import type { Scope } from './value.ts'
 
-/** A regular expression of a condition. Only RE2 syntax exists here: no backtracking, no back references. */
+/** A regular expression of a condition. RE2 syntax only: no backtracking, no back references. */
 export type Pattern = { readonly automaton: Automaton }
 
-/** The pattern, or what is wrong with it. */
+/** The pattern, or an error message. */
 export function compilePattern(source: string): Pattern | { readonly message: string } {
   if (source.length > POLICY_LIMITS.patternChars) {
-    return { message: `a pattern may have at most ${POLICY_LIMITS.patternChars} characters` }
+    return { message: `a pattern must have at most ${POLICY_LIMITS.patternChars} characters` }
   }
   if (repeatsOf(source) > POLICY_LIMITS.patternRepeats) return tooManyRepeats
   let automaton
@@ -25,12 +25,12 @@ export function compilePattern(source: string): Pattern | { readonly message: st
 }
 
 export const tooManyRepeats = {
-  message: `the counts in {…} of all patterns may sum up to at most ${POLICY_LIMITS.patternRepeats}`,
+  message: `the sum of all counts in {…} of all patterns must be at most ${POLICY_LIMITS.patternRepeats}`,
 }
 
 /**
- * Sum of the counts in `{n}` and `{n,m}`. RE2 compiles `x{200}` as 200 times x, and one x such as \pL takes 63 µs, so
- * they are bounded before it starts. Counts within classes and quotes are counted too; none is missed.
+ * Sum of the counts in `{n}` and `{n,m}`. RE2 compiles `x{200}` as 200 times x, and one x such as \pL takes 63 µs, so this
+ * limit is checked before compiling. Counts in classes and quotes are included; none is missed.
  */
 export function repeatsOf(source: string): number {
   let sum = 0
@@ -38,7 +38,7 @@ export function repeatsOf(source: string): number {
   return sum
 }
 
-/** True when the pattern matches anywhere in the text. */
+/** True if the pattern matches anywhere in the text. */
 export function matches({ automaton }: Pattern, text: string, scope: Scope): boolean {
   scope.spend((text.length >>> 1) * (1 + (automaton.size >>> 5)))
   return automaton.test(text)

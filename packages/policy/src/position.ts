@@ -1,12 +1,12 @@
 /**
- * A place in a condition as it was written. `offset` and `endOffset` count UTF-16 units from 0, as editors and
- * `String.slice` do; `line` and `column` count from 1, columns in UTF-16 units too.
+ * A position in the source of a condition. `offset` and `endOffset` count UTF-16 units from 0, like editors and
+ * `String.slice`. `line` and `column` count from 1; columns also count UTF-16 units.
  */
 export type Position = { offset: number; line: number; column: number; endOffset?: number }
 
 export type Fault = { message: string; position: Position }
 
-/** Faults in the order of the source. */
+/** Faults in source order. */
 export function inOrder(faults: readonly Fault[]): Fault[] {
   return faults.toSorted((a, b) => a.position.offset - b.position.offset)
 }

@@ -1,6 +1,6 @@
 import { VARIABLE_NAMES } from './variables.ts'
 
-/** `tool` -> name, input and so on; a variable without a dot has no fields. */
+/** Fields by variable: `tool` has name, input and so on; a variable without a dot has none. */
 export const FIELDS: ReadonlyMap<string, readonly string[]> = fieldsByRoot()
 
 function fieldsByRoot(): Map<string, string[]> {

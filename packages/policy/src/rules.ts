@@ -7,15 +7,15 @@ import { FIELDS, TYPE_NAMES } from './profile.ts'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from './signatures.ts'
 import { childrenOf, literalText, LOOPS, loopOf, type Node, type NodeOf } from './syntax.ts'
 
-// What can be called, with how many arguments.
+// All functions and methods, with their argument counts.
 const CALLS = [...FUNCTION_SIGNATURES.keys(), 'has/1']
 const METHOD_CALLS = [...METHOD_SIGNATURES.keys(), ...LOOPS]
 
 type Place = { readonly level: number; readonly loops: number; readonly variables: ReadonlySet<string> }
 
 /**
- * What the profile asks beyond CEL's grammar and types: only declared names and functions, bounded nesting, patterns and
- * zones written as literals and valid. Returns every fault, in the order of the source.
+ * Rules of the profile beyond CEL's grammar and types: only declared names and functions, limited nesting, patterns and
+ * zones as valid literals. Returns all faults, in source order.
  */
 export function checkRules(root: Node, source: string): Fault[] {
   const faults: Fault[] = []
@@ -27,7 +27,7 @@ export function checkRules(root: Node, source: string): Fault[] {
 
   function visit(node: Node, place: Place): void {
     if (place.level > POLICY_LIMITS.nestingLevels) {
-      // Everything below is nested too deeply as well; report it once.
+      // Everything below is also nested too deeply; report it once.
       if (faults.at(-1)?.message !== TOO_DEEP) refuse(node, TOO_DEEP)
       return
     }
@@ -51,9 +51,9 @@ export function checkRules(root: Node, source: string): Fault[] {
   function visitName(node: Node, name: string, variables: ReadonlySet<string>): void {
     if (variables.has(name) || TYPE_NAMES.some((type) => type === name)) return
     const fields = FIELDS.get(name)
-    if (!fields) return refuse(node, `unknown name ${name}; there are ${[...FIELDS.keys()].join(', ')}`)
+    if (!fields) return refuse(node, `unknown name ${name}; use one of ${[...FIELDS.keys()].join(', ')}`)
     const names = fields.map((field) => `${name}.${field}`)
-    if (names.length > 0) refuse(node, `write what of ${name} is meant: ${names.join(', ')}`)
+    if (names.length > 0) refuse(node, `${name} needs a field; use one of ${names.join(', ')}`)
   }
 
   function visitField(node: NodeOf<'field'>, place: Place): void {
@@ -62,7 +62,7 @@ export function checkRules(root: Node, source: string): Fault[] {
     const fields = FIELDS.get(root)
     if (!fields) return visit(object, place)
     if (fields.includes(key)) return
-    const hint = fields.length > 0 ? `there are ${fields.join(', ')}` : 'it has none'
+    const hint = fields.length > 0 ? `use one of ${fields.join(', ')}` : 'it has no fields'
     refuse(node, `${root} has no field ${key}; ${hint}`)
   }
 
@@ -71,7 +71,7 @@ export function checkRules(root: Node, source: string): Fault[] {
     checkCall(node, CALLS, name, values.length)
     for (const value of values) visit(value, place)
     if (name === 'has' && values.length === 1 && values[0]?.kind !== 'field') {
-      refuse(node, 'has takes a field, for example has(tool.input.amount); for other keys write "key" in tool.input')
+      refuse(node, 'has needs a field, for example has(tool.input.amount); for other keys write "key" in tool.input')
     }
   }
 
@@ -98,7 +98,7 @@ export function checkRules(root: Node, source: string): Fault[] {
 
   function visitLoop([variable, ...bodies]: readonly Node[], place: Place): void {
     if (variable?.kind !== 'name') {
-      if (variable) refuse(variable, 'the first argument of a loop must be the name of a variable')
+      if (variable) refuse(variable, 'the first argument of a loop must be a variable name')
       return
     }
     const { name } = variable
@@ -106,7 +106,7 @@ export function checkRules(root: Node, source: string): Fault[] {
       refuse(variable, `${name} already has a meaning; choose another name`)
     }
     if (place.loops >= POLICY_LIMITS.comprehensionLevels) {
-      return refuse(variable, `loops may be nested at most ${POLICY_LIMITS.comprehensionLevels} levels deep`)
+      return refuse(variable, `loops must be nested at most ${POLICY_LIMITS.comprehensionLevels} levels deep`)
     }
     const inside = { ...place, loops: place.loops + 1, variables: new Set([...place.variables, name]) }
     for (const body of bodies) visit(body, inside)
@@ -115,7 +115,7 @@ export function checkRules(root: Node, source: string): Fault[] {
   function visitPattern(node: Node): void {
     const pattern = literalText(node)
     if (pattern === undefined)
-      return refuse(node, 'the pattern must be a text literal: only those are known to be safe')
+      return refuse(node, 'the pattern must be a text literal, because only literals can be checked')
     repeats += repeatsOf(pattern)
     const compiled = repeats > POLICY_LIMITS.patternRepeats ? tooManyRepeats : compilePattern(pattern)
     if ('message' in compiled) refuse(node, compiled.message)

@@ -24,7 +24,7 @@ const ORDERED: readonly Signature[] = [
   order(DOUBLE, INT),
 ]
 
-/** Operators, by the number of their operands. `==`, `!=`, `in` and `? :` take what is comparable instead. */
+/** Operators, by number of operands. `==`, `!=`, `in` and `? :` follow the rules of `comparable` instead. */
 export const OPERATOR_SIGNATURES: ReadonlyMap<string, readonly Signature[]> = new Map<string, readonly Signature[]>([
   ['!/1', [[[BOOL], BOOL]]],
   [
@@ -56,7 +56,7 @@ export const OPERATOR_SIGNATURES: ReadonlyMap<string, readonly Signature[]> = ne
 
 const from = (result: Type, ...types: readonly Type[]): Signature[] => types.map((type) => [[type], result])
 
-/** Functions, by name and number of arguments. `has` takes no value but a field. */
+/** Functions, by name and number of arguments. The argument of `has` is a field, not a value. */
 export const FUNCTION_SIGNATURES: ReadonlyMap<string, readonly Signature[]> = new Map([
   ['size/1', from(INT, STRING, LIST, MAP)],
   ['string/1', from(STRING, STRING, INT, DOUBLE, BOOL, TIMESTAMP, DURATION)],
@@ -68,7 +68,7 @@ export const FUNCTION_SIGNATURES: ReadonlyMap<string, readonly Signature[]> = ne
   ['duration/1', from(DURATION, DURATION, STRING)],
 ])
 
-/** Methods, by name and number of arguments, the receiver first. Loops bind a variable and are not among them. */
+/** Methods, by name and number of arguments, receiver first. Loops are not included, because they bind a variable. */
 export const METHOD_SIGNATURES: ReadonlyMap<string, readonly Signature[]> = new Map<string, readonly Signature[]>([
   ['size/0', from(INT, STRING, LIST, MAP)],
   ...['startsWith', 'endsWith', 'contains', 'matches'].map((name): [string, readonly Signature[]] => [

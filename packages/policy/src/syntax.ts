@@ -45,7 +45,7 @@ export function childrenOf(node: Node): readonly Node[] {
   }
 }
 
-/** How many nodes a tree has. */
+/** The number of nodes in a tree. */
 export function sizeOf(node: Node): number {
   return childrenOf(node).reduce((size, child) => size + sizeOf(child), 1)
 }
@@ -53,7 +53,7 @@ export function sizeOf(node: Node): number {
 export const LOOPS = ['all/2', 'exists/2', 'exists_one/2', 'map/2', 'map/3', 'filter/2'] as const
 export type Loop = (typeof LOOPS)[number]
 
-/** Which loop a method call is, if any: its first argument is then the name of the loop variable. */
+/** The loop of a method call, if it is one. Its first argument is then the name of the loop variable. */
 export function loopOf(node: NodeOf<'method'>): Loop | undefined {
   return LOOPS.find((loop) => loop === `${node.name}/${node.values.length}`)
 }

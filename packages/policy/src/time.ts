@@ -26,7 +26,7 @@ export class Timestamp {
   }
 }
 
-/** A span of time, in nanoseconds. */
+/** A duration, in nanoseconds. */
 export class Duration {
   readonly nanos: bigint
   private constructor(nanos: bigint) {
@@ -49,11 +49,11 @@ export function timestampOfSeconds(seconds: bigint): Timestamp | undefined {
 
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/
 
-/** UTF-16 units of a text that is read as a number, a time or a duration. */
+/** Maximum UTF-16 units of a text to parse as a number, time or duration. */
 export const LONGEST_NUMBER = 100
 
 /**
- * RFC 3339, for example 2026-11-20T09:00:00.5+01:00; nothing that a host's date parser takes besides. Digits after the
+ * RFC 3339 only, for example 2026-11-20T09:00:00.5+01:00; no other formats of the host's date parser. Digits after the
  * nanoseconds are dropped.
  */
 export function parseTimestamp(text: string): Timestamp | undefined {
@@ -82,7 +82,7 @@ const UNITS = new Map([
 const DURATION = /^[+-]?(?:\d{1,18}(?:\.\d{0,18})?(?:h|ms|m|s|us|µs|ns))+$/
 const DURATION_PART = /(\d+)(?:\.(\d*))?(h|ms|m|s|us|µs|ns)/g
 
-/** A sum such as 1h30m or -1.5s. */
+/** A duration such as 1h30m or -1.5s. */
 export function parseDuration(text: string): Duration | undefined {
   if (text.length > LONGEST_NUMBER || !DURATION.test(text)) return undefined
   let nanos = 0n

@@ -1,6 +1,6 @@
 import type { Literal } from './syntax.ts'
 
-/** The source is not a condition. `start` and `end` are UTF-16 offsets. Thrown within the parser only. */
+/** A syntax error. `start` and `end` are UTF-16 offsets. Thrown only within the parser. */
 export class SyntaxFault extends Error {
   readonly start: number
   readonly end: number
@@ -13,13 +13,13 @@ export class SyntaxFault extends Error {
 
 export type Token = { readonly start: number; readonly end: number } & (
   | { readonly kind: 'literal'; readonly value: Literal }
-  // An int may be one too large until its sign is known.
+  // An int can be too large by one until its sign is known.
   | { readonly kind: 'int'; readonly value: bigint }
-  // A name between backticks may only follow a dot.
+  // A name in backticks is allowed only after a dot.
   | { readonly kind: 'name' | 'quoted name' | 'symbol' | 'end'; readonly text: string }
 )
 
-// All are sticky. None can backtrack more than once over what it read.
+// All are sticky. None can backtrack more than once over its input.
 const SPACE = /(?:[\t\n\f\r ]|\/\/[^\n\r]*)*/y
 const NAME = /[A-Z_a-z]\w*/y
 const QUOTED_NAME = /`([\w./ -]+)`/y
@@ -39,10 +39,10 @@ const HINTS = new Map([
   ['|', '; write || for or'],
   ['“', '; write "'],
   ['”', '; write "'],
-  ['`', '; a name between backticks may have letters, digits, "_", ".", "-", "/" and spaces'],
+  ['`', '; a name in backticks can have letters, digits, "_", ".", "-", "/" and spaces'],
 ])
 
-/** Reads the token after `offset`, white space and comments skipped. */
+/** Reads the token after `offset`; skips white space and comments. */
 export function readToken(source: string, offset: number): Token {
   const start = match(SPACE, source, offset)?.end ?? offset
   if (start >= source.length) return { kind: 'end', text: '', start: source.length, end: source.length }
@@ -115,7 +115,7 @@ function readText(source: string, start: number, { parts, end }: Matched): Token
       at = escape.end
     } else if (character === '\n' || character === '\r') {
       if (!isTriple) break
-      // A line ends the same in files of every system.
+      // Normalize line ends.
       value += '\n'
       at += source.startsWith('\r\n', at) ? 2 : 1
     } else {
@@ -137,7 +137,7 @@ function readEscape(source: string, start: number): { readonly value: string; re
   const [, x, u, U, octal] = code.parts
   const point = octal === undefined ? Number.parseInt((x ?? u ?? U) as string, 16) : Number.parseInt(octal, 8)
   if (point > 0x10_ffff || (point >= 0xd800 && point <= 0xdfff)) {
-    throw new SyntaxFault('this is not a character of Unicode', start, code.end)
+    throw new SyntaxFault('this is not a Unicode character', start, code.end)
   }
   return { value: String.fromCodePoint(point), end: code.end }
 }

@@ -1,6 +1,6 @@
 /**
- * Types of expressions. `json` is a value of `tool.input` whose type only the call tells: CEL's dyn, of which is known
- * that its numbers are doubles and that it has no times. Keys of maps are texts.
+ * Types of expressions. `json` is a value of `tool.input` whose type is known only at the call. It is CEL's dyn, except that
+ * its numbers are doubles and it has no times. Map keys are texts.
  */
 export type Type =
   | {
@@ -37,13 +37,13 @@ export function isNumeric({ name }: Type): boolean {
   return name === 'int' || name === 'double'
 }
 
-/** As people read it: `list<string>`, and dyn for what only the call tells. */
+/** For people: `list<string>`, or dyn if the type is known only at the call. */
 export function showType(type: Type): string {
   if ('of' in type) return type.name === 'list' ? `list<${showType(type.of)}>` : `map<string, ${showType(type.of)}>`
   return type.name === 'json' ? 'dyn' : type.name
 }
 
-/** Whether a value of one type may be an argument where the other is asked for. */
+/** Whether a value of type `given` can be an argument of type `asked`. */
 export function accepts(asked: Type, given: Type): boolean {
   if (asked.name === 'dyn' || given.name === 'dyn') return true
   if (given.name === 'json') return !['int', 'timestamp', 'duration', 'type'].includes(asked.name)
@@ -51,7 +51,7 @@ export function accepts(asked: Type, given: Type): boolean {
   return asked.name === given.name
 }
 
-/** Whether `==` can hold between values of two types; an int may equal a double. */
+/** Whether `==` can be true for values of two types; an int can equal a double. */
 export function comparable(a: Type, b: Type): boolean {
   if (isDynamic(a) || isDynamic(b)) return true
   if (isNumeric(a) && isNumeric(b)) return true
@@ -59,11 +59,11 @@ export function comparable(a: Type, b: Type): boolean {
   return a.name === b.name
 }
 
-/** The type of what is of one type or the other. */
+/** The common type of two types. */
 export function join(a: Type, b: Type): Type {
   if ('of' in a && 'of' in b && a.name === b.name) return { name: a.name, of: join(a.of, b.of) }
   return a.name === b.name && !('of' in a) ? a : DYN
 }
 
-/** Arguments, a method's receiver first, and the result. */
+/** Argument types, with the receiver of a method first, and the result type. */
 export type Signature = readonly [arguments: readonly Type[], result: Type]

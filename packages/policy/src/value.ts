@@ -2,8 +2,8 @@ import { Duration, Timestamp } from './time.ts'
 import { POLICY_LIMITS } from './limits.ts'
 
 /**
- * What a condition computes with. Maps and lists are our own copies: no object of the host is reachable, so names such
- * as `constructor` or `__proto__` are keys like any other.
+ * Values of a condition. Maps and lists are copies, so no host object is reachable: `constructor` and `__proto__` are
+ * ordinary keys.
  */
 export type Value =
   | null
@@ -17,7 +17,7 @@ export type Value =
   | Duration
   | TypeName
 
-/** What `type(x)` gives. */
+/** The result of `type(x)`. */
 export class TypeName {
   readonly name: string
   constructor(name: string) {
@@ -26,13 +26,13 @@ export class TypeName {
 }
 
 /**
- * An error of the evaluation, as a value: `||`, `&&`, `all` and `exists` pass over errors that cannot change their
- * result, thousands of times in a loop, and throwing costs a hundred times more.
- * The message quotes the condition, never a fact: it is recorded where inputs may not be.
+ * An evaluation error as a value. `||`, `&&`, `all` and `exists` ignore errors that cannot change their result, perhaps
+ * thousands of times in a loop, and throwing costs a hundred times more.
+ * The message quotes the condition, never a fact, because it is recorded where inputs are not allowed.
  */
 export class Failure {
   readonly message: string
-  /** Where in the source, or -1 when the facts themselves are at fault. */
+  /** Offset in the source, or -1 if the facts are invalid. */
   readonly offset: number
   constructor(message: string, offset = -1) {
     this.message = message
@@ -40,7 +40,7 @@ export class Failure {
   }
 }
 
-/** Why an operator or a function has no result for these operands. The node that called it says where. */
+/** Why an operator or function has no result for these operands. The calling node adds the position. */
 export class Refusal {
   readonly reason: string
   constructor(reason: string) {
@@ -48,7 +48,7 @@ export class Refusal {
   }
 }
 
-export const noOverload = new Refusal('there is no such operation for values of these types')
+export const noOverload = new Refusal('this operation does not exist for values of these types')
 export const outOfRange = new Refusal('the result is out of range')
 
 const INT_MAX = 2n ** 63n - 1n
@@ -58,14 +58,14 @@ export function intOrRefusal(value: bigint): bigint | Refusal {
   return value > INT_MAX || value < INT_MIN ? outOfRange : value
 }
 
-/** Thrown through the whole evaluation: no operator may pass over it. */
+/** Thrown, so that no operator can ignore it. */
 export class OutOfSteps extends Error {
   constructor() {
-    super(`it takes more than ${POLICY_LIMITS.evaluationSteps} steps`)
+    super(`the evaluation needs more than ${POLICY_LIMITS.evaluationSteps} steps`)
   }
 }
 
-/** One evaluation: its facts, its loop variables and what it may still spend. */
+/** One evaluation: its facts, loop variables and remaining steps. */
 export class Scope {
   readonly fact: (slot: number) => Value | Failure
   readonly locals: Value[] = []
@@ -76,8 +76,8 @@ export class Scope {
   }
 
   /**
-   * Accounts for work before it is done. One step is one operation within a loop, one element that is compared or
-   * copied, or 32 UTF-16 units of a text that are read or written: about 10 to 50 ns each.
+   * Spends steps before the work is done. One step is one operation in a loop, one compared or copied element, or 32 UTF-16
+   * units of a text that is read or written: about 10 to 50 ns each.
    */
   spend(steps: number): void {
     this.#left -= steps
@@ -89,10 +89,10 @@ export class Scope {
   }
 }
 
-/** One node of a condition, ready to run. */
+/** An executable node of a condition. */
 export type Step = (scope: Scope) => Value | Failure
 
-/** CEL's name of a value's type. */
+/** The CEL name of a value's type. */
 export function typeOf(value: Value): string {
   switch (typeof value) {
     case 'string':

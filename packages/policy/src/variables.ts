@@ -1,9 +1,9 @@
 /**
- * The declared profile: what a condition may name. Types are CEL's. Every variable always has a value, so that a
- * condition fails only when it reads something from `tool.input` that is not there.
+ * The variables of a condition, with CEL types. Every variable always has a value, so a condition fails only if it reads a
+ * missing part of `tool.input`.
  */
 export const VARIABLES = {
-  'tool.name': { type: 'string', description: 'Name of the tool that is about to run' },
+  'tool.name': { type: 'string', description: 'Name of the tool to run' },
   'tool.input': { type: 'map<string, dyn>', description: 'Its input; every number in it is a double' },
   'agent.id': { type: 'string', description: 'Stable external agent id, or ""' },
   'agent.name': { type: 'string', description: 'Human-readable agent name, or ""' },
@@ -12,7 +12,7 @@ export const VARIABLES = {
   'run.totalTokens': { type: 'int', description: 'Tokens used by the run so far' },
   'run.toolCalls': { type: 'int', description: 'Tool calls of the run so far, without this one' },
   'session.id': { type: 'string', description: 'External session id, or ""' },
-  'risk.signals': { type: 'list<string>', description: 'Names of the risks that were detected' },
+  'risk.signals': { type: 'list<string>', description: 'Names of detected risks' },
   now: { type: 'google.protobuf.Timestamp', description: 'Time of the decision' },
 } as const satisfies Record<string, { type: string; description: string }>
 
@@ -21,9 +21,9 @@ export type VariableName = keyof typeof VARIABLES
 export const VARIABLE_NAMES = Object.keys(VARIABLES) as VariableName[]
 
 /**
- * What is known when a tool is about to run, in plain JavaScript. An absent text counts as "", an absent number as 0,
- * an absent input as {}, absent signals as []. `now` is Unix time in milliseconds: this package never reads a clock.
- * A fact of another type than declared here is a failure of the conditions that need it.
+ * The facts of a tool call, in plain JavaScript. Missing texts count as "", missing numbers as 0, a missing input as {},
+ * missing signals as []. `now` is Unix time in milliseconds: this package never reads a clock.
+ * A fact with the wrong type fails the conditions that need it.
  */
 export type Facts = {
   tool: { name: string; input?: Readonly<Record<string, unknown>> | null | undefined }

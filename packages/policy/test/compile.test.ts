@@ -6,7 +6,7 @@ import { POLICY_LIMITS } from '../src/limits.ts'
 import { condition, faultOf } from './condition.ts'
 import { expressions } from './generators.ts'
 
-/** What the first fault points at, and where its line and column say it is. */
+/** The source at the first fault, and its line and column. */
 function pointedAt(source: string): { text: string; line: number; column: number } {
   const compiled = compileCondition(source)
   assert.ok(!compiled.ok, `${source} compiles`)
@@ -14,7 +14,7 @@ function pointedAt(source: string): { text: string; line: number; column: number
   return { text: source.slice(offset, endOffset), line, column }
 }
 
-test('whatever text is compiled, it is a condition or has faults within it', () => {
+test('any text compiles, or has faults with positions inside it', () => {
   const words =
     '( ) [ ] { } . , : ? ! - + * / % < <= == != && || in true null 1 1.5 1u "a" \'b\' r"c" b"d" """e""" tool name input now x has all exists map filter matches size . \\ @ # é 😀 \n // `'
   const soup = fc.array(fc.constantFrom(...words.split(' ')), { maxLength: 30 }).map((parts) => parts.join(''))
@@ -35,11 +35,11 @@ test('whatever text is compiled, it is a condition or has faults within it', () 
   )
 })
 
-test('what is not a text is a fault', () => {
+test('a source that is not a string is a fault', () => {
   for (const source of [undefined, null, 1, {}, ['true']]) assert.equal(compileCondition(source as string).ok, false)
 })
 
-test('a fault points into the source as it was written, over lines and beyond ASCII', () => {
+test('a fault points into the original source, across lines and beyond ASCII', () => {
   assert.deepEqual(pointedAt('tool.name == "x" &&\n  tool.nam == "y"'), { text: 'tool.nam', line: 2, column: 3 })
   assert.deepEqual(pointedAt('// 😀 é\r\n"😀é" == tool.name && fo == 1'), { text: 'fo', line: 2, column: 23 })
   assert.deepEqual(pointedAt('tool.name.matches(\n"(😀"\n)'), { text: '"(😀"', line: 2, column: 1 })
@@ -49,15 +49,15 @@ test('a fault points into the source as it was written, over lines and beyond AS
   assert.deepEqual(pointedAt('a' + ' '.repeat(5000)), { text: ' '.repeat(905), line: 1, column: 4097 })
 })
 
-test('several faults are told at once, in the order of the source', () => {
+test('all faults are reported together, in source order', () => {
   const compiled = compileCondition('foo == 1 || tool.bar == 2 || x.split() == [] || tool.name.matches("(")')
   assert.ok(!compiled.ok)
   assert.deepEqual(
     compiled.faults.map(({ message }) => message),
     [
-      'unknown name foo; there are tool, agent, run, session, risk, now',
-      'tool has no field bar; there are name, input',
-      'unknown name x; there are tool, agent, run, session, risk, now',
+      'unknown name foo; use one of tool, agent, run, session, risk, now',
+      'tool has no field bar; use one of name, input',
+      'unknown name x; use one of tool, agent, run, session, risk, now',
       'split takes 1 argument, not 0',
       'not an RE2 pattern: missing closing )',
     ],
@@ -69,13 +69,13 @@ test('types are checked before anything runs', () => {
   assert.match(faultOf('run.cost > "1"'), /double > string/)
   assert.match(faultOf('run.totalTokens + 1.0 > 2.0'), /int \+ double/)
   assert.match(faultOf('tool.name in [1, 2]'), /string in list<int>/)
-  assert.match(faultOf('tool.name.startsWith(1)'), /string.startsWith\(int\); there is string.startsWith\(string\)/)
+  assert.match(faultOf('tool.name.startsWith(1)'), /string.startsWith\(int\); use string.startsWith\(string\)/)
   assert.match(faultOf('risk.signals.all(s, s > 1)'), /string > int/)
   assert.match(faultOf('!tool.name'), /no such operation: !string/)
 })
 
-test('all relations bind alike, from the left, and what that makes of a chain is checked', () => {
-  // (… == "pii") in risk.signals, which asks whether a text is true.
+test('all relations have equal precedence and are left-associative, and chains are type-checked', () => {
+  // This means (… == "pii") in risk.signals, so it looks for a bool among texts.
   assert.match(faultOf('tool.input.approved == "pii" in risk.signals'), /^no such operation: bool in list<string>$/)
   assert.match(faultOf('tool.name == "a" < "b"'), /bool < string/)
   assert.match(faultOf('run.toolCalls < 3 == 2'), /bool == int/)
@@ -89,17 +89,17 @@ test('a duration added to a time is a time, from either side', () => {
   condition('duration("1h") + now > now && now - now < duration("1h") && now - duration("1h") < now')
 })
 
-test('what could only ever fail is refused when it is saved', () => {
+test('a condition that always fails is rejected when it is saved', () => {
   for (const [source, fault] of [
     ['now > tool.input.at', /times in tool.input are texts: write timestamp\(…\) around this/],
     ['tool.input.wait < duration("1h")', /write duration\(…\) around this/],
     ['tool.input.at.getHours() > 8', /write timestamp\(…\) around this/],
     ['-tool.name == "a"', /no such operation: -string/],
-    ['tool.name.first == "a"', /only a map has the key "first", and this is string/],
+    ['tool.name.first == "a"', /only a map can have the key "first", but this is string/],
     ['risk.signals["a"] == "b"', /list<string>\[string\]/],
-    ['has(tool.name.first)', /only a map has the key "first"/],
-    ['tool.name.all(c, c == "a")', /only a list or a map can be looped over, and this is string/],
-    ['risk.signals.all(s, s)', /this must be true or false, and is string/],
+    ['has(tool.name.first)', /only a map can have the key "first"/],
+    ['tool.name.all(c, c == "a")', /a loop needs a list or a map, but this is string/],
+    ['risk.signals.all(s, s)', /this must be true or false, but is string/],
     ['size(1) == 1', /size\(int\); size takes string or list<dyn> or map<string, dyn>/],
     ['tool.name ? true : false', /string \? bool : bool/],
     ['(run.toolCalls > 1 ? "a" : 1) == "a"', /bool \? string : int/],
@@ -112,7 +112,7 @@ test('what could only ever fail is refused when it is saved', () => {
   }
 })
 
-test('one mistake is one fault, and several are all told', () => {
+test('each mistake is one fault, and all are reported', () => {
   const compiled = compileCondition('(tool.name + 1) * 2 > 3 || run.cost == "a" || risk.signals.all(s, s > 1)')
   assert.ok(!compiled.ok)
   assert.deepEqual(
@@ -121,7 +121,7 @@ test('one mistake is one fault, and several are all told', () => {
   )
 })
 
-test('lists and maps may hold values of several types, and [] those of any', () => {
+test('lists and maps can hold several types, and [] fits any type', () => {
   for (const source of [
     '![].exists(x, x > 1)',
     'tool.name in ["a", 1, null]',
@@ -136,7 +136,7 @@ test('lists and maps may hold values of several types, and [] those of any', () 
   }
 })
 
-test('a text that is no expression says what was expected, and what to write', () => {
+test('a syntax error says what was expected and what to write', () => {
   for (const [source, fault] of [
     ['tool.name = "a"', /unexpected character =; write == to compare/],
     ['tool.name == “a”', /unexpected character “; write "$/],
@@ -146,7 +146,7 @@ test('a text that is no expression says what was expected, and what to write', (
     ['tool.name == "a', /the text is not closed with "/],
     ['tool.name == "a\nb"', /the text is not closed with "/],
     [String.raw`tool.name == "\d"`, /unknown escape \\d; write \\\\ for a backslash/],
-    [String.raw`tool.name == "\ud800"`, /not a character/],
+    [String.raw`tool.name == "\ud800"`, /not a Unicode character/],
     ['tool.name == "a" "b"', /expected an operator or the end, found "b"/],
     ['(true', /expected \), found the end/],
     ['!-tool.input.a', /expected a value, found -/],
@@ -154,20 +154,20 @@ test('a text that is no expression says what was expected, and what to write', (
     ['if == 1', /expected a value, found if/],
     ['.tool.name == "a"', /expected a value, found \./],
     ['Account{name: "a"} == 1', /found \{/],
-    ['has(tool.input["a"])', /has takes a field.*write "key" in tool.input/],
+    ['has(tool.input["a"])', /has needs a field.*write "key" in tool.input/],
   ] as const) {
     assert.match(faultOf(source), fault, source)
   }
 })
 
-test('a condition is true or false', () => {
-  assert.match(faultOf('tool.name'), /must be true or false; this gives string/)
+test('a condition must be true or false', () => {
+  assert.match(faultOf('tool.name'), /must be true or false; this is string/)
   assert.match(faultOf('tool.input.flag'), /must be true or false; compare it/)
   assert.match(faultOf('[true]'), /must be true or false/)
   assert.match(faultOf(''), /expected a value, found the end/)
 })
 
-test('an int among the doubles of tool.input is refused, since it could never be evaluated', () => {
+test('an int mixed with doubles of tool.input is rejected, because evaluation would always fail', () => {
   for (const source of [
     'tool.input.amount + 1 > 2.0',
     '1 - tool.input.amount > 2.0',
@@ -178,7 +178,7 @@ test('an int among the doubles of tool.input is refused, since it could never be
   }
   assert.match(faultOf('tool.input.amount + 1 > 2.0'), /write 1.0 for 1$/)
   assert.match(faultOf('run.cost + run.toolCalls > 2.0'), /; this is an int: write double\(…\) around it$/)
-  // Doubles have no remainder: 2.0 for 2 would not help.
+  // Doubles have no remainder operator, so 2.0 instead of 2 would not help.
   for (const source of [
     'tool.input.amount % 2 == 0',
     '7 % tool.input.amount == 1',
@@ -194,9 +194,9 @@ test('an int among the doubles of tool.input is refused, since it could never be
 
 test('only the profile exists: no other names, functions, types or literals', () => {
   for (const [source, fault] of [
-    ['tool == tool', /write what of tool is meant: tool.name, tool.input/],
-    ['tool["name"] == "x"', /write what of tool is meant/],
-    ['now.x == 1', /now has no field x; it has none/],
+    ['tool == tool', /tool needs a field; use one of tool.name, tool.input/],
+    ['tool["name"] == "x"', /tool needs a field/],
+    ['now.x == 1', /now has no field x; it has no fields/],
     ['cel.bind(x, 1, x == 1)', /unknown name cel/],
     ['google.protobuf.Timestamp == type(now)', /unknown name google/],
     ['dyn(1) == 1', /dyn is not part/],
@@ -227,21 +227,21 @@ test('only the profile exists: no other names, functions, types or literals', ()
   }
 })
 
-test('a source may be as long as its limit and no longer', () => {
+test('a source can have exactly the maximum length', () => {
   const padded = (length: number) => `true //${'x'.repeat(length - 7)}`
   condition(padded(POLICY_LIMITS.sourceChars))
   assert.match(faultOf(padded(POLICY_LIMITS.sourceChars + 1)), /at most 4096 characters/)
-  assert.match(faultOf('"\ud800" == tool.name'), /not well-formed/)
+  assert.match(faultOf('"\ud800" == tool.name'), /must be well-formed/)
 })
 
-test('a condition may have as many nodes as its limit and no more', () => {
+test('a condition can have exactly the maximum number of nodes', () => {
   // `tool.name` and `in` and the list are 4 nodes.
   const list = (elements: number) => `tool.name in [${Array(elements).fill('"a"').join(',')}]`
   condition(list(POLICY_LIMITS.nodes - 4))
   assert.match(faultOf(list(POLICY_LIMITS.nodes - 3)), /more than 1000 names, literals/)
 })
 
-test('nesting is bounded, and chains and signs too long for the stack are faults', () => {
+test('nesting is limited, and chains and signs too long for the stack are faults', () => {
   const { nestingLevels } = POLICY_LIMITS
   const chain = (links: number) => Array(links).fill('true').join('||')
   condition(chain(nestingLevels))
@@ -256,14 +256,14 @@ test('nesting is bounded, and chains and signs too long for the stack are faults
   }
 })
 
-test('loops may be nested as deep as their limit and no deeper', () => {
+test('loops can be nested exactly to their limit', () => {
   condition('[1].exists(a, [2].exists(b, a < b))')
   condition('[1].filter(a, true).map(a, a).all(a, [1].exists(b, a < b)) && [1].exists(a, [a].exists(b, true))')
   assert.match(faultOf('[1].exists(a, [1].exists(b, [1].exists(c, c > b)))'), /at most 2 levels deep/)
   assert.match(faultOf('[1].map(a, [1].map(b, [1].filter(c, c > b))).size() > 0'), /at most 2 levels deep/)
 })
 
-test('a compiled condition is the same whenever and however often it is compiled', () => {
+test('compiling the same condition always gives the same result', () => {
   const source = 'tool.input.items.exists(i, i.price > 10.0) && tool.name.matches("^a")'
   const [first, second] = [condition(source), condition(source)]
   assert.deepEqual(first.fields, second.fields)

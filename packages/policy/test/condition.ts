@@ -17,7 +17,7 @@ export function faultOf(source: string): string {
   return compiled.faults[0]?.message ?? ''
 }
 
-/** True, false, or why it failed. */
+/** True, false, or the error message. */
 export function resultOf(source: string, input: unknown = {}, facts: Partial<Facts> = {}): boolean | string {
   const tool = { name: 'refund', input: input as Record<string, unknown> }
   const result = evaluate(condition(source), { tool, now: 0, ...facts })

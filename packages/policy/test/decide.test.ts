@@ -35,7 +35,7 @@ test('without a match the action is ALLOW', () => {
   assert.deepEqual(decide([policy(OTHER, 'BLOCK', 'CRITICAL')], facts), { action: 'ALLOW', matched: [], failures: [] })
 })
 
-test('a condition that fails counts as matched when CRITICAL or HIGH, as not matched when MEDIUM or LOW, and is told', () => {
+test('a failing condition counts as matched if CRITICAL or HIGH, as not matched if MEDIUM or LOW, and is listed', () => {
   for (const condition of [FAILING, BROKEN, '', 'tool.newThing == "x"']) {
     for (const severity of SEVERITIES) {
       const closes = severity === 'CRITICAL' || severity === 'HIGH'
@@ -52,7 +52,7 @@ test('a condition that fails counts as matched when CRITICAL or HIGH, as not mat
   }
 })
 
-test('what a newer server may send fails closed: unknown actions block, unknown severities are CRITICAL', () => {
+test('unknown values fail closed: unknown actions block, unknown severities are CRITICAL', () => {
   for (const action of ['QUARANTINE', 'block', '', 'toString', 'constructor', '__proto__']) {
     const { action: decided, matched } = decide([policy(MATCHING, action)], facts)
     assert.equal(decided, 'BLOCK')
@@ -66,7 +66,7 @@ test('what a newer server may send fails closed: unknown actions block, unknown 
   }
 })
 
-test('a match tells which policy it was', () => {
+test('a match names its policy', () => {
   const one = { ...policy(MATCHING, 'BLOCK', 'HIGH'), description: 'not repeated' }
   const { policyId, name, version } = one
   const expected = { policyId, name, version, severity: 'HIGH', action: 'BLOCK', effect: 'BLOCK', failed: false }
@@ -104,7 +104,7 @@ test('the order of policies does not matter', () => {
   )
 })
 
-test('one more policy never makes a decision laxer', () => {
+test('an additional policy never makes a decision less strict', () => {
   fc.assert(
     fc.property(policies, policies, (some, more) => {
       const [before, after] = [decide(some, facts), decide([...some, ...more], facts)]
@@ -114,7 +114,7 @@ test('one more policy never makes a decision laxer', () => {
   )
 })
 
-test('a condition is compiled once, until more than the limit were used since', () => {
+test('a condition is compiled once, until the cache is full', () => {
   const source = 'tool.name == "remembered"'
   const first = compiled(source)
   assert.equal(compiled(source), first)
@@ -124,7 +124,7 @@ test('a condition is compiled once, until more than the limit were used since', 
   assert.notEqual(compiled(source), first)
 })
 
-test('more conditions than are remembered are decided all the same', () => {
+test('more conditions than the cache holds are decided correctly', () => {
   const many = Array.from({ length: POLICY_LIMITS.cachedConditions + 5 }, (_, i) =>
     policy(`tool.input.amount > ${i}.0`, 'WARN'),
   )

@@ -10,7 +10,7 @@ import type { Facts } from '../src/variables.ts'
 import { condition, resultOf } from './condition.ts'
 import { expressions } from './generators.ts'
 
-test('whatever the facts are, evaluating ends with a boolean or a message', () => {
+test('for any facts, evaluating returns a boolean or a message', () => {
   const anything = fc.anything({
     withBigInt: true,
     withDate: true,
@@ -33,7 +33,7 @@ test('whatever the facts are, evaluating ends with a boolean or a message', () =
   )
 })
 
-test('absent facts have values: no condition fails because nobody told the session', () => {
+test('missing facts have defaults: no condition fails because the session is unknown', () => {
   const bare: Facts = { tool: { name: 'x' }, now: 0 }
   const nulls: Facts = {
     tool: { name: 'x', input: null },
@@ -59,20 +59,20 @@ test('facts have their declared types', () => {
   assert.equal(resultOf('run.cost / 2.0 == 1.5 && "pii" in risk.signals', {}, facts), true)
 })
 
-test('a fact of another type fails the conditions that need it, and no others', () => {
+test('a fact of the wrong type fails only the conditions that need it', () => {
   const broken = { run: { cost: NaN, totalTokens: 1.5, toolCalls: 2 ** 53 }, now: NaN, risk: { signals: [1] as never } }
-  assert.equal(resultOf('run.cost > 1.0', {}, broken), 'the fact run.cost is not of its declared type')
-  assert.equal(resultOf('run.totalTokens > 1', {}, broken), 'the fact run.totalTokens is not of its declared type')
-  assert.equal(resultOf('run.toolCalls > 1', {}, broken), 'the fact run.toolCalls is not of its declared type')
-  assert.equal(resultOf('risk.signals == []', {}, broken), 'the fact risk.signals is not of its declared type')
-  assert.equal(resultOf('now > timestamp(0)', {}, broken), 'the fact now is not of its declared type')
+  assert.equal(resultOf('run.cost > 1.0', {}, broken), 'the fact run.cost has the wrong type')
+  assert.equal(resultOf('run.totalTokens > 1', {}, broken), 'the fact run.totalTokens has the wrong type')
+  assert.equal(resultOf('run.toolCalls > 1', {}, broken), 'the fact run.toolCalls has the wrong type')
+  assert.equal(resultOf('risk.signals == []', {}, broken), 'the fact risk.signals has the wrong type')
+  assert.equal(resultOf('now > timestamp(0)', {}, broken), 'the fact now has the wrong type')
   assert.equal(resultOf('tool.name == "refund"', {}, broken), true)
   assert.equal(resultOf('tool.name == "refund" || run.cost > 1.0', {}, broken), true)
   assert.match(
     String(resultOf('risk.signals == []', {}, { risk: { signals: Array(1) as never } })),
-    /risk.signals is not/,
+    /risk.signals has the wrong type/,
   )
-  assert.equal(resultOf('tool.input.a == 1', ['a']), 'the fact tool.input is not of its declared type')
+  assert.equal(resultOf('tool.input.a == 1', ['a']), 'the fact tool.input has the wrong type')
 })
 
 test('a key whose value is null is present', () => {
@@ -93,38 +93,38 @@ test('numbers in tool.input are doubles, and equal or compare with ints', () => 
   assert.equal(resultOf('int(tool.input.amount) / 7 == 214', input), true)
 })
 
-test('an error is passed over where the result does not depend on it', () => {
+test('an error is ignored if the result does not depend on it', () => {
   const input = { items: [{ price: 5 }, {}] }
   assert.equal(resultOf('tool.input.x == 1 || true', input), true)
   assert.equal(resultOf('tool.input.x == 1 && false', input), false)
   assert.equal(resultOf('tool.input.items.exists(i, i.price > 4)', input), true)
   assert.equal(resultOf('tool.input.items.all(i, i.price > 9)', input), false)
   assert.equal(resultOf('false ? tool.input.x == 1 : true', input), true)
-  assert.match(String(resultOf('tool.input.x == 1 || false', input)), /there is no key "x"/)
-  assert.match(String(resultOf('tool.input.items.exists(i, i.price > 9)', input)), /there is no key "price"/)
-  assert.match(String(resultOf('tool.input.items.all(i, i.price > 4)', input)), /there is no key "price"/)
-  assert.match(String(resultOf('tool.input.items.exists_one(i, i.price > 4)', input)), /there is no key "price"/)
+  assert.match(String(resultOf('tool.input.x == 1 || false', input)), /missing key "x"/)
+  assert.match(String(resultOf('tool.input.items.exists(i, i.price > 9)', input)), /missing key "price"/)
+  assert.match(String(resultOf('tool.input.items.all(i, i.price > 4)', input)), /missing key "price"/)
+  assert.match(String(resultOf('tool.input.items.exists_one(i, i.price > 4)', input)), /missing key "price"/)
 })
 
-test('a failure says where in the condition, and nothing of what the facts hold', () => {
+test('a failure has its position in the condition, and nothing from the facts', () => {
   const secret = 'hunter2'
   const input = { [secret]: secret, text: secret, list: [secret], map: { [secret]: 1 } }
   for (const [source, message] of [
-    ['true &&\n tool.input.missing == 1', 'line 2, column 2: there is no key "missing"'],
+    ['true &&\n tool.input.missing == 1', 'line 2, column 2: missing key "missing"'],
     ['int(tool.input.text) > 1', 'line 1, column 1: the text is not a number'],
     ['double(tool.input.text) > 1.0', 'line 1, column 1: the text is not a number'],
-    ['bool(tool.input.text)', 'line 1, column 1: the text is neither true nor false'],
+    ['bool(tool.input.text)', 'line 1, column 1: the text is not true or false'],
     ['timestamp(tool.input.text) > now', 'line 1, column 1: the text is not a time such as 2026-11-20T09:00:00Z'],
     ['duration(tool.input.text) > duration("1s")', 'line 1, column 1: the text is not a duration such as 1h30m'],
-    ['tool.input[tool.input.text + "x"] == 1', 'line 1, column 1: there is no such key or index'],
-    ['tool.input.list[7] == 1', 'line 1, column 1: there is no such key or index'],
-    ['tool.input.list[-1] == 1', 'line 1, column 1: there is no such key or index'],
-    ['tool.input.text.a == 1', 'line 1, column 1: only a map has the key "a"'],
-    ['has(tool.input.text.a)', 'line 1, column 5: only a map has the key "a"'],
-    ['tool.input.text > 1', 'line 1, column 1: there is no such operation for values of these types'],
-    ['tool.input.text || false', 'line 1, column 1: this is neither true nor false'],
-    ['tool.input.text.all(x, x)', 'line 1, column 1: only a list or a map can be looped over'],
-    ['tool.input.list.all(x, x)', 'line 1, column 24: this is neither true nor false'],
+    ['tool.input[tool.input.text + "x"] == 1', 'line 1, column 1: no such key or index'],
+    ['tool.input.list[7] == 1', 'line 1, column 1: no such key or index'],
+    ['tool.input.list[-1] == 1', 'line 1, column 1: no such key or index'],
+    ['tool.input.text.a == 1', 'line 1, column 1: only a map can have the key "a"'],
+    ['has(tool.input.text.a)', 'line 1, column 5: only a map can have the key "a"'],
+    ['tool.input.text > 1', 'line 1, column 1: this operation does not exist for values of these types'],
+    ['tool.input.text || false', 'line 1, column 1: this must be true or false'],
+    ['tool.input.text.all(x, x)', 'line 1, column 1: a loop needs a list or a map'],
+    ['tool.input.list.all(x, x)', 'line 1, column 24: this must be true or false'],
     ['1 / size(tool.input.list[0].split("7")) > 0 && 1 / 0 > 0', 'line 1, column 48: division by zero'],
     ['9223372036854775807 + int(size(tool.input.list)) > 0', 'line 1, column 1: the result is out of range'],
   ] as const) {
@@ -137,7 +137,7 @@ test('a failure says where in the condition, and nothing of what the facts hold'
   )
 })
 
-test('what is CEL and likely in policies works', () => {
+test('the parts of CEL that policies need work', () => {
   const input = { currency: 'EUR', home: 'CHF', items: [{ price: 5 }], 'content-type': 'x', for: 1, none: null }
   for (const source of [
     '![].exists(x, x > 1) && [].all(x, x > 1)',
@@ -163,7 +163,7 @@ test('what is CEL and likely in policies works', () => {
 test('times and zones do not depend on the host', () => {
   const at = (text: string) => ({ now: Date.parse(text) })
   const hours = 'now.getHours("Europe/Berlin") == 2 && now.getMinutes("Europe/Berlin") == 30'
-  // The hour that the clocks of Berlin show twice in October and never in March.
+  // The hour that Berlin has twice in October and skips in March.
   assert.equal(resultOf(hours, {}, at('2026-10-25T00:30:00Z')), true)
   assert.equal(resultOf(hours, {}, at('2026-10-25T01:30:00Z')), true)
   assert.equal(resultOf('now.getHours("Europe/Berlin") == 3', {}, at('2026-03-29T01:30:00Z')), true)
@@ -208,13 +208,13 @@ test('parts of a second are kept in every zone and before 1970', () => {
   assert.equal(resultOf('timestamp("0001-01-01T00:00:00Z").getFullYear("America/New_York") == 0'), true)
 })
 
-test('a loop in a loop leaves the outer variable alone, whatever the inner one is called', () => {
+test('an inner loop never changes the outer variable, whatever its name', () => {
   assert.equal(resultOf('[1, 2].all(a, [3].exists(b, b == 3) && a < 3)'), true)
   assert.equal(resultOf('[1, 2].all(a, [3].map(a, a + 1) == [4] && a < 3)'), true)
   assert.equal(resultOf('[1, 2].map(a, [10, 20].map(b, a + b)) == [[11, 21], [12, 22]]'), true)
 })
 
-test('texts are characters, not halves of them', () => {
+test('texts consist of code points, not surrogate halves', () => {
   assert.equal(resultOf('size("é😀") == 2 && "😀".split("") == ["😀"] && "é" > "z" && "😀" > "\uff61"'), true)
   assert.equal(resultOf('"ÀB".lowerAscii() == "Àb" && "àb".upperAscii() == "àB"'), true)
   assert.equal(resultOf('size(tool.input.half) == 1', { half: '\ud83d' }), true)
@@ -231,7 +231,7 @@ test('evaluations share nothing', () => {
   }
 })
 
-test('an input may have as many values as its limit and no more', () => {
+test('an input can have exactly the maximum number of values', () => {
   // The input and the list are values too.
   const list = (elements: number) => ({ list: Array(elements).fill(0) })
   assert.equal(resultOf('size(tool.input.list) > 0', list(POLICY_LIMITS.inputValues - 2)), true)
@@ -241,7 +241,7 @@ test('an input may have as many values as its limit and no more', () => {
   )
 })
 
-test('an input may be nested as deep as its limit and no deeper', () => {
+test('an input can be nested exactly to its limit', () => {
   const nested = (levels: number): unknown => (levels === 1 ? {} : { a: nested(levels - 1) })
   assert.equal(resultOf('has(tool.input.a)', nested(POLICY_LIMITS.inputLevels)), true)
   assert.equal(
@@ -253,17 +253,17 @@ test('an input may be nested as deep as its limit and no deeper', () => {
   assert.equal(resultOf('has(tool.input.a)', cycle), 'a value in tool.input is nested more than 200 levels deep')
 })
 
-test('a loop may spend its steps and not one more', () => {
+test('a loop can spend exactly its steps', () => {
   const source = 'tool.input.list.exists(a, tool.input.list.exists(b, false))'
-  // An outer turn costs the nodes of its body, the inner loop; an inner turn the one node of its.
+  // An outer turn costs the nodes of its body, which is the inner loop. An inner turn costs one node.
   const cost = (size: number) => size * sizeOf(parse('tool.input.list.exists(b, false)')) + size * size
   let fitting = 1
   while (cost(fitting + 1) <= POLICY_LIMITS.evaluationSteps) fitting++
   assert.equal(resultOf(source, { list: Array(fitting).fill(0) }), false)
-  assert.equal(resultOf(source, { list: Array(fitting + 1).fill(0) }), 'it takes more than 100000 steps')
+  assert.equal(resultOf(source, { list: Array(fitting + 1).fill(0) }), 'the evaluation needs more than 100000 steps')
 })
 
-test('what would grow without bound runs out of steps', () => {
+test('unbounded growth runs out of steps', () => {
   const list = Array.from({ length: 3000 }, (_, i) => i)
   const text = 'a'.repeat(200_000)
   for (const source of [
@@ -285,7 +285,7 @@ test('what would grow without bound runs out of steps', () => {
     'tool.input.list.all(a, string(now) != "" && bool("true"))',
     'tool.input.text.contains(tool.input.needle)',
     'tool.input.text.split("a").size() > 0',
-    // Nothing passes over it.
+    // No operator ignores it.
     'tool.input.list.exists(a, tool.input.list.all(b, b >= 0.0) && a < 0.0) || true',
   ]) {
     const keys = Object.fromEntries(list.map((index) => [index, 0]))
@@ -297,6 +297,6 @@ test('what would grow without bound runs out of steps', () => {
       long: '1h'.repeat(50),
       needle: `${'a'.repeat(50_000)}b${'a'.repeat(50_000)}`,
     }
-    assert.equal(resultOf(source, input), 'it takes more than 100000 steps', source)
+    assert.equal(resultOf(source, input), 'the evaluation needs more than 100000 steps', source)
   }
 })

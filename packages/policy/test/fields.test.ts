@@ -5,7 +5,7 @@ import { condition } from './condition.ts'
 
 const of = (source: string) => fieldsOf(condition(source))
 
-test('every variable that a condition names is told once', () => {
+test('every variable of a condition is listed once', () => {
   assert.deepEqual(of('tool.name == "a" && (tool.name != agent.id || run.cost > 1.0) && now > timestamp(0)'), {
     variables: ['tool.name', 'agent.id', 'run.cost', 'now'],
     inputPaths: [],
@@ -14,7 +14,7 @@ test('every variable that a condition names is told once', () => {
   assert.deepEqual(of('true'), { variables: [], inputPaths: [], inputTypes: [] })
 })
 
-test('paths of tool.input are told as far as they are spelt out', () => {
+test('paths of tool.input are listed as far as they are literal', () => {
   for (const [source, ...inputPaths] of [
     ['tool.input.cart[0].price > 1.0', ['cart', 0, 'price']],
     ['tool.input["cart"]["a b"] == 1', ['cart', 'a b']],
@@ -33,7 +33,7 @@ test('paths of tool.input are told as far as they are spelt out', () => {
   assert.deepEqual(of('tool.input[agent.id] == 1').variables, ['tool.input', 'agent.id'])
 })
 
-test('a path is taken for what stands beside it', () => {
+test('a path gets the type of the literal beside it', () => {
   for (const [source, ...types] of [
     ['tool.input.a == "x" && tool.input["a"] != "y"', 'a string'],
     ['100.0 < tool.input.a.b || tool.input.c >= -1', 'a.b double', 'c double'],

@@ -4,7 +4,7 @@ const texts = ['', 'a', 'b', 'refund', 'é', '😀', 'A b', 'x.y']
 const keys = ['s', 'n', 'l', 'm', 'flag', 'constructor']
 const quoted = (text: string) => JSON.stringify(text)
 
-/** Sources of type bool, most of them valid, over the variables of the profile. */
+/** Boolean sources over the variables of the profile; most are valid. */
 export const expressions: fc.Arbitrary<string> = fc.letrec<
   Record<'bool' | 'text' | 'int' | 'double' | 'list' | 'dyn', string>
 >((tie) => {
@@ -18,7 +18,7 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
   ]
   const join = (...parts: (fc.Arbitrary<string> | string)[]) =>
     fc.tuple(...parts.map((part) => (typeof part === 'object' ? part : fc.constant(part)))).map((all) => all.join(''))
-  /** With or without parentheses, so that operators meet that are not meant for each other. */
+  /** With or without parentheses, to combine operators that do not fit together. */
   const open = (...parts: (fc.Arbitrary<string> | string)[]) =>
     fc.tuple(join(...parts), fc.boolean()).map(([source, isClosed]) => (isClosed ? `(${source})` : source))
   const order = fc.constantFrom(' < ', ' <= ', ' > ', ' >= ', ' == ', ' != ')
@@ -121,7 +121,7 @@ export const expressions: fc.Arbitrary<string> = fc.letrec<
 
 const OPERATORS = ['||', '&&', '==', '!=', '<', '<=', '>', '>=', 'in', '+', '-', '*', '/', '%', '?']
 
-/** Operands and operators in any order, with few parentheses: how they bind is all that counts. */
+/** Operands and operators in any order, with few parentheses. Only precedence matters. */
 export const chains: fc.Arbitrary<string> = fc.letrec<{ chain: string; operand: string }>((tie) => ({
   operand: fc.oneof(
     { maxDepth: 2 },
@@ -143,7 +143,7 @@ export const chains: fc.Arbitrary<string> = fc.letrec<{ chain: string; operand: 
     ),
 })).chain
 
-/** Plain JSON as a tool's input, with keys that the expressions name. */
+/** A plain JSON input with keys that the expressions use. */
 export function inputs(options: { nulls: boolean }): fc.Arbitrary<Record<string, unknown>> {
   const key = fc.oneof(fc.constantFrom(...keys), fc.constantFrom('__proto__', 'toString', 'é'))
   const { input } = fc.letrec<{ input: Record<string, unknown>; value: unknown; scalar: unknown }>((tie) => ({

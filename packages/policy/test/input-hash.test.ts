@@ -13,7 +13,7 @@ test('the hash is SHA-256 of UTF-8, at every length', () => {
   for (const text of ['', 'x'.repeat(64), 'é😀'.repeat(50_000)]) assert.equal(inputHash('t', text), hashOf(text))
 })
 
-test('an input hash is that of the RFC 8785 text of version, tool and input: other languages can make it', () => {
+test('an input hash covers the RFC 8785 text of version, tool and input, so other languages can compute it', () => {
   const text = '["tacho-input-1","refund",{"amount":1500,"note":null,"tags":["b","a"],"é":"\\u0001"}]'
   const input = { tags: ['b', 'a'], é: '\u0001', note: null, amount: 1500.0 }
   assert.equal(inputHash('refund', input), byNode(text))
@@ -27,7 +27,7 @@ test('a hash does not change between releases: approvals outlive them', () => {
   )
 })
 
-test('the order of keys and absent values do not matter; everything else does', () => {
+test('key order and absent values do not matter; everything else does', () => {
   assert.equal(inputHash('t', { a: 1, b: { c: 2, d: 3 } }), inputHash('t', { b: { d: 3, c: 2 }, a: 1 }))
   assert.equal(inputHash('t', { a: 1, b: undefined }), inputHash('t', { a: 1 }))
   assert.equal(inputHash('t', undefined), inputHash('t', {}))
@@ -47,7 +47,7 @@ test('the order of keys and absent values do not matter; everything else does', 
   assert.equal(new Set(different).size, different.length)
 })
 
-test('every input that JSON can carry has one hash, also after it was sent', () => {
+test('every JSON input has one hash, also after a round trip', () => {
   fc.assert(
     fc.property(fc.jsonValue({ depthSize: 'large' }), (value) => {
       assert.equal(inputHash('t', value), inputHash('t', JSON.parse(JSON.stringify(value))))
@@ -55,7 +55,7 @@ test('every input that JSON can carry has one hash, also after it was sent', () 
   )
 })
 
-test('what is not plain JSON is refused, with the place', () => {
+test('values that are not plain JSON are rejected, with their path', () => {
   const cycle: Record<string, unknown> = {}
   cycle['self'] = cycle
   for (const [input, message] of [
@@ -73,14 +73,14 @@ test('what is not plain JSON is refused, with the place', () => {
     [[undefined], 'input[0] is undefined, not plain JSON'],
     [Symbol('a'), 'input is symbol, not plain JSON'],
     [cycle, 'input is nested more than 200 levels deep'],
-    [{ a: '\ud800' }, 'input or the name of the tool is not well-formed Unicode'],
-    [{ '\ud800': 1 }, 'input or the name of the tool is not well-formed Unicode'],
+    [{ a: '\ud800' }, 'input or the tool name is not well-formed Unicode'],
+    [{ '\ud800': 1 }, 'input or the tool name is not well-formed Unicode'],
   ] as const) {
     assert.throws(() => inputHash('t', input), { name: 'NotPlainJson', message })
   }
   assert.throws(() => inputHash('\ud800', {}), TypeError)
 })
 
-test('an input larger than conditions may read still has a hash', () => {
+test('an input too large for conditions still has a hash', () => {
   assert.match(inputHash('t', { list: Array(50_000).fill(0), text: 'x'.repeat(1_000_000) }), /^[0-9a-f]{64}$/)
 })

@@ -11,7 +11,7 @@ import { expressions, inputs } from './generators.ts'
 
 const env = celEnv({ funcs: strings })
 
-/** What another CEL engine makes of the same: its result, or undefined for any error. */
+/** The result of another CEL engine, or undefined for any error. */
 function oracle(source: string, facts: Facts): unknown {
   const { tool, agent, run, session, risk, now } = facts
   const bindings = {
@@ -52,7 +52,7 @@ const facts: fc.Arbitrary<Facts> = fc.record({
   now: fc.constantFrom(0, Date.UTC(2026, 2, 29, 0, 59, 59, 999), Date.UTC(2026, 11, 31, 23, 30), -1),
 })
 
-test('conditions give what another CEL engine gives', () => {
+test('conditions give the same results as another CEL engine', () => {
   let compared = 0
   fc.assert(
     fc.property(expressions, fc.array(facts, { minLength: 3, maxLength: 3 }), (source, several) => {

@@ -9,7 +9,7 @@ import { chains } from './generators.ts'
 
 type Tree = string | readonly Tree[]
 
-/** How operators bind: each with its operands, in brackets. */
+/** The grouping of operators, with brackets. */
 function treeOf(node: Node): Tree {
   switch (node.kind) {
     case 'literal':
@@ -27,7 +27,7 @@ function treeOf(node: Node): Tree {
     case 'choice':
       return ['_?_:_', treeOf(node.condition), treeOf(node.consequent), treeOf(node.alternate)]
     case 'unary':
-      // The other parser leaves out two equal signs.
+      // The other parser drops double signs.
       if (node.operand.kind === 'unary') return treeOf(node.operand.operand)
       return [`${node.operator}_`, treeOf(node.operand)]
     case 'binary':
@@ -39,7 +39,7 @@ function treeOf(node: Node): Tree {
   }
 }
 
-/** The other parser balances chains of `&&` and of `||`, in which grouping means nothing. */
+/** The other parser balances chains of `&&` and `||`; their grouping does not matter. */
 function flat(operator: string, operands: readonly Tree[]): Tree {
   if (operator !== '_&&_' && operator !== '_||_') return [operator, ...operands]
   return [operator, ...operands.flatMap((one) => (Array.isArray(one) && one[0] === operator ? one.slice(1) : [one]))]
@@ -90,12 +90,12 @@ function treesOf(source: string): { ours?: Tree; fault?: string; others?: Tree }
   try {
     trees.others = otherTreeOf(parseWithOther(source).expr!)
   } catch {
-    // It is no expression for the other parser.
+    // The other parser rejects it.
   }
   return trees
 }
 
-test('operators bind as they do in another parser of CEL, however they are chained', () => {
+test('chains of operators group as in another CEL parser', () => {
   let compared = 0
   fc.assert(
     fc.property(chains, (source) => {
@@ -113,13 +113,13 @@ const TOKENS =
     ' ',
   )
 
-test('what another parser of CEL takes for an expression is the same expression', () => {
+test('expressions of another CEL parser parse to the same tree', () => {
   let compared = 0
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...TOKENS), { maxLength: 9 }), (tokens) => {
       const source = tokens.join(' ')
       const { ours, fault, others } = treesOf(source)
-      // The other parser does not take `a.f( )`, and ours no name that starts with a dot.
+      // The other parser rejects `a.f( )`; ours rejects names with a leading dot.
       if (!others || fault?.endsWith(', found .')) return
       compared++
       assert.deepEqual(ours, others, source)

@@ -62,7 +62,7 @@ test('the automaton finds what RE2 finds', () => {
   assert.ok(compared > 5000)
 })
 
-test('an automaton that forgot what it learned finds the same', () => {
+test('an automaton with a dropped cache finds the same', () => {
   const library = RE2JS.compile('[ab]*a[ab]{12}[cd]')
   const automaton = new Automaton(library.re2().prog)
   let random = 1
@@ -70,7 +70,7 @@ test('an automaton that forgot what it learned finds the same', () => {
     random = (Math.imul(random, 1103515245) + 12345) >>> 0
     return random & 65536 ? 'a' : 'b'
   }).join('')
-  // Nearly every character of the noise leads to a state of its own: far more than are remembered.
+  // Almost every character leads to a new state: far more than the cache holds.
   for (const end of ['', 'c', `a${'b'.repeat(12)}c`, `b${'b'.repeat(12)}c`, 'e']) {
     assert.equal(automaton.test(noise + end), library.test(noise + end))
     assert.equal(automaton.test(end), library.test(end))
@@ -78,7 +78,7 @@ test('an automaton that forgot what it learned finds the same', () => {
   }
 })
 
-test('patterns that backtracking engines never finish are answered', () => {
+test('patterns that backtracking engines never finish end in time', () => {
   for (const [pattern, text] of [
     ['^(a+)+$', `${'a'.repeat(50_000)}!`],
     ['^(a|a)*$', `${'a'.repeat(50_000)}!`],
@@ -90,7 +90,7 @@ test('patterns that backtracking engines never finish are answered', () => {
   }
 })
 
-test('no pattern of a condition becomes a regular expression of the host', (t) => {
+test('no pattern becomes a JavaScript regular expression', (t) => {
   const made: string[] = []
   t.mock.property(
     globalThis,
@@ -107,7 +107,7 @@ test('no pattern of a condition becomes a regular expression of the host', (t) =
   assert.deepEqual(made, [])
 })
 
-test('patterns are RE2: no back references, no looking around', () => {
+test('patterns are RE2: no back references, no lookaround', () => {
   assert.equal(resultOf('"xAbx".matches("(?i)aB")'), true)
   assert.equal(resultOf(String.raw`"a\nb".matches(r"(?s)a.b") && !"a\nb".matches("a.b")`), true)
   assert.match(faultOf(String.raw`tool.name.matches(r"(a)\1")`), /^not an RE2 pattern: invalid escape sequence/)
@@ -115,7 +115,7 @@ test('patterns are RE2: no back references, no looking around', () => {
   assert.match(faultOf('tool.name.matches("a(")'), /^not an RE2 pattern: missing closing \)/)
 })
 
-test('a pattern that does not stand in the condition is refused when it is compiled', () => {
+test('a pattern that is not a literal is rejected at compile time', () => {
   for (const pattern of ['tool.input.pattern', 'tool.name', '"a" + "b"', 'true ? "a" : "b"']) {
     assert.match(faultOf(`tool.name.matches(${pattern})`), /^the pattern must be a text literal/)
   }
@@ -123,21 +123,21 @@ test('a pattern that does not stand in the condition is refused when it is compi
   assert.match(faultOf('matches(tool.name, "a")'), /not part of the policy language/)
 })
 
-test('a pattern may be as long as its limit and no longer', () => {
+test('a pattern can have exactly the maximum length', () => {
   const { patternChars } = POLICY_LIMITS
   assert.equal(resultOf(`tool.name.matches("${'a'.repeat(patternChars)}")`), false)
   assert.match(faultOf(`tool.name.matches("${'a'.repeat(patternChars + 1)}")`), /at most 500 characters/)
 })
 
-test('the counts of all patterns of a condition may sum up to their limit and no further', () => {
+test('the counts of all patterns can sum to exactly the limit', () => {
   const half = POLICY_LIMITS.patternRepeats / 2
   const both = (more: number) => `tool.name.matches("a{${half}}") || tool.name.matches("b{1,${half + more}}")`
   assert.equal(resultOf(both(0)), false)
-  assert.match(faultOf(both(1)), /may sum up to at most 200/)
-  assert.match(faultOf('tool.name.matches("((a{100}){100}){100}")'), /may sum up to/)
+  assert.match(faultOf(both(1)), /must be at most 200/)
+  assert.match(faultOf('tool.name.matches("((a{100}){100}){100}")'), /must be at most 200/)
 })
 
-test('a pattern may compile to as many instructions as its limit and no more', () => {
+test('a pattern can compile to exactly the maximum number of instructions', () => {
   const sizeOf = (pattern: string) => new Automaton(RE2JS.compile(pattern).re2().prog).size
   const most = '(a{10}b){70}'
   const largest = most + 'c'.repeat(POLICY_LIMITS.patternInstructions - sizeOf(most))

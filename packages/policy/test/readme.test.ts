@@ -8,7 +8,7 @@ import { condition } from './condition.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 
-test('every example of the guide is a condition', () => {
+test('every example of the guide is a valid condition', () => {
   const lines = [...readme.matchAll(/```cel\n([\s\S]*?)```/g)].flatMap(([, block = '']) => block.split('\n'))
   const examples = lines.filter((line) => line !== '' && !line.startsWith('//'))
   assert.ok(examples.length >= 10)

@@ -7,8 +7,8 @@ import { evaluate } from '../src/evaluate.ts'
 import { inputHash } from '../src/input-hash.ts'
 import { condition } from './condition.ts'
 
-// 150 recorded runs of an airline's agent (tau-bench, MIT), which are no part of the project: TEST_TRANSCRIPTS, or a folder
-// beside the checkout.
+// 150 recorded runs of an airline's agent (tau-bench, MIT), from outside the project: TEST_TRANSCRIPTS, or a folder beside
+// the checkout.
 const file =
   process.env['TEST_TRANSCRIPTS'] ?? path.resolve(import.meta.dirname, '../../../../shared/data/tau-airline/runs.jsonl')
 const skip = existsSync(file) ? false : 'there are no real transcripts here'
@@ -91,7 +91,7 @@ test('real tool calls are decided and hashed without a failure', { skip }, () =>
     const { failures, action } = decide(policies, { tool: { name, input }, now: 0 })
     assert.deepEqual(failures, [])
     if (name === 'cancel_reservation') assert.equal(action, 'REQUIRE_APPROVAL')
-    // Equal hashes only for equal calls, of which agents make many.
+    // Equal hashes mean equal calls; agents repeat many calls.
     const hash = inputHash(name, input)
     const call = JSON.stringify([name, Object.entries(input).sort(([a], [b]) => (a < b ? -1 : 1))])
     assert.equal(hashes.get(hash) ?? call, call)

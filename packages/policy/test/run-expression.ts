@@ -7,7 +7,7 @@ import { SyntaxFault } from '../src/tokens.ts'
 import { type Failure, Scope, type Value } from '../src/value.ts'
 import type { Facts } from '../src/variables.ts'
 
-/** Like compileCondition and evaluate, for expressions of any type. Undefined when the source is refused. */
+/** Like compileCondition and evaluate, for expressions of any type. Undefined if the source is rejected. */
 export function run(source: string, facts: Facts = { tool: { name: '' }, now: 0 }): Value | Failure | undefined {
   let root
   try {
