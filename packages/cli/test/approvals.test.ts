@@ -95,6 +95,11 @@ test('show prints the recorded input, escaped', async () => {
   await record({ toolName: 'see', inputHash: HASH, approvalId: id, input }, 'seen', 'POLICY_DECISION')
   const shown = await text('show', id)
   assert.match(shown, /Input, masked, as the client recorded it:\n  \{"amount":500,"note":"a\\u001b\[31mb"\}/)
+  assert.doesNotMatch(shown, /Warning/)
+  const cut = await ask({ toolName: 'see', runId: 'seen' })
+  const payload = { toolName: 'see', inputHash: HASH, approvalId: cut, input, tachoShortened: {} }
+  await record(payload, 'seen', 'POLICY_DECISION')
+  assert.match(await text('show', cut), /Warning: the input was too large to record whole/)
   const { approval } = await json<{ approval: ApprovalDetail }>('show', id)
   assert.equal(approval.inputPreview?.json, JSON.stringify(input))
 })

@@ -58,10 +58,11 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
         : 'The client recorded no input for this approval.',
     ]
   }
-  const { json, isTruncated, bytes } = inputPreview
+  const { json, isTruncated, isShortened, bytes } = inputPreview
   const isCut = isTruncated || json.length > SHOWN_CHARS
   const end = isCut ? ` … (${bytes} bytes)` : ''
-  return ['Input, masked, as the client recorded it:', `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`]
+  const warning = isShortened ? ['Warning: the input was too large to record whole; parts of it are missing here'] : []
+  return ['Input, masked, as the client recorded it:', `  ${printable(json.slice(0, SHOWN_CHARS))}${end}`, ...warning]
 }
 
 /** One recorded tool call and how it relates to the approval. */

@@ -67,7 +67,11 @@ export const InputPreview = Type.Object(
       description: `JSON text as the client recorded it, at most ${LIMITS.inputPreviewChars} characters`,
     }),
     isTruncated: Type.Boolean({ description: 'Whether `json` ends early: it is not valid JSON then' }),
-    bytes: Type.Integer({ minimum: 0, description: 'Size of the whole text in UTF-8' }),
+    isShortened: Type.Boolean({
+      description:
+        'Whether the client says, by `tachoShortened` in the payload, that it cut what did not fit into an event',
+    }),
+    bytes: Type.Integer({ minimum: 0, description: 'Size of the whole recorded text in UTF-8' }),
     eventId: Type.String({ description: 'Client event id of the POLICY_DECISION' }),
     recordedAt: time('When that event was stored, by the server'),
   },

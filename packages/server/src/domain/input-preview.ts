@@ -5,6 +5,9 @@ import type { ApprovalRow, RecordedInputRow, SoughtInput } from '../storage/appr
 import { memberSlices } from './json-slices.ts'
 import { isoTime } from './run.ts'
 
+/** The SDKs put this beside what they had to cut. */
+const SHORTENED = 'tachoShortened'
+
 /** What is searched of a run: the agent waits for the decision, so the event is among the newest before it. */
 const BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
 
@@ -15,13 +18,14 @@ export function soughtInput({ id, toolName, inputHash, createdAt }: ApprovalRow)
 
 /** The text as it was recorded, cut to a bound in characters. Null when the event has no input after all. */
 export function toInputPreview({ eventId, receivedAt, payload }: RecordedInputRow): InputPreview | null {
-  const [slice] = memberSlices(payload, ['input'])
+  const [slice, shortened] = memberSlices(payload, ['input', SHORTENED])
   if (!slice) return null
   const json = payload.slice(slice.start, slice.end)
   const isTruncated = json.length > LIMITS.inputPreviewChars
   return {
     json: isTruncated ? json.slice(0, LIMITS.inputPreviewChars).toWellFormed() : json,
     isTruncated,
+    isShortened: shortened !== null,
     bytes: Buffer.byteLength(json),
     eventId,
     recordedAt: isoTime(receivedAt),

@@ -69,6 +69,14 @@ test('a long input is cut at its limit', async () => {
   assert.equal(shortened?.bytes, LIMITS.inputPreviewChars + 1)
 })
 
+test('an input that the client had to shorten says so', async () => {
+  const run = randomUUID()
+  const [whole, cut] = [await ask(run), await ask(run)]
+  await record(run, payloadOf(whole, '{"tachoShortened":true}'))
+  await record(run, payloadOf(cut, '{"text":"x…"}').replace(/\}$/, ',"tachoShortened":{"originalBytes":300000}}'))
+  assert.deepEqual([(await preview(whole))?.isShortened, (await preview(cut))?.isShortened], [false, true])
+})
+
 test('an approval of no run, or whose run is not recorded, has no input to show', async () => {
   assert.equal(await preview(await ask(randomUUID())), null)
   const { body } = await calls.ask({ runId: null })
