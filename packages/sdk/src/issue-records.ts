@@ -7,7 +7,7 @@
  *                     waiting              any --close, 401, 403--> closed: what is queued is dropped
  */
 import type { RunScope } from './context.ts'
-import type { Core } from './core.ts'
+import { attempt, type Core } from './core.ts'
 import { waitMs } from './retry.ts'
 import type { Timer } from './runtime.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
@@ -64,6 +64,7 @@ export class IssueRecords {
   readonly #counts = { recorded: 0, accepted: 0, rejected: 0, retried: 0 }
   readonly #dropped = new Map<IssueDropReason, number>()
   readonly #waiting = new Set<() => void>()
+  #isHandedOver = false
 
   constructor(core: Core) {
     this.#core = core
@@ -95,6 +96,7 @@ export class IssueRecords {
         this.#drop('queue_full')
       }
       if (this.#state === 'idle') this.#next()
+      this.#handOver()
       return clientRecordId
     } catch {
       return this.#drop('failed')
@@ -124,6 +126,15 @@ export class IssueRecords {
     this.#queue.length = 0
     this.#bytes = 0
     this.#wake()
+  }
+
+  /** A serverless function is kept running while records wait. */
+  #handOver(): void {
+    const { waitUntil, flushTimeoutMs } = this.#core.settings
+    if (!waitUntil || this.#isHandedOver) return
+    this.#isHandedOver = true
+    const delivered = this.flush(flushTimeoutMs).finally(() => (this.#isHandedOver = false))
+    attempt(() => waitUntil(delivered))
   }
 
   #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {

@@ -2,7 +2,7 @@
 import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 import type { RunScope } from './context.ts'
 import type { Control, ControlOptions } from './control.ts'
-import type { Core } from './core.ts'
+import { attempt, type Core } from './core.ts'
 import type { IssueReport } from './issue-records.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
 
@@ -50,7 +50,10 @@ export class LazyControl {
 
   report(scope: RunScope | undefined, report: IssueReport): void {
     if (this.loaded) this.loaded.issues.report(scope, report)
-    else void this.tryLoad().then((control) => control?.issues.report(scope, report))
+    else {
+      const reported = this.tryLoad().then((control) => control?.issues.report(scope, report))
+      attempt(() => this.#core.settings.waitUntil?.(reported))
+    }
   }
 
   /** Whether issue records wait. */

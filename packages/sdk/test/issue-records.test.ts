@@ -147,3 +147,15 @@ test('a process that ends by itself delivers its issue records first, also those
   assert.deepEqual(await once(child, 'close'), [0, null])
   assert.equal(service.requests('issue-records').length, 3)
 })
+
+test('a serverless function is kept running until its records are delivered', async (t) => {
+  const handedOver: Promise<unknown>[] = []
+  const waitUntil = (promise: Promise<unknown>) => void handedOver.push(promise)
+  const { service, tacho } = await start(t, { waitUntil }, refuse(500), RECEIVED)
+  tacho.reportIssue({ detectionType: 'A' })
+  assert.ok(handedOver.length > 0)
+  // One promise may bring the next, such as loading what sends.
+  for (const promise of handedOver) await promise
+  assert.equal(service.requests('issue-records').length, 2)
+  assert.equal(balanced(tacho).accepted, 1)
+})
