@@ -114,23 +114,24 @@ export async function askApproval(
     let detail: string | null = null
     for (let failures = 0; ;) {
       if (deadline.signal.aborted) return refusal(signal?.aborted ? 'aborted' : 'timeout', detail)
-      const isPause = method === 'GET'
-      const pause = isPause ? sleep(POLL_INTERVAL_MS + runtime.random() * POLL_SPREAD_MS) : undefined
+      const start = runtime.now()
       const reply: HttpResult = await core.request(method, path, {
         headers,
         ...(body !== undefined && { body }),
         timeoutMs,
         signal: deadline.signal,
       })
+      // Counted from the answer: however long the request took to arrive, the service sees the whole interval.
+      const interval = method === 'GET' ? POLL_INTERVAL_MS + runtime.random() * POLL_SPREAD_MS : 0
       if (reply.kind === 'reply' && !isTemporary(reply.status)) {
-        // Between two polls there is always a pause, also when the service knows no `wait`.
-        if (isPause && isPending(reply)) await pause
+        // An answer that was held back has been its own pause.
+        const isQuick = runtime.now() - start < 2 * POLL_INTERVAL_MS
+        if (isQuick && isPending(reply)) await sleep(interval)
         return reply
       }
       detail = reply.kind === 'reply' ? `status ${reply.status}` : reply.message
       const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
-      const backoff = sleep(waitMs(++failures, retryAfter, runtime.now(), runtime.random()))
-      await Promise.all([pause, backoff])
+      await sleep(Math.max(interval, waitMs(++failures, retryAfter, runtime.now(), runtime.random())))
     }
   }
 
