@@ -4,7 +4,7 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import { apiKeyHook } from './http/api-key.ts'
-import { createApprovalDesk } from './http/approval-desk.ts'
+import { createApprovalReader } from './http/approval-reader.ts'
 import { approvalsRoutes } from './http/approvals.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
@@ -64,7 +64,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   withoutBodyParsers(app)
   app.decorateRequest('apiKey', null)
 
-  const approvals = createApprovalDesk(app, deps)
+  const approvals = createApprovalReader(app, deps)
 
   // Keyless.
   metricsHooks(app, deps)

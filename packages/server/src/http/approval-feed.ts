@@ -9,8 +9,8 @@ import type { ApprovalRow, ApprovalStore, ChangePlace } from '../storage/approva
 
 export interface Follower {
   /** New and changed approvals, in the order of their changes. */
-  heard(changed: ApprovalRow[]): void
-  /** Nothing more will be heard: the process drains. */
+  changed(rows: ApprovalRow[]): void
+  /** No more changes follow: the process drains. */
   ended(): void
 }
 
@@ -144,8 +144,8 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   }
 
   function tell(topic: Topic, rows: ApprovalRow[]): void {
-    for (const follower of topic.all) follower.heard(rows)
-    for (const row of rows) for (const follower of topic.byId.get(row.id) ?? []) follower.heard([row])
+    for (const follower of topic.all) follower.changed(rows)
+    for (const row of rows) for (const follower of topic.byId.get(row.id) ?? []) follower.changed([row])
   }
 
   return {

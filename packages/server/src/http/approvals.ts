@@ -7,7 +7,7 @@ import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts
 import { isUuid, uuidv7 } from '../storage/uuid.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
 import { presentKey, tenantOf } from './api-key.ts'
-import type { ApprovalDesk } from './approval-desk.ts'
+import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from './deps.ts'
 import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
@@ -15,7 +15,7 @@ import { serveRoute } from './serve-route.ts'
 /** The same for an unknown approval and for one of another tenant or client. */
 const NO_APPROVAL = refuse('not_found', 'There is no such approval')
 
-export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settled }: ApprovalDesk): void {
+export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current }: ApprovalReader): void {
   const { storage, memory, replies, keys, now } = deps
 
   function admit() {
@@ -43,7 +43,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settle
     const id = params.approvalId.toLowerCase()
     if (!isUuid(id)) return NO_APPROVAL
     const find = async () => {
-      const row = await settled.find(environmentId, id)
+      const row = await current.find(environmentId, id)
       return row?.clientId === headers[CLIENT_ID_HEADER] ? row : null
     }
     if (query.wait === undefined) {
@@ -74,10 +74,10 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, settle
       over = true
       news.resolve(null)
     }
-    // Follows first and reads then: what changes in between is heard.
-    const heard = ([changed]: ApprovalRow[]) => changed && changed.status !== 'PENDING' && news.resolve(changed)
+    // Follow first, then read: a change in between is not missed.
+    const changed = ([row]: ApprovalRow[]) => row && row.status !== 'PENDING' && news.resolve(row)
     response.once('close', end)
-    const unfollow = await feed.follow(environmentId, { heard, ended: end }, id)
+    const unfollow = await feed.follow(environmentId, { changed, ended: end }, id)
     try {
       for (;;) {
         const row = await find()

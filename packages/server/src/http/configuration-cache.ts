@@ -20,7 +20,7 @@ export interface ConfigurationCache {
   /** This node has published: what is remembered of the environment is out of date. */
   published(environmentId: string): void
   /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
-  heard(revision: number, askedAt: number): void
+  observeRevision(revision: number, askedAt: number): void
 }
 
 export interface ConfigurationCacheOptions {
@@ -115,7 +115,7 @@ export function createConfigurationCache({
       const entry = known.get(environmentId)
       if (entry) entry.round = -1
     },
-    heard(revision, askedAt) {
+    observeRevision(revision, askedAt) {
       heardAt = Math.max(heardAt, askedAt)
       if (revision === controlRevision) return
       controlRevision = revision

@@ -25,7 +25,7 @@ export interface CredentialCache<Row extends StoredCredential> {
    */
   find(text: string, now: number): Row | null | Promise<Row | null>
   /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
-  heard(revision: number, askedAt: number): void
+  observeRevision(revision: number, askedAt: number): void
   /** When each id was last used with success, since the last call. */
   takeUses(): Map<string, number>
   /** Ids kept just now, for tests and metrics. */
@@ -107,7 +107,7 @@ export function createCredentialCache<Row extends StoredCredential>({
 
   return {
     find,
-    heard(newRevision, askedAt) {
+    observeRevision(newRevision, askedAt) {
       heardAt = Math.max(heardAt, askedAt)
       if (newRevision === revision) return
       revision = newRevision

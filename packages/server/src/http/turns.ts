@@ -1,6 +1,6 @@
 /**
- * Work that takes a millisecond or more, one piece in each turn of the event loop: what arrives in between, a question of
- * somebody who waits for one row, is not held up by all the batches that arrived before it.
+ * Spreads work that takes a millisecond or more over turns of the event loop, one piece a turn. So a small request does not
+ * wait for all the batches that arrived before it.
  */
 const waiting: (() => void)[] = []
 

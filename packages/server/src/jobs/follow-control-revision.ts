@@ -3,7 +3,7 @@ import { every, type Job } from './every.ts'
 
 /** What follows the control tables: the caches of credentials. */
 export interface RevisionListener {
-  heard(revision: number, askedAt: number): void
+  observeRevision(revision: number, askedAt: number): void
 }
 
 export interface FollowOptions {
@@ -21,7 +21,7 @@ export function followControlRevision({ storage, listeners, onError, intervalMs 
     async run() {
       const askedAt = performance.now()
       const revision = await storage.controlRevision()
-      for (const listener of listeners) listener.heard(revision, askedAt)
+      for (const listener of listeners) listener.observeRevision(revision, askedAt)
     },
   })
 }

@@ -30,7 +30,7 @@ function openFeed(given: Partial<Parameters<typeof createApprovalFeed>[0]> = {})
 function listener() {
   const heard: ApprovalRow[] = []
   let ends = 0
-  const follower: Follower = { heard: (rows) => heard.push(...rows), ended: () => (ends += 1) }
+  const follower: Follower = { changed: (rows) => heard.push(...rows), ended: () => (ends += 1) }
   return { heard, follower, ends: () => ends }
 }
 

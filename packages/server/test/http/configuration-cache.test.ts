@@ -26,7 +26,7 @@ function setUp({ maxBytes = 1_000_000 } = {}) {
     cache,
     asked,
     put: (revision: string, environmentId = ENV) => inForce.set(environmentId, revision),
-    heard: (revision: number) => cache.heard(revision, clock),
+    heard: (revision: number) => cache.observeRevision(revision, clock),
     pass: (ms: number) => (clock += ms),
     /** Answers of the store wait for the returned function. */
     holdAnswers() {

@@ -30,7 +30,7 @@ function open(rows: StoredCredential[], maxEntries = 100) {
     monotonicNow: () => clock.monotonic,
     maxEntries,
   })
-  cache.heard(1, clock.monotonic)
+  cache.observeRevision(1, clock.monotonic)
   return { table, clock, asked, cache }
 }
 
@@ -87,9 +87,9 @@ test('a new revision forgets everything: a revocation holds, a new key works', a
   assert.equal(await cache.find(fresh.text, NOW), null)
   table.set(old.id, row(old, { revokedAt: NOW }))
   table.set(fresh.id, row(fresh))
-  cache.heard(1, clock.monotonic)
+  cache.observeRevision(1, clock.monotonic)
   assert.ok(await cache.find(old.text, NOW), 'the same revision keeps what is remembered')
-  cache.heard(2, clock.monotonic)
+  cache.observeRevision(2, clock.monotonic)
   assert.equal(await cache.find(old.text, NOW), null)
   assert.ok(await cache.find(fresh.text, NOW))
 })
@@ -100,7 +100,7 @@ test('a look-up that began before a change is not remembered after it', async ()
   const before = row(key)
   table.set(key.id, before)
   const early = cache.find(key.text, NOW)
-  cache.heard(2, clock.monotonic)
+  cache.observeRevision(2, clock.monotonic)
   table.set(key.id, row(key, { revokedAt: NOW }))
   await early
   assert.equal(await cache.find(key.text, NOW), null)

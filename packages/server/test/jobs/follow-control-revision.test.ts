@@ -22,8 +22,8 @@ test('every listener hears the revision and when it was asked for; a silent stor
       },
     },
     listeners: [
-      { heard: (revision, askedAt) => void heard.push([revision, askedAt]) },
-      { heard: (revision) => void (revision === 8 && resolve()) },
+      { observeRevision: (revision, askedAt) => void heard.push([revision, askedAt]) },
+      { observeRevision: (revision) => void (revision === 8 && resolve()) },
     ],
   })
   await done

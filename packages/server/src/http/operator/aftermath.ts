@@ -6,7 +6,7 @@ import { toOperatorApproval } from '../../domain/approval.ts'
 import { isUuid } from '../../storage/uuid.ts'
 import type { ApprovalRow, ToolEventPage, ToolEventRow } from '../../storage/approvals.ts'
 import type { RunRow } from '../../storage/runs.ts'
-import type { ApprovalDesk } from '../approval-desk.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { findRun } from '../runs.ts'
@@ -24,12 +24,12 @@ interface Looked {
   truncated: boolean
 }
 
-export function aftermathRoutes(app: FastifyInstance, deps: Deps, { settled }: ApprovalDesk): void {
+export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
   const { storage } = deps
 
   serveRoute(app, OPERATOR_ROUTES.readApprovalAftermath, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
-    const row = await settled.find(environment.id, params.approvalId.toLowerCase())
+    const row = await current.find(environment.id, params.approvalId.toLowerCase())
     if (!row) return refuse('not_found', 'There is no such approval')
     const approval = toOperatorApproval(row)
     const run = row.runId === null ? null : await storage.findRun(environment.id, row.runId)
@@ -55,13 +55,13 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { settled }: A
 
   async function look(environmentId: string, run: RunRow): Promise<Looked> {
     const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS + 1)
-    const ofRun = await settled.read(environmentId, read)
+    const ofRun = await current.read(environmentId, read)
     const approvals = ofRun.slice(0, MOST_APPROVALS)
     const { events, truncated } = await toolEvents(environmentId, run)
     const known = new Set(approvals.map(({ id }) => id))
     const named = events.flatMap(({ approvalId }) => (approvalId && isUuid(approvalId) ? [approvalId] : []))
     const unknown = [...new Set(named)].filter((id) => !known.has(id))
-    const others = await settled.read(environmentId, () => storage.findApprovals(environmentId, unknown))
+    const others = await current.read(environmentId, () => storage.findApprovals(environmentId, unknown))
     const judged = judgeCalls(run.runId, [...approvals, ...others], events)
     return { judged, approvals, truncated: truncated || ofRun.length > approvals.length }
   }

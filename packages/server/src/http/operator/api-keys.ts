@@ -57,7 +57,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     if (!row) return refuse('not_found', 'The environment has no such key')
     // This node need not wait until it hears of the change.
     const askedAt = performance.now()
-    keys.heard(await storage.controlRevision(), askedAt)
+    keys.observeRevision(await storage.controlRevision(), askedAt)
     return toApiKey(row)
   })
 }

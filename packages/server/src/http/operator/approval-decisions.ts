@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approval.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
-import type { ApprovalDesk } from '../approval-desk.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
@@ -21,7 +21,7 @@ interface Chosen {
   more: boolean
 }
 
-export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed }: ApprovalDesk): void {
+export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed }: ApprovalReader): void {
   const { storage, now } = deps
   const options = { ...deps, refused: auditRefused }
 

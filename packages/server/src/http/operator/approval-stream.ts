@@ -9,7 +9,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
-import type { ApprovalDesk } from '../approval-desk.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
@@ -32,7 +32,7 @@ const RECONNECT_MS = 1_000
 export function approvalStreamRoutes(
   app: FastifyInstance,
   deps: Deps,
-  { feed, settled }: ApprovalDesk,
+  { feed, current }: ApprovalReader,
   { beatMs = 2_000, mostStreams = 1_000 }: StreamOptions = {},
 ): void {
   const { storage, draining } = deps
@@ -61,11 +61,11 @@ export function approvalStreamRoutes(
       over = true
     }
     let sent = Promise.resolve()
-    // What is heard before the snapshot is sent comes after it.
+    // Changes that arrive before the snapshot is sent follow it.
     const early: ApprovalRow[] = []
-    let heard = (changed: ApprovalRow[]): void => void early.push(...changed)
+    let onChange = (changed: ApprovalRow[]): void => void early.push(...changed)
     const ended = () => end('shutting_down')
-    const unfollow = await feed.follow(environmentId, { heard: (changed) => heard(changed), ended })
+    const unfollow = await feed.follow(environmentId, { changed: (rows) => onChange(rows), ended })
     const beat = setInterval(() => void sendIfAllowed(': heartbeat\n\n'), beatMs)
     beat.unref()
     open += 1
@@ -93,8 +93,8 @@ export function approvalStreamRoutes(
       messages.destroy()
       throw error
     }
-    heard = (changed) => void sendIfAllowed(message('changed', hints(changed)))
-    if (early.length > 0) heard(early)
+    onChange = (changed) => void sendIfAllowed(message('changed', hints(changed)))
+    if (early.length > 0) onChange(early)
     return reply.header('x-accel-buffering', 'no').type(STREAM_TYPE).send(messages)
   }
 
@@ -106,7 +106,7 @@ export function approvalStreamRoutes(
 
   /** What is pending, as much of it as one message should hold. */
   async function snapshot(environmentId: string): Promise<ApprovalSnapshot> {
-    const rows = await settled.read(environmentId, () =>
+    const rows = await current.read(environmentId, () =>
       storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS + 1, after: null }),
     )
     const items = rows.slice(0, SNAPSHOT_ROWS).map(toOperatorApproval)

@@ -6,7 +6,7 @@ import { ASKED_LATELY, toApprovalGroup, toAskedLately, toOperatorApproval } from
 import { soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals.ts'
-import type { ApprovalDesk } from '../approval-desk.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { pageOf, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -18,7 +18,7 @@ type Position = NonNullable<ApprovalPage['after']>
 /** The queue is grouped among so many requests, those with the oldest deadlines. */
 const GROUPED_REQUESTS = 10_000
 
-export function approvalsRoutes(app: FastifyInstance, deps: Deps, { settled }: ApprovalDesk): void {
+export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
   const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listApprovals, deps, async ({ query, request }) => {
@@ -32,7 +32,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { settled }: A
     // A text that no store keeps is in no approval.
     if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
     const filter = { status, toolName, inputHash, agentId, policyId, runId }
-    const rows = await settled.read(environment.id, () =>
+    const rows = await current.read(environment.id, () =>
       storage.listApprovals(environment.id, filter, { limit: limit + 1, ...start }),
     )
     const timeOf = (row: ApprovalRow) => (status === 'PENDING' ? row.expiresAt : row.createdAt)
@@ -59,7 +59,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { settled }: A
 
   serveRoute(app, OPERATOR_ROUTES.readApproval, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
-    const row = await settled.find(environment.id, params.approvalId.toLowerCase())
+    const row = await current.find(environment.id, params.approvalId.toLowerCase())
     const [card] = row ? await toCards(environment.id, [row]) : []
     if (!row || !card) return refuse('not_found', 'There is no such approval')
     return { ...card, inputPreview: await inputPreview(row) }

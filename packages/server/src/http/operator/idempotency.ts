@@ -48,7 +48,7 @@ export function onceByKey(route: Route, storage: IdempotencyStore, now: () => nu
         else await storage.keepIdempotentReply(key, claimedAt, kept)
       } catch (error) {
         // What was created stands, and is told; the claim dies by itself.
-        request.log.error({ requestId: request.id, err: error }, 'idempotency key not settled')
+        request.log.error({ requestId: request.id, err: error }, 'idempotency key not stored')
       }
     }
     let given: Answer

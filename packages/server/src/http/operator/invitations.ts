@@ -34,7 +34,7 @@ import { personalEntry } from './sign-in/personal-entry.ts'
 import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { nameRefusal, refuseField } from './field.ts'
-import { hearNow } from './heard.ts'
+import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
 import { scopeOf } from './tokens.ts'
 
@@ -71,7 +71,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   })
 
   serveRoute(app, OPERATOR_ROUTES.acceptInvitation, deps, async ({ request, body }) => {
-    const refusal = attempts.from(request.ip) ?? nameRefusal(body.name ?? '') ?? passwordRefusal(body.password)
+    const refusal = attempts.from(request.ip) ?? nameRefusal(body.name ?? '') ?? newPasswordRefusal(body.password)
     if (refusal) return refusal
     const found = await find(body.token)
     if (!found) return NO_INVITATION
@@ -85,7 +85,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     if (outcome === 'gone') return NO_INVITATION
     if (outcome === 'changed') return refuse('conflict', 'Somebody has just made an account of that address: try again')
     if (found.operator === null) attempts.succeeded(found.email, request.ip)
-    await hearNow(deps)
+    await refreshCredentials(deps)
     return { email: found.email, role: found.role, created: found.operator === null }
   })
 
@@ -179,7 +179,7 @@ function accountOf(operator: FoundInvitation['operator']): OpenedInvitation['acc
   return operator.passwordHash === null ? 'identity-provider' : 'password'
 }
 
-export function passwordRefusal(password: string): Refusal | null {
+export function newPasswordRefusal(password: string): Refusal | null {
   return isStorableText(password) ? null : refuseField('password', 'contains NUL or is not well-formed Unicode')
 }
 

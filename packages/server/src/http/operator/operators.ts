@@ -9,7 +9,7 @@ import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
-import { hearNow } from './heard.ts'
+import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
 import { scopeOf } from './tokens.ts'
 
@@ -66,7 +66,7 @@ export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
   async function refusalOf(outcome: 'changed' | 'unknown' | 'last_owner'): Promise<Refusal | null> {
     if (outcome === 'unknown') return NO_OPERATOR
     if (outcome === 'last_owner') return LAST_OWNER
-    await hearNow(deps)
+    await refreshCredentials(deps)
     return null
   }
 }

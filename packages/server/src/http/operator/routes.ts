@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
-import type { ApprovalDesk } from '../approval-desk.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
 import { aftermathRoutes } from './aftermath.ts'
 import { apiKeysRoutes } from './api-keys.ts'
 import { approvalDecisionsRoutes } from './approval-decisions.ts'
@@ -33,7 +33,7 @@ import { webhooksRoutes } from './webhooks.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
 /** The whole operator API, behind the hook that checks the token. */
-export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalDesk): void {
+export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalReader): void {
   const deps: Deps = { ...given, once: (route) => onceByKey(route, given.storage, given.now) }
   app.decorateRequest('operatorToken', null)
   app.decorateRequest('session', null)

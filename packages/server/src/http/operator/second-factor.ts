@@ -13,8 +13,8 @@ import { codeRefusal, libraryHeaders, passCookies, readAnswer } from './sign-in/
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
 import { textsRefusal } from './field.ts'
-import { hearNow } from './heard.ts'
-import { DONE, passwordRefusal, sessionOf } from './sessions.ts'
+import { refreshCredentials } from './refresh-credentials.ts'
+import { DONE, wrongPasswordRefusal, sessionOf } from './sessions.ts'
 
 export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
   const { storage, signIn, config, now } = deps
@@ -22,7 +22,8 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
   serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, body: { password } }) => {
     const session = sessionOf(request)
     if (isRefusal(session)) return session
-    const refusal = textsRefusal({ password }) ?? (await passwordRefusal(deps, attempts, request, session, password))
+    const refusal =
+      textsRefusal({ password }) ?? (await wrongPasswordRefusal(deps, attempts, request, session, password))
     if (refusal) return refusal
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
@@ -59,20 +60,21 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     passCookies(request, reply, answer, config)
     const target = { kind: 'operator', id: operator.id }
     await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])
-    await hearNow(deps)
+    await refreshCredentials(deps)
     return DONE
   })
 
   serveRoute(app, OPERATOR_ROUTES.removeSecondFactor, deps, async ({ request, body: { password } }) => {
     const session = sessionOf(request)
     if (isRefusal(session)) return session
-    const refusal = textsRefusal({ password }) ?? (await passwordRefusal(deps, attempts, request, session, password))
+    const refusal =
+      textsRefusal({ password }) ?? (await wrongPasswordRefusal(deps, attempts, request, session, password))
     if (refusal) return refusal
     const { id } = session.operator
     const at = now()
     const audit = auditOf(request, at, 'operator.remove_second_factor', { kind: 'operator', id })
     await storage.removeSecondFactor(id, at, [audit])
-    await hearNow(deps)
+    await refreshCredentials(deps)
     return DONE
   })
 }

@@ -12,7 +12,7 @@ import { expireSessionCookie } from './sign-in/session-cookie.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
 import { textsRefusal } from './field.ts'
-import { hearNow } from './heard.ts'
+import { refreshCredentials } from './refresh-credentials.ts'
 
 export const DONE: Done = { done: true }
 
@@ -55,20 +55,21 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
     const session = sessionOf(request)
     if (isRefusal(session)) return session
     const refusal =
-      textsRefusal({ password, newPassword }) ?? (await passwordRefusal(deps, attempts, request, session, password))
+      textsRefusal({ password, newPassword }) ??
+      (await wrongPasswordRefusal(deps, attempts, request, session, password))
     if (refusal) return refusal
     const { id } = session.operator
     const at = now()
     const audit = auditOf(request, at, 'operator.change_password', { kind: 'operator', id })
     await storage.setPassword(id, await hashPassword(newPassword), at, session.sessionId, [audit])
-    await hearNow(deps)
+    await refreshCredentials(deps)
     return DONE
   })
 
   async function end(request: FastifyRequest, session: SessionRow, id: string, action: string): Promise<number> {
     const audit = auditOf(request, now(), action, { kind: 'session', id })
     const ended = await storage.endSessions(session.operator.id, { id }, [audit])
-    await hearNow(deps)
+    await refreshCredentials(deps)
     return ended
   }
 }
@@ -79,7 +80,7 @@ export function sessionOf({ session }: FastifyRequest): SessionRow | Refusal {
 }
 
 /** The refusal of whoever has the session but not the password. Attempts count as those to sign in do. */
-export async function passwordRefusal(
+export async function wrongPasswordRefusal(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,
   { ip }: FastifyRequest,

@@ -67,7 +67,7 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
     if (!row) return NO_TOKEN
     // This node need not wait until it hears of the change.
     const askedAt = performance.now()
-    operatorTokens.heard(await storage.controlRevision(), askedAt)
+    operatorTokens.observeRevision(await storage.controlRevision(), askedAt)
     return toOperatorToken(row)
   }
 }

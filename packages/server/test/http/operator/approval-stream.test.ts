@@ -148,7 +148,7 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: 
     size: () => followers.size,
   }
   const deps = { draining: () => false } as Deps
-  approvalStreamRoutes(app, deps, { feed, settled: { find: async () => null, read: readPending } }, options)
+  approvalStreamRoutes(app, deps, { feed, current: { find: async () => null, read: readPending } }, options)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -162,7 +162,7 @@ test('a client that does not read is cut off', async () => {
   // What the system keeps for both ends fills up first, then what the server is willing to keep.
   const rows = Array.from({ length: 200 }, () => ({ id: randomUUID(), status: 'PENDING' }) as ApprovalRow)
   while (followers.size > 0) {
-    for (const follower of followers) follower.heard(rows)
+    for (const follower of followers) follower.changed(rows)
     await wait(0)
   }
   socket.destroy()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSettledApprovals } from '../../src/http/settled-approvals.ts'
+import { createCurrentApprovals } from '../../src/http/current-approvals.ts'
 import type { ApprovalRow } from '../../src/storage/approvals.ts'
 import { StorageError } from '../../src/storage/storage.ts'
 
@@ -13,7 +13,7 @@ function open(count: number, given: { fail?: boolean } = {}) {
   const asked: number[] = []
   const clock = { now: 1_000 }
   let changes = 0
-  const settled = createSettledApprovals({
+  const current = createCurrentApprovals({
     storage: {
       findApproval: async (_env, id) => rows.find((row) => row.id === id) ?? null,
       async expireApprovals(_env, now, limit) {
@@ -28,12 +28,12 @@ function open(count: number, given: { fail?: boolean } = {}) {
     now: () => clock.now,
     onChange: () => (changes += 1),
   })
-  return { rows, asked, clock, settled, changes: () => changes }
+  return { rows, asked, clock, current, changes: () => changes }
 }
 
 test('a thousand that look at once share the acts that expire what is overdue', async () => {
-  const { asked, settled, changes } = open(1_000)
-  const found = await Promise.all(Array.from({ length: 1_000 }, (_, n) => settled.find('env', `${n}`)))
+  const { asked, current, changes } = open(1_000)
+  const found = await Promise.all(Array.from({ length: 1_000 }, (_, n) => current.find('env', `${n}`)))
   assert.ok(found.every((row) => row?.status === 'EXPIRED'))
   // Five full rounds and the one that finds nothing more, and those once more for who came meanwhile.
   assert.ok(asked.length <= 8, asked.join())
@@ -41,23 +41,23 @@ test('a thousand that look at once share the acts that expire what is overdue', 
 })
 
 test('what is not overdue costs no act, nor does what is not there', async () => {
-  const { asked, clock, settled } = open(1)
+  const { asked, clock, current } = open(1)
   clock.now = 999
-  assert.equal((await settled.find('env', '0'))?.status, 'PENDING')
-  assert.equal(await settled.find('env', '1'), null)
+  assert.equal((await current.find('env', '0'))?.status, 'PENDING')
+  assert.equal(await current.find('env', '1'), null)
   assert.deepEqual(asked, [])
 })
 
 test('nobody is told PENDING or EXPIRED when the store cannot say which', async () => {
-  const { settled } = open(1, { fail: true })
-  for (let n = 0; n < 2; n++) await assert.rejects(settled.find('env', '0'), StorageError)
+  const { current } = open(1, { fail: true })
+  for (let n = 0; n < 2; n++) await assert.rejects(current.find('env', '0'), StorageError)
 })
 
 test('a clock that runs wild is no reason to go on for ever', async () => {
-  const { settled, rows } = open(0)
+  const { current, rows } = open(0)
   rows.push({ id: 'x', status: 'PENDING', expiresAt: 1_000 } as ApprovalRow)
   let reads = 0
-  const neverEnding = settled.read('env', async () => {
+  const neverEnding = current.read('env', async () => {
     reads += 1
     return [{ id: `${reads}`, status: 'PENDING', expiresAt: 0 } as ApprovalRow]
   })

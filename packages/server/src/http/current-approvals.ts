@@ -1,18 +1,18 @@
 /**
- * Reads approvals as the clock has them: what is overdue is made EXPIRED in the store before anyone is told so. Many
- * that find the same environment overdue share one act, for a thousand waiting clients may have one deadline.
+ * Reads approvals as the clock has them. Overdue ones are made EXPIRED in the store before any caller sees that status.
+ * Requests that find the same environment overdue share one act, because a thousand clients may have one deadline.
  */
 import { isOverdue } from '../domain/approval.ts'
 import type { ApprovalRow, ApprovalStore } from '../storage/approvals.ts'
 import { StorageError } from '../storage/storage.ts'
 
-export interface SettledApprovals {
+export interface CurrentApprovals {
   find(environmentId: string, id: string): Promise<ApprovalRow | null>
   /** What `read` finds once nothing in it is overdue. */
   read(environmentId: string, read: () => Promise<ApprovalRow[]>): Promise<ApprovalRow[]>
 }
 
-export interface SettledOptions {
+export interface CurrentOptions {
   storage: Pick<ApprovalStore, 'findApproval' | 'expireApprovals'>
   now: () => number
   /** Called when approvals have been expired. */
@@ -20,10 +20,10 @@ export interface SettledOptions {
 }
 
 const EXPIRED_AT_ONCE = 200
-/** A clock that runs wild is no reason to go on for ever. */
+/** A bound for a clock that runs wild. */
 const MOST_ROUNDS = 5
 
-export function createSettledApprovals({ storage, now, onChange }: SettledOptions): SettledApprovals {
+export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions): CurrentApprovals {
   const expire = sharing(async (environmentId) => {
     let expired: number
     do {
@@ -38,7 +38,7 @@ export function createSettledApprovals({ storage, now, onChange }: SettledOption
       if (!rows.some((row) => isOverdue(row, now()))) return rows
       await expire(environmentId)
     }
-    throw new StorageError('overloaded', 'Approvals expire faster than they can be settled')
+    throw new StorageError('overloaded', 'Approvals expire faster than they can be recorded')
   }
 
   return {
@@ -53,7 +53,7 @@ export function createSettledApprovals({ storage, now, onChange }: SettledOption
   }
 }
 
-/** Runs work for a key once at a time. Whoever comes while it runs shares the next run: this one may have begun too early. */
+/** Runs work for a key once at a time. Calls during a run share the next one, because this one may have begun too early. */
 function sharing(work: (key: string) => Promise<void>): (key: string) => Promise<void> {
   const running = new Map<string, Promise<void>>()
   const waiting = new Map<string, Promise<void>>()

@@ -1,17 +1,17 @@
-/** What the public and the operator API share about approvals. */
+/** How the public and the operator API read approvals: as the clock has them now, and as they change. */
 import type { FastifyInstance } from 'fastify'
 import { Gauge } from 'prom-client'
 import { createApprovalFeed, type ApprovalFeed } from './approval-feed.ts'
 import type { Deps } from './deps.ts'
-import { createSettledApprovals, type SettledApprovals } from './settled-approvals.ts'
+import { createCurrentApprovals, type CurrentApprovals } from './current-approvals.ts'
 
-export interface ApprovalDesk {
+export interface ApprovalReader {
   feed: ApprovalFeed
-  settled: SettledApprovals
+  current: CurrentApprovals
 }
 
-/** Whoever waits is let go when the app begins to close. */
-export function createApprovalDesk(app: FastifyInstance, { storage, metrics, now }: Deps): ApprovalDesk {
+/** Ends all waiting requests when the app begins to close. */
+export function createApprovalReader(app: FastifyInstance, { storage, metrics, now }: Deps): ApprovalReader {
   const feed = createApprovalFeed({
     storage,
     onError: (err) => app.log.warn({ err }, 'changes of approvals could not be read; they are read again'),
@@ -25,5 +25,5 @@ export function createApprovalDesk(app: FastifyInstance, { storage, metrics, now
     },
   })
   app.addHook('preClose', async () => feed.close())
-  return { feed, settled: createSettledApprovals({ storage, now, onChange: () => feed.look() }) }
+  return { feed, current: createCurrentApprovals({ storage, now, onChange: () => feed.look() }) }
 }
