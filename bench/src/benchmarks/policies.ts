@@ -51,10 +51,9 @@ runs. Half of the time counts decisions, half of it takes the time of each.',
         const result = await load.call({ by: 'guard', policies: 10, seconds: plan.seconds / 4 })
         if (round > 0) guard.push(result)
       }
-      const p99 = { ours: guard.map(({ p99Us }) => p99Us), budgets: [{ of: 'ours', is: 'below', limit: 25 } as const] }
       rows.push(
         row({ what: 'in the SDK, p50', unit: 'µs', better: 'less', ours: guard.map(({ p50Us }) => p50Us) }),
-        row({ what: 'in the SDK, p99', unit: 'µs', better: 'less', ...p99 }),
+        row({ what: 'in the SDK, p99', unit: 'µs', better: 'less', ours: guard.map(({ p99Us }) => p99Us) }),
       )
       return { rows, notes: [] }
     }),
