@@ -10,6 +10,8 @@ const client = 'packages/client/src/**'
 const server = 'packages/server/src'
 const sdk = 'packages/sdk/src'
 const storage = `${server}/storage`
+// How any layer runs a thread of its own.
+const threads = `${server}/threads/**`
 const anyPackage = ['npm/**', 'node/**']
 
 // The first folder that matches a file decides. `not` is taken off what `may` gives.
@@ -39,7 +41,7 @@ const layers = [
   },
   ...['sqlite', 'postgres'].map((engine) => ({
     folder: `${storage}/${engine}/**`,
-    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, `${storage}/*.ts`, ...anyPackage],
+    may: [contract, `${storage}/${engine}/**`, `${storage}/sql/**`, `${storage}/*.ts`, threads, ...anyPackage],
     not: ['npm/fastify', 'npm/@fastify/*'],
   })),
   { folder: `${storage}/**`, may: [contract, `${storage}/**`, ...anyPackage], not: ['npm/fastify', 'npm/@fastify/*'] },
@@ -52,6 +54,7 @@ const layers = [
       `${server}/domain/**`,
       `${storage}/*.ts`,
       `${server}/config/config.ts`,
+      threads,
       ...anyPackage,
     ],
     not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],

@@ -1,6 +1,8 @@
-/** Judges batches: small ones at once, large ones on a thread, for parsing 1 MiB of JSON can hold up this one for 30 ms. */
+/** Judges batches: small ones at once, large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
 import { Worker } from 'node:worker_threads'
 import { myTurn } from './turns.ts'
+import { moduleUrl } from '../threads/module-url.ts'
+import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 
 /** Up to here even the costliest JSON parses within a few milliseconds. */
@@ -22,24 +24,15 @@ export interface JudgeAnswer {
   judgement: Judgement
 }
 
-interface Waiting {
-  resolve: (judgement: Judgement) => void
-  reject: (error: Error) => void
-}
-
 export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
-  const waiting = new Map<number, Waiting>()
+  const calls = new PendingCalls<Judgement>()
   let thread: Worker | null = null
-  let lastId = 0
 
-  // Started with the first large body, so that an installation without any does not pay for it.
+  // Started with the first large body: most installations never need it.
   function start(): Worker {
-    const started = new Worker(new URL('./judge-thread.ts', import.meta.url))
+    const started = new Worker(moduleUrl('judge-thread', import.meta.url))
     started.unref()
-    started.on('message', ({ id, judgement }: JudgeAnswer) => {
-      waiting.get(id)?.resolve(judgement)
-      waiting.delete(id)
-    })
+    started.on('message', ({ id, judgement }: JudgeAnswer) => calls.resolve(id, judgement))
     started.once('error', (error) => end(error instanceof Error ? error : new Error(String(error))))
     started.once('exit', () => end(new Error('the judging thread has ended')))
     return started
@@ -47,8 +40,7 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
 
   function end(error: Error): void {
     thread = null
-    for (const { reject } of waiting.values()) reject(error)
-    waiting.clear()
+    calls.rejectAll(error)
   }
 
   return {
@@ -57,10 +49,8 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
         await myTurn()
         return judgeBatch(body.toString(), context)
       }
-      thread ??= start()
-      const id = ++lastId
-      thread.postMessage({ id, body, context } satisfies JudgeTask)
-      return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }))
+      const judging = (thread ??= start())
+      return calls.start((id) => judging.postMessage({ id, body, context } satisfies JudgeTask))
     },
     async close() {
       await thread?.terminate()

@@ -1,6 +1,6 @@
 /** A trial on a thread of its own. */
-import path from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { moduleUrl } from '../threads/module-url.ts'
 import type { AskedApproval, TrialFindings } from '../domain/policy-trial.ts'
 import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
 import type { TrialAnswer, TrialData, TrialTask } from './simulation-thread.ts'
@@ -16,10 +16,11 @@ export interface TrialThread {
 const HEAP_MIB = 256
 
 export function startTrial(policy: TrialData): TrialThread {
-  // The sources end in .ts, what is published in .js.
-  const url = new URL(`./simulation-thread${path.extname(import.meta.url)}`, import.meta.url)
-  const resourceLimits = { maxOldGenerationSizeMb: HEAP_MIB }
-  const worker = new Worker(url, { name: 'tacho-simulation', workerData: policy, resourceLimits })
+  const worker = new Worker(moduleUrl('simulation-thread', import.meta.url), {
+    name: 'tacho-simulation',
+    workerData: policy,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  })
   const send = (task: TrialTask) => worker.postMessage(task)
   let asked = Promise.withResolvers<TrialAnswer>()
   const ended = Promise.withResolvers<never>()

@@ -4,7 +4,10 @@ import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config/config.ts'
 import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage, StoreWarning } from '../storage/storage.ts'
+
+/** At most one line for each warning in this time, so that trouble that stays does not fill the log. */
+const WARN_EVERY_MS = 60_000
 
 export interface StorageWatch {
   log?: FastifyBaseLogger | undefined
@@ -24,7 +27,7 @@ export function storagePlace({ databaseUrl, dataDir }: Config): string {
   return `the database ${host}${pathname}`
 }
 
-async function openEmbedded(config: Config, { onTrouble }: StorageWatch): Promise<Storage> {
+async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): Promise<Storage> {
   const { openSqliteStorage } = await import('../storage/sqlite/open.ts')
   const directory = path.resolve(config.dataDir)
   // Only its owner may read what agents did.
@@ -34,6 +37,7 @@ async function openEmbedded(config: Config, { onTrouble }: StorageWatch): Promis
     minFreeDiskBytes: config.minFreeDisk,
     readers: config.readers,
     onTrouble,
+    onWarning: warnSeldom(log),
   })
   // What a process that was killed left behind; the lock on the store is ours by now.
   for (const name of readdirSync(directory)) {
@@ -52,5 +56,16 @@ async function openDatabase(url: string, config: Config, { log }: StorageWatch):
       if (reachable) log?.info('the database can be reached again')
       else log?.warn({ why }, 'the database cannot be reached')
     },
+    onWarning: warnSeldom(log),
   })
+}
+
+function warnSeldom(log: FastifyBaseLogger | undefined): StoreWarning {
+  const warned = new Map<string, { at: number; since: number }>()
+  return (what, err) => {
+    const last = warned.get(what)
+    if (last && performance.now() - last.at < WARN_EVERY_MS) return void last.since++
+    log?.warn({ err, before: last?.since }, what)
+    warned.set(what, { at: performance.now(), since: 0 })
+  }
 }

@@ -188,6 +188,9 @@ export interface StorageGauges {
 }
 
 /** `overloaded`: the write queue is full; `storage_full`: the disk is; `storage_unavailable`: everything else. */
+/** Takes an error that no caller sees, because the store goes on without it. */
+export type StoreWarning = (what: string, error: unknown) => void
+
 export type StorageErrorCode = 'overloaded' | 'storage_full' | 'storage_unavailable'
 
 /** Trouble of the store, never of the data: the same act may succeed later. */

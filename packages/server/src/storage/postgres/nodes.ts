@@ -9,6 +9,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
+import type { StoreWarning } from '../storage.ts'
 import type { Connections } from './connections.ts'
 import { statement } from './statement.ts'
 
@@ -50,11 +51,17 @@ const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes'
 /** A clock is not read from an answer that took longer than this, but for the first. */
 const LONGEST_READING_MS = 1_000
 
-/**
- * Joins, and keeps saying that this node is alive. Any node ends sessions that have been silent for `silentMs`. `now` is
- * this node's clock.
- */
-export async function joinNodes(connections: Connections, silentMs: number, now: () => number): Promise<NodeRegistry> {
+export interface NodeOptions {
+  connections: Connections
+  /** Any node ends sessions that have been silent for this long. */
+  silentMs: number
+  /** This node's clock, milliseconds since 1970. */
+  now: () => number
+  onWarning: StoreWarning | undefined
+}
+
+/** Joins, and keeps saying that this node is alive. */
+export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions): Promise<NodeRegistry> {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }
   let clockOffset: number | null = null
@@ -98,12 +105,12 @@ export async function joinNodes(connections: Connections, silentMs: number, now:
   }
 
   await beat()
-  // A beat that fails is followed by the next: the connections know that the database is away.
+  // The next beat follows a failed one. A database that is away is reported by the connections, too.
   const timer = setInterval(
     () =>
       void beat()
         .then(endHalfSent)
-        .catch(() => undefined),
+        .catch((error: unknown) => onWarning?.('a heartbeat of this node failed', error)),
     BEAT_MS,
   )
 

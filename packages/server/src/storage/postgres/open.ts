@@ -3,7 +3,7 @@ import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append.ts'
 import type { EventBatchRows } from '../events.ts'
-import { StorageError, type Storage, type StorageErrorCode } from '../storage.ts'
+import { StorageError, type Storage, type StorageErrorCode, type StoreWarning } from '../storage.ts'
 import { parseAddress } from './address.ts'
 import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
 import { createBatchQueue } from './batch-queue.ts'
@@ -30,6 +30,7 @@ export interface PostgresOptions {
   now?: () => number
   /** Told when the database can no longer be reached, and when it can be again. */
   onReachable?: (reachable: boolean, why: string) => void
+  onWarning?: StoreWarning
 }
 
 const MIB = 1_048_576
@@ -43,7 +44,14 @@ const inKind = ({ use, snapshot, transaction }: Connections, kind: ActKind) =>
   ({ look: use, read: snapshot, write: transaction })[kind]
 
 export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
-  const { url, poolSize = 10, queueBytes = 64 * MIB, waitMs = 10_000, onReachable = () => undefined } = options
+  const {
+    url,
+    poolSize = 10,
+    queueBytes = 64 * MIB,
+    waitMs = 10_000,
+    onReachable = () => undefined,
+    onWarning,
+  } = options
   const address = parseAddress(url)
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   await prepareStore(address, waitMs)
@@ -52,18 +60,21 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   const connections = openConnections({ ...shared, size: poolSize })
   // Signs of life and what caches follow must come through when all other connections are busy.
   const own = openConnections({ ...shared, size: 1 })
-  const nodes = await joinNodes(own, timeouts.idleInTransactionMs, options.now ?? Date.now).catch(
-    async (error: unknown) => {
-      await Promise.all([connections.end(), own.end()])
-      throw error
-    },
-  )
+  const nodes = await joinNodes({
+    connections: own,
+    silentMs: timeouts.idleInTransactionMs,
+    now: options.now ?? Date.now,
+    onWarning,
+  }).catch(async (error: unknown) => {
+    await Promise.all([connections.end(), own.end()])
+    throw error
+  })
   let fullUntil = 0
   const queue = createBatchQueue({
     queueBytes,
     // The rest of the connections is left to reads.
     transactions: Math.min(WRITERS_PER_NODE, Math.ceil(poolSize / 2)),
-    commit: batchAppender(postgresAppendEngine(connections, nodes.slot)),
+    commit: batchAppender(postgresAppendEngine(connections, nodes.slot), onWarning),
   })
 
   async function call(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {

@@ -13,7 +13,7 @@
  */
 import { randomUUIDv7 } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
-import { StorageError } from '../storage.ts'
+import { StorageError, type StoreWarning } from '../storage.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
 import { addEvent, type RunState } from './run-state.ts'
@@ -92,7 +92,8 @@ interface Noted {
   renamed: Promise<boolean>[]
 }
 
-export function batchAppender(engine: AppendEngine) {
+/** `onWarning` gets errors that no caller sees, because what failed is tried in another way. */
+export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), models: knownModels() }
   const untrimmed = new Map<string, number>()
 
@@ -111,6 +112,7 @@ export function batchAppender(engine: AppendEngine) {
       if (trouble instanceof StorageError) return batches.map(() => ({ error: trouble }))
       const [batch] = batches
       if (batch && batches.length === 1) return [engine.isDataError(error) ? await storable(batch) : { error }]
+      onWarning('a commit of several batches failed; each is tried alone', error)
       const committed: Committed[] = []
       for (const alone of batches) committed.push(...(await together([alone])))
       return committed
@@ -267,7 +269,9 @@ export function batchAppender(engine: AppendEngine) {
     const count = (untrimmed.get(environmentId) ?? 0) + added
     untrimmed.set(environmentId, count % REJECTIONS_BETWEEN_TRIMS)
     if (count < REJECTIONS_BETWEEN_TRIMS) return
-    await engine.transaction([], 'commit', ({ sql }) => trimRejections(sql, environmentId)).catch(() => undefined)
+    await engine
+      .transaction([], 'commit', ({ sql }) => trimRejections(sql, environmentId))
+      .catch((error: unknown) => onWarning('old rejections could not be removed', error))
   }
 
   return commit

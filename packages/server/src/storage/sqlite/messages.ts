@@ -19,6 +19,8 @@ export interface Replies {
   replies: Reply[]
   commits?: number
   events?: number
+  /** An error that belongs to no reply. */
+  warning?: { what: string; error: SentError }
 }
 
 /** An error as plain data: classes do not survive the crossing. */

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
-import { StoreRefused, type Storage } from '../storage.ts'
+import { StoreRefused, type Storage, type StoreWarning } from '../storage.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
 import { sizeBytes, watchDisk, type Disk } from './disk.ts'
@@ -11,6 +11,7 @@ import type { Durability } from './durable.ts'
 import { eventQueue } from './event-queue.ts'
 import { inspectStore } from './inspect.ts'
 import { lockStore } from './lock.ts'
+import { receivedError, type Replies } from './messages.ts'
 import { migrate } from './migrate.ts'
 import { openReaders, type Readers } from './readers.ts'
 import { startReplacedThread, type StartThread } from './replaced-thread.ts'
@@ -25,6 +26,7 @@ export interface SqliteOptions {
   readers?: number
   /** A thread of the store ended otherwise than for lack of memory, or cannot start again: the process should end. */
   onTrouble: (error: Error) => void
+  onWarning?: StoreWarning
 }
 
 const MIB = 1_048_576
@@ -33,7 +35,7 @@ const READER_HEAP_MIB = 256
 
 /** Opens the store of a directory, made when there is none. Throws StoreRefused when it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, readers: readerCount = 2, onTrouble } = options
+  const { directory, readers: readerCount = 2, onTrouble, onWarning } = options
   const file = path.join(directory, STORE_FILE)
   const unlock = prepare(directory, file)
   const opened: (() => unknown)[] = [unlock]
@@ -41,9 +43,10 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
   try {
     const disk = await watchDisk(directory, options.minFreeDiskBytes)
     opened.unshift(disk.close)
-    const onReplies = ({ commits = 0, events = 0 }) => {
+    const onReplies = ({ commits = 0, events = 0, warning }: Replies) => {
       counts.commits += commits
       counts.committedEvents += events
+      if (warning) onWarning?.(warning.what, receivedError(warning.error))
     }
     const startWriter: StartThread = (onDeath) =>
       startThread({ name: 'writer', file, heapMib: WRITER_HEAP_MIB, onReplies, onDeath })

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Task, TaskReply } from './maintenance.ts'
 import { receivedError } from './messages.ts'
-import { moduleUrl } from './module-url.ts'
+import { moduleUrl } from '../../threads/module-url.ts'
 
 /** Runs a long task on a thread of its own and ends that thread. */
 export async function runTask(task: Task): Promise<string> {
-  const worker = new Worker(moduleUrl('maintenance'), { name: `tacho-${task.task}`, workerData: task })
+  const worker = new Worker(moduleUrl('maintenance', import.meta.url), { name: `tacho-${task.task}`, workerData: task })
   try {
     const [reply] = (await once(worker, 'message')) as [TaskReply]
     if ('error' in reply) throw receivedError(reply.error)

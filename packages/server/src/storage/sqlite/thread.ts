@@ -2,7 +2,8 @@
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../storage.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
-import { moduleUrl } from './module-url.ts'
+import { moduleUrl } from '../../threads/module-url.ts'
+import { PendingCalls } from '../../threads/pending-calls.ts'
 
 export interface Thread {
   call(act: Call['act'], args: unknown[]): Promise<unknown>
@@ -28,21 +29,15 @@ export interface ThreadEnd {
   outOfMemory: boolean
 }
 
-interface Waiting {
-  resolve(result: unknown): void
-  reject(error: Error): void
-}
-
 /** Starts a thread and resolves when it has opened the store. */
 export async function startThread(options: ThreadOptions): Promise<Thread> {
   const { name, file, heapMib, onReplies, onDeath } = options
-  const worker = new Worker(moduleUrl(name), {
+  const worker = new Worker(moduleUrl(name, import.meta.url), {
     name: `tacho-${name}`,
     workerData: { file },
     resourceLimits: { maxOldGenerationSizeMb: heapMib },
   })
-  const waiting = new Map<number, Waiting>()
-  let lastId = 0
+  const calls = new PendingCalls<unknown>()
   let ended: Error | null = null
   let started = false
   let closing = false
@@ -51,10 +46,8 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
   worker.on('message', (message: Replies) => {
     onReplies?.(message)
     for (const { id, result, error } of message.replies) {
-      const call = waiting.get(id)
-      waiting.delete(id)
-      if (error) call?.reject(receivedError(error))
-      else call?.resolve(result)
+      if (error) calls.reject(id, receivedError(error))
+      else calls.resolve(id, result)
     }
   })
   worker.on('error', (error) => end(error))
@@ -66,18 +59,13 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
   function end(cause: unknown) {
     if (ended !== null) return
     ended = new StorageError('storage_unavailable', `The ${name} thread of the store has ended`, cause)
-    for (const call of waiting.values()) call.reject(ended)
-    waiting.clear()
+    calls.rejectAll(ended)
     if (started && !closing) onDeath({ error: ended, outOfMemory: isOutOfMemory(cause) })
   }
 
   async function call(act: Call['act'], args: unknown[]): Promise<unknown> {
     if (ended !== null) throw ended
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const id = ++lastId
-    worker.postMessage({ id, act, args } satisfies Call)
-    waiting.set(id, { resolve, reject })
-    return promise
+    return calls.start((id) => worker.postMessage({ id, act, args } satisfies Call))
   }
 
   async function close() {
@@ -88,7 +76,7 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
 
   await call('ping', [])
   started = true
-  return { call, alive: () => ended === null && !closing, pending: () => waiting.size, close }
+  return { call, alive: () => ended === null && !closing, pending: () => calls.size, close }
 }
 
 function isOutOfMemory(cause: unknown): boolean {

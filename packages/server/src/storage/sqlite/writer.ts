@@ -19,7 +19,9 @@ if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file)
 const sql = sqliteSql(db)
-const commit = batchAppender(sqliteAppendEngine(db, sql))
+const commit = batchAppender(sqliteAppendEngine(db, sql), (what, error) =>
+  send({ replies: [], warning: { what, error: sentError(error) } }),
+)
 const checkpoint = checkpointer(db)
 assertDurable(db)
 

@@ -218,6 +218,19 @@ describe('a database in trouble', () => {
     })
   })
 
+  test('that takes no heartbeats is reported, and heartbeats go on afterwards', async () => {
+    const warned = Promise.withResolvers<string>()
+    await withStorage({ onWarning: (what) => warned.resolve(what) }, async (storage) => {
+      await outsider.query('ALTER TABLE tacho.nodes RENAME TO no_nodes')
+      try {
+        assert.equal(await warned.promise, 'a heartbeat of this node failed')
+      } finally {
+        await outsider.query('ALTER TABLE tacho.no_nodes RENAME TO nodes')
+      }
+      assert.ok(storage.nodes() >= 1)
+    })
+  })
+
   test('whose disk is full makes writes be refused for a moment, as a full disk', async () => {
     await withStorage({}, async (storage) => {
       await whileFailing('events', 'disk_full', async () => {

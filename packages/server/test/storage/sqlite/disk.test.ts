@@ -43,6 +43,24 @@ test('a write that found the disk full counts until the next look', async (t) =>
   while (disk.nearlyFull()) await new Promise((resolve) => setTimeout(resolve, 50))
 })
 
+test('a shared commit that fails is reported, and its batches are stored alone', async () => {
+  const db = new Database(':memory:')
+  migrate(db)
+  db.exec(
+    "CREATE TRIGGER fail BEFORE INSERT ON runs WHEN NEW.run_id = 'bad' BEGIN SELECT RAISE(ABORT, 'on purpose'); END",
+  )
+  const warnings: string[] = []
+  const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)), (what, error) => {
+    warnings.push(`${what}: ${String(error)}`)
+  })
+  const env = newId()
+  const batches = [batch(env, [event()]), batch(env, [event({ runId: 'bad' })])]
+  assert.deepEqual(await commit(batches), [{ verdicts: ['stored'] }, { verdicts: ['unstorable'] }])
+  assert.equal(warnings.length, 1)
+  assert.match(warnings[0] ?? '', /^a commit of several batches failed.*on purpose/)
+  db.close()
+})
+
 test('a full disk fails every batch of a commit as storage_full, stores nothing, and all is well after', async () => {
   const db = new Database(':memory:')
   migrate(db)

@@ -1,0 +1,34 @@
+/** Calls to a thread that it has not answered yet, by number. */
+export class PendingCalls<Result> {
+  readonly #waiting = new Map<number, PromiseWithResolvers<Result>>()
+  #lastId = 0
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  /** Sends a call under a new number. Resolves or rejects with its answer; throws what `send` throws. */
+  start(send: (id: number) => void): Promise<Result> {
+    const id = ++this.#lastId
+    send(id)
+    const call = Promise.withResolvers<Result>()
+    this.#waiting.set(id, call)
+    return call.promise
+  }
+
+  resolve(id: number, result: Result): void {
+    this.#waiting.get(id)?.resolve(result)
+    this.#waiting.delete(id)
+  }
+
+  reject(id: number, error: Error): void {
+    this.#waiting.get(id)?.reject(error)
+    this.#waiting.delete(id)
+  }
+
+  /** Rejects all calls: the thread has ended. */
+  rejectAll(error: Error): void {
+    for (const { reject } of this.#waiting.values()) reject(error)
+    this.#waiting.clear()
+  }
+}
