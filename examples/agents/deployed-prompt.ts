@@ -5,7 +5,7 @@ import { Tacho } from '@tacho/sdk'
 
 const tacho = new Tacho({ agentId: 'greeter', agentName: 'Greeter' })
 
-// Without it the first prompt would be the fallback.
+// Without this, the first prompt would be the fallback.
 await tacho.configuration.ready()
 
 await tacho.run({}, (run) => {

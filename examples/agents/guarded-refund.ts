@@ -1,4 +1,4 @@
-// A refund tool that asks a person when the amount is large. Decide in another terminal: tacho approvals watch
+// A refund tool that needs approval for large amounts. Decide in another terminal: tacho approvals watch
 //   TACHO_API_KEY=… scripts/node examples/agents/guarded-refund.ts 250
 import { Tacho, ToolBlockedError } from '@tacho/sdk'
 
@@ -6,7 +6,7 @@ const tacho = new Tacho({
   agentId: 'support',
   agentName: 'Support agent',
   guard: {
-    // In force besides the policies that operators deploy.
+    // These apply in addition to the policies that operators deploy.
     policies: [
       {
         policyId: 'large-refunds',
@@ -32,7 +32,7 @@ const answer = await tacho.run({}, async (run) => {
   try {
     return await refund({ order: '1007', amount })
   } catch (error) {
-    // What the model is told, so that it can tell the user.
+    // The explanation for the model, which it can pass on to the user.
     if (error instanceof ToolBlockedError) return error.modelText
     throw error
   }

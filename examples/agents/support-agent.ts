@@ -6,7 +6,7 @@ const tacho = new Tacho({ agentId: 'support', agentName: 'Support agent' })
 
 type Reply = { tool: 'find_order'; order: string } | { text: string }
 
-/** Stands for a model: what it answers is written down here. */
+/** Simulates a model with fixed answers. */
 function model(messages: readonly string[]): Reply {
   return messages.length === 1 ? { tool: 'find_order', order: '1007' } : { text: 'Your order 1007 arrives tomorrow.' }
 }

@@ -36,7 +36,7 @@ export function spokenScope(scope: Workspace | null): string {
   return scope === null ? 'the installation' : `workspace ${printable(scope.name)}`
 }
 
-/** For commander. */
+/** Parses a role option for commander. */
 export function parseRole(text: string): Role {
   const role = ROLES.find((known) => known === text)
   if (role === undefined) throw new InvalidArgumentError(`It must be one of ${ROLES.join(', ')}.`)

@@ -118,7 +118,7 @@ test('watch shows the input even if it is recorded just after the request', asyn
     print: (line) => printed.push(line),
     ask: async () => 'q',
   })
-  decider.heard(await client.readApproval({ params: { environmentId, approvalId: id } }))
+  decider.update(await client.readApproval({ params: { environmentId, approvalId: id } }))
   const asking = decider.run(new AbortController().signal)
   await record({ toolName: 'late', inputHash: HASH, approvalId: id, input: { to: 'Ada' } }, 'late', 'POLICY_DECISION')
   await asking
@@ -226,16 +226,16 @@ test('watch asks about one approval at a time, and only a or r decide', async ()
         params: { environmentId, approvalId: four },
         body: { decision: 'APPROVED' },
       })
-      decider.heard(await card(four))
+      decider.update(await card(four))
       signal.throwIfAborted()
       return 'r'
     },
   })
-  for (const id of [four, two, one, three]) decider.heard(await card(id))
+  for (const id of [four, two, one, three]) decider.update(await card(id))
   const asking = decider.run(new AbortController().signal)
   while (answers.length > 1) await new Promise(setImmediate)
   const last = await ask()
-  decider.heard(await card(last))
+  decider.update(await card(last))
   await asking
   const states = await Promise.all([one, two, three, four, last].map(card))
   assert.deepEqual(

@@ -18,7 +18,7 @@ export function stateText({ status, expiresAt, decidedAt, decidedBy, decisionRea
   if (status === 'PENDING') return `expires in ${spokenDuration(Math.max(0, Date.parse(expiresAt) - now))}`
   if (status === 'EXPIRED') return `expired at ${expiresAt} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
-  return `by ${printable(decidedBy?.name ?? 'somebody')} at ${decidedAt}${why}`
+  return `by ${printable(decidedBy?.name ?? 'an operator')} at ${decidedAt}${why}`
 }
 
 /** All details of one approval. */

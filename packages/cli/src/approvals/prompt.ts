@@ -19,7 +19,7 @@ export interface PromptOptions {
 }
 
 export interface PromptingDecider {
-  heard(approval: OperatorApproval): void
+  update(approval: OperatorApproval): void
   /** Asks until the person quits, or the signal is aborted between questions. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -35,16 +35,16 @@ const DECISIONS = new Map<string, Decision>([
 
 export function promptingDecider({ client, environmentId, ask, print }: PromptOptions): PromptingDecider {
   const pending = new Map<string, OperatorApproval>()
-  let asking: { id: string; settled: AbortController } | null = null
+  let asking: { id: string; withdrawn: AbortController } | null = null
 
-  function heard(approval: OperatorApproval): void {
+  function update(approval: OperatorApproval): void {
     if (approval.status === 'PENDING') {
       pending.set(approval.id, approval)
       return
     }
     pending.delete(approval.id)
     if (asking?.id !== approval.id) return
-    asking.settled.abort()
+    asking.withdrawn.abort()
     print(`\nAlready decided or expired: ${approvalLine(approval, Date.now())}`)
   }
 
@@ -57,20 +57,20 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
   }
 
   async function askAbout({ id }: OperatorApproval): Promise<'next' | 'leave'> {
-    const settled = new AbortController()
-    asking = { id, settled }
+    const withdrawn = new AbortController()
+    asking = { id, withdrawn }
     try {
       const detail = await readDetail(id)
       print('')
       for (const line of detailLines(detail, Date.now())) print(line)
-      const answer = (await ask('Approve, reject, skip or quit? [a/r/s/q] ', settled.signal)).trim().toLowerCase()
+      const answer = (await ask('Approve, reject, skip or quit? [a/r/s/q] ', withdrawn.signal)).trim().toLowerCase()
       if (answer === 'q') return 'leave'
       const decision = DECISIONS.get(answer)
-      if (decision !== undefined) await decide(id, decision, settled.signal)
+      if (decision !== undefined) await decide(id, decision, withdrawn.signal)
       // Any other input decides nothing.
       if (decision !== undefined || answer === 's') pending.delete(id)
     } catch (error) {
-      if (!settled.signal.aborted && !(error instanceof Refused)) throw error
+      if (!withdrawn.signal.aborted && !(error instanceof Refused)) throw error
       if (error instanceof Refused) print(error.message)
       pending.delete(id)
     } finally {
@@ -99,5 +99,5 @@ export function promptingDecider({ client, environmentId, ask, print }: PromptOp
     print(approvalLine(decided, Date.now()))
   }
 
-  return { heard, run }
+  return { update, run }
 }

@@ -28,7 +28,7 @@ export async function watchAndDecide(client: OperatorClient, environmentId: stri
     terminal.on('line', (line) => line.trim() === 'q' && resolve())
   })
   async function follow(): Promise<void> {
-    for await (const approval of approvalChanges(client, environmentId, leaving.signal)) decider.heard(approval)
+    for await (const approval of approvalChanges(client, environmentId, leaving.signal)) decider.update(approval)
   }
   printLine('Waiting for approvals; press q to quit.')
   try {

@@ -130,7 +130,7 @@ function withLimit(command: Command, byDefault: number): Command {
     .option('--all', 'show all, ignoring --limit')
 }
 
-/** For commander: a word of a list, in any case. */
+/** Parses an option for commander: one of the words, in any case. */
 function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const word = words.find((known) => known === text.toUpperCase())

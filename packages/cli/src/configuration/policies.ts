@@ -27,7 +27,7 @@ export async function listPolicies(options: WorkspaceOptions): Promise<void> {
     return printJson({ items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })) })
   }
   printTable(
-    ['POLICY', 'NEWEST', 'IN FORCE', 'SEVERITY', 'ACTION', 'NAME'].map((title) => ({ title })),
+    ['POLICY', 'NEWEST', 'DEPLOYED', 'SEVERITY', 'ACTION', 'NAME'].map((title) => ({ title })),
     items.map(({ policyId, newest }) => [
       policyId,
       newest.version,

@@ -80,7 +80,7 @@ async function importLine(line: Line, report: ImportReport, seen: Set<string>, g
   return [...run.problems, ...spokenRefusals(refused)]
 }
 
-/** Made-up times of an earlier import are read back, or an import that goes on would mix two bases. */
+/** Reads the generated times of an earlier import; a continued import must not mix two base times. */
 async function storedEvent(run: RunDraft, recorder: Recorder, now: number): Promise<StoredEvent | null> {
   if (!needsBase(run, now)) return null
   const first = await recorder.firstEvent(run.runId)

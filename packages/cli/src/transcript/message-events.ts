@@ -6,7 +6,7 @@ import { modelUsage } from './usage.ts'
 
 /** An event without a time. */
 export interface EventDraft {
-  /** Made of the line's hash and the number of the message: the same whenever the line is imported. */
+  /** Derived from the line's hash and the message number, so a repeated import gives the same ids. */
   eventId: string
   eventType: 'USER_INPUT' | 'AGENT_STEP' | 'LLM_CALL' | 'TOOL_CALL' | 'SESSION_OUTCOME'
   label: string

@@ -1,4 +1,4 @@
-/** Keeps count of an import: what was done, and what could not be taken over as it stood. */
+/** Counts the results and the problems of an import. */
 import { counted, printable, spokenNumber } from '../output.ts'
 import type { RefusedEvent } from '../recorder-client.ts'
 
@@ -19,7 +19,7 @@ export interface ImportReport {
   /** Lines equal to an earlier line: the same run. */
   repeatedLines: number
   events: number
-  /** Stored now or by an earlier import; the service does not tell which. */
+  /** Stored now or by an earlier import; the server does not say which. */
   acceptedEvents: number
   rejectedEvents: number
   /** Lines with a problem. */

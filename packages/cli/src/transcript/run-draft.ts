@@ -96,11 +96,11 @@ export function needsBase(run: RunDraft, now: number): boolean {
   return ownTimes(knownTimes(run), now) === null
 }
 
-/** Times of the run's events, strictly increasing. An import that goes on takes the base of what is `stored`. */
+/** Strictly increasing times of the run's events. A continued import uses the base time of the `stored` events. */
 export function timesOf(run: RunDraft, now: number, stored: StoredEvent | null): number[] {
   const own = ownTimes(knownTimes(run), now)
   if (own) return own
-  // The outcome's place is always there, so that an import that adds outcomes steps as the one before it.
+  // Always reserve a step for the outcome, so an import that adds outcomes has the same steps.
   const places = run.events.filter(({ eventId }) => eventId !== outcomeId(run.hash)).length + 1
   const offsets = steppedTimes(0, places)
   const place = run.events.findIndex(({ eventId }) => eventId === stored?.eventId)
