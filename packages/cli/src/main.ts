@@ -40,7 +40,7 @@ Variables:
   TACHO_API_KEY         API key, for import and demo
 Never pass a key or token as an argument: every user of the machine can see arguments.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage. --json prints one JSON document on stdout; errors are on stderr.`
+Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply). --json prints one JSON document on stdout; errors are on stderr.`
 
 async function createProgram(named: string | undefined): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {

@@ -11,7 +11,7 @@ export function addServe(program: Command): void {
     .addHelpText(
       'after',
       `
-Every flag has a variable: --data-dir is TACHO_DATA_DIR. Secrets have only a variable, or a file named by TACHO_…_FILE: 
+Every flag has a variable: --data-dir is TACHO_DATA_DIR. Secrets have only a variable, or a file named by TACHO_…_FILE:
 ${secrets.join('\n')}
 
 Examples:

@@ -27,7 +27,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
 
   inEnvironment(commands.command(`deploy <${one}>`).description(`deploy a version of a ${kind} to an environment`))
     .option('--number <version>', 'default: the newest')
-    .option('--note <text>', 'why')
+    .option('--note <text>', 'reason, stored with the deployment')
     .addHelpText(
       'after',
       `\nAll nodes serve the new version within a second.\n\nExample:\n  tacho ${plural} deploy refunds --environment acme/staging`,
@@ -35,12 +35,12 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     .action((name: string, options: DeployOptions) => deploy(kind, name, options))
 
   inEnvironment(commands.command(`undeploy <${one}>`).description(`remove a ${kind} from an environment`))
-    .option('--note <text>', 'why')
+    .option('--note <text>', 'reason, stored with the deployment')
     .addHelpText('after', `\nExample:\n  tacho ${plural} undeploy refunds --environment acme/staging`)
     .action((name: string, options: DeployOptions) => undeploy(kind, name, options))
 
   inEnvironment(commands.command(`rollback <${one}>`).description(`deploy the version before the current one`))
-    .option('--note <text>', 'why')
+    .option('--note <text>', 'reason, stored with the deployment')
     .addHelpText(
       'after',
       `\nRolls back one version. Repeat to go further back.\n\nExample:\n  tacho ${plural} rollback refunds --environment acme/production`,
@@ -51,7 +51,7 @@ export function addDeploying(commands: Command, kind: DeployableKind, one: strin
     .requiredOption('--from <workspace/environment>', 'environment to copy from')
     .requiredOption('--to <workspace/environment>', 'environment to deploy to')
     .option('--all', 'all prompts and policies; those deployed only in the --to environment stay')
-    .option('--note <text>', 'why')
+    .option('--note <text>', 'reason, stored with the deployment')
     .addHelpText(
       'after',
       `\nExamples:\n  tacho ${plural} promote refunds --from acme/staging --to acme/production\n  tacho ${plural} promote --all --from acme/staging --to acme/production`,
