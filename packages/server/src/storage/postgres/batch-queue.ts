@@ -125,31 +125,34 @@ export function createBatchQueue({ queueBytes, transactions, commit }: BatchQueu
   }
 }
 
-/** Takes waiting batches that are worth a transaction, and holds their runs. `free`: transactions that may begin now. */
+/**
+ * Takes waiting batches that are worth a transaction, and holds their runs; those that could not run beside them either.
+ * `free`: transactions that may begin now.
+ */
 function take(environment: Environment, free: number): Queued[] {
   if (environment.transactions >= TRANSACTIONS_PER_ENVIRONMENT) return []
   const total = environment.waiting.reduce((sum, { batch }) => sum + batch.events.length, 0)
   const share = Math.max(EVENTS_WORTH_A_COMMIT, total / free)
   const blocked = new Set(environment.held)
+  const runs = new Set<string>()
   const [taken, left]: [Queued[], Queued[]] = [[], []]
   let [events, bytes] = [0, 0]
   for (const queued of environment.waiting) {
-    const isFree = queued.runs.isDisjointFrom(blocked)
+    const isWorthIt = events < share || !queued.runs.isDisjointFrom(runs)
     const fits =
-      events === 0 ||
-      (events < share &&
-        events + queued.batch.events.length <= EVENTS_PER_COMMIT &&
-        bytes + queued.bytes <= BYTES_PER_COMMIT)
-    if (isFree && fits) {
+      taken.length === 0 ||
+      (events + queued.batch.events.length <= EVENTS_PER_COMMIT && bytes + queued.bytes <= BYTES_PER_COMMIT)
+    if (isWorthIt && fits && queued.runs.isDisjointFrom(blocked)) {
       taken.push(queued)
       events += queued.batch.events.length
       bytes += queued.bytes
+      for (const run of queued.runs) runs.add(run)
     } else {
       left.push(queued)
       for (const run of queued.runs) blocked.add(run)
     }
   }
   environment.waiting = left
-  for (const { runs } of taken) for (const run of runs) environment.held.add(run)
+  for (const run of runs) environment.held.add(run)
   return taken
 }

@@ -2,6 +2,7 @@ import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes } from '../sql/append.ts'
 import { StorageError, type StorageErrorCode } from '../storage.ts'
 import type { Disk } from './disk.ts'
+import { packBatch } from './packed-batch.ts'
 import type { Thread } from './thread.ts'
 
 export interface EventQueue {
@@ -34,7 +35,7 @@ export function eventQueue(writer: Thread, disk: Disk, maxBytes: number): EventQ
     if (code !== null) throw new StorageError(code, MESSAGES[code])
     queued += bytes
     try {
-      return (await writer.call('appendEvents', [batch])) as EventVerdict[]
+      return (await writer.call('appendEvents', [packBatch(batch, bytes)])) as EventVerdict[]
     } catch (error) {
       if (error instanceof StorageError && error.code === 'storage_full') disk.reportFull()
       throw error

@@ -1,14 +1,14 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { runAct } from '../sql/acts.ts'
-import { batchAppender, batchBytes } from '../sql/append.ts'
-import type { EventBatchRows } from '../events.ts'
+import { batchAppender } from '../sql/append.ts'
 import { sqliteAppendEngine } from './append.ts'
 import { checkpointer } from './checkpoint.ts'
 import { openDatabase } from './database.ts'
 import { assertDurable, durability } from './durable.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies, type Reply } from './messages.ts'
+import { unpackBatch, type PackedBatch } from './packed-batch.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
@@ -59,14 +59,14 @@ function takeBatches(): Call[] {
   let bytes = 0
   const end = queue.findIndex((call, index) => {
     if (call.act !== 'appendEvents') return true
-    bytes += batchBytes(call.args[0] as EventBatchRows)
+    bytes += (call.args[0] as PackedBatch).bytes
     return index > 0 && bytes > COMMIT_BYTES
   })
   return queue.splice(0, end === -1 ? queue.length : end)
 }
 
 async function appendTogether(calls: Call[]): Promise<void> {
-  const batches = calls.map(({ args }) => args[0] as EventBatchRows)
+  const batches = calls.map(({ args }) => unpackBatch(args[0] as PackedBatch))
   const committed = await commit(batches)
   const replies = committed.map((outcome, index): Reply => {
     const id = calls[index]?.id ?? 0

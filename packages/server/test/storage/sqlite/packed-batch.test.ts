@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { EventBatchRows, NewEvent } from '../../../src/storage/events.ts'
+import { packBatch, unpackBatch } from '../../../src/storage/sqlite/packed-batch.ts'
+
+/** Few values, so that neighbours often have the same; of every width that a string may have. */
+const text = fc.oneof(fc.constantFrom('', 'a', 'agent', 'ä', '😀', '\ud83d', '\0'), fc.string({ unit: 'binary' }))
+const optional = fc.option(text, { nil: null })
+const sum = fc.oneof(fc.nat(10), fc.constantFrom(0, Number.MAX_SAFE_INTEGER))
+
+const event: fc.Arbitrary<NewEvent> = fc
+  .record({
+    eventId: text,
+    clientId: text,
+    runId: text,
+    sessionId: optional,
+    agentId: optional,
+    agentName: text,
+    eventType: text,
+    label: text,
+    time: fc.oneof(fc.integer(), fc.constantFrom(Number.MAX_SAFE_INTEGER, 0.5)),
+    payload: text,
+    spanId: optional,
+    parentSpanId: optional,
+    schemaVersion: optional,
+    outcome: fc.constantFrom('COMPLETED', 'FAILED', 'CANCELLED', null),
+    usage: fc.option(
+      fc.record({ model: text, promptTokens: sum, completionTokens: sum, totalTokens: sum, costNanos: sum }),
+      { nil: null },
+    ),
+    onlyIfStored: fc.boolean(),
+  })
+  .map(({ usage, ...rest }) => ({ ...rest, usage: usage && { ...usage } }))
+
+test('a batch reaches the writer as it was sent', () => {
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 12 }), fc.integer(), (events, receivedAt) => {
+      const rejections = [{ runId: 'run', eventId: 'event', code: 'empty' as const, rejectedAt: receivedAt }]
+      const batch: EventBatchRows = { environmentId: 'environment', receivedAt, events, rejections }
+      // As a message between threads.
+      assert.deepEqual(unpackBatch(structuredClone(packBatch(batch, 0))), batch)
+    }),
+  )
+})
