@@ -6,15 +6,15 @@ export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] 
 export const ApprovalStatus = Type.Enum([...APPROVAL_STATUSES], { $id: 'ApprovalStatus' })
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 
-/** What a person may decide. */
+/** The decisions a person can make. */
 export const DECISIONS = ['APPROVED', 'REJECTED'] as const
 export type Decision = (typeof DECISIONS)[number]
 
-/** Names the client instance: it makes retries idempotent and keeps other instances from reading the request. */
+/** Identifies the client instance. Retries are idempotent within it, and other instances cannot read the request. */
 export const CLIENT_ID_HEADER = 'X-Service-Client-ID'
 
 export const ApprovalHeaders = Type.Object({
-  [CLIENT_ID_HEADER]: id(LIMITS.textChars, 'Stable client identifier; only this one can read the approval'),
+  [CLIENT_ID_HEADER]: id(LIMITS.textChars, 'Stable client identifier; only this client can read the approval'),
 })
 
 /** Firewall approval request (interface: "Firewall approval request (create)"). Unknown fields are ignored. */
@@ -22,7 +22,7 @@ export const NewApproval = Type.Object(
   {
     clientRequestId: id(
       LIMITS.textChars,
-      'Stable per protected tool call; reused on retry of the same call, never for a different one',
+      'Stable per protected tool call. Reuse it to retry the same call; never use it for a different call',
     ),
     runId: Type.Optional(
       Type.Unsafe<string | null>({
@@ -38,16 +38,16 @@ export const NewApproval = Type.Object(
     toolName: id(LIMITS.textChars, 'Protected tool'),
     inputHash: Type.String({
       pattern: `^[0-9a-fA-F]{${LIMITS.inputHashDigitsMin},${LIMITS.inputHashDigitsMax}}$`,
-      description: 'Deterministic hash of the tool input, in hex; compared without regard to case',
+      description: 'Deterministic hash of the tool input, in hex; not case-sensitive',
     }),
-    reason: optionalText('Why approval is needed, secrets masked; stored as given', LIMITS.approvalBodyBytes),
+    reason: optionalText('Why approval is needed, with secrets masked; stored unchanged', LIMITS.approvalBodyBytes),
     timeoutMs: Type.Optional(
       Type.Unsafe<number | null>({
         type: ['integer', 'null'],
         minimum: LIMITS.approvalTimeoutMsMin,
         maximum: LIMITS.approvalTimeoutMsMax,
         default: LIMITS.approvalTimeoutMsDefault,
-        description: 'Milliseconds until it expires undecided',
+        description: 'Milliseconds until the request expires',
       }),
     ),
   },
@@ -75,11 +75,11 @@ export const Approval = Type.Object(
   {
     id: uuid('Approval id'),
     status: ApprovalStatus,
-    expiresAt: time('From then on an undecided request is EXPIRED'),
-    decidedAt: nullableTime('When a person decided; null while undecided and when it expired undecided'),
-    decisionReason: nullableText('What the person wrote; null while undecided and when nothing was written'),
+    expiresAt: time('When an undecided request becomes EXPIRED'),
+    decidedAt: nullableTime('When a person decided; null while the request is PENDING and after it EXPIRED'),
+    decisionReason: nullableText('The reason the person gave; null if there is none'),
   },
-  { $id: 'Approval', description: 'The state of an approval request. The tool may run only when it is APPROVED' },
+  { $id: 'Approval', description: 'The state of an approval request. Run the tool only when the status is APPROVED' },
 )
 export type Approval = Static<typeof Approval>
 
@@ -90,7 +90,7 @@ export const ApprovalQuery = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: LIMITS.approvalWaitSecondsMax,
-      description: 'Seconds to hold the answer back while the request is PENDING; it comes at once when that changes',
+      description: 'Seconds to wait for a change while the request is PENDING; the reply comes as soon as it changes',
     }),
   ),
 })

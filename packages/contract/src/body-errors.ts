@@ -1,4 +1,4 @@
-/** What can be wrong with any JSON body before its content is looked at. */
+/** Errors any JSON body can cause before its content is checked. */
 export const BODY_ERRORS = [
   'body_too_large',
   'unsupported_media_type',

@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox'
 
 /**
- * Every error of the service: code -> status, whether the same request may succeed later, and its title.
- * Replies are RFC 9457 problem details; docs/errors.md lists the same table and a test holds them together.
+ * Every error code, with its status, its title and whether a retry of the same request may succeed. Replies are RFC
+ * 9457 problem details. A test compares this table with docs/errors.md.
  */
 export const ERRORS = {
   invalid_request: { status: 400, retryable: false, title: 'The request does not match the contract' },
@@ -12,7 +12,7 @@ export const ERRORS = {
   invalid_cursor: { status: 400, retryable: false, title: 'The cursor is damaged or belongs to another list' },
   unauthenticated: { status: 401, retryable: false, title: 'The key is missing or invalid' },
   forbidden: { status: 403, retryable: false, title: 'The key lacks a required scope' },
-  not_found: { status: 404, retryable: false, title: 'There is no such resource' },
+  not_found: { status: 404, retryable: false, title: 'The resource does not exist' },
   request_timeout: { status: 408, retryable: true, title: 'The request took too long to arrive' },
   conflict: { status: 409, retryable: false, title: 'The request conflicts with what is stored' },
   body_too_large: { status: 413, retryable: false, title: 'The body is too large' },
@@ -21,16 +21,16 @@ export const ERRORS = {
   rate_limited: { status: 429, retryable: true, title: 'The rate limit is exceeded' },
   headers_too_large: { status: 431, retryable: false, title: 'The request headers are too large' },
   internal: { status: 500, retryable: true, title: 'Something unexpected happened' },
-  overloaded: { status: 503, retryable: true, title: 'The service is at its capacity' },
+  overloaded: { status: 503, retryable: true, title: 'The service is at capacity' },
   storage_unavailable: { status: 503, retryable: true, title: 'The store cannot be reached' },
-  storage_full: { status: 503, retryable: true, title: 'The disk is nearly full; reads go on' },
+  storage_full: { status: 503, retryable: true, title: 'The disk is nearly full; reads still work' },
   sign_in_unavailable: { status: 503, retryable: true, title: 'The identity provider cannot be reached' },
   shutting_down: { status: 503, retryable: true, title: 'The service is shutting down' },
 } as const satisfies Record<string, { status: number; retryable: boolean; title: string }>
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Why one event of a batch was refused for good. */
+/** Why one event of a batch was rejected permanently. */
 export const REJECTIONS = {
   not_an_object: 'The item is not a JSON object',
   missing_field: 'A required field is missing',
@@ -42,8 +42,8 @@ export const REJECTIONS = {
   timestamp_too_new: 'The timestamp is more than 5 minutes in the future',
   payload_too_large: 'The payload is larger than 256 KiB',
   payload_too_deep: 'The payload is nested more than 200 levels deep',
-  workspace_mismatch: "The workspaceId hint is not the key's workspace",
-  unstorable: 'The store refused the event',
+  workspace_mismatch: "The workspaceId hint does not match the key's workspace",
+  unstorable: 'The store rejected the event',
 } as const satisfies Record<string, string>
 
 export type RejectionCode = keyof typeof REJECTIONS
@@ -51,7 +51,7 @@ export type RejectionCode = keyof typeof REJECTIONS
 /** Body of every error reply, `application/problem+json` (RFC 9457). */
 export const Problem = Type.Object(
   {
-    type: Type.String({ description: 'Address of the description of this error' }),
+    type: Type.String({ description: "Address of this error's documentation" }),
     title: Type.String(),
     status: Type.Integer(),
     code: Type.Enum(Object.keys(ERRORS) as ErrorCode[], {
@@ -59,16 +59,16 @@ export const Problem = Type.Object(
       description: 'Stable machine-readable code',
     }),
     detail: Type.Optional(Type.String({ description: 'What was wrong with this request' })),
-    requestId: Type.String({ description: 'Quote it when you ask about this reply' }),
+    requestId: Type.String({ description: 'Quote it when you report a problem with this reply' }),
     errors: Type.Optional(
       Type.Array(Type.Object({ path: Type.String(), message: Type.String() }), {
-        description: 'The fields at fault',
+        description: 'The invalid fields',
       }),
     ),
     current: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
-        description: 'On a conflict: the present state of what the request would have changed',
+        description: 'On a conflict: the current state of the resource',
       }),
     ),
   },

@@ -7,7 +7,7 @@ import { REJECTIONS, type RejectionCode } from './errors.ts'
 /** Event, write shape (interface: "Event (write shape, sent in batches)"). Unknown fields are ignored. */
 export const EventInput = Type.Object(
   {
-    eventId: id(LIMITS.eventIdChars, 'Idempotency key within its run; unchanged across retries'),
+    eventId: id(LIMITS.eventIdChars, 'Idempotency key within the run; keep it unchanged across retries'),
     clientId: id(LIMITS.clientIdChars, 'Stable id of the SDK installation or process family'),
     runId: id(LIMITS.runIdChars, 'One agent execution'),
     sessionId: optionalText('Groups related runs, for example one conversation'),
@@ -21,24 +21,25 @@ export const EventInput = Type.Object(
     payload: Type.Optional(
       Type.Unsafe<Record<string, unknown> | null>({
         type: ['object', 'null'],
-        description: 'Event-specific data, at most 256 KiB of JSON; {} when absent. Conventions by event type',
+        description:
+          'Event-specific data, at most 256 KiB of JSON; {} when absent. Conventions depend on the event type',
         'x-conventions': PAYLOADS,
       }),
     ),
     schemaVersion: optionalText("Version of the client's payload contract"),
-    workspaceId: optionalText("Consistency hint: must be the key's workspace when given"),
+    workspaceId: optionalText("Consistency hint: if present, it must match the key's workspace"),
     spanId: Type.Optional(
       Type.Unknown({
-        description: 'Span id: text; also read from the payload; left out when it is unusable or too long',
+        description: 'Span id, as text. Also read from the payload. Ignored when it is unusable or too long',
       }),
     ),
-    parentSpanId: Type.Optional(Type.Unknown({ description: 'Span id of the parent; the same rules' })),
+    parentSpanId: Type.Optional(Type.Unknown({ description: 'Span id of the parent; the same rules apply' })),
   },
   { $id: 'EventInput', description: 'One event, as clients send it' },
 )
 export type EventInput = Static<typeof EventInput>
 
-/** Body of POST /events/batch. The envelope is checked here, each event on its own. */
+/** Body of POST /events/batch. The schema checks the envelope; each event is validated separately. */
 export const EventBatch = Type.Array(EventInput, {
   $id: 'EventBatch',
   minItems: 1,
@@ -79,7 +80,7 @@ export const EventBatch = Type.Array(EventInput, {
 export const Rejection = Type.Object(
   {
     index: Type.Integer({ minimum: 0, description: 'Position of the item in the request' }),
-    eventId: nullableText('The id that was sent, null where there was no usable one'),
+    eventId: nullableText('The id that was sent; null if it was missing or unusable'),
     code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),
     message: Type.String(),
   },
@@ -90,10 +91,10 @@ export type Rejection = Static<typeof Rejection>
 export const BatchResult = Type.Object(
   {
     success: Type.Boolean({ description: 'True when every event was accepted' }),
-    accepted: Type.Integer({ minimum: 0, description: 'Events stored now or before' }),
-    retryableEventIds: Type.Array(Type.String(), { description: 'Send these again, unchanged' }),
-    rejectedEventIds: Type.Array(Type.String(), { description: 'Never send these again' }),
-    rejections: Type.Array(Rejection, { description: 'Why each refused item was refused' }),
+    accepted: Type.Integer({ minimum: 0, description: 'Events that are stored, including those stored earlier' }),
+    retryableEventIds: Type.Array(Type.String(), { description: 'Retry these events unchanged' }),
+    rejectedEventIds: Type.Array(Type.String(), { description: 'Never retry these events' }),
+    rejections: Type.Array(Rejection, { description: 'Why each item was rejected' }),
   },
   { $id: 'BatchResult' },
 )
@@ -103,20 +104,20 @@ const readFields = {
   id: uuid('Internal event id'),
   eventId: Type.String(),
   runId: Type.String({ description: 'External run id' }),
-  sessionId: nullableText('As sent with the event'),
-  agentId: nullableText('External agent id, as sent with the event'),
+  sessionId: nullableText('As the client sent it'),
+  agentId: nullableText('External agent id, as the client sent it'),
   agentName: Type.String(),
   clientId: Type.String(),
   eventType: Type.String(),
   label: Type.String(),
-  timestamp: time('When it happened, by the client'),
-  receivedAt: time('When it was stored, by the server'),
+  timestamp: time("When it happened, by the client's clock"),
+  receivedAt: time("When it was stored, by the server's clock"),
   spanId: nullableText('Span id'),
   parentSpanId: nullableText('Parent span id'),
   schemaVersion: nullableText("Version of the client's payload contract"),
 }
 
-/** Event, read shape. `payload` is the very JSON text that was sent. */
+/** Event, read shape. `payload` is the exact JSON text that the client sent. */
 export const Event = Type.Object(
   { ...readFields, payload: anyObject },
   { $id: 'Event', description: 'One event of a timeline' },

@@ -1,7 +1,7 @@
 import Type, { type TUnsafe } from 'typebox'
 import { LIMITS } from './limits.ts'
 
-/** Text whose length is counted in Unicode code points. */
+/** Text; its length counts Unicode code points. */
 export function text(maxLength: number, description: string): Type.TString {
   return Type.String({ maxLength, description })
 }
@@ -24,7 +24,7 @@ export function nullableTime(description: string): TUnsafe<string | null> {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 }
 
-/** An optional request text: absent and null mean the same. */
+/** An optional text in a request; null means the same as absent. */
 export function optionalText(
   description: string,
   maxLength: number = LIMITS.textChars,
@@ -36,7 +36,7 @@ export function nullableText(description: string): TUnsafe<string | null> {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], description })
 }
 
-/** A whole number in a query: `[1-9][0-9]*`, from 1 to `maximum`. */
+/** An integer in a query: `[1-9][0-9]*`, from 1 to `maximum`. */
 export function pageLimit(byDefault: number, maximum: number): Type.TOptional<Type.TInteger> {
   return Type.Optional(Type.Integer({ minimum: 1, maximum, default: byDefault, description: 'Page size' }))
 }
@@ -50,5 +50,5 @@ export const nextCursor = Type.Unsafe<string | null>({
   description: 'Cursor of the next page; null when there are no more pages',
 })
 
-/** A JSON object whose content the service keeps and does not interpret. */
+/** A JSON object that the service stores without interpreting it. */
 export const anyObject = Type.Unsafe<Record<string, unknown>>({ type: 'object' })

@@ -17,13 +17,15 @@ const optionalObject = (description: string) =>
 /** Issue record, write shape (interface: "Issue record (request)"). Unknown fields are ignored. */
 export const IssueRecordInput = Type.Object(
   {
-    sdkInstanceId: requiredId('Stable client identifier; should equal the clientId of its events'),
-    clientRecordId: requiredId('Idempotency key, unchanged across retries; a recovery has its own'),
+    sdkInstanceId: requiredId("Stable client identifier; should equal the clientId of the client's events"),
+    clientRecordId: requiredId(
+      'Idempotency key, unchanged across retries. A recovery needs a different key than its detection',
+    ),
     recordKind: RecordKind,
     detectionType: requiredId('Stable detector category, for example TOOL_BLOCKED'),
     runId: optionalText('External run id'),
     sessionId: optionalText('External session id'),
-    eventId: optionalText('Related event of that run'),
+    eventId: optionalText('Related event of the run'),
     agentId: requiredId('Stable external agent id'),
     policyId: optionalText('Policy that produced the decision'),
     promptVersionId: Type.Optional(
@@ -38,8 +40,8 @@ export const IssueRecordInput = Type.Object(
       maximum: LIMITS.detectedAtMaxMs,
       description: 'Unix time in milliseconds',
     }),
-    payload: optionalObject('Context of the detector: toolName, tools, reasonCode, model, riskSignals'),
-    evidence: optionalObject('Supporting evidence, for example decision'),
+    payload: optionalObject('Detector context: toolName, tools, reasonCode, model, riskSignals'),
+    evidence: optionalObject('Supporting evidence, for example the decision'),
   },
   {
     $id: 'IssueRecordInput',
@@ -66,13 +68,15 @@ export const IssueRecordReceipt = Type.Object(
   {
     recordId: uuid('Id of the stored record'),
     status: RecordStatus,
-    isNew: Type.Boolean({ description: 'False when this sdkInstanceId and clientRecordId were received before' }),
+    isNew: Type.Boolean({
+      description: 'False when a record with this sdkInstanceId and clientRecordId already existed',
+    }),
   },
-  { $id: 'IssueRecordReceipt', description: 'The record is stored; its review follows in the background' },
+  { $id: 'IssueRecordReceipt', description: 'The record is stored and will be reviewed in the background' },
 )
 export type IssueRecordReceipt = Static<typeof IssueRecordReceipt>
 
-/** What a stored record has besides payload and evidence. */
+/** Fields of a stored record, without payload and evidence. */
 export const recordFields = {
   sdkInstanceId: Type.String(),
   clientRecordId: Type.String(),

@@ -1,6 +1,6 @@
 /**
- * Every number of the interface, once, with its unit in the name.
- * Source: the interface's section "Limits"; what it leaves open is decided in docs/decisions.
+ * Every limit of the interface, with its unit in the name. The source is the section "Limits" of the interface;
+ * docs/decisions covers what it leaves open.
  */
 export const LIMITS = {
   batchEvents: 100,
@@ -12,14 +12,14 @@ export const LIMITS = {
   runIdChars: 255,
   eventTypeChars: 50,
   labelChars: 255,
-  /** Every text of a client that has no limit of its own. */
+  /** For every client text without a limit of its own. */
   textChars: 1_024,
   eventPastMs: 30 * 24 * 60 * 60 * 1000,
   eventFutureMs: 5 * 60 * 1000,
   issueRecordBytes: 262_144,
-  /** The last millisecond that ISO 8601 tells with a year of four digits. */
+  /** The last millisecond of year 9999: ISO 8601 years have four digits. */
   detectedAtMaxMs: 253_402_300_799_999,
-  /** Sets of facts that one issue may hold after merges. */
+  /** Sets of facts that one issue can hold after merges. */
   issueFingerprints: 50,
   fingerprintChars: 100,
   commentChars: 10_000,
@@ -29,63 +29,63 @@ export const LIMITS = {
   runDetailEvents: 100,
   eventsPageDefault: 100,
   eventsPageMax: 200,
-  /** A page of events ends here even when `limit` is not reached; it holds at least one event. */
+  /** A page of events ends at this size, even below `limit`. It holds at least one event. */
   pageBytes: 4 * 1_048_576,
-  /** Any other page ends here even when `limit` is not reached; it holds at least one item. */
+  /** Any other page ends at this size, even below `limit`. It holds at least one item. */
   listBytes: 1_048_576,
-  /** A token number of an LLM_CALL counts when it is an integer from 0 to this. */
+  /** A token count of an LLM_CALL counts when it is an integer from 0 to this limit. */
   tokensPerCall: 1_000_000_000,
-  /** A cost of an LLM_CALL counts when it is a number from 0 to this. */
+  /** The cost of an LLM_CALL counts when it is a number from 0 to this limit. */
   costPerCall: 1_000_000,
   approvalTimeoutMsMin: 1_000,
   approvalTimeoutMsMax: 24 * 60 * 60 * 1000,
   approvalTimeoutMsDefault: 5 * 60 * 1000,
-  /** Also the bound of an approval's reason. */
+  /** Also limits an approval's reason. */
   approvalBodyBytes: 65_536,
   inputHashDigitsMin: 32,
   inputHashDigitsMax: 128,
-  /** Longest `wait` when an approval is read. */
+  /** Longest `wait` when a client reads an approval. */
   approvalWaitSecondsMax: 30,
   decisionReasonChars: 2_000,
-  /** Characters of a recorded tool input that are shown beside an approval. */
+  /** Characters of a recorded tool input to show with an approval. */
   inputPreviewChars: 65_536,
-  /** Approvals that are decided together. */
+  /** Approvals in one request of decisions. */
   decisionsMax: 200,
   /** Content of a prompt, in UTF-8. */
   promptContentBytes: 262_144,
-  /** Room for the content however much of it is escaped. */
+  /** Leaves room for content with many escaped characters. */
   promptBodyBytes: 2 * 1_048_576,
   policyIdChars: 100,
   descriptionChars: 2_000,
   noteChars: 2_000,
-  /** What may be in force in an environment at a time. Clients evaluate every policy before every tool call. */
+  /** Deployed items in one environment. Clients evaluate every policy before every tool call. */
   deployedPolicies: 500,
   deployedPrompts: 500,
   deployedPromptBytes: 4 * 1_048_576,
-  /** Prompts and policies that one publication names. */
+  /** Prompts and policies in one publication. */
   deploymentItems: 1_000,
   simulationDaysMax: 30,
-  /** Recorded tool calls that one simulation looks at, the newest. */
+  /** Recorded tool calls that one simulation examines, newest first. */
   simulationCalls: 1_000_000,
-  /** Simulations of an environment that have not ended. */
+  /** Unfinished simulations in one environment. */
   simulationsWaiting: 4,
-  /** Ended simulations of an environment that are kept, the newest. */
+  /** Finished simulations to keep in one environment, newest first. */
   simulationsKept: 100,
   operatorBodyBytes: 262_144,
   searchChars: 255,
-  /** Runs whose ids begin with a text: so many of them are looked at, the last ones in the order of ids. */
+  /** A search by run id prefix examines this many matching runs: the last ones in the order of their ids. */
   searchedRunIds: 1_000,
-  /** Agents whose names are looked at, the newest of an environment. */
+  /** A search by agent name examines this many agents of an environment, newest first. */
   searchedAgents: 1_000,
-  /** Agents of one name whose runs are found, the newest. */
+  /** Agents with the same name whose runs a search finds, newest first. */
   searchedAgentsOfName: 20,
-  /** A filtered page of a timeline ends when so many rows were looked at. */
+  /** A filtered page of a timeline ends after this many rows were examined. */
   eventsLookedAt: 5_000,
   operatorPageDefault: 100,
   operatorPageMax: 200,
   nameChars: 100,
   webhookUrlChars: 2_000,
-  /** Of one webhook; the oldest beyond it are dropped. */
+  /** Pending deliveries of one webhook. Beyond this, the oldest are dropped. */
   webhookPendingDeliveries: 1_000,
   auditFilterChars: 255,
   emailChars: 254,
@@ -93,12 +93,12 @@ export const LIMITS = {
   passwordCharsMax: 256,
   credentialChars: 255,
   codeChars: 64,
-  /** An invitation is good for so long. */
+  /** How long an invitation is valid. */
   invitationMs: 7 * 24 * 60 * 60 * 1000,
-  /** A sign-in holds for so long, however much it is used. */
+  /** How long a session lasts, regardless of use. */
   sessionMs: 7 * 24 * 60 * 60 * 1000,
   requestsPerSecondDefault: 5_000,
-  /** Of an operator token or session. */
+  /** Length of an operator token or session token. */
   operatorRequestsPerSecondDefault: 500,
   requestsPerSecondMax: 1_000_000,
 } as const

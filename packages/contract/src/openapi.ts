@@ -1,4 +1,4 @@
-/** The routes tables as OpenAPI 3.1 documents. Schemas with an `$id` become components of that name. */
+/** Builds OpenAPI 3.1 documents from the route tables. A schema with an `$id` becomes a component of that name. */
 import type { TObject, TSchema } from 'typebox'
 import { ERRORS, Problem, type ErrorCode } from './errors.ts'
 import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from './operator/idempotency.ts'
@@ -11,7 +11,7 @@ import { TAGS, type Tag } from './tags.ts'
 
 type Json = Record<string, unknown>
 
-/** The named parts that a document uses so far. */
+/** The named schemas that a document has used so far. */
 interface Used {
   schemas: Map<string, TSchema>
   responses: Map<string, Json>
@@ -22,12 +22,12 @@ interface Api {
   description: string
   prefix: string
   routes: Record<string, Route>
-  /** By name; any one of them will do. */
+  /** Security schemes by name; any one of them is enough. */
   security: Record<string, object>
   webhooks?: (used: Used) => Json
 }
 
-/** OpenAPI 3.1 document of the public interface. `version` is the product's. */
+/** Builds the OpenAPI 3.1 document of the public interface. `version` is the product version. */
 export function publicDocument(version: string): Json {
   return document(version, {
     title: 'Tacho',
@@ -45,13 +45,13 @@ export function publicDocument(version: string): Json {
   })
 }
 
-/** OpenAPI 3.1 document of the operator API, with the messages of webhooks. */
+/** Builds the OpenAPI 3.1 document of the operator API, including webhook messages. */
 export function operatorDocument(version: string): Json {
   return document(version, {
     title: 'Tacho operator API',
     description:
-      'Everything operators do. Scripts send an operator token. People sign in and send a session cookie; with a ' +
-      'cookie, changes are accepted only from pages of the same origin.',
+      'Everything operators can do. Scripts send an operator token. People sign in and send a session cookie. With a ' +
+      'cookie, changes are accepted only from the same origin.',
     prefix: OPERATOR_PREFIX,
     routes: OPERATOR_ROUTES,
     security: {
@@ -60,7 +60,7 @@ export function operatorDocument(version: string): Json {
         type: 'apiKey',
         in: 'cookie',
         name: 'tacho.session_token',
-        description: 'The session of a person who signed in',
+        description: 'The session of a signed-in person',
       },
     },
     webhooks,
@@ -76,7 +76,7 @@ function document(version: string, api: Api): Json {
   }
   const webhooks = api.webhooks?.(used)
   const schemas: Json = {}
-  // A named schema may use further ones: the map grows while it is walked.
+  // A named schema can use more named schemas, so the map grows during this loop.
   for (const [name, schema] of used.schemas) schemas[name] = inner(schema, used)
   const tags = new Set(Object.values(api.routes).map(({ tag }) => tag))
   return {
@@ -136,11 +136,11 @@ function operation(operationId: string, route: Route, used: Used): Json {
   }
 }
 
-/** Messages of a stream are described one by one; each reply holds any number of them. */
+/** Describes each message of a stream. A reply can hold any number of them. */
 function replyOf(route: Route): unknown {
   if (!route.events) return route.reply
   return {
-    description: 'Server-sent events; each is one of these',
+    description: 'Server-sent events; each one matches one of these schemas',
     oneOf: Object.entries(route.events).map(([name, data]) => ({
       type: 'object',
       required: ['event', 'data'],
@@ -153,13 +153,13 @@ function creates(route: Route): boolean {
   return route.headers !== undefined && Object.hasOwn(route.headers.properties, IDEMPOTENCY_KEY_HEADER)
 }
 
-/** What the row says, then what follows from it. */
+/** Combines the row's description with what its other fields imply. */
 function descriptionOf(route: Route): string {
   const sentences = [
     route.description,
     callerOf(route),
-    route.bodyBytes && `The body may have ${route.bodyBytes} bytes, decompressed.`,
-    route.shownOnce && `This reply alone shows \`${route.shownOnce}\`.`,
+    route.bodyBytes && `The body can have up to ${route.bodyBytes} bytes after decompression.`,
+    route.shownOnce && `Only this reply shows \`${route.shownOnce}\`.`,
   ]
   return sentences.filter((sentence) => typeof sentence === 'string').join(' ')
 }
@@ -167,34 +167,36 @@ function descriptionOf(route: Route): string {
 function callerOf(route: Route): string {
   const access = accessOf(route)
   if (access === null)
-    return `Needs ${route.scopes.length === 1 ? 'the scope' : 'the scopes'} ${route.scopes.join(' and ')}.`
-  if (access === 'anyone') return 'For everybody, without a token.'
-  if (access === 'signed-in') return 'For every operator and token.'
-  return access === 'installation' ? 'For owners of the whole installation.' : `Needs the role ${access}.`
+    return `Requires ${route.scopes.length === 1 ? 'the scope' : 'the scopes'} ${route.scopes.join(' and ')}.`
+  if (access === 'anyone') return 'Open to everyone, without a token.'
+  if (access === 'signed-in') return 'Open to every operator and token.'
+  return access === 'installation'
+    ? 'Requires the role owner for the whole installation.'
+    : `Requires the role ${access}.`
 }
 
 const IF_NONE_MATCH = {
   name: 'If-None-Match',
   in: 'header',
   required: false,
-  description: 'ETag of what the client has; a list and * are accepted too',
+  description: "ETag of the client's copy; lists and * are accepted too",
   schema: { type: 'string' },
 }
 
 const text = { type: 'string' }
 const count = { type: 'integer', minimum: 0 }
 const HEADERS = {
-  RequestId: { description: 'Names this reply in the log; the same as `requestId` of a problem', schema: text },
-  RateLimitLimit: { description: 'Requests that this node grants the key in a second', schema: count },
+  RequestId: { description: 'Identifies this reply in the log; equals `requestId` in a problem', schema: text },
+  RateLimitLimit: { description: 'Requests per second that this node allows the key', schema: count },
   RateLimitRemaining: { description: 'Requests left in this second', schema: count },
-  RateLimitReset: { description: 'Seconds until the limit starts anew', schema: count },
-  RetryAfter: { description: 'Seconds to wait before the next attempt', schema: count },
-  ETag: { description: 'Names what is served; changes with it', schema: text },
-  Replayed: { description: '`true`: the reply is the one of the first request with this key', schema: text },
+  RateLimitReset: { description: 'Seconds until the limit resets', schema: count },
+  RetryAfter: { description: 'Seconds to wait before you retry', schema: count },
+  ETag: { description: 'Identifies the content of the reply; changes with it', schema: text },
+  Replayed: { description: '`true`: this is the stored reply of the first request with this key', schema: text },
 }
 type HeaderName = keyof typeof HEADERS
 
-/** Of every success. */
+/** Headers of every successful reply. */
 const ALWAYS: readonly HeaderName[] = ['RequestId', 'RateLimitLimit', 'RateLimitRemaining', 'RateLimitReset']
 
 const HEADER_NAMES: Record<HeaderName, string> = {
@@ -211,7 +213,7 @@ function headersOf(names: readonly HeaderName[]): Json {
   return Object.fromEntries(names.map((name) => [HEADER_NAMES[name], { $ref: `#/components/headers/${name}` }]))
 }
 
-/** Of every reply, of what is served with an ETag or created with a key, and of errors that ask to wait. */
+/** Headers of every reply, of replies with an ETag or idempotency key, and of errors that ask the client to wait. */
 function headersUsed({ routes }: Api): Json {
   const rows = Object.values(routes)
   const names: HeaderName[] = [...ALWAYS, 'RetryAfter']
@@ -229,7 +231,7 @@ function parameters(place: 'path' | 'query' | 'header', schema: TObject | undefi
   })
 }
 
-/** One response for each status; operations with the same codes share it. */
+/** One response per status; operations with the same codes share it. */
 function errorResponses(route: Route, used: Used): Json {
   const byStatus = Map.groupBy(errorsOf(route), (code) => ERRORS[code].status)
   const responses: Json = {}
@@ -255,14 +257,14 @@ function webhooks(used: Used): Json {
     const post = {
       operationId: type.replace(/\.(\w)/, (_, letter: string) => letter.toUpperCase()),
       summary,
-      description: 'Signed as Standard Webhooks says. Any answer but 2xx is tried again for about a day.',
+      description: 'Signed according to Standard Webhooks. Any status except 2xx is retried for about a day.',
       tags: ['Webhooks'],
       security: [],
       parameters: parameters('header', WebhookHeaders, used),
       requestBody: { required: true, content: { 'application/json': { schema: reference(body, used) } } },
       responses: {
         '2XX': { description: 'The message was received' },
-        410: { description: 'Send no more: the webhook is disabled' },
+        410: { description: 'Stop sending: the webhook is disabled' },
       },
     }
     return [type, { post }]
@@ -270,7 +272,7 @@ function webhooks(used: Used): Json {
   return Object.fromEntries(messages) as Json
 }
 
-/** The schema with every named one inside it replaced by a reference. */
+/** Replaces every named schema inside this one with a reference. */
 function reference(schema: unknown, used: Used): unknown {
   const name = nameOf(schema)
   if (name === null) return inner(schema, used)
@@ -282,7 +284,7 @@ function inner(value: unknown, used: Used): unknown {
   if (Array.isArray(value)) return value.map((item) => reference(item, used))
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).filter(([key]) => key !== '$id')
-  // Examples are data, not schemas.
+  // Examples are data, so they are copied unchanged.
   return Object.fromEntries(members.map(([key, item]) => [key, key === 'examples' ? item : reference(item, used)]))
 }
 

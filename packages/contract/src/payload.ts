@@ -1,12 +1,12 @@
 /**
- * What the service and its console read from payloads (design: "Payload conventions"). All of it is optional, more is
- * allowed, and nothing is rejected for it: a payload is kept as it was sent. In metadata-only mode a client leaves out
- * text, messages, input and output.
+ * Payload fields that the service and its console read (design: "Payload conventions"). All fields are optional, extra
+ * fields are allowed, and a payload that breaks a convention is still stored unchanged. In metadata-only mode a client
+ * omits text, messages, input and output.
  */
 import Type, { type Static, type TProperties, type TSchema } from 'typebox'
 import { POLICY_ACTIONS } from './runtime-config.ts'
 
-/** What may close a run. */
+/** Final statuses of a run. */
 export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 
 const convention = <Properties extends TProperties>($id: string, description: string, properties: Properties) =>
@@ -14,45 +14,45 @@ const convention = <Properties extends TProperties>($id: string, description: st
 
 const text = (description: string) => Type.String({ description })
 const any = (description: string) => Type.Unknown({ description })
-const latency = Type.Number({ minimum: 0, description: 'How long it took, in milliseconds' })
+const latency = Type.Number({ minimum: 0, description: 'Duration in milliseconds' })
 const toolCall = {
   toolName: text('Name of the tool'),
   inputHash: text('Deterministic hash of the tool input, in hex; links the call to its approval'),
-  approvalId: text('The approval that the call was made with'),
+  approvalId: text('The approval that allowed the call'),
 }
 
-/** Usage and cost add to the sums of the run. */
+/** Usage and cost are added to the sums of the run. */
 export const LlmCallPayload = convention('LlmCallPayload', 'Payload of an LLM_CALL', {
   model: text('Name of the model'),
   latency,
-  cost: Type.Number({ minimum: 0, description: 'What the call cost' }),
+  cost: Type.Number({ minimum: 0, description: 'Cost of the call' }),
   usage: Type.Partial(
     Type.Object({
       promptTokens: Type.Integer({ minimum: 0 }),
       completionTokens: Type.Integer({ minimum: 0 }),
-      totalTokens: Type.Integer({ minimum: 0, description: 'The sum of the others when it is absent' }),
+      totalTokens: Type.Integer({ minimum: 0, description: 'Defaults to the sum of the other two' }),
     }),
     { $id: 'LlmCallUsage', description: 'Tokens of one model call' },
   ),
-  messages: Type.Array(Type.Unknown(), { description: 'What the model was sent' }),
-  output: any('What the model answered'),
+  messages: Type.Array(Type.Unknown(), { description: 'Messages sent to the model' }),
+  output: any("The model's answer"),
 })
 export type LlmCallPayload = Static<typeof LlmCallPayload>
 
 export const ToolCallPayload = convention('ToolCallPayload', 'Payload of a TOOL_CALL', {
   ...toolCall,
-  input: any('What the tool was given'),
-  output: any('What the tool gave back'),
-  error: any('What the tool failed with'),
+  input: any('Input of the tool'),
+  output: any('Output of the tool'),
+  error: any('Error of the tool'),
   latency,
 })
 export type ToolCallPayload = Static<typeof ToolCallPayload>
 
 export const PolicyDecisionPayload = convention('PolicyDecisionPayload', 'Payload of a POLICY_DECISION', {
   ...toolCall,
-  action: Type.Enum([...POLICY_ACTIONS], { description: 'What the client did' }),
+  action: Type.Enum([...POLICY_ACTIONS], { description: 'The action the client took' }),
   policyIds: Type.Array(Type.String(), { description: 'The policies that matched' }),
-  input: any('The tool input, masked by the client: operators see it beside the approval when its hash is the same'),
+  input: any('The tool input, masked by the client. Operators see it with the approval if the input hash matches'),
 })
 export type PolicyDecisionPayload = Static<typeof PolicyDecisionPayload>
 
@@ -63,13 +63,13 @@ export type TextPayload = Static<typeof TextPayload>
 
 export const ErrorPayload = convention('ErrorPayload', 'Payload of an ERROR', {
   message: text('What went wrong'),
-  code: Type.Unsafe<string | number>({ type: ['string', 'number'], description: 'Stable code of the error' }),
+  code: Type.Unsafe<string | number>({ type: ['string', 'number'], description: 'Stable error code' }),
 })
 export type ErrorPayload = Static<typeof ErrorPayload>
 
 export const SessionOutcomePayload = convention('SessionOutcomePayload', 'Payload of a SESSION_OUTCOME', {
   status: Type.Enum([...RUN_OUTCOMES], {
-    description: 'The first one that is stored closes the run',
+    description: 'The first stored outcome closes the run',
   }),
 })
 export type SessionOutcomePayload = Static<typeof SessionOutcomePayload>

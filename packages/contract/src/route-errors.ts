@@ -1,9 +1,9 @@
-/** Which errors a route answers with: its own, and those that follow from who may call it and how. */
+/** Lists the errors of a route: its own errors, and those implied by its access and method. */
 import { ERRORS, type ErrorCode } from './errors.ts'
 import type { Access } from './operator/access.ts'
 import type { Route } from './route.ts'
 
-/** The codes of one row, for clients: `errorsOf` as a type. */
+/** The error codes of one route as a type, for clients. Matches `errorsOf`. */
 export type ErrorOf<R extends Route> =
   | R['errors'][number]
   | (typeof EVERYWHERE)[number]
@@ -11,7 +11,7 @@ export type ErrorOf<R extends Route> =
   | (R extends { method: 'GET'; access: 'anyone' | 'signed-in' } ? never : 'forbidden')
   | (R extends { method: 'GET' } ? never : 'storage_full')
 
-/** Any request may be malformed, too large or too slow, and any may meet a service in trouble. */
+/** Any request can be malformed, too large or too slow, and any request can fail when the service is in trouble. */
 const EVERYWHERE = [
   'rate_limited',
   'invalid_request',
@@ -24,18 +24,18 @@ const EVERYWHERE = [
   'shutting_down',
 ] as const satisfies readonly ErrorCode[]
 
-/** Every code that the row's endpoint may answer with, in the order of the table of errors. */
+/** Every code the route can answer with, in the order of the error table. */
 export function errorsOf(route: Route): ErrorCode[] {
   const access = accessOf(route)
   const codes = new Set<ErrorCode>([...EVERYWHERE, ...route.errors])
   if (access !== 'anyone') codes.add('unauthenticated')
-  // With a cookie, a request that changes something must come from our own pages.
+  // With a session cookie, changes are accepted only from the server's own origin.
   if (route.method !== 'GET' || (access !== 'anyone' && access !== 'signed-in')) codes.add('forbidden')
   if (route.method !== 'GET') codes.add('storage_full')
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
 }
 
-/** Who may call a row of the operator API; null for one of the public interface. */
+/** Who can call an operator API route; null for a public route. */
 export function accessOf(route: Route): Access | null {
   return 'access' in route ? (route.access as Access) : null
 }

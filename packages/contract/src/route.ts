@@ -5,36 +5,38 @@ import type { Tag } from './tags.ts'
 export const SCOPES = ['events:write', 'config:read', 'policies:read', 'usage:read'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** One endpoint: what the server serves, what the document describes, what clients are checked against. */
+/** One endpoint. The server, the OpenAPI document and the client checks all use it. */
 export interface Route {
   readonly method: 'GET' | 'POST'
-  /** Below the prefix; parameters in braces, as in OpenAPI. */
+  /** Path below the prefix; parameters in braces, as in OpenAPI. */
   readonly path: string
   readonly summary: string
-  /** More than the summary, where a caller must know more. Who may call it, and how much, follows from the row. */
+  /** Details beyond the summary. Access and limits are omitted: the document derives them from this row. */
   readonly description?: string
   readonly tag: Tag
-  /** Scopes the API key must have, all of them. The operator API has none: its tokens are not scoped. */
+  /**
+   * The API key must have all of these scopes. Operator API routes have none because operator tokens have no scopes.
+   */
   readonly scopes: readonly Scope[]
   readonly params?: TObject
   readonly query?: TObject
-  /** Headers beside those of authentication and of the body, by their documented names. */
+  /** Headers other than those for authentication and the body, by their documented names. */
   readonly headers?: TObject
   readonly body?: TSchema
-  /** Largest decoded body in bytes. */
+  /** Maximum size of the decoded body in bytes. */
   readonly bodyBytes?: number
   readonly status: 200 | 201 | 202 | 303
   readonly reply: TSchema
-  /** About how many bytes a reply may have, where that is more than a list may have. */
+  /** Approximate maximum reply size in bytes, if larger than the limit for lists. */
   readonly replyBytes?: number
-  /** The reply has an ETag; a request that names it in If-None-Match is answered with 304. */
+  /** The reply has an ETag. If-None-Match with that ETag gets 304. */
   readonly tagged?: true
-  /** Member of the reply that is a secret: it is shown by this reply alone, and kept nowhere. */
+  /** Secret member of the reply. Only this reply shows it; it is stored nowhere. */
   readonly shownOnce?: string
-  /** Media type of the reply; JSON when absent. */
+  /** Media type of the reply; JSON by default. */
   readonly replyType?: string
-  /** Messages of a stream of server-sent events: the data of each, by the name of its event. */
+  /** Messages of a server-sent event stream: event name to data schema. */
   readonly events?: Readonly<Record<string, TSchema>>
-  /** Errors beyond those that route-errors.ts adds to every row of its kind. */
+  /** Errors in addition to those that route-errors.ts adds. */
   readonly errors: readonly ErrorCode[]
 }

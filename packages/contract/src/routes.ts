@@ -62,7 +62,7 @@ export const ROUTES = {
   submitIssueRecord: {
     method: 'POST',
     path: '/issue-records',
-    summary: 'Submit a detection or recovery; it is reviewed in the background',
+    summary: 'Submit a detection or recovery, to be reviewed in the background',
     tag: 'Issues',
     scopes: ['events:write'],
     body: IssueRecordInput,
@@ -74,7 +74,7 @@ export const ROUTES = {
   createApproval: {
     method: 'POST',
     path: '/firewall-approvals',
-    summary: 'Ask for approval of one protected tool call; a retry gets the same approval',
+    summary: 'Request approval for one protected tool call; a retry returns the same approval',
     tag: 'Approvals',
     scopes: ['events:write'],
     headers: ApprovalHeaders,
@@ -87,7 +87,7 @@ export const ROUTES = {
   readApproval: {
     method: 'GET',
     path: '/firewall-approvals/{approvalId}',
-    summary: 'Read the state of an approval, at once or as soon as it changes',
+    summary: 'Read the state of an approval, immediately or as soon as it changes',
     tag: 'Approvals',
     scopes: ['policies:read'],
     params: ApprovalParams,
@@ -100,7 +100,7 @@ export const ROUTES = {
   loadRuntimeConfig: {
     method: 'GET',
     path: '/runtime-config',
-    summary: 'Load the prompts and policies that are in force',
+    summary: 'Load the deployed prompts and policies',
     tag: 'Runtime configuration',
     scopes: ['config:read', 'policies:read'],
     status: 200,

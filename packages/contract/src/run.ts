@@ -8,7 +8,7 @@ export const RUN_STATUSES = ['RUNNING', ...RUN_OUTCOMES] as const
 export const RunStatus = Type.Enum([...RUN_STATUSES], { $id: 'RunStatus' })
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
-/** What a SESSION_OUTCOME event may close a run with. */
+/** Statuses that a SESSION_OUTCOME event can close a run with. */
 export type RunOutcome = Exclude<RunStatus, 'RUNNING'>
 
 export const Usage = Type.Object(
@@ -18,7 +18,7 @@ export const Usage = Type.Object(
     totalTokens: Type.Integer({ minimum: 0 }),
     cost: Type.Number({ minimum: 0 }),
   },
-  { $id: 'Usage', description: 'Sums over the LLM_CALL events' },
+  { $id: 'Usage', description: 'Sums over all LLM_CALL events' },
 )
 export type Usage = Static<typeof Usage>
 
@@ -26,7 +26,7 @@ const runFields = {
   id: uuid('Internal run id'),
   runId: Type.String({ description: 'External (client) run id' }),
   status: RunStatus,
-  startedAt: time('Smallest event time of the run'),
+  startedAt: time('Earliest event time of the run'),
   endedAt: nullableTime('Time of the outcome that closed the run; null while RUNNING'),
   agent: Type.Object({ id: uuid('Internal agent id'), name: Type.String() }),
   usage: Usage,

@@ -1,12 +1,12 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from './fields.ts'
 
-/** From the least to the most severe. */
+/** In ascending order. */
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
 export type Severity = (typeof SEVERITIES)[number]
 
-/** What a policy does with a matching tool call, from the laxest to the strictest. */
+/** What a policy does with a matching tool call, from least to most strict. */
 export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 export const PolicyAction = Type.Enum([...POLICY_ACTIONS], { $id: 'PolicyAction' })
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
@@ -15,15 +15,15 @@ export const RuntimePrompt = Type.Object(
   {
     promptId: uuid('Prompt id'),
     name: Type.String(),
-    versionId: uuid('Send it as `promptVersionId` with what this version causes'),
+    versionId: uuid('Send it as `promptVersionId` in reports about runs that used this version'),
     version: Type.String(),
-    content: Type.String({ description: 'As it was written' }),
+    content: Type.String({ description: 'Prompt text, unchanged' }),
     contentHash: Type.String({
       pattern: '^[0-9a-f]{64}$',
       description: 'SHA-256 of the UTF-8 bytes of `content`, in lower-case hex',
     }),
   },
-  { $id: 'RuntimePrompt', description: 'The version of a prompt that is in force' },
+  { $id: 'RuntimePrompt', description: 'The deployed version of a prompt' },
 )
 export type RuntimePrompt = Static<typeof RuntimePrompt>
 
@@ -31,13 +31,13 @@ export const RuntimePolicy = Type.Object(
   {
     policyId: Type.String(),
     name: Type.String(),
-    description: nullableText('What it is for'),
+    description: nullableText('Purpose of the policy'),
     version: Type.String(),
-    condition: Type.String({ description: 'CEL expression, as it was written; evaluated by the client' }),
+    condition: Type.String({ description: 'CEL expression, unchanged; the client evaluates it' }),
     severity: Severity,
     action: PolicyAction,
   },
-  { $id: 'RuntimePolicy', description: 'The version of a policy that is in force' },
+  { $id: 'RuntimePolicy', description: 'The deployed version of a policy' },
 )
 export type RuntimePolicy = Static<typeof RuntimePolicy>
 
@@ -48,9 +48,9 @@ export const RuntimeConfig = Type.Object(
       pattern: '^[0-9a-f]{64}$',
       description: 'SHA-256 of this object without `revision`, as canonical JSON (RFC 8785), in lower-case hex',
     }),
-    prompts: Type.Array(RuntimePrompt, { description: 'By name' }),
-    policies: Type.Array(RuntimePolicy, { description: 'By policy id' }),
+    prompts: Type.Array(RuntimePrompt, { description: 'Sorted by name' }),
+    policies: Type.Array(RuntimePolicy, { description: 'Sorted by policy id' }),
   },
-  { $id: 'RuntimeConfig', description: 'The prompts and policies that are in force in an environment' },
+  { $id: 'RuntimeConfig', description: 'The deployed prompts and policies of an environment' },
 )
 export type RuntimeConfig = Static<typeof RuntimeConfig>

@@ -13,7 +13,7 @@ const requestsPerSecond = Type.Unsafe<number | null>({
   type: ['integer', 'null'],
   minimum: 1,
   maximum: LIMITS.requestsPerSecondMax,
-  description: 'Rate limit of this key; null for the default of the installation',
+  description: "Rate limit of this key; null for the installation's default",
 })
 
 const keyFields = {
@@ -23,25 +23,25 @@ const keyFields = {
   scopes: Scopes,
   requestsPerSecond,
   createdAt: time('When it was created'),
-  expiresAt: nullableTime('From then on it is refused; null: never'),
+  expiresAt: nullableTime('When the key expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
-  lastUsedAt: nullableTime('Last use, to about a minute'),
+  lastUsedAt: nullableTime('Last use, accurate to about a minute'),
 }
 
 export const ApiKey = Type.Object(keyFields, { $id: 'ApiKey', description: 'An API key, without its secret' })
 export type ApiKey = Static<typeof ApiKey>
 
 export const CreatedApiKey = Type.Object(
-  { ...keyFields, key: Type.String({ description: 'The key itself. It is shown this once and cannot be read again' }) },
+  { ...keyFields, key: Type.String({ description: 'The key itself. It is shown once and cannot be read again' }) },
   { $id: 'CreatedApiKey', description: 'A new API key' },
 )
 export type CreatedApiKey = Static<typeof CreatedApiKey>
 
 export const NewApiKey = Type.Object(
   {
-    name: id(LIMITS.nameChars, 'What the key is for'),
+    name: id(LIMITS.nameChars, 'Purpose of the key'),
     scopes: Scopes,
-    expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
+    expiresAt: Type.Optional(nullableTime('When the key expires; null or absent: never')),
     requestsPerSecond: Type.Optional(requestsPerSecond),
   },
   {

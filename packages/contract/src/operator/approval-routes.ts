@@ -22,13 +22,13 @@ import { OperatorRunParams } from './run.ts'
 
 const common = { tag: 'Approvals', scopes: [], access: 'viewer' } as const
 const write = { bodyBytes: LIMITS.operatorBodyBytes, access: 'approver' } as const
-/** Firewall approvals, as operators see and decide them. */
+/** Routes for operators who read and decide firewall approvals. */
 export const approvalRoutes = {
   listApprovals: {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals',
-    summary: 'List approvals: pending ones by deadline, the oldest first; otherwise the newest first',
+    summary: 'List approvals: pending ones by deadline, oldest first; otherwise newest first',
     params: EnvironmentParams,
     query: ApprovalsQuery,
     status: 200,
@@ -39,7 +39,7 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals/groups',
-    summary: 'The queue: pending approvals by tool and input',
+    summary: 'List pending approvals, grouped by tool and input',
     params: EnvironmentParams,
     status: 200,
     reply: ApprovalGroups,
@@ -49,7 +49,7 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals/stream',
-    summary: 'Server-sent events: a snapshot of what is pending, then a hint at each change',
+    summary: 'Stream approvals as server-sent events: a snapshot of pending ones, then a hint at each change',
     params: EnvironmentParams,
     status: 200,
     reply: Type.Unsafe<string>({
@@ -64,7 +64,7 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals/{approvalId}',
-    summary: 'Read one approval, with the input that was recorded for it',
+    summary: 'Read one approval with its recorded input',
     params: OperatorApprovalParams,
     status: 200,
     reply: ApprovalDetail,
@@ -74,7 +74,7 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals/{approvalId}/aftermath',
-    summary: 'What happened after the approval was asked for',
+    summary: 'Read what happened after the approval was requested',
     params: OperatorApprovalParams,
     status: 200,
     reply: ApprovalAftermath,
@@ -97,7 +97,7 @@ export const approvalRoutes = {
     ...write,
     method: 'POST',
     path: '/environments/{environmentId}/approvals/decisions',
-    summary: 'Decide pending approvals of one tool and input together; each has an outcome of its own',
+    summary: 'Decide several pending approvals of one tool and input; each gets its own outcome',
     params: EnvironmentParams,
     body: NewDecisions,
     status: 200,
@@ -108,7 +108,7 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/runs/{runId}/approvals',
-    summary: 'The approvals of a run and what happened after them, to be shown on its timeline',
+    summary: 'List the approvals of a run and what happened after them, for its timeline',
     params: OperatorRunParams,
     status: 200,
     reply: RunApprovals,

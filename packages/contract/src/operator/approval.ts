@@ -3,7 +3,7 @@ import { Approval, ApprovalStatus, DECISIONS } from '../approval.ts'
 import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
-/** Who decided: a signed-in operator, or an operator token. */
+/** Who decided: a signed-in operator or an operator token. */
 export const Decider = Type.Object(
   {
     kind: Type.Enum(['operator', 'token']),
@@ -15,14 +15,14 @@ export const Decider = Type.Object(
 
 const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
   anyOf: [Decider, { type: 'null' }],
-  description: 'Who decided; null while nobody has',
+  description: 'Who decided; null while undecided',
 })
 
-/** An approval as operators see it: the public fields, the request, and who decided. */
+/** An approval for operators: the public fields, the request and who decided. */
 export const OperatorApproval = Type.Object(
   {
     ...Approval.properties,
-    clientId: Type.String({ description: 'Client instance that asked' }),
+    clientId: Type.String({ description: 'Client instance that sent the request' }),
     clientRequestId: Type.String(),
     runId: nullableText('External run id'),
     sessionId: nullableText('External session id'),
@@ -30,22 +30,22 @@ export const OperatorApproval = Type.Object(
     policyId: nullableText('Policy that required approval'),
     toolName: Type.String(),
     inputHash: Type.String({ description: 'Hash of the tool input, in lower-case hex' }),
-    reason: nullableText('Why approval is needed, by the client'),
+    reason: nullableText('Why approval is needed, according to the client'),
     timeoutMs: Type.Integer(),
-    createdAt: time('When it was asked for'),
+    createdAt: time('When approval was requested'),
     decidedBy: nullableDecider,
   },
   { $id: 'OperatorApproval', description: 'An approval request, as operators see it' },
 )
 export type OperatorApproval = Static<typeof OperatorApproval>
 
-/** How often the same agent has asked lately: many requests at once wear people out, and some do it on purpose. */
+/** How often the agent has asked recently. Many requests tire reviewers, and an attacker can exploit that. */
 export const AskedLately = Type.Object(
   {
     requests: Type.Integer({ minimum: 0, description: 'Requests of the agent in the window that ends now' }),
-    capped: Type.Boolean({ description: 'Whether there were more than are counted' }),
+    capped: Type.Boolean({ description: 'Whether the count stopped at its limit' }),
     windowMs: Type.Integer(),
-    burst: Type.Boolean({ description: 'Whether that is unusually many: decide with care' }),
+    burst: Type.Boolean({ description: 'Whether the number is unusually high: decide with care' }),
   },
   { $id: 'AskedLately' },
 )
@@ -55,30 +55,30 @@ export const ApprovalCard = Type.Object(
   { ...OperatorApproval.properties, askedLately: AskedLately },
   {
     $id: 'ApprovalCard',
-    description: 'An approval request, and how often its agent (or else its client) has asked lately',
+    description: 'An approval request, and how often its agent (or its client) has asked recently',
   },
 )
 export type ApprovalCard = Static<typeof ApprovalCard>
 
-/** The masked input in a POLICY_DECISION of the same run that names the approval, the tool and the input hash. */
+/** The masked input in a POLICY_DECISION of the same run with the same approval, tool and input hash. */
 export const InputPreview = Type.Object(
   {
     json: Type.String({
-      description: `JSON text as the client recorded it, at most ${LIMITS.inputPreviewChars} characters`,
+      description: `JSON text as recorded by the client, at most ${LIMITS.inputPreviewChars} characters`,
     }),
-    isTruncated: Type.Boolean({ description: 'Whether `json` ends early: it is not valid JSON then' }),
+    isTruncated: Type.Boolean({ description: 'Whether `json` is cut off, so it is not valid JSON' }),
     isShortened: Type.Boolean({
       description:
-        'Whether the client says, by `tachoShortened` in the payload, that it cut what did not fit into an event',
+        'Whether the client shortened the input to fit into an event; it sets `tachoShortened` in the payload',
     }),
-    bytes: Type.Integer({ minimum: 0, description: 'Size of the whole recorded text in UTF-8' }),
+    bytes: Type.Integer({ minimum: 0, description: 'Size of the complete recorded text in UTF-8 bytes' }),
     eventId: Type.String({ description: 'Client event id of the POLICY_DECISION' }),
-    recordedAt: time('When that event was stored, by the server'),
+    recordedAt: time("When that event was stored, by the server's clock"),
   },
   {
     $id: 'InputPreview',
     description:
-      "Tool input as the client recorded it, masked. It is the client's word: the service never sees the input that the hash is of",
+      'Tool input as recorded by the client, masked. The service cannot verify it: it never sees the hashed input',
   },
 )
 export type InputPreview = Static<typeof InputPreview>
@@ -91,7 +91,7 @@ export const ApprovalDetail = Type.Object(
       description: 'Null when the client recorded no input for this approval, as in metadata-only mode',
     }),
   },
-  { $id: 'ApprovalDetail', description: 'An approval request with the input that was recorded for it' },
+  { $id: 'ApprovalDetail', description: 'An approval request with its recorded input' },
 )
 export type ApprovalDetail = Static<typeof ApprovalDetail>
 
@@ -112,17 +112,17 @@ export const ApprovalsQuery = Type.Object({
   runId: filterText('External run id'),
 })
 
-/** Requests that wait for the same tool with the same input: one decision can settle them all. */
+/** Requests waiting for the same tool with the same input. One decision can cover all of them. */
 export const ApprovalGroup = Type.Object(
   {
     toolName: Type.String(),
     inputHash: Type.String(),
     requests: Type.Integer({ minimum: 1 }),
-    runs: Type.Integer({ minimum: 0, description: 'Runs that wait' }),
-    agents: Type.Integer({ minimum: 1, description: 'Agents (or clients without one) that wait' }),
+    runs: Type.Integer({ minimum: 0, description: 'Runs waiting' }),
+    agents: Type.Integer({ minimum: 1, description: 'Agents waiting, or clients that name no agent' }),
     policies: Type.Integer({ minimum: 0, description: 'Policies that required approval' }),
-    oldestExpiresAt: time('The first of them expires then'),
-    oldestCreatedAt: time('The first of them was asked for then'),
+    oldestExpiresAt: time('Earliest expiry'),
+    oldestCreatedAt: time('Earliest request'),
   },
   { $id: 'ApprovalGroup', description: 'Pending approval requests for one tool and input' },
 )
@@ -131,7 +131,7 @@ export type ApprovalGroup = Static<typeof ApprovalGroup>
 export const ApprovalGroups = Type.Object(
   {
     items: Type.Array(ApprovalGroup, { description: 'Oldest deadline first' }),
-    more: Type.Boolean({ description: 'Whether there are groups or requests beyond those that were looked at' }),
+    more: Type.Boolean({ description: 'Whether more groups or requests exist than were examined' }),
   },
   { $id: 'ApprovalGroups' },
 )
@@ -148,12 +148,12 @@ const decision = {
     Type.Unsafe<string | null>({
       type: ['string', 'null'],
       maxLength: LIMITS.decisionReasonChars,
-      description: 'For the client and the record',
+      description: 'Reason for the client and the audit log',
     }),
   ),
 }
 
-/** Unknown fields are refused: who decides is whoever is signed in, and nobody may think a name given here counts. */
+/** Rejects unknown fields: the signed-in person decides, so a name in the body must not seem to count. */
 export const NewDecision = Type.Object(decision, {
   $id: 'NewDecision',
   additionalProperties: false,
@@ -161,7 +161,7 @@ export const NewDecision = Type.Object(decision, {
 })
 export type NewDecision = Static<typeof NewDecision>
 
-/** Either `ids`, all of one tool and input, or `toolName` and `inputHash`. */
+/** Either `ids` of one tool and input, or `toolName` and `inputHash`. */
 export const NewDecisions = Type.Object(
   {
     ...decision,
@@ -190,7 +190,7 @@ export const DecisionOutcome = Type.Object(
   {
     id: uuid('Approval id'),
     outcome: Type.Enum([...DECISION_OUTCOMES], {
-      description: 'refused: it was decided or had expired before; `approval` is its present state',
+      description: 'refused: it was already decided or expired; `approval` is its current state',
     }),
     approval: Type.Unsafe<OperatorApproval | null>({ anyOf: [OperatorApproval, { type: 'null' }] }),
   },
@@ -201,19 +201,21 @@ export type DecisionOutcome = Static<typeof DecisionOutcome>
 export const DecisionOutcomes = Type.Object(
   {
     items: Type.Array(DecisionOutcome),
-    more: Type.Boolean({ description: 'Whether more requests of that tool and input are pending: ask again' }),
+    more: Type.Boolean({
+      description: 'Whether more requests of that tool and input are pending: send the request again',
+    }),
   },
   { $id: 'DecisionOutcomes' },
 )
 export type DecisionOutcomes = Static<typeof DecisionOutcomes>
 
-/** Messages of the stream, by the name of their event. */
+/** Messages of the stream, by event name. */
 export const ApprovalSnapshot = Type.Object(
   {
     items: Type.Array(OperatorApproval, { description: 'Pending requests, oldest deadline first' }),
-    more: Type.Boolean({ description: 'Whether more are pending: the list has them' }),
+    more: Type.Boolean({ description: 'Whether more are pending; read them from the list' }),
   },
-  { $id: 'ApprovalSnapshot', description: '`snapshot`: what is pending when the stream opens' },
+  { $id: 'ApprovalSnapshot', description: '`snapshot`: the pending requests when the stream opens' },
 )
 export type ApprovalSnapshot = Static<typeof ApprovalSnapshot>
 
@@ -221,7 +223,7 @@ export const ApprovalChanges = Type.Object(
   { items: Type.Array(Type.Object({ id: uuid('Approval id'), status: ApprovalStatus })) },
   {
     $id: 'ApprovalChanges',
-    description: '`changed`: approvals that are new or have changed. A hint to look again, in no particular order',
+    description: '`changed`: new or changed approvals, in no particular order. Read them again',
   },
 )
 export type ApprovalChanges = Static<typeof ApprovalChanges>
@@ -230,7 +232,7 @@ export const StreamEnd = Type.Object(
   { reason: Type.Enum(['shutting_down', 'access_ended']) },
   {
     $id: 'StreamEnd',
-    description: '`end`: the last message. Connect again, unless the token or session is no longer good',
+    description: '`end`: the last message. Connect again, unless the token or session is no longer valid',
   },
 )
 export type StreamEnd = Static<typeof StreamEnd>

@@ -11,13 +11,13 @@ const common = {
   reply: AuditPage,
 } as const
 
-/** Who did what and when. Entries are only ever added. */
+/** Who did what, and when. Entries never change. */
 export const auditRoutes = {
   listAudit: {
     ...common,
     access: 'viewer',
     path: '/workspaces/{workspaceId}/audit',
-    summary: 'What operators did in a workspace, the newest first',
+    summary: 'List what operators did in a workspace, newest first',
     params: WorkspaceParams,
     errors: ['not_found', 'invalid_cursor'],
   },
@@ -25,7 +25,7 @@ export const auditRoutes = {
     ...common,
     access: 'installation',
     path: '/audit',
-    summary: 'What operators did anywhere, the newest first',
+    summary: 'List what operators did in the installation, newest first',
     errors: ['invalid_cursor'],
   },
 } as const satisfies Record<string, OperatorRoute>

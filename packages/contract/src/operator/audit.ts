@@ -8,20 +8,20 @@ const nullableId = (description: string) =>
 export const AuditEntry = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'Entry id' }),
-    at: time('When it was done'),
-    workspaceId: nullableId('Where; null: the whole installation is concerned'),
-    environmentId: nullableId('Where; null: no environment in particular'),
+    at: time('When it happened'),
+    workspaceId: nullableId('Workspace; null when it concerns the whole installation'),
+    environmentId: nullableId('Environment; null when it concerns none in particular'),
     actor: Type.Object({
       kind: Type.Enum(['operator', 'token'], { description: 'A person, or a token' }),
       id: Type.String(),
-      name: Type.String({ description: 'As it was at that time' }),
+      name: Type.String({ description: 'Name at that time' }),
     }),
     action: Type.String({ description: '`<noun>.<verb>`; a refused attempt ends in `.refused`' }),
     target: Type.Object({ kind: Type.String(), id: Type.String() }),
     detail: anyObject,
-    requestId: Type.String({ description: 'Of the reply and the log line' }),
+    requestId: Type.String({ description: 'Same as in the reply and the log line' }),
   },
-  { $id: 'AuditEntry', description: 'What somebody did or tried to do' },
+  { $id: 'AuditEntry', description: 'An action or attempt by an operator or token' },
 )
 export type AuditEntry = Static<typeof AuditEntry>
 
@@ -34,9 +34,9 @@ export const AuditQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   action: filter('Only this action, such as `api_key.create`'),
-  actorId: filter('Only what this operator or token did'),
-  targetKind: filter('Only what was done to this kind of thing, such as `policy`'),
-  targetId: filter('Only what was done to the thing of this id'),
+  actorId: filter('Only actions of this operator or token'),
+  targetKind: filter('Only actions on this kind of target, such as `policy`'),
+  targetId: filter('Only actions on the target with this id'),
   from: Type.Optional(time('At or after')),
   to: Type.Optional(time('Before')),
 })

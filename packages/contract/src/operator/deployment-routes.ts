@@ -26,12 +26,12 @@ const publish = {
   errors: ['not_found', 'conflict', ...BODY_ERRORS],
 } as const
 
-/** Which versions are in force in an environment. Each write is one publication: all of it, or nothing. */
+/** Which versions are deployed in an environment. Each write is one publication and applies fully or not at all. */
 export const deploymentRoutes = {
   listDeployments: {
     ...read,
     path: '/environments/{environmentId}/deployments',
-    summary: 'List what is in force',
+    summary: 'List deployed versions',
     params: EnvironmentParams,
     query: ListQuery,
     reply: DeploymentPage,
@@ -40,25 +40,25 @@ export const deploymentRoutes = {
   deploy: {
     ...publish,
     path: '/environments/{environmentId}/deployments',
-    summary: 'Put versions in force, or take prompts and policies out of force',
+    summary: 'Deploy versions, or remove prompts and policies from the environment',
     body: NewDeployment,
   },
   promote: {
     ...publish,
     path: '/environments/{environmentId}/deployments/promote',
-    summary: 'Put in force what is in force in another environment of the workspace; what that one lacks stays',
+    summary: 'Promote versions deployed in another environment of the workspace; items missing there stay unchanged',
     body: NewPromotion,
   },
   rollBack: {
     ...publish,
     path: '/environments/{environmentId}/deployments/rollback',
-    summary: 'Put in force again the version before the present one; again, and it is the one before that',
+    summary: 'Roll back one version; repeat to go further back',
     body: NewRollback,
   },
   listDeploymentChanges: {
     ...read,
     path: '/environments/{environmentId}/deployments/changes',
-    summary: 'List what was changed, by whom and when, the newest first',
+    summary: 'List what changed, who changed it and when, newest first',
     params: EnvironmentParams,
     query: DeploymentChangesQuery,
     reply: DeploymentChangePage,

@@ -15,7 +15,7 @@ const item = {
   id: Type.String({ minLength: 1, maxLength: LIMITS.policyIdChars, description: 'Prompt id or policy id' }),
 }
 
-const revision = Type.String({ description: 'Revision of the runtime configuration of the environment' })
+const revision = Type.String({ description: "Revision of the environment's runtime configuration" })
 
 const named = { ...item, name: Type.String({ description: 'Name of the prompt; id of the policy' }) }
 
@@ -23,11 +23,11 @@ export const Deployment = Type.Object(
   {
     ...named,
     version: Version,
-    deployedAt: time('Since when it is in force'),
+    deployedAt: time('When it was deployed'),
     deployedBy: Type.String(),
-    publication: Type.Integer({ minimum: 1, description: 'The publication that put it in force' }),
+    publication: Type.Integer({ minimum: 1, description: 'The publication that deployed it' }),
   },
-  { $id: 'Deployment', description: 'A version of a prompt or policy that is in force in an environment' },
+  { $id: 'Deployment', description: 'A version of a prompt or policy that is deployed in an environment' },
 )
 export type Deployment = Static<typeof Deployment>
 
@@ -42,7 +42,10 @@ const items = <Item extends Parameters<typeof Type.Array>[0]>(of: Item) =>
 export const NewDeployment = Type.Object(
   {
     items: items(
-      Type.Object({ ...item, version: nullableVersion('Version to put in force; null takes the item out of force') }),
+      Type.Object({
+        ...item,
+        version: nullableVersion('Version to deploy; null removes the item from the environment'),
+      }),
     ),
     ...newVersionFields,
   },
@@ -56,19 +59,19 @@ export type NewDeployment = Static<typeof NewDeployment>
 
 export const NewPromotion = Type.Object(
   {
-    from: uuid('Environment of the same workspace whose versions are taken over'),
+    from: uuid('Environment of the same workspace to promote from'),
     items: Type.Optional(items(Type.Object(item))),
     ...newVersionFields,
   },
   {
     $id: 'NewPromotion',
     additionalProperties: false,
-    description: 'Without `items`: everything that is in force there',
+    description: 'Without `items`: everything deployed there',
     examples: [
       {
         from: '01900000-0000-7000-8000-000000000001',
         items: [{ kind: 'policy', id: 'refund-limit' }],
-        note: 'As tried in staging',
+        note: 'Tested in staging',
       },
     ],
   },
@@ -87,8 +90,8 @@ export type NewRollback = Static<typeof NewRollback>
 
 const changeFields = {
   ...named,
-  from: nullableVersion('Version that was in force before; null: none was'),
-  to: nullableVersion('Version that is in force since; null: none is'),
+  from: nullableVersion('Previously deployed version; null: none'),
+  to: nullableVersion('Version deployed by this change; null: none'),
 }
 
 export const PublicationResult = Type.Object(
@@ -96,13 +99,13 @@ export const PublicationResult = Type.Object(
     revision,
     publication: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
-      description: 'Number of this publication in the environment; null when there was nothing to change',
+      description: 'Number of this publication in the environment; null when nothing changed',
     }),
     changes: Type.Array(Type.Object(changeFields)),
   },
   {
     $id: 'PublicationResult',
-    description: 'What a publication changed. It is in force on this node at once, on all within a second',
+    description: 'What a publication changed. It applies on this node immediately and on all nodes within a second',
   },
 )
 export type PublicationResult = Static<typeof PublicationResult>
@@ -110,7 +113,7 @@ export type PublicationResult = Static<typeof PublicationResult>
 export const PUBLICATION_ACTIONS = ['DEPLOY', 'PROMOTE', 'ROLL_BACK'] as const
 export type PublicationAction = (typeof PUBLICATION_ACTIONS)[number]
 
-/** One change of what is in force. Changes of one publication came into force together. */
+/** One change of a deployment. All changes of one publication apply together. */
 export const DeploymentChange = Type.Object(
   {
     publication: Type.Integer({ minimum: 1 }),
@@ -118,11 +121,11 @@ export const DeploymentChange = Type.Object(
     ...changeFields,
     at: time('When it was published'),
     by: Type.String({ description: 'Who published it' }),
-    note: nullableText('Why'),
+    note: nullableText('Reason for the publication'),
     sourceEnvironmentId: nullableText('Environment it was promoted from'),
     revision,
   },
-  { $id: 'DeploymentChange', description: 'One change of what is in force in an environment' },
+  { $id: 'DeploymentChange', description: 'One change of what is deployed in an environment' },
 )
 export type DeploymentChange = Static<typeof DeploymentChange>
 

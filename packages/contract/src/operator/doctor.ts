@@ -4,7 +4,7 @@ export const Check = Type.Object(
   {
     name: Type.String(),
     ok: Type.Boolean(),
-    detail: Type.String({ description: 'What was found, and what to do where it is not ok' }),
+    detail: Type.String({ description: 'The result, and what to do if it is not ok' }),
   },
   { $id: 'Check', description: 'One check of the installation' },
 )

@@ -8,7 +8,10 @@ export const Environment = Type.Object(
     name: Type.String(),
     createdAt: time('When it was created'),
   },
-  { $id: 'Environment', description: 'Part of a workspace, such as production; together they are the tenant' },
+  {
+    $id: 'Environment',
+    description: 'Part of a workspace, such as production. Workspace and environment together are the tenant',
+  },
 )
 export type Environment = Static<typeof Environment>
 

@@ -2,10 +2,10 @@ import Type from 'typebox'
 
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key'
 
-/** Tells that a reply is the one of the first request with its key. */
+/** Marks a reply as the stored one of the first request with its key. */
 export const REPLAYED_HEADER = 'Idempotency-Replayed'
 
-/** Of every endpoint that creates something. */
+/** Header of every endpoint that creates something. */
 export const CreationHeaders = Type.Object({
   [IDEMPOTENCY_KEY_HEADER]: Type.Optional(
     Type.String({
@@ -13,8 +13,8 @@ export const CreationHeaders = Type.Object({
       maxLength: 255,
       pattern: '^[ -~]+$',
       description:
-        'Any text, a new one for each thing to create. A repeat within 24 hours creates nothing and gets the reply of the ' +
-        'first request, with the header Idempotency-Replayed',
+        'Any text; use a new one for each thing you create. A retry within 24 hours creates nothing and gets the first ' +
+        'reply, with the header Idempotency-Replayed',
     }),
   ),
 })

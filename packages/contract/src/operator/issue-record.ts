@@ -6,25 +6,25 @@ import { LIMITS } from '../limits.ts'
 const fields = {
   id: uuid('Record id'),
   ...recordFields,
-  detectedAt: time('When it was detected, by the client'),
+  detectedAt: time("When it was detected, by the client's clock"),
   receivedAt: time('When it was stored'),
   status: RecordStatus,
-  statusChangedAt: time('When it got this status'),
+  statusChangedAt: time('When the status last changed'),
   failure: nullableText('Why the review failed'),
-  fingerprint: nullableText('What it is grouped by; null until it is decided'),
-  issueId: nullableText('The issue it belongs to now; null for a recovery of something never detected'),
-  internalRunId: nullableText('The recorded run that runId names; null where none was recorded'),
-  internalEventId: nullableText('The recorded event that runId and eventId name together'),
+  fingerprint: nullableText('Groups the record; null until the review is finished'),
+  issueId: nullableText('The issue it belongs to now; null for a recovery without a detection'),
+  internalRunId: nullableText('The recorded run with this runId; null if there is none'),
+  internalEventId: nullableText('The recorded event with this runId and eventId; null if there is none'),
 }
 
-/** An issue record as operators see it, without what it carries. */
+/** An issue record for operators, without payload and evidence. */
 export const IssueRecord = Type.Object(fields, { $id: 'IssueRecord', description: 'A reported detection or recovery' })
 export type IssueRecord = Static<typeof IssueRecord>
 
-/** `payload` and `evidence` are the very JSON texts that were sent. */
+/** `payload` and `evidence` are the exact JSON texts that the client sent. */
 export const IssueRecordDetail = Type.Object(
   { ...fields, payload: anyObject, evidence: anyObject },
-  { $id: 'IssueRecordDetail', description: 'A reported detection or recovery with all it carries' },
+  { $id: 'IssueRecordDetail', description: 'A reported detection or recovery with its payload and evidence' },
 )
 export type IssueRecordDetail = Static<typeof IssueRecordDetail>
 

@@ -33,12 +33,12 @@ const ISSUES = '/environments/{environmentId}/issues'
 const ISSUE = `${ISSUES}/{issueId}` as const
 const RECORDS = '/environments/{environmentId}/issue-records'
 
-/** Issues and the records they are made of. */
+/** Issues and their records. */
 export const issueRoutes = {
   listIssues: {
     ...read,
     path: ISSUES,
-    summary: 'List issues, the latest seen first',
+    summary: 'List issues, most recently seen first',
     tag: 'Issues',
     params: EnvironmentParams,
     query: IssuesQuery,
@@ -57,7 +57,7 @@ export const issueRoutes = {
   listOccurrences: {
     ...read,
     path: `${ISSUE}/occurrences`,
-    summary: 'List the detections of an issue, the latest first',
+    summary: 'List the detections of an issue, latest first',
     tag: 'Issues',
     params: IssueParams,
     query: IssuePartsQuery,
@@ -67,7 +67,7 @@ export const issueRoutes = {
   listRecoveries: {
     ...read,
     path: `${ISSUE}/recoveries`,
-    summary: 'List the recoveries reported for an issue, the latest first',
+    summary: 'List the recoveries reported for an issue, latest first',
     tag: 'Issues',
     params: IssueParams,
     query: IssuePartsQuery,
@@ -77,7 +77,7 @@ export const issueRoutes = {
   listAffectedRuns: {
     ...read,
     path: `${ISSUE}/runs`,
-    summary: 'List the runs in which an issue was detected, the latest first',
+    summary: 'List the runs in which an issue was detected, latest first',
     tag: 'Issues',
     params: IssueParams,
     query: IssuePartsQuery,
@@ -87,7 +87,7 @@ export const issueRoutes = {
   listAffectedAgents: {
     ...read,
     path: `${ISSUE}/agents`,
-    summary: 'List the agents of an issue, the latest first',
+    summary: 'List the agents of an issue, latest first',
     tag: 'Issues',
     params: IssueParams,
     query: IssuePartsQuery,
@@ -97,7 +97,7 @@ export const issueRoutes = {
   listIssueActivity: {
     ...read,
     path: `${ISSUE}/activity`,
-    summary: 'List comments and what happened to an issue, the latest first',
+    summary: 'List comments on an issue and its history, latest first',
     tag: 'Issues',
     params: IssueParams,
     query: IssuePartsQuery,
@@ -130,7 +130,7 @@ export const issueRoutes = {
   ignoreIssue: {
     ...change,
     path: `${ISSUE}/ignore`,
-    summary: 'Ignore an open issue; detections go on being counted',
+    summary: 'Ignore an open issue; detections are still counted',
     tag: 'Issues',
     params: IssueParams,
     status: 200,
@@ -140,7 +140,7 @@ export const issueRoutes = {
   reopenIssue: {
     ...change,
     path: `${ISSUE}/reopen`,
-    summary: 'Open a resolved or ignored issue again',
+    summary: 'Reopen a resolved or ignored issue',
     tag: 'Issues',
     params: IssueParams,
     status: 200,
@@ -151,7 +151,7 @@ export const issueRoutes = {
     ...change,
     ...body,
     path: `${ISSUE}/assign`,
-    summary: 'Say who looks after an issue',
+    summary: 'Assign an issue to a person',
     tag: 'Issues',
     params: IssueParams,
     body: Assignment,
@@ -163,7 +163,7 @@ export const issueRoutes = {
     ...change,
     ...body,
     path: `${ISSUE}/merge`,
-    summary: 'Merge an issue into another; later records follow. The reply is the other one',
+    summary: 'Merge an issue into another; later records go there too. The reply is the other issue',
     tag: 'Issues',
     params: IssueParams,
     body: Merge,
@@ -175,7 +175,7 @@ export const issueRoutes = {
     ...change,
     ...body,
     path: `${ISSUE}/split`,
-    summary: 'Take sets of facts out of an issue. The reply is the issue that has them now',
+    summary: 'Split sets of facts off an issue. The reply is the issue that now has them',
     tag: 'Issues',
     params: IssueParams,
     body: Split,
@@ -186,7 +186,7 @@ export const issueRoutes = {
   listIssueRecords: {
     ...read,
     path: RECORDS,
-    summary: 'List issue records, the latest received first',
+    summary: 'List issue records, most recently received first',
     tag: 'Issues',
     params: EnvironmentParams,
     query: IssueRecordsQuery,

@@ -7,7 +7,7 @@ export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
 export const IssueState = Type.Enum([...ISSUE_STATES], { $id: 'IssueState' })
 export type IssueState = (typeof ISSUE_STATES)[number]
 
-/** Who did something: an operator or a token, as it was called then. */
+/** An operator or token, with its name at that time. */
 export const Actor = Type.Object(
   { kind: Type.Enum(['operator', 'token']), id: Type.String(), name: Type.String() },
   { $id: 'Actor' },
@@ -17,32 +17,35 @@ const nullableActor = Type.Union([Actor, Type.Null()])
 const issueFields = {
   id: uuid('Issue id'),
   title: Type.String({ description: 'What happened, in a line' }),
-  detectionType: Type.String({ description: 'Of the first detection, normalised' }),
+  detectionType: Type.String({ description: 'From the first detection, normalised' }),
   state: IssueState,
-  stateChangedAt: time('When it got this state'),
+  stateChangedAt: time('When the state last changed'),
   stateChangedBy: nullableActor,
   firstSeenAt: time('Earliest detection'),
   lastSeenAt: time('Latest detection'),
   openedAt: time('When the service opened it'),
-  occurrences: Type.Integer({ minimum: 1, description: 'Detections' }),
-  recoveries: Type.Integer({ minimum: 0, description: 'Recoveries reported for the same facts; they close nothing' }),
+  occurrences: Type.Integer({ minimum: 1, description: 'Number of detections' }),
+  recoveries: Type.Integer({
+    minimum: 0,
+    description: 'Recoveries reported for the same facts; they do not close the issue',
+  }),
   affectedRuns: Type.Integer({ minimum: 0 }),
   affectedAgents: Type.Integer({ minimum: 0 }),
-  regressions: Type.Integer({ minimum: 0, description: 'How often it came back after it was resolved' }),
-  lastRegressionAt: nullableTime('When it came back last'),
-  assignee: nullableText('Whoever looks after it'),
-  mergedInto: nullableText('The issue that has taken its place'),
+  regressions: Type.Integer({ minimum: 0, description: 'How often the issue came back after it was resolved' }),
+  lastRegressionAt: nullableTime('When the issue last came back'),
+  assignee: nullableText('Who is responsible for it'),
+  mergedInto: nullableText('The issue it was merged into'),
 }
 
 export const IssueSummary = Type.Object(issueFields, {
   $id: 'IssueSummary',
-  description: 'What goes wrong in the same way, once',
+  description: 'A problem that happens repeatedly in the same way',
 })
 export type IssueSummary = Static<typeof IssueSummary>
 
 const fact = (description: string) => Type.Optional(Type.String({ description }))
 
-/** What was hashed, as it was hashed: case and white space normalised, missing facts left out. */
+/** The hashed facts: case and white space are normalised, and missing facts are omitted. */
 export const Facts = Type.Object(
   {
     detectionType: fact('Detector category'),
@@ -50,13 +53,13 @@ export const Facts = Type.Object(
     policyId: fact('Policy'),
     reasonCode: fact('payload.reasonCode'),
     toolName: fact('payload.toolName'),
-    tools: Type.Optional(Type.Array(Type.String(), { description: 'payload.tools, sorted, each once' })),
+    tools: Type.Optional(Type.Array(Type.String(), { description: 'payload.tools, sorted, without duplicates' })),
   },
   { $id: 'Facts', description: 'Why records are grouped together' },
 )
 export type Facts = Static<typeof Facts>
 
-/** One set of facts of an issue; more than one after a merge. */
+/** One set of facts of an issue. An issue has several after a merge. */
 export const IssueGroup = Type.Object(
   {
     fingerprint: Type.String({ description: 'v1: and the SHA-256 of the canonical facts' }),
@@ -67,7 +70,7 @@ export const IssueGroup = Type.Object(
     affectedAgents: Type.Integer({ minimum: 0 }),
     firstSeenAt: time('Earliest detection'),
     lastSeenAt: time('Latest detection'),
-    mergedFrom: nullableText('The issue it came from by a merge; null when it is its own'),
+    mergedFrom: nullableText("The issue it came from in a merge; null when it is the issue's own"),
   },
   { $id: 'IssueGroup', description: 'One set of facts of an issue' },
 )
@@ -83,11 +86,11 @@ export const IssuesQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   state: Type.Optional(IssueState),
-  detectionType: Type.Optional(Type.String({ minLength: 1, description: 'In any case and spacing' })),
+  detectionType: Type.Optional(Type.String({ minLength: 1, description: 'Case and spacing are ignored' })),
   agentId: Type.Optional(Type.String({ minLength: 1, description: 'External agent id' })),
   runId: Type.Optional(Type.String({ minLength: 1, description: 'External run id' })),
   assignee: Type.Optional(Type.String({ minLength: 1 })),
-  assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether anybody looks after it' })),
+  assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether the issue is assigned' })),
 })
 
 export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor }, { $id: 'IssuePage' })
@@ -102,14 +105,14 @@ export const IssuePartsQuery = Type.Object({
 
 const affectedFields = {
   occurrences: Type.Integer({ minimum: 1 }),
-  firstSeenAt: time('Earliest detection there'),
-  lastSeenAt: time('Latest detection there'),
+  firstSeenAt: time('Earliest detection in it'),
+  lastSeenAt: time('Latest detection in it'),
 }
 
 export const AffectedRun = Type.Object(
   {
     runId: Type.String({ description: 'External run id' }),
-    internalRunId: nullableText('Null where no such run was recorded'),
+    internalRunId: nullableText('Null if no such run was recorded'),
     status: Type.Unsafe<RunStatus | null>({ anyOf: [RunStatus, { type: 'null' }] }),
     ...affectedFields,
   },
@@ -121,8 +124,8 @@ export const AffectedRunPage = Type.Object({ items: Type.Array(AffectedRun), nex
 export const AffectedAgent = Type.Object(
   {
     agentId: Type.String({ description: 'External agent id' }),
-    internalAgentId: nullableText('Null where the agent recorded no event'),
-    name: nullableText('Its newest name'),
+    internalAgentId: nullableText('Null if the agent recorded no event'),
+    name: nullableText('Latest name of the agent'),
     ...affectedFields,
   },
   { $id: 'AffectedAgent', description: 'An agent in whose runs the issue was detected' },
@@ -150,16 +153,16 @@ export type ActivityKind = (typeof ACTIVITY_KINDS)[number]
 export const IssueActivity = Type.Object(
   {
     id: uuid('Id of the entry'),
-    at: time('When'),
+    at: time('When it happened'),
     kind: Type.Enum([...ACTIVITY_KINDS]),
     actor: nullableActor,
-    text: nullableText('What a comment says'),
+    text: nullableText('Text of a comment'),
     detail: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
-      description: 'By kind: assignee, issueId, fingerprints, recordId, resolvedAt, resolvedBy',
+      description: 'Depends on the kind: assignee, issueId, fingerprints, recordId, resolvedAt, resolvedBy',
     }),
   },
-  { $id: 'IssueActivity', description: 'One thing that happened to an issue; without an actor the service did it' },
+  { $id: 'IssueActivity', description: 'One entry in the history of an issue; without an actor, the service did it' },
 )
 export type IssueActivity = Static<typeof IssueActivity>
 export const IssueActivityPage = Type.Object(
@@ -168,7 +171,7 @@ export const IssueActivityPage = Type.Object(
 )
 
 export const NewComment = Type.Object(
-  { text: id(LIMITS.commentChars, 'What the comment says') },
+  { text: id(LIMITS.commentChars, 'Text of the comment') },
   { $id: 'NewComment', examples: [{ text: 'The tool has a new name since Monday.' }] },
 )
 
@@ -178,14 +181,14 @@ export const Assignment = Type.Object(
       type: ['string', 'null'],
       minLength: 1,
       maxLength: LIMITS.assigneeChars,
-      description: 'A name or e-mail address; null for nobody',
+      description: 'A name or e-mail address; null to unassign',
     }),
   },
   { $id: 'Assignment', examples: [{ assignee: 'ada@example.com' }] },
 )
 
 export const Merge = Type.Object(
-  { into: uuid('The issue that takes its place, of the same environment') },
+  { into: uuid('The issue to merge into, in the same environment') },
   { $id: 'Merge', examples: [{ into: '01900000-0000-7000-8000-000000000002' }] },
 )
 
@@ -195,7 +198,7 @@ export const Split = Type.Object(
       minItems: 1,
       maxItems: LIMITS.issueFingerprints,
       uniqueItems: true,
-      description: 'Sets of facts to take out of the issue, together',
+      description: 'Sets of facts to split off, together',
     }),
   },
   {

@@ -1,13 +1,13 @@
 import type { OperatorRoute } from './access.ts'
 import { Me } from './me.ts'
 
-/** What concerns whoever asks. */
+/** The caller's own identity and permissions. */
 export const meRoutes = {
   readMe: {
     method: 'GET',
     access: 'signed-in',
     path: '/me',
-    summary: 'Who asks, and what they may do',
+    summary: "Read the caller's identity and permissions",
     tag: 'Me',
     scopes: [],
     status: 200,

@@ -3,9 +3,9 @@ import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../field
 import { LIMITS } from '../limits.ts'
 import { ROLES, type Role } from './access.ts'
 
-const role = Type.Enum([...ROLES], { description: 'What they may do; each role includes those before it' })
+const role = Type.Enum([...ROLES], { description: 'What the person can do; each role includes the roles before it' })
 
-/** An address as people give it; compared and shown in lower case. */
+/** An e-mail address; compared and shown in lower case. */
 export const email = Type.String({
   maxLength: LIMITS.emailChars,
   pattern: '^[^\\s@\\u0000-\\u001f]+@[^\\s@\\u0000-\\u001f]+$',
@@ -19,11 +19,11 @@ export const Operator = Type.Object(
     email: Type.String(),
     role: Type.Unsafe<Role | null>({
       enum: [...ROLES, null],
-      description: 'Their role in this workspace, or in every workspace; null: none in every workspace',
+      description: "The person's role in this workspace or in every workspace; null: none in every workspace",
     }),
-    twoFactor: Type.Boolean({ description: 'Whether they need a second factor to sign in' }),
-    createdAt: time('When their account was made'),
-    lastSignInAt: nullableTime('When they signed in last, as far as that session still exists'),
+    twoFactor: Type.Boolean({ description: 'Whether the person needs a second factor to sign in' }),
+    createdAt: time('When the account was created'),
+    lastSignInAt: nullableTime('When the person last signed in, if that session still exists'),
   },
   { $id: 'Operator', description: 'A person' },
 )
@@ -39,10 +39,10 @@ export const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspac
 export const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
 export type NewRole = Static<typeof NewRole>
 
-/** In the installation, people may be without a role in every workspace. */
+/** In the installation, a person can have no role in every workspace. */
 export const NewInstallationRole = Type.Object(
   {
-    role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null takes it away' }),
+    role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null removes the role' }),
   },
   { $id: 'NewInstallationRole', examples: [{ role: 'viewer' }] },
 )
@@ -53,25 +53,25 @@ const invitationFields = {
   workspaceId: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     format: 'uuid',
-    description: 'Where the role will hold; null: in every workspace',
+    description: 'Workspace of the role; null: every workspace',
   }),
   email: Type.String(),
   role,
   invitedBy: Type.String(),
-  createdAt: time('When it was made'),
-  expiresAt: time('From then on the link is refused'),
+  createdAt: time('When it was created'),
+  expiresAt: time('When the link expires'),
 }
 
 export const Invitation = Type.Object(invitationFields, {
   $id: 'Invitation',
-  description: 'An invitation that nobody has accepted yet',
+  description: 'An invitation that has not been accepted',
 })
 export type Invitation = Static<typeof Invitation>
 
 export const CreatedInvitation = Type.Object(
   {
     ...invitationFields,
-    link: Type.String({ description: 'For the invited person alone. It is shown this once and cannot be read again' }),
+    link: Type.String({ description: 'Give it only to the invited person. It is shown once and cannot be read again' }),
   },
   { $id: 'CreatedInvitation', description: 'A new invitation' },
 )
@@ -99,11 +99,11 @@ export const password = Type.String({
 export const Acceptance = Type.Object(
   {
     token: id(LIMITS.credentialChars, 'The part of the link after #'),
-    name: Type.Optional(id(LIMITS.nameChars, 'How others see the person; part of the address when absent')),
+    name: Type.Optional(id(LIMITS.nameChars, 'Name to show to others; by default, part of the e-mail address')),
     password: Type.String({
       minLength: 1,
       maxLength: LIMITS.passwordCharsMax,
-      description: 'A new one; or the present one of somebody who has an account already',
+      description: 'A new password, or the existing password if the person already has an account',
     }),
   },
   {
@@ -115,7 +115,7 @@ export const Acceptance = Type.Object(
 )
 export type Acceptance = Static<typeof Acceptance>
 
-/** The part of the link alone: who has it may see what it is for. */
+/** The token from the link is enough to see what the invitation offers. */
 export const InvitationLink = Type.Object(
   { token: id(LIMITS.credentialChars, 'The part of the link after #') },
   { $id: 'InvitationLink', examples: [{ token: 'tacho-invite_0123456789abcdef_secret' }] },
@@ -124,16 +124,16 @@ export type InvitationLink = Static<typeof InvitationLink>
 
 export const OpenedInvitation = Type.Object(
   {
-    email: Type.String({ description: 'Who is invited' }),
+    email: Type.String({ description: 'E-mail address of the invited person' }),
     role,
     workspace: nullableText('Name of the workspace; null: every workspace'),
-    invitedBy: Type.String({ description: 'Who invited them' }),
-    expiresAt: time('When the link stops working'),
+    invitedBy: Type.String({ description: 'Who sent the invitation' }),
+    expiresAt: time('When the link expires'),
     account: Type.Enum(['none', 'password', 'identity-provider'], {
-      description: 'Whether that address has an account already, and how it signs in',
+      description: 'Whether the address already has an account, and how that account signs in',
     }),
   },
-  { $id: 'OpenedInvitation', description: 'What an invitation is for, shown before it is accepted' },
+  { $id: 'OpenedInvitation', description: 'What an invitation offers, shown before it is accepted' },
 )
 export type OpenedInvitation = Static<typeof OpenedInvitation>
 

@@ -41,7 +41,7 @@ export const policyRoutes = {
   createPolicy: {
     ...write,
     path: '/workspaces/{workspaceId}/policies',
-    summary: 'Create a policy with its first version; its condition is checked',
+    summary: 'Create a policy with its first version; the condition is checked',
     params: WorkspaceParams,
     body: NewPolicy,
     reply: Policy,
@@ -58,7 +58,7 @@ export const policyRoutes = {
   listPolicyVersions: {
     ...read,
     path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
-    summary: 'List the versions of a policy, the newest first',
+    summary: 'List the versions of a policy, newest first',
     params: PolicyParams,
     query: ListQuery,
     reply: PolicyVersionPage,
@@ -67,7 +67,7 @@ export const policyRoutes = {
   createPolicyVersion: {
     ...write,
     path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
-    summary: 'Write a new version of a policy; its condition is checked. It is not in force until it is deployed',
+    summary: 'Create a new version of a policy; the condition is checked. Deploy it to put it into effect',
     params: PolicyParams,
     body: NewPolicyVersion,
     reply: SavedPolicyVersion,

@@ -7,9 +7,9 @@ import { followsField, isNew, newVersionFields, Version, versionFields } from '.
 const policyVersionFields = {
   policyId: Type.String(),
   ...versionFields,
-  name: Type.String({ description: 'For people; the policy id where none was given' }),
-  description: nullableText('What it is for'),
-  condition: Type.String({ description: 'CEL expression, as it was written' }),
+  name: Type.String({ description: 'Display name; defaults to the policy id' }),
+  description: nullableText('Purpose of the policy'),
+  condition: Type.String({ description: 'CEL expression, unchanged' }),
   severity: Severity,
   action: PolicyAction,
 }
@@ -41,7 +41,7 @@ export const PolicyVersionPage = Type.Object(
 export const SavedPolicyVersion = Type.Object({ ...policyVersionFields, isNew }, { $id: 'SavedPolicyVersion' })
 export type SavedPolicyVersion = Static<typeof SavedPolicyVersion>
 
-/** Lower case only, so that no two ids differ by case alone; they stand in addresses and file names too. */
+/** Lower case only, so no two ids differ only by case. Ids also appear in addresses and file names. */
 export const POLICY_ID_PATTERN = `^[a-z0-9][a-z0-9._-]{0,${LIMITS.policyIdChars - 1}}$`
 
 const optionalText = (maxLength: number, description: string) =>
@@ -50,12 +50,12 @@ const optionalText = (maxLength: number, description: string) =>
 export const Condition = Type.String({
   $id: 'Condition',
   minLength: 1,
-  description: 'CEL expression over the tool call, of type bool. Served as it is written here',
+  description: 'CEL expression over the tool call, of type bool. Stored and served unchanged',
 })
 
 const newPolicyVersionFields = {
-  name: optionalText(LIMITS.nameChars, 'For people; the policy id when absent'),
-  description: optionalText(LIMITS.descriptionChars, 'What it is for'),
+  name: optionalText(LIMITS.nameChars, 'Display name; defaults to the policy id'),
+  description: optionalText(LIMITS.descriptionChars, 'Purpose of the policy'),
   condition: Condition,
   severity: Severity,
   action: PolicyAction,
@@ -66,7 +66,7 @@ export const NewPolicy = Type.Object(
   {
     policyId: Type.String({
       pattern: POLICY_ID_PATTERN,
-      description: 'Unique in the workspace, for ever: lower-case letters, digits, dots, dashes and underscores',
+      description: 'Unique in the workspace and permanent: lower-case letters, digits, dots, dashes and underscores',
     }),
     ...newPolicyVersionFields,
   },

@@ -33,7 +33,7 @@ export const promptRoutes = {
   listPrompts: {
     ...read,
     path: '/workspaces/{workspaceId}/prompts',
-    summary: 'List prompts, the oldest first',
+    summary: 'List prompts, oldest first',
     params: WorkspaceParams,
     query: PromptsQuery,
     reply: PromptPage,
@@ -51,7 +51,7 @@ export const promptRoutes = {
   readPrompt: {
     ...read,
     path: '/workspaces/{workspaceId}/prompts/{promptId}',
-    summary: 'Read a prompt and what is known of its newest version',
+    summary: 'Read a prompt and its newest version, without content',
     params: PromptParams,
     reply: Prompt,
     errors: ['not_found'],
@@ -59,7 +59,7 @@ export const promptRoutes = {
   listPromptVersions: {
     ...read,
     path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
-    summary: 'List the versions of a prompt, the newest first',
+    summary: 'List the versions of a prompt, newest first',
     params: PromptParams,
     query: ListQuery,
     reply: PromptVersionPage,
@@ -68,7 +68,7 @@ export const promptRoutes = {
   createPromptVersion: {
     ...write,
     path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
-    summary: 'Write a new version of a prompt; it is not in force until it is deployed',
+    summary: 'Create a new version of a prompt. Deploy it to put it into effect',
     params: PromptParams,
     body: NewPromptVersion,
     reply: SavedPromptVersion,

@@ -5,7 +5,7 @@ import { followsField, isNew, newVersionFields, Version, versionFields } from '.
 
 const promptVersionFields = {
   promptId: uuid('Prompt id'),
-  versionId: uuid('Id of this version, as clients get it'),
+  versionId: uuid('Id of this version, as clients receive it'),
   ...versionFields,
   contentBytes: Type.Integer({ minimum: 1, description: 'Size of the content in UTF-8 bytes' }),
   contentHash: Type.String({ description: 'SHA-256 of the content, in lower-case hex' }),
@@ -18,7 +18,7 @@ export const PromptVersionRow = Type.Object(promptVersionFields, {
 export type PromptVersionRow = Static<typeof PromptVersionRow>
 
 export const PromptVersion = Type.Object(
-  { ...promptVersionFields, content: Type.String({ description: 'As it was written' }) },
+  { ...promptVersionFields, content: Type.String({ description: 'Prompt text, unchanged' }) },
   { $id: 'PromptVersion', description: 'A version of a prompt' },
 )
 export type PromptVersion = Static<typeof PromptVersion>
@@ -47,12 +47,12 @@ export type SavedPromptVersion = Static<typeof SavedPromptVersion>
 
 const content = Type.String({
   minLength: 1,
-  description: `Text of the prompt, up to ${LIMITS.promptContentBytes} bytes of UTF-8. Served as it is written here`,
+  description: `Text of the prompt, up to ${LIMITS.promptContentBytes} bytes of UTF-8. Stored and served unchanged`,
 })
 
 export const NewPrompt = Type.Object(
   {
-    name: id(LIMITS.nameChars, 'Unique in the workspace: what clients ask for'),
+    name: id(LIMITS.nameChars, 'Unique in the workspace; clients use it to find the prompt'),
     content,
     ...newVersionFields,
   },
@@ -72,7 +72,7 @@ export type NewPromptVersion = Static<typeof NewPromptVersion>
 export const PromptsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
-  name: Type.Optional(Type.String({ minLength: 1, description: 'The prompt of this name' })),
+  name: Type.Optional(Type.String({ minLength: 1, description: 'Only the prompt with this name' })),
 })
 
 export const PromptParams = Type.Object({ workspaceId: uuid('Workspace id'), promptId: uuid('Prompt id') })

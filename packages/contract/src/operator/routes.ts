@@ -35,7 +35,7 @@ import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from '.
 export const OPERATOR_PREFIX = '/operator/v1'
 
 const write = { bodyBytes: LIMITS.operatorBodyBytes, scopes: [] } as const
-/** Every endpoint of the operator API. Authentication: `Authorization: Bearer <operator token>`, or a session's cookie. */
+/** Every endpoint of the operator API. Authentication: `Authorization: Bearer <operator token>` or a session cookie. */
 export const OPERATOR_ROUTES = {
   listWorkspaces: {
     method: 'GET',
@@ -121,7 +121,7 @@ export const OPERATOR_ROUTES = {
     method: 'POST',
     access: 'admin',
     path: '/environments/{environmentId}/keys/{keyId}/revoke',
-    summary: 'Revoke an API key; all nodes refuse it within 5 seconds',
+    summary: 'Revoke an API key; all nodes reject it within 5 seconds',
     tag: 'API keys',
     scopes: [],
     params: ApiKeyParams,
@@ -158,7 +158,7 @@ export const OPERATOR_ROUTES = {
     method: 'GET',
     access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}/events',
-    summary: 'Timeline rows without payloads, by time or live in arrival order; all, or by type and label',
+    summary: 'List timeline rows without payloads, by time or live in arrival order; filter by type and label',
     tag: 'Runs',
     scopes: [],
     params: OperatorRunParams,
@@ -183,7 +183,7 @@ export const OPERATOR_ROUTES = {
     method: 'GET',
     access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}/events/{eventId}/trace',
-    summary: 'What became of one event',
+    summary: 'Read what happened to one event',
     tag: 'Doctor',
     scopes: [],
     params: OperatorEventParams,
@@ -208,7 +208,7 @@ export const OPERATOR_ROUTES = {
     method: 'POST',
     access: 'installation',
     path: '/backups',
-    summary: 'Take a consistent snapshot of the embedded store and download it',
+    summary: 'Take a consistent backup of the embedded store and download it',
     tag: 'Operation',
     scopes: [],
     status: 200,

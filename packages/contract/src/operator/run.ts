@@ -5,19 +5,19 @@ import { LIMITS } from '../limits.ts'
 import { REJECTIONS, type RejectionCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
 
-/** A run as operators see it: the public fields and what only the store knows. */
+/** A run for operators: the public fields and fields only the store knows. */
 export const OperatorRun = Type.Object(
   {
     ...Run.properties,
-    sessionId: nullableText('First session id that an event of the run named'),
-    agentId: nullableText('External id of the agent; null when it is known by its name only'),
+    sessionId: nullableText('Session id of the first event that names one'),
+    agentId: nullableText("External agent id; null when only the agent's name is known"),
     eventCount: Type.Integer({ minimum: 0 }),
     differingRetries: Type.Integer({
       minimum: 0,
-      description: 'Events that came again under a stored id with another content; the first one was kept',
+      description: 'Events sent again with a stored id but different content; the first one was kept',
     }),
-    lastEventAt: time('Largest event time of the run'),
-    receivedAt: time('When its first event was stored'),
+    lastEventAt: time('Latest event time of the run'),
+    receivedAt: time('When the first event of the run was stored'),
   },
   { $id: 'OperatorRun', description: 'One agent execution, as operators see it' },
 )
@@ -33,8 +33,8 @@ export const OperatorRunsQuery = Type.Object({
   agent: Type.Optional(
     id(
       LIMITS.searchChars,
-      'Runs of the agents whose external id or name is this text. Agents with an id are found by name among the newest ' +
-        `${LIMITS.searchedAgents} of the environment, at most ${LIMITS.searchedAgentsOfName} of one name`,
+      'Runs of agents with this external id or name. A name search examines the newest ' +
+        `${LIMITS.searchedAgents} agents with an id in the environment, and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     ),
   ),
   sessionId: Type.Optional(
@@ -46,11 +46,11 @@ export const OperatorRunsQuery = Type.Object({
   q: Type.Optional(
     id(
       LIMITS.searchChars,
-      'Search: runs whose external id begins with this text, or whose session id, agent id or agent name is this text. ' +
-        'Together with the other filters. Letters match exactly. When more than ' +
-        `${LIMITS.searchedRunIds} run ids begin with it, the last ${LIMITS.searchedRunIds} in code point order are ` +
-        `looked at; agents with an id are found by name among the newest ${LIMITS.searchedAgents} of the environment, ` +
-        `at most ${LIMITS.searchedAgentsOfName} of one name`,
+      'Search: runs whose external id starts with this text, or whose session id, agent id or agent name equals it. ' +
+        'Combines with the other filters. Case-sensitive. When more than ' +
+        `${LIMITS.searchedRunIds} run ids start with it, the last ${LIMITS.searchedRunIds} in code point order are ` +
+        `examined. A name search examines the newest ${LIMITS.searchedAgents} agents with an id in the environment, ` +
+        `and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     ),
   ),
 })
@@ -68,15 +68,15 @@ export const EventRowsQuery = Type.Object({
   order: Type.Optional(
     Type.Enum([...EVENT_ORDERS], {
       default: 'time',
-      description: 'By event time, or as they arrived. By arrival there is always a nextCursor: ask again to follow',
+      description: 'Event time or arrival order. Arrival order always returns a nextCursor: use it to follow the run',
     }),
   ),
-  eventType: Type.Optional(id(LIMITS.eventTypeChars, 'Events of exactly this type')),
+  eventType: Type.Optional(id(LIMITS.eventTypeChars, 'Only events of exactly this type')),
   q: Type.Optional(
     id(
       LIMITS.searchChars,
-      'Search: events whose label contains this text; A to Z match a to z. With it, or with eventType, a page ends ' +
-        `after looking at ${LIMITS.eventsLookedAt} rows: it may have few items or none, and still a nextCursor`,
+      'Search: events whose label contains this text; A to Z match a to z. With this or with eventType, a page ends ' +
+        `after ${LIMITS.eventsLookedAt} examined rows: it can have few or no items and still a nextCursor`,
     ),
   ),
 })
@@ -90,25 +90,25 @@ export const OperatorEventParams = Type.Object({
   eventId: Type.String({ description: 'Client event id' }),
 })
 
-/** What became of one event: the answer of `tacho doctor --run <id> --event <id>`. */
+/** What happened to one event: the answer to `tacho doctor --run <id> --event <id>`. */
 export const EventTrace = Type.Object(
   {
     outcome: Type.Enum(['stored', 'rejected', 'unknown'], {
       description:
-        'stored: on the timeline; rejected: refused, and why; unknown: the service never judged it, or long ago',
+        'stored: on the timeline; rejected: see the reason; unknown: the service never received it, or long ago',
     }),
     event: Type.Optional(Event),
-    position: Type.Optional(Type.Integer({ minimum: 1, description: 'Place on the timeline of its run, from 1' })),
+    position: Type.Optional(Type.Integer({ minimum: 1, description: 'Position on the timeline of its run, from 1' })),
     countedUsage: Type.Optional(Type.Boolean({ description: 'Whether it added to the usage of its run' })),
     closedRun: Type.Optional(Type.Boolean({ description: 'Whether it is the outcome that closed its run' })),
     rejection: Type.Optional(
       Type.Object({
         code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),
         message: Type.String(),
-        rejectedAt: time('When it was last refused'),
+        rejectedAt: time('When it was last rejected'),
       }),
     ),
   },
-  { $id: 'EventTrace', description: 'What became of one event' },
+  { $id: 'EventTrace', description: 'What happened to one event' },
 )
 export type EventTrace = Static<typeof EventTrace>

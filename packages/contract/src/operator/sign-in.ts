@@ -8,14 +8,14 @@ export const SignInMethods = Type.Object(
     password: Type.Boolean({ description: 'E-mail and password' }),
     oidc: Type.Unsafe<{ name: string } | null>({
       anyOf: [Type.Object({ name: Type.String() }), { type: 'null' }],
-      description: 'An identity provider; null: none is set up',
+      description: 'An identity provider; null: none is configured',
     }),
   },
   { $id: 'SignInMethods', description: 'How people can sign in here' },
 )
 export type SignInMethods = Static<typeof SignInMethods>
 
-/** The password of an attempt: any, for rules may have been others. */
+/** The password of an attempt. Only the length is limited, because older rules may have differed. */
 const presented = id(LIMITS.passwordCharsMax, 'Password')
 
 export const SignIn = Type.Object(
@@ -27,15 +27,15 @@ export type SignIn = Static<typeof SignIn>
 export const SignInResult = Type.Object(
   {
     status: Type.Enum(['signed_in', 'second_factor_needed'], {
-      description: 'Whether the session has begun, or a code is needed first',
+      description: 'Whether the session has started or a code is needed first',
     }),
   },
-  { $id: 'SignInResult', description: 'What an attempt to sign in has led to; the cookies hold the rest' },
+  { $id: 'SignInResult', description: 'Result of a sign-in attempt; the cookies hold the rest' },
 )
 export type SignInResult = Static<typeof SignInResult>
 
 export const Code = Type.Object(
-  { code: id(LIMITS.codeChars, 'Of the authenticator, or a recovery code') },
+  { code: id(LIMITS.codeChars, 'Code from the authenticator, or a recovery code') },
   { $id: 'Code', examples: [{ code: '123456' }] },
 )
 export type Code = Static<typeof Code>
@@ -44,7 +44,7 @@ export const Done = Type.Object({ done: Type.Literal(true) }, { $id: 'Done' })
 export type Done = Static<typeof Done>
 
 export const OidcStart = Type.Object(
-  { url: Type.String({ description: 'Where the browser goes next' }) },
+  { url: Type.String({ description: 'Address to send the browser to' }) },
   { $id: 'OidcStart' },
 )
 export type OidcStart = Static<typeof OidcStart>
@@ -67,23 +67,23 @@ export type NewPassword = Static<typeof NewPassword>
 export const SecondFactor = Type.Object(
   {
     uri: Type.String({ description: 'For the authenticator, as otpauth://; usually shown as a QR code' }),
-    recoveryCodes: Type.Array(Type.String(), { description: 'Each signs in once, when the authenticator is lost' }),
+    recoveryCodes: Type.Array(Type.String(), { description: 'Each code signs in once, if the authenticator is lost' }),
   },
-  { $id: 'SecondFactor', description: 'A second factor, shown this once; it holds after a code of it was confirmed' },
+  { $id: 'SecondFactor', description: 'A second factor, shown once; it takes effect after its code is confirmed' },
 )
 export type SecondFactor = Static<typeof SecondFactor>
 
 export const Session = Type.Object(
   {
     id: uuid('Session id'),
-    current: Type.Boolean({ description: 'Whether it is the one that asks' }),
-    createdAt: time('When it began'),
-    expiresAt: time('When it ends by itself'),
-    lastUsedAt: nullableTime('Last use, to about a minute'),
-    address: nullableText('Where it began'),
-    userAgent: nullableText('With which program'),
+    current: Type.Boolean({ description: 'Whether this request uses the session' }),
+    createdAt: time('When it started'),
+    expiresAt: time('When it expires'),
+    lastUsedAt: nullableTime('Last use, accurate to about a minute'),
+    address: nullableText('IP address that started it'),
+    userAgent: nullableText('Program that started it'),
   },
-  { $id: 'Session', description: 'A sign-in that still holds' },
+  { $id: 'Session', description: 'An active session' },
 )
 export type Session = Static<typeof Session>
 

@@ -8,14 +8,14 @@ import { ListQuery } from './workspace.ts'
 
 const common = { tag: 'Policies', scopes: [] } as const
 
-/** Policies, tried on recorded tool calls before they are deployed. */
+/** Simulations of policies on recorded tool calls, to run before deployment. */
 export const simulationRoutes = {
   createSimulation: {
     ...common,
     access: 'admin',
     method: 'POST',
     path: '/environments/{environmentId}/simulations',
-    summary: 'Try a policy on the recorded tool calls of the last days, in the background',
+    summary: 'Simulate a policy on the recorded tool calls of the last days, in the background',
     params: EnvironmentParams,
     headers: CreationHeaders,
     body: NewSimulation,
@@ -29,7 +29,7 @@ export const simulationRoutes = {
     access: 'viewer',
     method: 'GET',
     path: '/environments/{environmentId}/simulations',
-    summary: 'List the simulations that are kept, the newest first',
+    summary: 'List the stored simulations, newest first',
     params: EnvironmentParams,
     query: ListQuery,
     status: 200,
@@ -41,7 +41,7 @@ export const simulationRoutes = {
     access: 'viewer',
     method: 'GET',
     path: '/environments/{environmentId}/simulations/{simulationId}',
-    summary: 'How far a simulation is, and what it found',
+    summary: 'Read the progress and result of a simulation',
     params: SimulationParams,
     status: 200,
     reply: Simulation,
@@ -52,7 +52,7 @@ export const simulationRoutes = {
     access: 'admin',
     method: 'POST',
     path: '/environments/{environmentId}/simulations/{simulationId}/cancel',
-    summary: 'Stop a simulation; one that has ended stays as it is',
+    summary: 'Cancel a simulation; a finished one stays unchanged',
     params: SimulationParams,
     status: 200,
     reply: Simulation,

@@ -11,14 +11,14 @@ const count = (description?: string) => Type.Integer({ minimum: 0, ...(descripti
 
 const tool = Type.Object({
   toolName: Type.String(),
-  calls: count('Calls of the tool that were looked at'),
-  hits: count('Those the policy would have acted on'),
+  calls: count('Examined calls of the tool'),
+  hits: count('Calls the policy would have acted on'),
 })
 
 const hitRun = Type.Object({
   runId: Type.String({ description: 'External run id' }),
   id: uuid('Internal run id'),
-  eventId: Type.String({ description: 'The first call of it that was hit, within what was looked at' }),
+  eventId: Type.String({ description: 'The first hit in the run, among the examined calls' }),
   toolName: Type.String(),
   at: time('When that call happened'),
 })
@@ -26,44 +26,44 @@ const hitRun = Type.Object({
 const decided = {
   approved: count('A person approved the call'),
   rejected: count('A person rejected it'),
-  expired: count('Nobody decided in time'),
+  expired: count('Nobody decided before the deadline'),
 }
 
 const field = Type.Object({
-  field: Type.String({ description: 'As the condition names it, such as tool.input.amount' }),
-  recorded: count('Calls that have it'),
+  field: Type.String({ description: 'Name in the condition, such as tool.input.amount' }),
+  recorded: count('Calls that recorded it'),
   types: Type.Record(Type.String(), Type.Integer(), {
-    description: 'How many of them have it as string, double, bool, null, list or map',
+    description: 'Number of calls per type: string, double, bool, null, list or map',
   }),
 })
 
 const warning = Type.Object({
   code: Type.Enum(['never_recorded', 'other_type', 'no_input', 'not_all_looked_at']),
-  field: nullableText('The field it is about'),
+  field: nullableText('The affected field'),
   message: Type.String(),
 })
 
 export const SimulationResult = Type.Object(
   {
-    calls: count('Recorded tool calls that were looked at'),
-    from: time('They happened from here'),
-    to: time('to here'),
+    calls: count('Recorded tool calls examined'),
+    from: time('Start of the examined period'),
+    to: time('End of the examined period'),
     matched: count('The condition was true'),
     failures: count('The condition could not be evaluated'),
-    hits: count('The policy would have acted on: matches, and for HIGH and CRITICAL failures too'),
+    hits: count('The policy would have acted: on matches and, for HIGH and CRITICAL, also on failures'),
     blocked: count(),
-    asked: count('A person would have been asked'),
+    asked: count('The policy would have asked a person'),
     warned: count(),
     runs: count('Runs with a hit'),
-    hitRuns: Type.Array(hitRun, { description: 'The first of them' }),
-    tools: Type.Array(tool, { description: 'Those with most hits' }),
-    moreTools: Type.Boolean({ description: 'Whether there are tools that are not listed' }),
+    hitRuns: Type.Array(hitRun, { description: 'The first runs with a hit' }),
+    tools: Type.Array(tool, { description: 'The tools with the most hits' }),
+    moreTools: Type.Boolean({ description: 'Whether more tools had hits than are listed' }),
     failureReasons: Type.Array(Type.Object({ message: Type.String(), count: count() })),
     approvals: Type.Object(
       { hits: Type.Object(decided), others: Type.Object(decided) },
-      { description: 'What became of the approvals that were asked for the calls, hit by the policy or not' },
+      { description: 'Outcomes of the approvals requested for the examined calls, whether or not the policy hit them' },
     ),
-    fields: Type.Array(field, { description: 'The parts of tool.input that the condition names' }),
+    fields: Type.Array(field, { description: 'The parts of tool.input that the condition uses' }),
     warnings: Type.Array(warning),
   },
   { $id: 'SimulationResult', description: 'What a policy would have done' },
@@ -72,7 +72,7 @@ export type SimulationResult = Static<typeof SimulationResult>
 
 const nullableResult: TUnsafe<SimulationResult | null> = Type.Unsafe<SimulationResult | null>({
   anyOf: [SimulationResult, { type: 'null' }],
-  description: 'What has been found; null before it is DONE',
+  description: 'The result; null before the status is DONE',
 })
 
 export const Simulation = Type.Object(
@@ -84,18 +84,18 @@ export const Simulation = Type.Object(
     severity: Severity,
     action: PolicyAction,
     days: Type.Integer(),
-    createdAt: time('When it was asked for; calls until then are looked at'),
+    createdAt: time('When it was requested; later calls are not examined'),
     createdBy: Type.String(),
-    endedAt: nullableTime('When it was done, cancelled or failed'),
-    scanned: count('Calls looked at so far'),
+    endedAt: nullableTime('When it finished, was cancelled or failed'),
+    scanned: count('Calls examined so far'),
     total: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
-      description: 'Calls to look at; null while it is not known',
+      description: 'Calls to examine; null while unknown',
     }),
     error: nullableText('Why it FAILED'),
     result: nullableResult,
   },
-  { $id: 'Simulation', description: 'A policy, tried on recorded tool calls' },
+  { $id: 'Simulation', description: 'A simulation of a policy on recorded tool calls' },
 )
 export type Simulation = Static<typeof Simulation>
 
@@ -108,10 +108,10 @@ export const NewSimulation = Type.Object(
     severity: Type.Optional(
       Type.Enum(Severity.enum, {
         default: 'MEDIUM',
-        description: 'With HIGH and CRITICAL a failure counts as a match',
+        description: 'With HIGH and CRITICAL, a failure counts as a match',
       }),
     ),
-    days: Type.Integer({ minimum: 1, maximum: LIMITS.simulationDaysMax, description: 'How far back to look' }),
+    days: Type.Integer({ minimum: 1, maximum: LIMITS.simulationDaysMax, description: 'How many days to look back' }),
   },
   {
     $id: 'NewSimulation',

@@ -26,7 +26,7 @@ const create = {
 } as const
 const revoke = { ...common, method: 'POST', status: 200, reply: OperatorToken } as const
 
-/** What scripts speak to the operator API with: tokens of one workspace, and those of the whole installation. */
+/** Tokens that authenticate scripts: tokens of one workspace, and tokens of the whole installation. */
 export const tokenRoutes = {
   listTokens: {
     ...list,
@@ -48,7 +48,7 @@ export const tokenRoutes = {
     ...revoke,
     access: 'owner',
     path: '/workspaces/{workspaceId}/tokens/{tokenId}/revoke',
-    summary: 'Revoke an operator token; all nodes refuse it within 5 seconds',
+    summary: 'Revoke an operator token; all nodes reject it within 5 seconds',
     params: WorkspaceTokenParams,
     errors: ['not_found'],
   },
@@ -56,21 +56,21 @@ export const tokenRoutes = {
     ...list,
     access: 'installation',
     path: '/tokens',
-    summary: 'List the operator tokens that hold in every workspace',
+    summary: 'List the operator tokens for every workspace',
     errors: ['invalid_cursor'],
   },
   createInstallationToken: {
     ...create,
     access: 'installation',
     path: '/tokens',
-    summary: 'Create an operator token that holds in every workspace; the reply shows it once',
+    summary: 'Create an operator token for every workspace; the reply shows it once',
     errors: ['conflict', ...BODY_ERRORS],
   },
   revokeInstallationToken: {
     ...revoke,
     access: 'installation',
     path: '/tokens/{tokenId}/revoke',
-    summary: 'Revoke an operator token that holds in every workspace',
+    summary: 'Revoke an operator token for every workspace; all nodes reject it within 5 seconds',
     params: TokenParams,
     errors: ['not_found'],
   },

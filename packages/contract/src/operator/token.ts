@@ -3,21 +3,21 @@ import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { ROLES } from './access.ts'
 
-const role = Type.Enum([...ROLES], { description: 'What it may do; each role includes those before it' })
+const role = Type.Enum([...ROLES], { description: 'What the token can do; each role includes the roles before it' })
 
 const tokenFields = {
   id: Type.String({ description: 'Public part of the token' }),
   workspaceId: Type.Unsafe<string | null>({
     type: ['string', 'null'],
     format: 'uuid',
-    description: 'Where it holds; null: in every workspace, and as owner for the whole installation',
+    description: 'Workspace of the token; null: every workspace and, with the role owner, the whole installation',
   }),
   name: Type.String(),
   role,
   createdAt: time('When it was created'),
-  expiresAt: nullableTime('From then on it is refused; null: never'),
+  expiresAt: nullableTime('When the token expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
-  lastUsedAt: nullableTime('Last use, to about a minute'),
+  lastUsedAt: nullableTime('Last use, accurate to about a minute'),
 }
 
 export const OperatorToken = Type.Object(tokenFields, {
@@ -29,7 +29,7 @@ export type OperatorToken = Static<typeof OperatorToken>
 export const CreatedOperatorToken = Type.Object(
   {
     ...tokenFields,
-    token: Type.String({ description: 'The token itself. It is shown this once and cannot be read again' }),
+    token: Type.String({ description: 'The token itself. It is shown once and cannot be read again' }),
   },
   { $id: 'CreatedOperatorToken', description: 'A new operator token' },
 )
@@ -37,9 +37,9 @@ export type CreatedOperatorToken = Static<typeof CreatedOperatorToken>
 
 export const NewOperatorToken = Type.Object(
   {
-    name: id(LIMITS.nameChars, 'What the token is for'),
+    name: id(LIMITS.nameChars, 'Purpose of the token'),
     role,
-    expiresAt: Type.Optional(nullableTime('When it stops working; null or absent: never')),
+    expiresAt: Type.Optional(nullableTime('When the token expires; null or absent: never')),
   },
   { $id: 'NewOperatorToken', examples: [{ name: 'deploy script', role: 'admin' }] },
 )

@@ -4,13 +4,13 @@ import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
 
 export const UsageQuery = Type.Object({
-  from: time('Start of the window; the hour it lies in is included'),
-  to: time('End of the window; the hour it lies in is included. At most 31 days after from'),
+  from: time('Start of the window; the whole hour is included'),
+  to: time('End of the window; the whole hour is included. At most 31 days after from'),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
 })
 
-/** One hour of one agent and model. */
+/** Usage of one agent and model in one hour. */
 export const UsageHour = Type.Object(
   {
     hour: time('Start of the hour, by event time'),

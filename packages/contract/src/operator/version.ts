@@ -1,4 +1,4 @@
-/** What prompts and policies share: versions that never change, and the difference of two of them. */
+/** Shared by prompts and policies: versions that never change, and the diff of two versions. */
 import Type, { type Static } from 'typebox'
 import { nullableText, text, time } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
@@ -24,25 +24,25 @@ export const newVersionFields = {
   ),
 }
 
-/** Refuses to write over what the author has not seen. */
+/** Rejects a new version if the author has not seen the newest one. */
 export const followsField = {
   follows: Type.Optional(
     Type.String({
       pattern: VERSION_PATTERN,
-      description: 'The newest version that the author has seen: refused with 409 when there is a newer one',
+      description: 'The newest version the author has seen; rejected with 409 when a newer one exists',
     }),
   ),
 }
 
 export const isNew = Type.Boolean({
-  description: 'False when the newest version says the very same: no further one was made, and this is the newest',
+  description: 'False when the newest version is identical: no new version was created, and this is the newest',
 })
 
 export const DiffQuery = Type.Object({ from: Version, to: Version })
 
 const DiffLine = Type.Object({
   change: Type.Enum(['same', 'removed', 'added']),
-  text: text(LIMITS.promptContentBytes, 'The line, without its end'),
+  text: text(LIMITS.promptContentBytes, 'The line, without its line break'),
 })
 
 export const VersionDiff = Type.Object(
@@ -53,11 +53,11 @@ export const VersionDiff = Type.Object(
       Type.Object({
         field: Type.String({ description: 'content, condition, severity, action, name or description' }),
         lines: Type.Array(DiffLine),
-        exact: Type.Boolean({ description: 'False when they differ so much that the lines were not matched up' }),
+        exact: Type.Boolean({ description: 'False when the texts differ too much to match their lines' }),
       }),
       { description: 'The fields that differ' },
     ),
   },
-  { $id: 'VersionDiff', description: 'What differs between two versions, line by line' },
+  { $id: 'VersionDiff', description: 'The differences between two versions, line by line' },
 )
 export type VersionDiff = Static<typeof VersionDiff>

@@ -1,4 +1,4 @@
-/** What webhooks of the format `standard` receive. Payloads and tool inputs are never part of it. */
+/** Messages of webhooks with the format `standard`. They never contain payloads or tool inputs. */
 import Type, { type Static, type TSchema } from 'typebox'
 import { ApprovalStatus } from '../approval.ts'
 import { nullableText, nullableTime, time, uuid } from '../fields.ts'
@@ -18,13 +18,13 @@ const approval = Type.Object(
     runId: nullableText('External run id'),
     sessionId: nullableText('External session id'),
     policyId: nullableText('Policy that required approval'),
-    reason: nullableText('Why approval is needed, by the client'),
-    expiresAt: time('When it expires undecided'),
+    reason: nullableText('Why approval is needed, according to the client'),
+    expiresAt: time('When the request expires undecided'),
     decidedAt: nullableTime('When a person decided'),
-    decisionReason: nullableText('What the person wrote'),
+    decisionReason: nullableText('The reason the person gave'),
     deciderName: nullableText('Who decided'),
   },
-  { $id: 'ApprovalNews', description: 'An approval, as it was when the message was made' },
+  { $id: 'ApprovalNews', description: 'The state of an approval when the message was created' },
 )
 
 const issue = Type.Object(
@@ -38,7 +38,7 @@ const issue = Type.Object(
     firstSeenAt: time('Earliest detection'),
     lastSeenAt: time('Latest detection'),
   },
-  { $id: 'IssueNews', description: 'An issue, as it was when the message was made' },
+  { $id: 'IssueNews', description: 'The state of an issue when the message was created' },
 )
 
 export const ApprovalMessage = Type.Object(
@@ -47,13 +47,13 @@ export const ApprovalMessage = Type.Object(
     timestamp: at,
     data: approval,
   },
-  { $id: 'ApprovalMessage', description: 'News of an approval' },
+  { $id: 'ApprovalMessage', description: 'A message about an approval' },
 )
 export type ApprovalMessage = Static<typeof ApprovalMessage>
 
 export const IssueMessage = Type.Object(
   { type: Type.Enum(['issue.opened', 'issue.regressed']), timestamp: at, data: issue },
-  { $id: 'IssueMessage', description: 'News of an issue' },
+  { $id: 'IssueMessage', description: 'A message about an issue' },
 )
 export type IssueMessage = Static<typeof IssueMessage>
 
@@ -63,23 +63,23 @@ export const TestMessage = Type.Object(
     timestamp: at,
     data: Type.Object({ environmentId: uuid('Environment id'), reason: Type.String() }),
   },
-  { $id: 'TestMessage', description: 'What an operator sent to try the webhook' },
+  { $id: 'TestMessage', description: 'A message an operator sent to test the webhook' },
 )
 export type TestMessage = Static<typeof TestMessage>
 
-/** Every message, by its type: when it is sent, and what it holds. */
+/** Every message by type: when it is sent and what it contains. */
 export const WEBHOOK_MESSAGES = {
-  'approval.requested': { summary: 'A client asks for approval', body: ApprovalMessage },
+  'approval.requested': { summary: 'A client requests approval', body: ApprovalMessage },
   'approval.decided': { summary: 'An operator approved or rejected', body: ApprovalMessage },
   'approval.expired': { summary: 'An approval expired undecided', body: ApprovalMessage },
   'issue.opened': { summary: 'Records opened a new issue', body: IssueMessage },
   'issue.regressed': { summary: 'A resolved issue came back', body: IssueMessage },
-  'webhook.test': { summary: 'An operator tries the webhook', body: TestMessage },
+  'webhook.test': { summary: 'An operator tests the webhook', body: TestMessage },
 } as const satisfies Record<(typeof WEBHOOK_EVENTS)[number] | 'webhook.test', { summary: string; body: TSchema }>
 
 /** Headers of every message (Standard Webhooks). */
 export const WebhookHeaders = Type.Object({
-  'webhook-id': uuid('Id of the delivery; the same in every attempt'),
+  'webhook-id': uuid('Delivery id; the same in every attempt'),
   'webhook-timestamp': Type.String({ pattern: '^[0-9]+$', description: 'When this attempt was sent, in Unix seconds' }),
   'webhook-signature': Type.String({
     description:

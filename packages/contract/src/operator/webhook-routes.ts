@@ -64,7 +64,7 @@ export const webhookRoutes = {
   rotateWebhookSecret: {
     ...change,
     path: `${WEBHOOK}/rotate-secret`,
-    summary: 'Give it a new secret; messages carry signatures of both for a day',
+    summary: 'Create a new secret for a webhook; messages carry signatures of both secrets for a day',
     params: WebhookParams,
     status: 200,
     reply: CreatedWebhook,
@@ -82,7 +82,7 @@ export const webhookRoutes = {
   testWebhook: {
     ...change,
     path: `${WEBHOOK}/test`,
-    summary: 'Send a test message; the delivery log tells what came of it',
+    summary: 'Send a test message; see the result in the delivery log',
     params: WebhookParams,
     headers: CreationHeaders,
     status: 202,
@@ -92,7 +92,7 @@ export const webhookRoutes = {
   listDeliveries: {
     ...read,
     path: DELIVERIES,
-    summary: 'What was sent, the newest first',
+    summary: 'List the deliveries of a webhook, newest first',
     params: WebhookParams,
     query: DeliveriesQuery,
     reply: DeliveryPage,
@@ -101,7 +101,7 @@ export const webhookRoutes = {
   redeliver: {
     ...change,
     path: `${DELIVERIES}/{deliveryId}/redeliver`,
-    summary: 'Send a message again, with the same id',
+    summary: 'Send a message again with the same id',
     params: DeliveryParams,
     headers: CreationHeaders,
     status: 202,

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, text, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
-/** What webhooks are told of. */
+/** Events that can trigger a webhook. */
 export const WEBHOOK_EVENTS = [
   'approval.requested',
   'approval.decided',
@@ -12,46 +12,46 @@ export const WEBHOOK_EVENTS = [
 ] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
-/** `standard`: signed JSON (Standard Webhooks); `slack`: a message for an incoming webhook of Slack. */
+/** `standard`: signed JSON (Standard Webhooks). `slack`: a message for a Slack incoming webhook. */
 export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
-const url = Type.String({ minLength: 1, maxLength: LIMITS.webhookUrlChars, description: 'https, or http' })
+const url = Type.String({ minLength: 1, maxLength: LIMITS.webhookUrlChars, description: 'https or http address' })
 const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS], { $id: 'WebhookEvent' }), {
   minItems: 1,
   maxItems: WEBHOOK_EVENTS.length,
   uniqueItems: true,
-  description: 'What it is told of',
+  description: 'Events that trigger it',
 })
-const description = text(LIMITS.descriptionChars, 'What it is for')
+const description = text(LIMITS.descriptionChars, 'Purpose of the webhook')
 const format = Type.Enum([...WEBHOOK_FORMATS], { $id: 'WebhookFormat' })
 
 const webhookFields = {
   id: uuid('Webhook id'),
   environmentId: uuid('Its environment'),
-  url: Type.String({ description: 'Where messages go. Below the role admin: the origin alone, then /…' }),
+  url: Type.String({ description: 'Where messages go. Roles below admin see only the origin, then /…' }),
   description,
   format,
   events,
   createdAt: time('When it was created'),
-  disabledAt: nullableTime('Since when nothing is sent; null: it is in use'),
-  disabledReason: nullableText('Why, where the service disabled it'),
+  disabledAt: nullableTime('When it was disabled; null: it is active'),
+  disabledReason: nullableText('Why the service disabled it'),
   droppedDeliveries: Type.Integer({
     minimum: 0,
-    description: `Messages that were never sent, because ${LIMITS.webhookPendingDeliveries} newer ones were waiting`,
+    description: `Messages dropped unsent because ${LIMITS.webhookPendingDeliveries} newer ones were waiting`,
   }),
 }
 
 export const Webhook = Type.Object(webhookFields, {
   $id: 'Webhook',
-  description: 'Where an environment tells what happens in it',
+  description: 'An address that receives messages about an environment',
 })
 export type Webhook = Static<typeof Webhook>
 
 export const CreatedWebhook = Type.Object(
   {
     ...webhookFields,
-    secret: Type.String({ description: 'Signs what is sent (Standard Webhooks). It is shown this once' }),
+    secret: Type.String({ description: 'Signs the messages (Standard Webhooks). It is shown once' }),
   },
   { $id: 'CreatedWebhook', description: 'A webhook with its new secret' },
 )
@@ -71,7 +71,7 @@ export const NewWebhook = Type.Object(
 )
 export type NewWebhook = Static<typeof NewWebhook>
 
-/** What is absent stays as it is. */
+/** Absent fields stay unchanged. */
 export const WebhookChange = Type.Object(
   {
     url: Type.Optional(url),
@@ -95,13 +95,16 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 export const Delivery = Type.Object(
   {
     id: uuid('Delivery id, and the webhook-id header'),
-    type: Type.String({ description: 'What it tells of' }),
+    type: Type.String({ description: 'Event that triggered it' }),
     status: DeliveryStatus,
     attempts: Type.Integer({ minimum: 0 }),
-    createdAt: time('When it happened'),
+    createdAt: time('When the event happened'),
     lastAttemptAt: nullableTime('Last attempt'),
     nextAttemptAt: nullableTime('Next attempt; null when there is none'),
-    responseStatus: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Of the last attempt' }),
+    responseStatus: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'HTTP status of the last attempt',
+    }),
     error: nullableText('Why the last attempt failed'),
   },
   { $id: 'Delivery', description: 'One message to one webhook' },

@@ -8,9 +8,11 @@ export const Workspace = Type.Object(
 )
 export type Workspace = Static<typeof Workspace>
 
-/** A new workspace or environment. Names are unique among their siblings. */
+/**
+ * A new workspace or environment. Workspace names are unique in the installation, environment names in the workspace.
+ */
 export const NewName = Type.Object(
-  { name: id(LIMITS.nameChars, 'Unique among its siblings') },
+  { name: id(LIMITS.nameChars, 'Unique in the workspace or installation') },
   { $id: 'NewName', examples: [{ name: 'production' }] },
 )
 export type NewName = Static<typeof NewName>
