@@ -1,6 +1,6 @@
 /** What the figures were measured on. */
 import { execFileSync } from 'node:child_process'
-import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,8 +17,8 @@ export interface Machine {
   system: string
   /** Time of a 4 KiB write that reaches the disk: what every commit pays. */
   diskWriteMs: number
-  /** Share of the processors that others took just before. */
-  busyBefore: number
+  /** Share of the processors that other programs took: during the measurement, or where that cannot be told just before. */
+  others: number
 }
 
 const PAGE = Buffer.alloc(4096)
@@ -34,7 +34,7 @@ export async function describeMachine(place: string): Promise<Machine> {
     cpu: `${os.cpus().length} × ${first?.model.trim() ?? 'unknown'}`,
     memory: `${Math.round(os.totalmem() / 1024 ** 3)} GiB`,
     system: `${os.type()} ${os.release().split('-', 1).join('')}`,
-    busyBefore: await busyShare(),
+    others: await busyShare(),
     diskWriteMs: diskWriteMs(place),
   }
 }
@@ -50,15 +50,59 @@ function commitName(): string {
 }
 
 async function busyShare(): Promise<number> {
-  const look = () => {
-    const times = os.cpus().map((cpu) => cpu.times)
-    const idle = times.reduce((sum, each) => sum + each.idle, 0)
-    return { idle, all: times.reduce((sum, each) => sum + each.user + each.nice + each.sys + each.irq + each.idle, 0) }
-  }
-  const before = look()
+  const before = processorTimes()
   await sleep(LOOK_MS)
-  const after = look()
+  const after = processorTimes()
   return 1 - (after.idle - before.idle) / (after.all - before.all)
+}
+
+/** Milliseconds of all processors since the machine started. */
+function processorTimes(): { idle: number; all: number } {
+  const times = os.cpus().map((cpu) => cpu.times)
+  const idle = times.reduce((sum, each) => sum + each.idle, 0)
+  return { idle, all: times.reduce((sum, each) => sum + each.user + each.nice + each.sys + each.irq + each.idle, 0) }
+}
+
+/**
+ * Watches what programs other than this one and those it started take of the processors. The function it returns tells
+ * their share since then; null where the system does not say (it takes /proc).
+ */
+export function watchOthers(): () => number | null {
+  const [before, ownBefore] = [processorTimes(), ownMs()]
+  return () => {
+    const [after, own] = [processorTimes(), ownMs()]
+    if (own === null || ownBefore === null) return null
+    const all = after.all - before.all
+    return Math.max(0, (all - (after.idle - before.idle) - (own - ownBefore)) / all)
+  }
+}
+
+const TICK_MS = 10
+
+/** Processor time of this process and all below it, those that have ended included. */
+export function ownMs(): number | null {
+  let pids: string[]
+  try {
+    pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  } catch {
+    return null
+  }
+  const processes = pids.flatMap((pid) => {
+    try {
+      // After the name, which may hold anything: state, parent, …, and from the twelfth on four sums of time.
+      const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(/\) (?!.*\) )/s)
+      const fields = rest.split(' ')
+      const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
+      return [{ pid: Number(pid), parent: Number(fields[1]), ticks }]
+    } catch {
+      return []
+    }
+  })
+  const children = Map.groupBy(processes, ({ parent }) => parent)
+  const sumBelow = (pid: number): number =>
+    (children.get(pid) ?? []).reduce((sum, child) => sum + child.ticks + sumBelow(child.pid), 0)
+  const own = processes.find(({ pid }) => pid === process.pid)?.ticks ?? 0
+  return (own + sumBelow(process.pid)) * TICK_MS
 }
 
 function diskWriteMs(place: string): number {

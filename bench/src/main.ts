@@ -10,12 +10,13 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Benchmark } from './benchmark.ts'
 import { BENCHMARKS } from './benchmarks.ts'
-import { describeMachine } from './machine.ts'
-import { pageText } from './page.ts'
+import { describeMachine, watchOthers } from './machine.ts'
+import { OTHERS_SHOWN, pageText } from './page.ts'
 import { makePlace, ROOT } from './place.ts'
 import { PLANS } from './plan.ts'
 import { resultLines } from './report.ts'
 import { saveResult, type Measured } from './results.ts'
+import { percent } from './text.ts'
 
 const RESULTS = path.join(ROOT, 'bench/results.jsonl')
 const PAGE = path.join(ROOT, 'docs/benchmarks.md')
@@ -47,8 +48,8 @@ async function measure(benchmarks: readonly Benchmark[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   const place = makePlace()
   const machine = await describeMachine(place)
-  if (machine.busyBefore > 0.1) {
-    console.log(`Others use ${Math.round(machine.busyBefore * 100)} % of this machine: the figures will be too low.`)
+  if (machine.others > OTHERS_SHOWN) {
+    console.log(`Others use ${percent(machine.others)} of this machine: the figures will be too low.`)
   }
   for (const benchmark of benchmarks) {
     const { name, title, onDemand = false } = benchmark
@@ -56,10 +57,16 @@ async function measure(benchmarks: readonly Benchmark[]): Promise<void> {
     console.log(`\n${name}: ${title}`)
     const folder = path.join(place, name)
     mkdirSync(folder)
+    const othersSince = watchOthers()
     const result = await benchmark.run({ plan, place: folder, say: (line) => console.log(`  ${line}`) })
+    const others = othersSince() ?? machine.others
     rmSync(folder, { recursive: true })
     for (const line of resultLines(result)) console.log(line)
-    if (!flags.quick) write({ name, machine, rounds: plan.rounds, seconds: plan.seconds, ...result })
+    if (flags.quick) continue
+    if (others > OTHERS_SHOWN) {
+      console.log(`  Not written: others used ${percent(others)} of the machine during the measurement.`)
+      process.exitCode = 1
+    } else write({ name, machine: { ...machine, others }, rounds: plan.rounds, seconds: plan.seconds, ...result })
   }
 }
 

@@ -6,6 +6,9 @@ import type { Row } from './result.ts'
 import type { Measured } from './results.ts'
 import { figure, percent, ratio, spread } from './text.ts'
 
+/** A result is not written where others used more of the machine. Older ones say so. */
+export const OTHERS_SHOWN = 0.1
+
 type Results = ReadonlyMap<string, Measured>
 
 const HEAD = `# Benchmarks
@@ -24,6 +27,8 @@ run it to see the figures of your machine.
 - A figure is the **median** of the rounds, with the smallest and the largest in brackets. The **ratio** is made round by
   round: 1 is as good as the bare limit, 0.5 half as good, of rates and of times alike.
 - Budgets were set before anything was measured. One that is missed says so.
+- A figure that was measured while others used more than a tenth of the machine says so. New ones are not written then: what
+  others take is measured during the rounds.
 `
 
 const NOT_MEASURED = `## What is not measured
@@ -50,21 +55,24 @@ export function pageText(benchmarks: readonly Benchmark[], results: Results): st
 function circumstances({ machine, rounds, seconds }: Measured): string {
   const { cpu, memory, system, diskWriteMs, date, commit, node } = machine
   const busy =
-    machine.busyBefore > 0.1 ? ` **Others used ${percent(machine.busyBefore)} of the machine meanwhile.**` : ''
+    machine.others > OTHERS_SHOWN ? ` **Others used ${percent(machine.others)} of the machine meanwhile.**` : ''
   return `Measured on ${date} at commit ${commit} with Node ${node}: ${rounds} rounds, up to ${seconds} s for each side of a round. \
 Machine: ${cpu}, ${memory}, ${system}; a write of 4 KiB reaches its disk in ${figure(diskWriteMs)} ms.${busy}`
 }
 
 function budgetsText(benchmarks: readonly Benchmark[], results: Results): string {
-  const lines = benchmarks.flatMap((benchmark) =>
-    (results.get(benchmark.name)?.rows ?? []).flatMap((row) =>
+  const lines = benchmarks.flatMap((benchmark) => {
+    const { rows = [], machine } = results.get(benchmark.name) ?? {}
+    const others =
+      machine && machine.others > OTHERS_SHOWN ? `; others used ${percent(machine.others)} of the machine` : ''
+    return rows.flatMap((row) =>
       row.budgets.map((budget) => {
         const found = budget.of === 'ours' ? withUnit(row, spread(row.ours)) : row.ratio && spread(row.ratio, ratio)
         const where = `[${benchmark.title}](#${anchorOf(benchmark)})`
-        return `| ${where} | ${row.what} | ${budgetText(row, budget)} | ${found} | ${verdict(row, budget)} |`
+        return `| ${where} | ${row.what} | ${budgetText(row, budget)} | ${found}${others} | ${verdict(row, budget)} |`
       }),
-    ),
-  )
+    )
+  })
   return ['## Budgets', '', '| | what | budget | measured | |', '|---|---|---|---|---|', ...lines, ''].join('\n')
 }
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import type { EventInput } from '@tacho/contract/event.ts'
 import { rowMaker } from '../src/bare/rows.ts'
 import { bodyWriter } from '../src/load/bodies.ts'
 import { BATCH_EVENTS, EVENT_BYTES } from '../src/load/events.ts'
 import { longRunsOf, newPlot, runIdOf, SHAPES, variableOf } from '../src/load/shapes.ts'
+import { ownMs, watchOthers } from '../src/machine.ts'
 import { row } from '../src/result.ts'
 import { spreadOf, timesOf } from '../src/stats.ts'
 
@@ -58,4 +60,14 @@ test('percentiles are times that were measured', () => {
   assert.deepEqual(spreadOf([3, 1, 2]), { median: 2, min: 1, max: 3 })
   const times = Array.from({ length: 1000 }, (_, index) => 1000 - index)
   assert.deepEqual(timesOf(times), { count: 1000, p50: 500, p99: 990, p999: 999 })
+})
+
+test('what a benchmark starts is not what others take, also after it has ended', { skip: ownMs() === null }, () => {
+  const since = watchOthers()
+  const before = ownMs() ?? 0
+  const burn = 'while (process.cpuUsage().user < 500_000);'
+  spawnSync(process.execPath, ['-e', burn])
+  assert.ok((ownMs() ?? 0) - before >= 450)
+  const others = since() ?? Number.NaN
+  assert.ok(others >= 0 && others < 1)
 })

@@ -69,7 +69,7 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
     return {
       rows: [
         row({
-          what: 'events',
+          what: beside ? 'events, beside INSERT' : 'events',
           unit: '/s',
           better: 'more',
           ours: ours.map(rateOf),
@@ -84,6 +84,7 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
                 better: 'more',
                 ours: ours.map(rateOf),
                 bare: besides.map(({ eventsPerSecond }) => eventsPerSecond),
+                budgets: budgets.rate,
               }),
             ]
           : []),
