@@ -1,24 +1,24 @@
-/** What an answer to a batch means for its events. Pure. */
+/** What the answer to a batch means for each of its events. Pure. */
 import type { HttpResult } from './http.ts'
 
 export type Verdict =
-  /** Each event on its own; what is in neither set was accepted. */
+  /** Judges each event separately; an event in neither set was accepted. */
   | { readonly kind: 'judged'; readonly retry: ReadonlySet<string>; readonly rejected: ReadonlyMap<string, string> }
-  /** All events again, later. */
+  /** Send all events again later. */
   | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
-  /** Too large or not understood as a whole: smaller batches tell which event it is. */
+  /** The whole batch was too large or not understood. Smaller batches show which event is at fault. */
   | { readonly kind: 'split'; readonly why: string }
-  /** Nothing more may be sent. */
+  /** Send nothing more. */
   | { readonly kind: 'stop'; readonly reason: 'unauthorized' | 'forbidden' }
 
 export function verdictOf(result: HttpResult, eventIds: readonly string[]): Verdict {
   if (result.kind === 'no-reply') return { kind: 'retry', retryAfter: null, why: result.message }
   const { ok, status } = result
-  if (ok) return judgedBy(result.json, eventIds) ?? retry(result, 'an answer that is not from Tacho')
+  if (ok) return judgedBy(result.json, eventIds) ?? retry(result, 'the answer is not from Tacho')
   if (status === 401) return { kind: 'stop', reason: 'unauthorized' }
   if (status === 403) return { kind: 'stop', reason: 'forbidden' }
   if (status === 400 || status === 413) return { kind: 'split', why: `status ${status}` }
-  // 429 and 5xx pass; any other status comes from a wrong address or something in between, which can be mended.
+  // 429 and 5xx are temporary. Any other status means a wrong address or a proxy, which an operator can fix.
   return retry(result, `status ${status}`)
 }
 
@@ -35,7 +35,7 @@ function judgedBy(json: unknown, eventIds: readonly string[]): Verdict | undefin
   const rejected = new Map<string, string>()
   for (const id of rejectedEventIds) if (!retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
   const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
-  // The count is short: some of these were not stored, and it does not say which.
+  // The counts do not add up: some events were not stored, and the answer does not say which.
   if ((accepted as number) < unnamed.length) for (const id of unnamed) retry.add(id)
   return { kind: 'judged', retry, rejected }
 }

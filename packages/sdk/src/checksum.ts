@@ -1,4 +1,4 @@
-/** Checksums that tell a card or account number from any other number. */
+/** Checksums that distinguish card and account numbers from other numbers. */
 
 /** Luhn, with 13 to 19 digits. */
 export function isCardNumber(text: string): boolean {

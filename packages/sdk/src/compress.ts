@@ -1,9 +1,9 @@
-/** Compression of request bodies, where the runtime has it. */
+/** Compresses request bodies if the runtime can. */
 
-/** Below this a body fits into a few packets, and compressing it saves nothing. */
+/** A smaller body fits into a few packets, so compression saves nothing. */
 const WORTH_BYTES = 4_096
 
-/** The text as gzip, undefined when that is not possible or does not pay. */
+/** The text as gzip; undefined if compression is not possible or not worthwhile. */
 export async function gzip(text: string): Promise<Uint8Array | undefined> {
   if (text.length < WORTH_BYTES || typeof CompressionStream === 'undefined') return undefined
   try {

@@ -1,7 +1,7 @@
-/** Where the host's code is just now: in which run and in which span of it. */
+/** The run and the span that the host's code is currently in. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** What all events of a run have in common. */
+/** What all events of a run share. */
 export interface RunScope {
   readonly runId: string
   readonly sessionId: string | undefined
@@ -9,11 +9,11 @@ export interface RunScope {
   readonly agentName: string
   /** Whether all its events are recorded, or only its outcome and policy decisions. */
   readonly isSampled: boolean
-  /** The fields that all its events share, as JSON without braces. */
+  /** The shared event fields, as JSON without braces. */
   readonly json: string
   /** Its root span. */
   readonly span: Span
-  /** Added to the payload of each event that has no such key, for example `promptVersionId`. */
+  /** Added to each event payload that lacks the key, for example `promptVersionId`. */
   readonly annotations: Map<string, unknown>
 }
 
@@ -27,7 +27,7 @@ export interface Context {
   readonly span: Span
 }
 
-/** One for each client: a run of one client is no run of another. */
+/** One per client, because clients do not share runs. */
 export interface CurrentContext {
   getStore(): Context | undefined
   run<T>(context: Context, act: () => T): T

@@ -1,4 +1,4 @@
-/** What a client needs to control agents. Loaded at first use, so that recording alone stays small. */
+/** What a client needs to control agents. Loaded on first use, so that a client that only records stays small. */
 import { createDiskCache } from './configuration/disk-cache.ts'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import { ConfigurationSource } from './configuration/source.ts'
@@ -16,7 +16,7 @@ export interface ControlOptions {
 export interface Control {
   readonly configuration: ConfigurationSource
   readonly issues: IssueRecords
-  /** Loads the policy engine at its first call. */
+  /** Loads the policy engine on the first call. */
   guard(): Promise<Guard>
   close(): void
 }

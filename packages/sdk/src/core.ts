@@ -1,7 +1,7 @@
-/** Everything one client consists of, made once from its options. Holds no key: `request` does. */
+/** Everything a client consists of, built once from its options. It does not hold the key; `request` does. */
 import { createContext, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
-import { makeEvent, PRECIOUS, type Draft } from './event.ts'
+import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import { createRequest, type Request } from './http.ts'
 import { createMask, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
@@ -15,21 +15,21 @@ export interface Core {
   readonly settings: Settings
   readonly runtime: Runtime
   readonly ids: Ids
-  /** Sends one request with the key. */
+  /** Sends one request, with the key. */
   readonly request: Request
   readonly diagnostics: Diagnostics
   readonly mask: Mask
-  /** The JSON text of a payload as it is recorded: masked, bounded, metadata only if asked for. */
+  /** The JSON text of a payload as recorded: masked, bounded, and reduced to metadata if configured. */
   readonly payloadJson: PayloadWriter
   readonly context: CurrentContext
   readonly sender: Sender
-  /** Records one event of a run. Never throws and never waits. Returns the event's id, undefined when it is dropped. */
+  /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft) => string | undefined
-  /** A digest of address and key: what is kept on disk for one environment is not used for another. */
+  /** A digest of address and key. Files on disk of one environment are not used for another. */
   readonly identity: () => Promise<string>
-  /** Called with each event that is recorded, before masking, for detectors. */
+  /** Called with each recorded event before masking, for detectors. */
   readonly observers: Set<Observer>
-  /** Ends when the spool, if there is one, is open and has given back what it kept. */
+  /** Resolves when the spool, if any, is open and has returned the events it kept. */
   readonly opened: Promise<void>
 }
 
@@ -54,12 +54,12 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
   function record(scope: RunScope | undefined, draft: Draft): string | undefined {
     diagnostics.count('recorded')
     if (!scope) {
-      diagnostics.report('warning', 'no_run', 'An event was recorded outside of a run and dropped.')
+      diagnostics.report('warning', 'no_run', 'An event was recorded outside a run and dropped.')
       diagnostics.drop('no_run')
       return undefined
     }
     for (const observe of observers) attempt(() => observe(scope, draft))
-    if (!scope.isSampled && !PRECIOUS.has(draft.type)) {
+    if (!scope.isSampled && !PROTECTED_TYPES.has(draft.type)) {
       diagnostics.drop('sampled')
       return undefined
     }
@@ -105,7 +105,7 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
     return current?.scope === scope ? current.span : scope.span
   }
 
-  /** One promise for all that is recorded before it flushes. */
+  /** All record calls before the flush share one promise. */
   function handOver(waitUntil: (promise: Promise<unknown>) => void): void {
     isHandedOver = true
     const delivered = new Promise<void>((resolve) => runtime.soon(resolve)).then(() => {
@@ -134,7 +134,7 @@ function annotated(payload: Payload | undefined, { annotations }: RunScope): Pay
   return annotations.size === 0 ? payload : { ...Object.fromEntries(annotations), ...payload }
 }
 
-/** A failure of the host's own function is its own affair. */
+/** The host's function handles its own failure. */
 export function attempt(act: () => void): void {
   try {
     act()
@@ -148,7 +148,7 @@ function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error
 }
 
-/** Variables of the environment, where the runtime has any. */
+/** Environment variables, if the runtime has any. */
 function environment(): Record<string, string | undefined> {
   try {
     return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env ?? {}

@@ -1,4 +1,4 @@
-/** What the SDK says of itself: counters of every event, and messages about what goes wrong. */
+/** What the SDK reports about itself: counters of events, and messages about problems. */
 import type { Runtime } from './runtime.ts'
 
 export type DiagnosticLevel = 'info' | 'warning' | 'error'
@@ -9,7 +9,7 @@ export interface Diagnostic {
   readonly code: string
   /** Never holds a key or recorded content. */
   readonly message: string
-  /** How often it happened since it was last reported. */
+  /** Number of occurrences since the last report. */
   readonly count: number
 }
 
@@ -27,7 +27,7 @@ export type DropReason =
   | 'no_run'
   | 'failed'
 
-/** recorded = accepted + rejected + every `dropped` + queued, at any time. */
+/** Always: recorded = accepted + rejected + every `dropped` + queued. */
 export interface Counters {
   /** Record calls, and events recovered from the spool. */
   readonly recorded: number
@@ -38,9 +38,9 @@ export interface Counters {
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>
   /** In the queue or in a request. */
   readonly queued: number
-  /** UTF-8 bytes of those. */
+  /** UTF-8 bytes of the queued events. */
   readonly queuedBytes: number
-  /** Events that were sent more than once, each time. */
+  /** How many times an event was sent again. */
   readonly retried: number
   /** Payloads that were shortened. */
   readonly shortened: number
@@ -48,7 +48,7 @@ export interface Counters {
   readonly failedRequests: number
 }
 
-/** A code that keeps happening is reported at once, then at most this often. */
+/** A code that recurs is reported at once, then at most once in this interval. */
 const REPEAT_MS = 10_000
 
 export interface Diagnostics {
@@ -59,7 +59,7 @@ export interface Diagnostics {
   counters(queue: { queued: number; queuedBytes: number }): Counters
 }
 
-/** Without a listener of the host, each code is written to the console once, unless it is only information. */
+/** Without a host listener, each code is written to the console once, except information. */
 export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now }: Pick<Runtime, 'now'>): Diagnostics {
   const counts = { recorded: 0, recovered: 0, accepted: 0, rejected: 0, retried: 0, shortened: 0 }
   const requests = { requests: 0, failedRequests: 0 }
@@ -79,7 +79,7 @@ export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now 
         if (onDiagnostic) onDiagnostic({ level, code, message, count: (last?.since ?? 0) + 1 })
         else if (level !== 'info') console.warn(`tacho: ${message}`)
       } catch {
-        // The host's listener must not break recording.
+        // An error in the host's listener must not break recording.
       }
     },
     count(name, by = 1) {

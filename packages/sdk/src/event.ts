@@ -1,4 +1,7 @@
-/** Makes an event: masked, bounded and serialised when it is recorded, so that later changes do not reach it. */
+/**
+ * Makes an event. It is masked, bounded and serialised when it is recorded, so later changes to the payload have no
+ * effect.
+ */
 import type { RunScope, Span } from './context.ts'
 import { LIMITS } from './limits.ts'
 import type { Payload } from './payload.ts'
@@ -6,7 +9,7 @@ import type { Ids } from './uuid.ts'
 import type { QueuedEvent } from './queue.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
 
-/** Event types of the interface; any other text of at most 50 characters is allowed too. */
+/** Event types of the interface. Any other text of at most 50 characters is also allowed. */
 export type EventType =
   | 'USER_INPUT'
   | 'AGENT_STEP'
@@ -15,7 +18,7 @@ export type EventType =
   | 'POLICY_DECISION'
   | 'ERROR'
   | 'SESSION_OUTCOME'
-  // Keeps the names above in completions.
+  // Keeps the names above in editor completions.
   | (string & {})
 
 export interface Draft {
@@ -24,7 +27,7 @@ export interface Draft {
   readonly payload?: Payload | undefined
   /** When it happened. Default: now. */
   readonly timestamp?: Date | number | undefined
-  /** Default: the span that the code runs in. */
+  /** Default: the current span. */
   readonly span?: Span | undefined
 }
 
@@ -37,7 +40,7 @@ export interface EventParts {
   readonly sequence: number
 }
 
-export const PRECIOUS: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'POLICY_DECISION'])
+export const PROTECTED_TYPES: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'POLICY_DECISION'])
 
 export function makeEvent({ type, label }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
   const { scope, span, timestamp, payloadJson, sequence } = parts
@@ -47,7 +50,7 @@ export function makeEvent({ type, label }: Draft, parts: EventParts, ids: Ids): 
     label,
     LIMITS.labelChars,
   )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent},"payload":${payloadJson}}`
-  return { eventId, json, bytes: byteLength(json), isPrecious: PRECIOUS.has(type), sequence, attempts: 0 }
+  return { eventId, json, bytes: byteLength(json), isProtected: PROTECTED_TYPES.has(type), sequence, attempts: 0 }
 }
 
 /** The fields that all events of a run share. */

@@ -4,15 +4,15 @@ export interface HttpRequest {
   headers?: Record<string, string>
   /** JSON text, or bytes whose encoding a header names. */
   body?: string | Uint8Array
-  /** For the whole exchange, the answer's body included. */
+  /** Covers the whole exchange, including the answer's body. */
   timeoutMs: number
   /** Ends the request early. */
   signal?: StopSignal
-  /** A larger answer is not read. */
+  /** The SDK does not read a larger answer. */
   maxReplyBytes?: number
 }
 
-/** The server answered, whatever it said. `json` is undefined when the body is not JSON. */
+/** The server answered, with any status. `json` is undefined if the body is not JSON. */
 export interface Reply {
   readonly kind: 'reply'
   /** The status is 200 to 299. */
@@ -22,7 +22,7 @@ export interface Reply {
   readonly json: unknown
 }
 
-/** There is no usable answer. The request may have arrived all the same. */
+/** No usable answer. The request may still have arrived. */
 export interface NoReply {
   readonly kind: 'no-reply'
   readonly reason: 'timeout' | 'aborted' | 'network' | 'reply_too_large'
@@ -37,7 +37,7 @@ export type Request = (method: string, path: string, request: HttpRequest) => Pr
 
 const REPLY_BYTES_MAX = 1_048_576
 
-/** The key stays in this closure: no object that could be printed holds it. */
+/** The key stays in this closure, so no printable object holds it. */
 export function createRequest(
   { baseUrl, apiKey, fetch }: { baseUrl: string; apiKey: string; fetch: Fetch },
   { timer }: Pick<Runtime, 'timer'>,
@@ -50,7 +50,7 @@ export function createRequest(
       controller.abort()
     }
     const onAbort = () => stop('aborted')
-    // A fetch that ignores its signal must not hold the sender for ever.
+    // A fetch that ignores its signal must not block the sender forever.
     const ended = new Promise<never>((_, reject) => {
       controller.signal.addEventListener('abort', () => reject(new Error(reason)), { once: true })
     })
@@ -83,7 +83,7 @@ export function createRequest(
   }
 }
 
-/** The whole body, so that its connection can be used again; undefined when it is larger than that. */
+/** Reads the whole body, so that the connection can be reused; undefined if it is larger than `maxBytes`. */
 async function readText({ body }: FetchReply, maxBytes: number): Promise<string | undefined> {
   if (!body) return ''
   const reader = body.getReader()
@@ -109,7 +109,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** "fetch failed" says little; its cause has the code. A custom fetch may quote the headers: the key is taken out. */
+/** "fetch failed" says little; its cause has the code. A custom fetch may quote headers, so the key is removed. */
 function causeOf(error: unknown, apiKey: string): string {
   const { cause, message } = (error ?? {}) as { cause?: { code?: unknown; message?: unknown }; message?: unknown }
   const text = [cause?.code, cause?.message, message].find(

@@ -4,7 +4,7 @@
  *   idle --report--> sending --accepted, refused--> sending the next, or idle
  *                       |  ^
  *                       v  | backoff, Retry-After
- *                     waiting              any --close, 401, 403--> closed: what is queued is dropped
+ *                     waiting              any --close, 401, 403--> closed: queued records are dropped
  */
 import type { RunScope } from './context.ts'
 import { attempt, type Core } from './core.ts'
@@ -15,23 +15,23 @@ import { LIMITS } from './limits.ts'
 
 export type RecordKind = 'DETECTION' | 'RECOVERY'
 
-/** A detection or a recovery. Keep the names of detectors and tools stable: the service groups by them. */
+/** A detection or a recovery. Keep the names of detectors and tools stable, because the service groups by them. */
 export interface IssueReport {
   /** Default: DETECTION. */
   recordKind?: RecordKind
-  /** For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or one of your own. */
+  /** For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own. */
   detectionType: string
   policyId?: string | undefined
-  /** Id of a related event of the same run. */
+  /** Id of a related event in the same run. */
   eventId?: string | undefined
   promptVersionId?: string | undefined
   /** Structured facts: `toolName`, `tools`, `riskSignals`, `reasonCode`. */
   payload?: Readonly<Record<string, unknown>> | undefined
-  /** What supports it, for example `decision`. */
+  /** Supporting facts, for example `decision`. */
   evidence?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** recorded = accepted + rejected + every `dropped` + queued, at any time. */
+/** Always: recorded = accepted + rejected + every `dropped` + queued. */
 export interface IssueRecordCounters {
   readonly recorded: number
   readonly accepted: number
@@ -43,7 +43,7 @@ export interface IssueRecordCounters {
 
 export type IssueDropReason = 'queue_full' | 'too_large' | 'closed' | 'unauthorized' | 'forbidden' | 'failed'
 
-/** The interface's limit for a body. */
+/** Body limit of the interface. */
 const RECORD_BYTES_MAX = 262_144
 const QUEUED_MAX = 1_000
 const QUEUED_BYTES_MAX = 4 * 1_048_576
@@ -76,8 +76,8 @@ export class IssueRecords {
   }
 
   /**
-   * Queues one record; never throws and never waits. Its `clientRecordId`, which is returned, is the same in every
-   * attempt. Undefined when it is dropped.
+   * Queues one record; never throws and never waits. Returns its `clientRecordId`, the same in every attempt; undefined
+   * if the record is dropped.
    */
   report(scope: RunScope | undefined, report: IssueReport): string | undefined {
     this.#counts.recorded++
@@ -103,7 +103,7 @@ export class IssueRecords {
     }
   }
 
-  /** Waits until the queue is empty or the time is up; how many are left. */
+  /** Waits until the queue is empty or the time is up. Returns how many records are left. */
   async flush(timeoutMs: number): Promise<number> {
     if (this.#queue.length === 0) return 0
     await new Promise<void>((resolve) => {
@@ -128,7 +128,7 @@ export class IssueRecords {
     this.#wake()
   }
 
-  /** A serverless function is kept running while records wait. */
+  /** Keeps a serverless function running while records wait. */
   #handOver(): void {
     const { waitUntil, flushTimeoutMs } = this.#core.settings
     if (!waitUntil || this.#isHandedOver) return
@@ -152,14 +152,14 @@ export class IssueRecords {
       runId: scope?.runId,
       sessionId: text(scope?.sessionId),
       eventId: report.eventId,
-      // Required by the interface; an agent without an id is known by its name.
+      // The interface requires it. The name identifies an agent without an id.
       agentId: text(scope?.agentId ?? scope?.agentName ?? settings.agentId ?? settings.agentName),
       policyId: text(report.policyId),
       promptVersionId: typeof promptVersionId === 'string' ? promptVersionId : undefined,
       detectedAt: runtime.now(),
     }
     const head = JSON.stringify(record)
-    // Masked text is joined as it is. A mask that failed gives no payload to join.
+    // Masked text is inserted unchanged. If masking failed, there is no payload to insert.
     return content.startsWith('{"payload":') ? `${head.slice(0, -1)},${content.slice(1)}` : head
   }
 
@@ -217,7 +217,7 @@ export class IssueRecords {
   }
 }
 
-/** A 2xx of something else, such as a proxy's page, confirms nothing. */
+/** A 2xx from something else, such as a proxy's page, confirms nothing. */
 function isReceipt(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'recordId' in json
 }

@@ -1,14 +1,14 @@
-/** Plain JSON of anything a host may hand over. */
+/** Makes plain JSON from any value a host passes. */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
-/** Bounds of the slow way, which is for values that JSON.stringify refuses. */
+/** Limits of the slow path, which copies values that JSON.stringify refuses. */
 const COPIED_VALUES = 50_000
 
 /**
- * The JSON text of an object; `{}` for what has none. Never throws: values that JSON.stringify refuses (cycles, BigInt,
- * getters and toJSON that throw, extreme depth) are copied first, with a marker in each place that cannot be kept.
+ * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses (cycles, BigInt,
+ * getters and toJSON that throw, extreme depth) are copied first, with a marker in place of each lost value.
  */
 export function jsonText(payload: unknown, maxLevels: number): string {
   let text: string | undefined
@@ -21,9 +21,9 @@ export function jsonText(payload: unknown, maxLevels: number): string {
   return text.startsWith('{') ? text : `{"value":${text}}`
 }
 
-/** Whether a JSON text is nested deeper than that. */
+/** Whether a JSON text is nested deeper than `maxLevels`. */
 export function isDeeper(text: string, maxLevels: number): boolean {
-  // Most texts have fewer brackets than that in all.
+  // Most texts have fewer brackets in total.
   let open = 0
   for (const bracket of ['{', '[']) {
     for (let at = text.indexOf(bracket); at !== -1 && open <= maxLevels; at = text.indexOf(bracket, at + 1)) open++
@@ -48,7 +48,7 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-/** A copy without what JSON lacks, no deeper than that. */
+/** A copy without what JSON cannot express, limited in depth. */
 export function copy(value: unknown, maxLevels: number): Json {
   const ancestors = new Set<object>()
   let values = 0
@@ -112,7 +112,7 @@ export function copy(value: unknown, maxLevels: number): Json {
   return copyValue(value) ?? null
 }
 
-/** What went wrong, as one text. */
+/** Any thrown value as one text. */
 export function errorText(error: unknown): string {
   try {
     return error instanceof Error

@@ -1,4 +1,4 @@
-/** Loads what controls agents at its first use. */
+/** Loads the part that controls agents on first use. */
 import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 import type { RunScope } from './context.ts'
 import type { Control, ControlOptions } from './control.ts'
@@ -15,13 +15,13 @@ export class LazyControl {
   readonly #usages: RunUsages
   #loading: Promise<Control> | undefined
   #isClosed = false
-  /** Undefined until it was used and has been loaded. */
+  /** Undefined until it was used and is loaded. */
   loaded: Control | undefined
 
   constructor(core: Core, options: ControlOptions) {
     this.#core = core
     this.#options = options
-    // From the beginning: what a run used before its first guarded call counts too.
+    // Count from the beginning, because usage before the run's first guarded call counts too.
     this.#usages = createRunUsages(core)
   }
 
@@ -30,7 +30,7 @@ export class LazyControl {
     return (this.#loading ??= this.#load())
   }
 
-  /** The same, for those that can do without; undefined when it cannot be loaded. */
+  /** The same for callers that can do without; undefined if it cannot be loaded. */
   async tryLoad(): Promise<Control | undefined> {
     try {
       return await this.load()
@@ -56,7 +56,7 @@ export class LazyControl {
     }
   }
 
-  /** Whether issue records wait. */
+  /** Whether issue records wait for delivery. */
   get hasQueued(): boolean {
     return (this.loaded?.issues.counters.queued ?? 0) > 0
   }
@@ -73,7 +73,7 @@ export class LazyControl {
   }
 }
 
-/** The prompts and policies that are in force. They are loaded and refreshed from the first use on. */
+/** The deployed prompts and policies. They are loaded on first use and refreshed after that. */
 export class RuntimeConfiguration {
   readonly #control: LazyControl
 
@@ -81,24 +81,24 @@ export class RuntimeConfiguration {
     this.#control = control
   }
 
-  /** What is in force now, and how old that is. */
+  /** The current configuration and its age. */
   get state(): ConfigurationState {
     return this.#control.loaded?.configuration.state ?? NOTHING
   }
 
-  /** Waits until something is loaded, at most that long (default: 5,000 ms); whether it is. */
+  /** Waits until a configuration is loaded, at most `timeoutMs` (default: 5,000). True if one is loaded. */
   async ready(timeoutMs: number = READY_MS): Promise<boolean> {
     const control = await this.#control.tryLoad()
     return (await control?.configuration.ready(timeoutMs)) ?? false
   }
 
-  /** Looks now; true when the service confirmed what is in force or gave something newer. */
+  /** Refreshes now. True if the service confirmed the current configuration or sent a newer one. */
   async refresh(): Promise<boolean> {
     const control = await this.#control.tryLoad()
     return (await control?.configuration.refresh()) ?? false
   }
 
-  /** Calls `listener` after each change. Returns a function that ends that. */
+  /** Calls `listener` after each change. Returns a function that removes it. */
   onChange(listener: ConfigurationListener): () => void {
     let isWanted = true
     let end: (() => void) | undefined

@@ -1,4 +1,4 @@
-/** The numbers of the interface that recording needs; a test compares them with the contract's. */
+/** The interface's numbers that recording needs. A test compares them with the contract's. */
 export const LIMITS = {
   batchEvents: 100,
   batchBytes: 1_048_576,

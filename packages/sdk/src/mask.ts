@@ -1,9 +1,9 @@
 /**
- * Masking of credentials and personal data before an event exists.
+ * Masks credentials and personal data before an event exists.
  *
  * Every pattern runs in linear time: it begins with fixed characters or a bounded class, and nothing that can fail
- * stands behind an unbounded one. `mask` first looks at the JSON text as a whole for anything that could be masked;
- * most payloads have nothing of the kind and stay the text they are.
+ * follows an unbounded one. `mask` first searches the whole JSON text for anything it could mask. Most payloads contain
+ * nothing of the kind and stay unchanged.
  */
 import type { Json } from './json.ts'
 import { isCardNumber, isIban } from './checksum.ts'
@@ -15,15 +15,15 @@ export interface MaskingOptions {
   email?: boolean
   /** Payment card numbers with a valid checksum (Luhn). Default: false. */
   cardNumber?: boolean
-  /** Phone numbers: international ones, and those of ten digits in groups. Default: false. */
+  /** Phone numbers: international ones, and ten digits in groups. Default: false. */
   phone?: boolean
   /** International bank account numbers with a valid checksum. Default: false. */
   iban?: boolean
-  /** Further names whose values are masked; case, `-`, `_`, `.` and spaces make no difference. */
+  /** More names whose values are masked. Case, `-`, `_`, `.` and spaces make no difference. */
   keys?: readonly string[]
-  /** Further patterns whose matches are masked. Keep them linear: they see whole texts. */
+  /** More patterns whose matches are masked. They run on whole texts, so keep them linear. */
   patterns?: readonly RegExp[]
-  /** Called with each text that is left; returns what to record instead. When it throws, everything is masked. */
+  /** Called with each remaining text; returns the text to record. If it throws, everything is masked. */
   custom?: (text: string) => string
 }
 
@@ -32,7 +32,7 @@ export interface Mask {
   text(text: string): string
   /** Masks JSON text. @throws whatever `custom` throws. */
   json(json: string): string
-  /** Whether anything in this JSON text could be masked; false is certain. */
+  /** Whether this JSON text may contain something to mask. False is certain. */
   touches(json: string): boolean
 }
 
@@ -52,12 +52,12 @@ const SECRETS = [
   /\beyJ[A-Za-z0-9_.-]{20,}/g,
   /\b(?:Bearer|Basic)\s{1,4}[A-Za-z0-9+/=._~-]{12,}/gi,
   /(?<=:\/\/[^\s/:@]{0,64}:)[^\s/@]{1,256}(?=@)/g,
-  // `password=…`, and JSON inside a text. Only the value goes.
+  // `password=…`, and JSON inside a text. Only the value is masked.
   /(?<=(?:passw(?:or)?d|passphrase|secret|api[-_]?key|access[-_]?key|[a-z]_token|token)["']?\s{0,3}[:=]\s{0,3}["']?)[^\s"'&,;\\]+/gi,
 ]
 /**
- * In JSON text: find whatever the names and patterns above find, and more. Two, because every record call pays for them
- * and together, without regard to case, they take twice as long.
+ * Find in JSON text whatever the names and patterns above find, and more. There are two because every record call runs
+ * them: as one case-insensitive pattern they take twice as long.
  */
 const MAYBE_NAMED =
   /pass(?:w|[-_. ]?phrase)|"(?:pwd|auth|cv[vc])"|secret|(?:api|access|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|bearer|basic/i
@@ -71,7 +71,7 @@ const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ ()./-]{0,2}\d){6,14}|\(?\d{3}\)?[
 
 interface Rule {
   readonly pattern: RegExp
-  /** Matches that fail this are no finds. */
+  /** Discards matches that fail this check. */
   readonly check?: (match: string) => boolean
   readonly mark: string
 }

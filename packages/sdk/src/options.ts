@@ -9,7 +9,7 @@ import type { Fetch } from './runtime.ts'
 export type Capture = 'full' | 'metadata-only'
 
 export interface TachoOptions {
-  /** API key with the scope `events:write`. Default: TACHO_API_KEY. Without one nothing is recorded. */
+  /** API key with the scope `events:write`. Default: TACHO_API_KEY. Without a key, nothing is recorded. */
   apiKey?: string | undefined
   /** Origin of the service. Default: TACHO_BASE_URL, else http://localhost:4680. */
   baseUrl?: string | undefined
@@ -17,49 +17,49 @@ export interface TachoOptions {
   clientId?: string | undefined
   /** False records nothing. Default: true. */
   enabled?: boolean
-  /** Agent of runs that name none. Default: "agent". */
+  /** Agent of runs that name no agent. Default: "agent". */
   agentName?: string
-  /** Agent id of runs that give none. */
+  /** Agent id of runs that give no id. */
   agentId?: string
-  /** Version of your own payload conventions, sent with every event. */
+  /** Version of your payload conventions, sent with every event. */
   schemaVersion?: string
   /** `metadata-only` leaves out all content. Default: full. */
   capture?: Capture
-  /** Payload keys that metadata-only keeps besides the standard ones. */
+  /** Payload keys that metadata-only keeps in addition to the standard ones. */
   metadataKeys?: readonly string[]
   /** What is masked before an event exists. Default: credentials. */
   masking?: MaskingOptions
-  /** Part of the runs that is recorded, from 0 to 1. Outcomes and policy decisions always are. Default: 1. */
+  /** Share of the runs that is recorded, from 0 to 1. Outcomes and policy decisions are always recorded. Default: 1. */
   sampleRate?: number
-  /** Events that may wait. Default: 20,000. */
+  /** Most events in the queue. Default: 20,000. */
   maxQueuedEvents?: number
-  /** UTF-8 bytes that may wait. Default: 32 MiB. */
+  /** Most UTF-8 bytes in the queue. Default: 32 MiB. */
   maxQueuedBytes?: number
-  /** Longest time an event waits for others to fill its batch. Default: 1,000. */
+  /** Longest time, in milliseconds, that an event waits for its batch to fill. Default: 1,000. */
   flushIntervalMs?: number
-  /** For one request with its answer. Default: 10,000. */
+  /** Timeout of one request including its answer, in milliseconds. Default: 10,000. */
   requestTimeoutMs?: number
-  /** Longest wait of `flush`, and of a process that ends by itself. Default: 5,000. */
+  /** Longest wait of `flush`, and of a process that ends on its own, in milliseconds. Default: 5,000. */
   flushTimeoutMs?: number
   /** `auto` compresses large batches, unless the service is on this machine. Default: auto. */
   compression?: 'auto' | 'never'
-  /** A folder that keeps events until they are delivered, so that they survive the end of the process (Node, Bun, Deno). */
+  /** A folder that keeps events until delivery, so that they survive the end of the process (Node, Bun, Deno). */
   spool?: string
-  /** Deliver what is queued on SIGTERM and SIGINT before the process ends. Default: false. */
+  /** Deliver queued events on SIGTERM and SIGINT before the process ends. Default: false. */
   flushOnSignals?: boolean
   /** Keeps a serverless function running until a promise ends. */
   waitUntil?: (promise: Promise<unknown>) => void
-  /** How prompts and policies are refreshed and kept. */
+  /** How prompts and policies are refreshed and cached. */
   configuration?: ConfigurationOptions
   /** How guarded calls are decided. */
   guard?: GuardDefaults
-  /** Called when something goes wrong; without it, warnings go to the console once each. */
+  /** Called when something goes wrong. Without it, the console shows each warning once. */
   onDiagnostic?: OnDiagnostic
-  /** Instead of the global one. */
+  /** Replaces the global fetch. */
   fetch?: Fetch
 }
 
-/** Options with every default filled in, checked. Holds no key. */
+/** The checked options, with every default filled in. Holds no key. */
 export interface Settings {
   readonly enabled: boolean
   readonly baseUrl: string
@@ -85,7 +85,7 @@ export interface Settings {
 export interface Resolved {
   readonly settings: Settings
   readonly apiKey: string
-  /** What was wrong, each as a sentence. */
+  /** One sentence per fault. */
   readonly problems: readonly string[]
 }
 
@@ -133,14 +133,14 @@ const MASKING: Record<keyof MaskingOptions, (value: unknown) => boolean> = {
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * Fills in defaults. Never throws: a faulty option is replaced by its default and reported, a faulty privacy option by
- * the strictest choice; without a usable key or address the client is disabled.
+ * Fills in defaults. Never throws. A faulty option is reported and gets its default; a faulty privacy option gets the
+ * strictest choice. Without a usable key or address the client is disabled.
  */
 export function resolveOptions(options: TachoOptions, environment: Environment, newId: () => string): Resolved {
   const problems: string[] = []
   const given = options as Readonly<Record<string, unknown>>
   for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(KNOWN, name)) problems.push(`There is no option ${cutText(name, 40)}.`)
+    if (!Object.hasOwn(KNOWN, name)) problems.push(`Unknown option ${cutText(name, 40)}.`)
   }
 
   function text(name: keyof TachoOptions, maxChars: number): string | undefined {
@@ -176,12 +176,12 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
   const hasKey = typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)
   if (!hasKey && options.enabled !== false) {
-    problems.push('apiKey is missing or no key: nothing is recorded. Set it, or TACHO_API_KEY.')
+    problems.push('apiKey is missing or malformed: nothing is recorded. Set it, or TACHO_API_KEY.')
   }
   const base = origin(options.baseUrl ?? environment['TACHO_BASE_URL'] ?? 'http://localhost:4680')
   if (!base) problems.push('baseUrl must be an http or https address: nothing is recorded.')
   const masking = maskingFrom(options.masking)
-  if (!masking) problems.push('masking is not understood: only metadata is recorded.')
+  if (!masking) problems.push('masking is malformed: only metadata is recorded.')
   const metadataKeys: unknown = options.metadataKeys ?? []
   const hasKeys = Array.isArray(metadataKeys) && metadataKeys.every((key) => typeof key === 'string')
   if (!hasKeys) problems.push('metadataKeys must be a list of texts.')
@@ -228,7 +228,7 @@ function origin(value: unknown): { text: string; isLoopback: boolean } | undefin
   try {
     const url = new URL(value as string)
     if (!/^https?:$/.test(url.protocol)) return undefined
-    // A path in front of /openapi/v1 is kept: the service may stand behind a proxy.
+    // Keep a path before /openapi/v1, because the service may be behind a proxy.
     return { text: `${url.origin}${url.pathname.replace(/\/+$/, '')}`, isLoopback: LOOPBACK.test(url.hostname) }
   } catch {
     return undefined

@@ -1,4 +1,4 @@
-/** From what the host hands over to the JSON text of a payload: metadata only if asked for, masked, bounded. */
+/** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
 import type { Diagnostics } from './diagnostics.ts'
 import { copy, errorText, isDeeper, jsonText, type Json, type JsonObject } from './json.ts'
 import { LIMITS } from './limits.ts'
@@ -9,28 +9,28 @@ import { byteLength } from './text.ts'
 
 export type Payload = Readonly<Record<string, unknown>>
 
-/** Keys whose values are no content. Prompts, messages, inputs, outputs and unknown keys are left out. */
+/** Keys whose values are not content. Prompts, messages, inputs, outputs and unknown keys are dropped. */
 const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
     'model provider latency cost finishReason status code reasonCode attempt toolName tools ' +
     'inputHash approvalId action policyId policyIds riskSignals severity promptId promptVersionId sampleRate'
   ).split(' '),
 )
-/** A longer text is content, whatever its key. */
+/** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
 /** Half a surrogate pair, as JSON.stringify writes it. */
 const HALF_PAIR = /\\ud[89a-f]/
 
 export type PayloadWriter = (payload: Payload | undefined) => string
 
-/** Never throws: when masking fails, nothing of the payload is recorded. */
+/** Never throws. If masking fails, nothing of the payload is recorded. */
 export function createPayloadWriter(
   { capture, metadataKeys }: Pick<Settings, 'capture' | 'metadataKeys'>,
   mask: Mask,
   diagnostics: Diagnostics,
 ): PayloadWriter {
   return function writePayload(payload) {
-    // Hosts without types may hand over anything.
+    // Untyped hosts may pass anything.
     if (payload === undefined || payload === null) return '{}'
     let text = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
     if (isDeeper(text, LIMITS.payloadDepthLevels)) {
@@ -40,10 +40,10 @@ export function createPayloadWriter(
     try {
       text = mask.json(text)
     } catch {
-      diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was left out.')
+      diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
       return '{"masked":"[masked:error]"}'
     }
-    // A UTF-16 unit has at most three bytes, so most texts need no count.
+    // A UTF-16 unit has at most three bytes, so most texts need no byte count.
     if (text.length * 3 <= LIMITS.payloadBytes) return text
     const bytes = byteLength(text)
     if (bytes <= LIMITS.payloadBytes) return text
@@ -61,7 +61,7 @@ export function createPayloadWriter(
       if (metadataKeys.has(key)) kept.push([key, value])
       else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
       else if (key === 'usage') kept.push([key, numbersOf(value)])
-      // Messages quote what went in; the class of the error does not.
+      // Error messages quote their input; the error's class does not.
       else if (key === 'error' && value !== undefined) kept.push([key, isThrown ? error.name : '[left out]'])
     }
     return Object.fromEntries(kept)
@@ -75,7 +75,7 @@ function isMetadata(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean'
 }
 
-/** The numbers of a usage object, one level of details included. */
+/** The numbers of a usage object, including one level of details. */
 function numbersOf(usage: unknown, levels = 2): Record<string, unknown> {
   const kept: [string, unknown][] = []
   for (const [key, value] of Object.entries((usage ?? {}) as Record<string, unknown>)) {

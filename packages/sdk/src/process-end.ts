@@ -1,7 +1,7 @@
-/** What clients do when their process ends by itself or by a signal, where there is a process. */
+/** What clients do when their process ends on its own or by a signal. */
 
 export interface Ending {
-  /** Delivers what is queued, within a bound. */
+  /** Delivers queued events, within a bound. */
   flush(): Promise<unknown>
   hasQueued(): boolean
   readonly flushOnSignals: boolean
@@ -9,7 +9,7 @@ export interface Ending {
 
 type Listener = (signal?: string) => void
 
-/** The part of Node's process that this needs; Bun and Deno have it too. */
+/** The part of Node's `process` that this needs. Bun and Deno have it too. */
 interface HostProcess {
   readonly pid: number
   on(event: string, listener: Listener): unknown
@@ -24,7 +24,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT']
 const endings = new Set<Ending>()
 const listening = new Map<string, Listener>()
 
-/** Returns how to stop. */
+/** Returns a function that stops it. */
 export function flushAtEnd(ending: Ending): () => void {
   const { process } = globalThis as { process?: Partial<HostProcess> }
   if (typeof process?.on !== 'function') return () => undefined
@@ -52,7 +52,7 @@ function forget(host: HostProcess, ...events: readonly string[]): void {
   }
 }
 
-/** Clients that had their chance: `beforeExit` comes again after each delivery, and must not go on for ever. */
+/** Clients that already had their chance. `beforeExit` comes again after each delivery, which must not loop forever. */
 const flushed = new WeakSet<Ending>()
 
 function onBeforeExit(): void {
@@ -63,7 +63,7 @@ function onBeforeExit(): void {
   }
 }
 
-/** Delivers, then lets the signal have its effect, unless the host has listeners of its own: then it decides. */
+/** Delivers, then lets the signal take effect. If the host has its own listeners, they decide instead. */
 async function onSignal(host: HostProcess, signal: string): Promise<void> {
   await Promise.all([...endings].filter(({ flushOnSignals }) => flushOnSignals).map((ending) => ending.flush()))
   if (host.listenerCount(signal) > 1) return

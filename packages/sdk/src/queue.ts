@@ -1,4 +1,4 @@
-/** Events that wait: bounded in number and bytes, the oldest out first, outcomes and policy decisions last. */
+/** Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
 
 export interface QueuedEvent {
   readonly eventId: string
@@ -6,13 +6,13 @@ export interface QueuedEvent {
   readonly json: string
   /** UTF-8 bytes of `json`. */
   readonly bytes: number
-  /** An outcome or a policy decision: dropped only when nothing else is left. */
-  readonly isPrecious: boolean
+  /** An outcome or a policy decision. Dropped only when nothing else is left. */
+  readonly isProtected: boolean
   /** Order of recording. */
   readonly sequence: number
-  /** Times it was sent. */
+  /** How many times it was sent. */
   attempts: number
-  /** It came from the spool, and is there. */
+  /** It came from the spool and is stored there. */
   readonly isSpooled?: boolean
 }
 
@@ -24,9 +24,9 @@ export interface Bounds {
 export class Queue {
   readonly #bounds: Bounds
   readonly #ordinary = new Fifo()
-  readonly #precious = new Fifo()
+  readonly #protected = new Fifo()
   #bytes = 0
-  // Events in a request still count: they come back when it fails.
+  // Events in a request still count, because they return if it fails.
   #taken = 0
   #takenBytes = 0
 
@@ -34,12 +34,12 @@ export class Queue {
     this.#bounds = bounds
   }
 
-  /** Events that wait, those taken not included. */
+  /** Queued events, without those taken. */
   get length(): number {
-    return this.#ordinary.length + this.#precious.length
+    return this.#ordinary.length + this.#protected.length
   }
 
-  /** Events that wait or were taken and not settled. */
+  /** Queued events, plus those taken and not yet finished. */
   get held(): number {
     return this.length + this.#taken
   }
@@ -48,21 +48,21 @@ export class Queue {
     return this.#bytes + this.#takenBytes
   }
 
-  /** Bytes that wait, those taken not included. */
+  /** Queued bytes, without those taken. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Adds an event and returns what had to leave for it, perhaps the event itself. */
+  /** Adds an event. Returns the events that were dropped to make room, perhaps the new one. */
   add(event: QueuedEvent): readonly QueuedEvent[] {
-    ;(event.isPrecious ? this.#precious : this.#ordinary).push(event)
+    ;(event.isProtected ? this.#protected : this.#ordinary).push(event)
     this.#bytes += event.bytes
     const { maxQueuedEvents, maxQueuedBytes } = this.#bounds
     if (this.held <= maxQueuedEvents && this.heldBytes <= maxQueuedBytes) return NONE
     const dropped: QueuedEvent[] = []
     while (this.held > maxQueuedEvents || this.heldBytes > maxQueuedBytes) {
-      const oldest = this.#ordinary.shift() ?? this.#precious.shift()
-      // What is left is in a request.
+      const oldest = this.#ordinary.shift() ?? this.#protected.shift()
+      // Everything else is in a request.
       if (!oldest) break
       this.#bytes -= oldest.bytes
       dropped.push(oldest)
@@ -70,7 +70,7 @@ export class Queue {
     return dropped
   }
 
-  /** Takes the oldest events, as many as fit; each must be settled or put back. */
+  /** Takes the oldest events, as many as fit. Each must be finished or put back. */
   take(maxEvents: number, maxBytes: number): QueuedEvent[] {
     const batch: QueuedEvent[] = []
     for (let bytes = 0; batch.length < maxEvents;) {
@@ -87,46 +87,46 @@ export class Queue {
     return batch
   }
 
-  /** Taken events that are done with. */
-  settle(events: readonly QueuedEvent[]): void {
+  /** Call it for taken events that are finished. */
+  finish(events: readonly QueuedEvent[]): void {
     for (const { bytes } of events) {
       this.#takenBytes -= bytes
       this.#taken--
     }
   }
 
-  /** Taken events that must be sent again, in the order in which they were taken. */
+  /** Call it for taken events that must be sent again, in the order they were taken. */
   putBack(events: readonly QueuedEvent[]): void {
-    this.settle(events)
+    this.finish(events)
     for (let at = events.length - 1; at >= 0; at--) {
       const event = events[at] as QueuedEvent
-      ;(event.isPrecious ? this.#precious : this.#ordinary).unshift(event)
+      ;(event.isProtected ? this.#protected : this.#ordinary).unshift(event)
       this.#bytes += event.bytes
     }
   }
 
-  /** The events that wait, oldest first. */
+  /** The queued events, oldest first. */
   waiting(): QueuedEvent[] {
-    const events = [...this.#ordinary.items(), ...this.#precious.items()]
+    const events = [...this.#ordinary.items(), ...this.#protected.items()]
     return events.sort((a, b) => a.sequence - b.sequence)
   }
 
-  /** Empties the queue and returns what was in it; taken events stay taken. */
+  /** Empties the queue and returns its events. Taken events stay taken. */
   clear(): QueuedEvent[] {
     const events = this.take(Infinity, Infinity)
-    this.settle(events)
+    this.finish(events)
     return events
   }
 
   #older(): Fifo {
-    const [a, b] = [this.#ordinary.peek(), this.#precious.peek()]
-    return b && (!a || b.sequence < a.sequence) ? this.#precious : this.#ordinary
+    const [a, b] = [this.#ordinary.peek(), this.#protected.peek()]
+    return b && (!a || b.sequence < a.sequence) ? this.#protected : this.#ordinary
   }
 }
 
 const NONE: readonly QueuedEvent[] = []
 
-/** A list whose head moves instead of its items. */
+/** A list that moves its head instead of its items. */
 class Fifo {
   #items: (QueuedEvent | undefined)[] = []
   #head = 0

@@ -1,25 +1,25 @@
-/** How long to wait before another attempt. Pure: clock and chance are parameters. */
+/** How long to wait before the next attempt. Pure: clock and randomness are parameters. */
 
 const BACKOFF_BASE_MS = 1_000
 const BACKOFF_MAX_MS = 30_000
-/** Longer wishes of a server are cut, so that a slip there does not silence a client for a day. */
+/** Cap on Retry-After, so that a server's mistake does not silence a client for a day. */
 const RETRY_AFTER_MAX_MS = 300_000
-/** On top of Retry-After, so that its clients do not come back all at once. */
+/** Added to Retry-After, so that clients do not all return at once. */
 const RETRY_AFTER_SPREAD_MS = 500
 
-/** Full jitter: anything from 0 to the doubled bound. `failures` counts from 1, those in a row. */
+/** Full jitter: from 0 to the doubled bound. `failures` counts consecutive failures from 1. */
 export function backoffMs(failures: number, random: number): number {
   return random * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** (failures - 1))
 }
 
-/** Retry-After in seconds or as an HTTP date; undefined when there is none to understand. */
+/** Retry-After in seconds or as an HTTP date; undefined if absent or malformed. */
 export function retryAfterMs(header: string | null, now: number): number | undefined {
   if (!header) return undefined
   const wait = /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), RETRY_AFTER_MAX_MS)
 }
 
-/** The backoff, and never less than the server asked for. */
+/** The backoff, and never less than Retry-After. */
 export function waitMs(failures: number, retryAfter: string | null, now: number, random: number): number {
   const asked = retryAfterMs(retryAfter, now)
   const backoff = backoffMs(failures, random)

@@ -1,4 +1,4 @@
-/** What each run has used so far, counted from its events while they are recorded. */
+/** What each run has used so far, counted as its events are recorded. */
 import type { RunScope } from './context.ts'
 import type { Core } from './core.ts'
 import type { Draft } from './event.ts'
@@ -7,7 +7,7 @@ export interface RunUsage {
   toolCalls: number
   totalTokens: number
   cost: number
-  /** When the run was first seen in this process, in milliseconds. */
+  /** When this process first saw the run, in milliseconds. */
   readonly since: number
 }
 
@@ -15,7 +15,7 @@ export interface RunUsages {
   of(scope: RunScope): RunUsage
 }
 
-/** Ends with the run: nothing is kept of a scope that is gone. */
+/** Keyed weakly, so nothing outlives the run. */
 export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' | 'runtime'>): RunUsages {
   const usages = new WeakMap<RunScope, RunUsage>()
   function of(scope: RunScope): RunUsage {

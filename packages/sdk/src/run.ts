@@ -10,15 +10,18 @@ import { cutText } from './text.ts'
 export type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
 
 export interface RunOptions {
-  /** 1 to 255 characters. Default: a new UUIDv7. Give one to continue a run that began elsewhere. */
+  /** 1 to 255 characters. Default: a new UUIDv7. Set it to continue a run that began elsewhere. */
   runId?: string | undefined
-  /** Groups related runs, for example one conversation. At most 1,024 characters, as are the next two. */
+  /**
+   * Groups related runs, for example one conversation. At most 1,024 characters; the same limit applies to the next two
+   * fields.
+   */
   sessionId?: string | undefined
   /** Default: the client's. */
   agentId?: string | undefined
   /** Default: the client's. */
   agentName?: string | undefined
-  /** The span, in the process that began the run, that this part of it belongs under. */
+  /** The parent span of this part of the run, in the process that began the run. */
   parentSpanId?: string | undefined
 }
 
@@ -28,7 +31,7 @@ export interface RunHandle {
   readonly sessionId?: string | undefined
   readonly agentId?: string | undefined
   readonly agentName: string
-  /** The span in which the handle was made. */
+  /** The span that was current when the handle was made. */
   readonly parentSpanId: string
 }
 
@@ -59,13 +62,15 @@ export interface ToolCall {
   [key: string]: unknown
 }
 
-/** One agent execution. No method throws or waits; those that record return the event's id, undefined when dropped. */
+/**
+ * One agent execution. No method throws or waits. Recording methods return the event's id; undefined if it was dropped.
+ */
 export class Run {
   readonly #core: Core
   readonly #scope: RunScope
   #isEnded = false
 
-  /** Made by `Tacho`. */
+  /** Created by `Tacho`. */
   constructor(core: Core, scope: RunScope) {
     this.#core = core
     this.#scope = scope
@@ -79,7 +84,7 @@ export class Run {
     return this.#scope.sessionId
   }
 
-  /** What the user said: `payload.text`. */
+  /** The user's message: `payload.text`. */
   userInput(text: string, payload?: Payload): string | undefined {
     return this.record('USER_INPUT', 'user input', { text, ...payload })
   }
@@ -89,17 +94,17 @@ export class Run {
     return this.record('AGENT_STEP', label, payload)
   }
 
-  /** A call of a model, after it is over. */
+  /** A completed model call. */
   llmCall(call: LlmCall): string | undefined {
     return this.record('LLM_CALL', call.model ?? 'model call', call)
   }
 
-  /** A call of a tool, after it is over. `guard` records its own. */
+  /** A completed tool call. `guard` records its own calls. */
   toolCall(call: ToolCall): string | undefined {
     return this.record('TOOL_CALL', call.toolName, call)
   }
 
-  /** Something that went wrong: `payload.message` and, if the error has one, `payload.code`. */
+  /** An error: `payload.message`, and `payload.code` if the error has a code. */
   error(error: unknown, payload?: Payload): string | undefined {
     const isError = error instanceof Error
     const code = (error as { code?: unknown } | null | undefined)?.code
@@ -111,19 +116,19 @@ export class Run {
     })
   }
 
-  /** Records any event. The type has at most 50 characters, the label 255; longer ones are cut. */
+  /** Records any event. The type is cut to 50 characters, the label to 255. */
   record(type: EventType, label: string, payload?: Payload, timestamp?: Date | number): string | undefined {
     return this.#core.record(this.#scope, { type, label, payload, timestamp })
   }
 
-  /** Adds keys to the payload of every later event of this run that lacks them. */
+  /** Adds keys to the payload of every later event of this run, unless the payload has them already. */
   annotate(values: Payload): void {
     for (const [key, value] of Object.entries(values)) this.#scope.annotations.set(key, value)
   }
 
   /**
-   * Runs `act` in a span below the current one, and records an AGENT_STEP with its `latency` when it ends. What `act`
-   * returns or throws comes out unchanged.
+   * Runs `act` in a child span of the current one. When it ends, records an AGENT_STEP with its `latency`. Returns or
+   * throws what `act` returns or throws.
    */
   span<T>(name: string, act: () => T, payload?: Payload): T {
     const span: Span = { spanId: this.#core.ids.span(), parentSpanId: this.#span().spanId }
@@ -136,7 +141,7 @@ export class Run {
     return this.#core.context.run({ scope: this.#scope, span }, () => ended(act, record))
   }
 
-  /** Runs `act` with this run as the current one, without recording an outcome. */
+  /** Runs `act` with this run as the current one. Records no outcome. */
   within<T>(act: (run: Run) => T): T {
     return this.#core.context.run({ scope: this.#scope, span: this.#span() }, () => act(this))
   }
@@ -147,7 +152,7 @@ export class Run {
     return { runId, sessionId, agentId, agentName, parentSpanId: this.#span().spanId }
   }
 
-  /** Records the outcome, once; later calls do nothing. */
+  /** Records the outcome once; later calls do nothing. */
   end(status: Outcome = 'COMPLETED', payload?: Payload): string | undefined {
     if (this.#isEnded) return undefined
     this.#isEnded = true
@@ -165,7 +170,7 @@ export class Run {
   }
 }
 
-/** Calls `record` when `act` is over, at once or later, in whatever way. */
+/** Calls `record` when `act` ends, synchronously or not, with success or failure. */
 function ended<T>(act: () => T, record: (failure?: { error: unknown }) => void): T {
   let result: T
   try {
@@ -178,7 +183,7 @@ function ended<T>(act: () => T, record: (failure?: { error: unknown }) => void):
     record()
     return result
   }
-  // The host gets its own promise back: nothing it sees depends on ours.
+  // Return the host's own promise, so that the host never depends on ours.
   result.then(
     () => record(),
     (error: unknown) => record({ error }),
@@ -186,7 +191,7 @@ function ended<T>(act: () => T, record: (failure?: { error: unknown }) => void):
   return result
 }
 
-/** What the events of a run have in common. Faulty ids never lose a run: they are replaced or cut, and reported. */
+/** What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
 export function createScope(core: Core, options: RunOptions): RunScope {
   const { settings, ids, diagnostics } = core
 
@@ -216,7 +221,7 @@ export function createScope(core: Core, options: RunOptions): RunScope {
   }
 }
 
-/** A run id that is too long is not cut: two runs could become one. */
+/** A run id that is too long is not cut, because two runs could become one. */
 function runIdOf({ ids, diagnostics }: Core, given: unknown): string {
   if (given === undefined) return ids.uuid()
   if (typeof given === 'string' && given !== '' && cutText(given, LIMITS.runIdChars) === given) return given

@@ -1,10 +1,10 @@
-/** What the SDK takes from the process around it. Tests give their own clock, chance, timers and network. */
+/** What the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
 
 export interface Timer {
   cancel(): void
 }
 
-/** The part of `fetch` that the SDK uses; every fetch fits. */
+/** The part of `fetch` that the SDK uses. Every fetch implementation fits. */
 export type Fetch = (
   url: string,
   init: {
@@ -27,7 +27,7 @@ export interface ReplyReader {
   cancel(): Promise<void>
 }
 
-/** The part of an AbortSignal that the SDK uses; every AbortSignal fits. */
+/** The part of an AbortSignal that the SDK uses. Every AbortSignal fits. */
 export interface StopSignal {
   readonly aborted: boolean
   addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void
@@ -39,28 +39,28 @@ export interface Runtime {
   now(): number
   /** From 0 (inclusive) to 1 (exclusive); for jitter, not for ids. */
   random(): number
-  /** Fills the bytes with unpredictable ones. */
+  /** Fills the array with cryptographically random bytes. */
   fillRandom(bytes: Uint8Array<ArrayBuffer>): void
-  /** Calls `act` after `ms`. Only a timer that holds keeps the process running until then. */
+  /** Calls `act` after `ms`. Only a timer with `hold` keeps the process running until then. */
   timer(ms: number, act: () => void, hold?: boolean): Timer
-  /** Calls `act` after the host's current turn. */
+  /** Calls `act` after the host's current synchronous code. */
   soon(act: () => void): void
   fetch: Fetch
 }
 
-/** The longest delay that timers take; a longer one would fire at once. */
+/** The longest delay a timer supports; a longer one would fire at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
 type Unrefable = { unref?: () => void }
 
-/** The clock, chance, timers and network of the host. */
+/** The clock, randomness, timers and network of the host. */
 export const hostRuntime: Runtime = {
   now: () => Date.now(),
   random: () => Math.random(),
   fillRandom: (bytes) => void crypto.getRandomValues(bytes),
   timer(ms, act, hold = false) {
     const handle = setTimeout(act, Math.min(ms, TIMER_MAX_MS))
-    // A number in some runtimes, which hold nothing.
+    // Some runtimes return a number, which cannot keep a process running.
     if (!hold) (handle as unknown as Unrefable).unref?.()
     return { cancel: () => clearTimeout(handle) }
   },

@@ -1,9 +1,9 @@
-/** Whether a run belongs to the sample. The hash of its id decides, so that all its processes decide alike. */
+/** Whether a run belongs to the sample. The hash of its id decides, so all its processes agree. */
 export function isSampled(runId: string, rate: number): boolean {
   return rate >= 1 || hash(runId) < rate * 2 ** 32
 }
 
-/** FNV-1a with a final mix: ids that differ in one place must not fall together. */
+/** FNV-1a with a final mix, so that ids that differ in one character hash far apart. */
 function hash(text: string): number {
   let value = 0x811c9dc5
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)

@@ -1,13 +1,13 @@
 /**
- * Delivers the queue in batches, one request at a time.
+ * Delivers the queue in batches, one request after another.
  *
  *   idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
  *                   ▲                                         │
  *                   └────────── more events, or backoff ──────┘
  *   any ──close, 401, 403──▶ closed
  *
- * `#enter` is the only place that changes the state. Events are taken out of the queue before a request begins and are
- * settled or put back when it ends, whatever way it ends.
+ * Only `#enter` changes the state. Events leave the queue before a request begins. When it ends, for any reason, they
+ * are finished or put back.
  */
 import { verdictOf, type Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
@@ -22,7 +22,7 @@ export interface FlushResult {
   readonly sent: number
   readonly rejected: number
   readonly dropped: number
-  /** Still queued when the time was up. */
+  /** Events still queued when the time was up. */
   readonly left: number
 }
 
@@ -32,14 +32,14 @@ export interface SenderSettings extends Bounds {
   readonly compress: boolean
 }
 
-/** Where events are kept until they are settled. */
+/** Where events are stored until delivered, rejected or dropped. */
 export interface Keeper {
   append(event: QueuedEvent): void
-  settle(events: readonly QueuedEvent[]): void
+  finish(events: readonly QueuedEvent[]): void
   close(): void
 }
 
-/** An answer that is so much later than its timeout never comes: a frozen function lost its connection. */
+/** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
 
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
@@ -63,7 +63,7 @@ export class Sender {
   #closedBy: DropReason = 'closed'
   #timer: Timer | undefined
   #isSoon = false
-  /** Failures in a row. */
+  /** Consecutive failures. */
   #failures = 0
   /** Nothing is sent before this time. */
   #notBefore = 0
@@ -71,7 +71,7 @@ export class Sender {
   readonly #flushes = new Set<Flush>()
   #sequence = 0
   #keeper: Keeper | undefined
-  /** What is in the present request, and when that counts as lost. */
+  /** The events of the current request, and when it counts as lost. */
   #batch: QueuedEvent[] = []
   #lostAt = Infinity
 
@@ -96,7 +96,7 @@ export class Sender {
     return this.#state !== 'closed'
   }
 
-  /** Keeps what is queued, and what will be, in a place that outlives the process. */
+  /** Stores queued and future events in a place that outlives the process. */
   keepIn(keeper: Keeper): void {
     if (!this.isOpen) return keeper.close()
     this.#keeper = keeper
@@ -104,7 +104,7 @@ export class Sender {
     for (const event of this.#queue.waiting()) keeper.append(event)
   }
 
-  /** Queues an event and returns at once: whether it was taken. */
+  /** Queues an event and returns at once. True if it was queued. */
   add(event: QueuedEvent): boolean {
     if (this.#state === 'closed') {
       this.#diagnostics.drop(this.#closedBy)
@@ -124,7 +124,7 @@ export class Sender {
     const left = this.#queue.held
     if (left === 0) return Promise.resolve({ sent: 0, rejected: 0, dropped: 0, left: 0 })
     return new Promise((resolve) => {
-      // The only timer that holds the process.
+      // The only timer that keeps the process running.
       const deadline = this.#runtime.timer(timeoutMs, () => flush.end(), true)
       const flush: Flush = {
         upTo: this.#sequence,
@@ -142,14 +142,14 @@ export class Sender {
     })
   }
 
-  /** Takes nothing more. What is left counts as dropped, and stays in the spool for the next process. */
+  /** Accepts no more events. Remaining events count as dropped; the spool keeps them for the next process. */
   close(reason: DropReason = 'closed'): void {
     if (this.#state === 'closed') return
     this.#closedBy = reason
     this.#enter('closed')
     this.#keeper?.close()
     this.#keeper = undefined
-    this.#queue.settle(this.#batch)
+    this.#queue.finish(this.#batch)
     this.#drop([...this.#batch, ...this.#queue.clear()], reason)
     this.#batch = []
   }
@@ -160,7 +160,7 @@ export class Sender {
     this.#state = state
   }
 
-  /** Arms the timer for the next request, or rests when there is nothing to send. */
+  /** Arms the timer for the next request, or becomes idle if the queue is empty. */
   #wait(): void {
     if (this.#queue.length === 0) return this.#enter('idle')
     const backoff = this.#notBefore - this.#runtime.now()
@@ -170,7 +170,7 @@ export class Sender {
     else this.#timer = this.#runtime.timer(this.#settings.flushIntervalMs, () => this.#send())
   }
 
-  /** After the host's turn: a record call must not pay for the request. */
+  /** Send after the host's current code, so that a record call does not pay for the request. */
   #sendSoon(): void {
     if (this.#isSoon) return
     this.#isSoon = true
@@ -208,7 +208,7 @@ export class Sender {
         batch.map(({ eventId }) => eventId),
       )
     } finally {
-      // Another request has these events when this one was given up.
+      // After this request was given up, another request sent its events.
       if (batch === this.#batch) this.#conclude(batch, verdict)
     }
   }
@@ -226,8 +226,8 @@ export class Sender {
       const again = batch.filter(({ eventId }) => verdict.retry.has(eventId))
       const rejected = batch.filter(({ eventId }) => verdict.rejected.has(eventId))
       const sent = batch.filter(({ eventId }) => !verdict.retry.has(eventId) && !verdict.rejected.has(eventId))
-      this.#queue.settle(sent)
-      this.#queue.settle(rejected)
+      this.#queue.finish(sent)
+      this.#queue.finish(rejected)
       this.#queue.putBack(again)
       this.#diagnostics.count('accepted', sent.length)
       this.#diagnostics.count('rejected', rejected.length)
@@ -239,8 +239,8 @@ export class Sender {
           `The service rejected ${rejected.length} events: ${codes}.`,
         )
       }
-      this.#settled(sent, 'sent')
-      this.#settled(rejected, 'rejected')
+      this.#finished(sent, 'sent')
+      this.#finished(rejected, 'rejected')
       this.#maxBatch = LIMITS.batchEvents
       if (again.length > 0) this.#backOff(null, 'the service could not store all events')
       else this.#recovered()
@@ -253,10 +253,10 @@ export class Sender {
     } else if (verdict.kind === 'stop') {
       this.#queue.putBack(batch)
       const fault = verdict.reason === 'forbidden' ? 'lacks the scope events:write' : 'is missing, invalid or revoked'
-      this.#diagnostics.report('error', verdict.reason, `The API key ${fault}: nothing more is recorded.`)
+      this.#diagnostics.report('error', verdict.reason, `The API key ${fault}: recording has stopped.`)
       this.close(verdict.reason)
     } else {
-      this.#queue.settle(batch)
+      this.#queue.finish(batch)
       this.#drop(batch, 'refused')
     }
     if (this.#state === 'sending') this.#wait()
@@ -266,11 +266,15 @@ export class Sender {
     const { now, random } = this.#runtime
     this.#failures++
     this.#notBefore = now() + Math.ceil(waitMs(this.#failures, retryAfter, now(), random()))
-    this.#diagnostics.report('warning', 'delivery_failing', `Events wait, the service does not take them: ${why}.`)
+    this.#diagnostics.report(
+      'warning',
+      'delivery_failing',
+      `Events stay queued because the service does not accept them: ${why}.`,
+    )
   }
 
   #recovered(): void {
-    if (this.#failures > 0) this.#diagnostics.report('info', 'delivery_recovered', 'The service takes events again.')
+    if (this.#failures > 0) this.#diagnostics.report('info', 'delivery_recovered', 'The service accepts events again.')
     this.#failures = 0
     this.#notBefore = 0
   }
@@ -279,11 +283,11 @@ export class Sender {
     if (events.length === 0) return
     this.#diagnostics.drop(reason, events.length)
     this.#diagnostics.report('warning', 'events_dropped', `${events.length} events were dropped: ${reason}.`)
-    this.#settled(events, 'dropped')
+    this.#finished(events, 'dropped')
   }
 
-  #settled(events: readonly QueuedEvent[], outcome: Outcome): void {
-    this.#keeper?.settle(events)
+  #finished(events: readonly QueuedEvent[], outcome: Outcome): void {
+    this.#keeper?.finish(events)
     for (const flush of this.#flushes) {
       const covered = events.filter(({ sequence }) => sequence <= flush.upTo).length
       flush.counts[outcome] += covered
@@ -296,7 +300,7 @@ export class Sender {
     return this.#queue.length >= LIMITS.batchEvents || this.#queue.bytes >= LIMITS.batchBytes
   }
 
-  /** A full batch need not wait for the interval; for a backoff it must. */
+  /** A full batch skips the interval, but never a backoff. */
   #isDueEarly(): boolean {
     return !this.#isSoon && this.#hasFullBatch() && this.#notBefore <= this.#runtime.now()
   }

@@ -1,4 +1,4 @@
-/** SHA-256 of the UTF-8 of a text, in lower-case hex. */
+/** SHA-256 of a text's UTF-8, in lower-case hex. */
 export async function sha256(text: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -1,19 +1,19 @@
-/** Shortens a payload that is too large: long texts first, then the ends of long lists. Marks every place. */
+/** Shortens a payload that is too large: first long texts, then the ends of long lists. Marks every cut. */
 import type { Json, JsonObject } from './json.ts'
 import { byteLength } from './text.ts'
 
-/** Texts are not cut below this, in bytes, before lists are. */
+/** Texts are cut to no less than this many bytes before lists are cut. */
 const TEXT_BYTES_MIN = 256
 /** Room for "… [cut: 1234567 characters]" in each cut text. */
 const TEXT_MARK_BYTES = 48
 /** Room for the marker of a list or object that ends early. */
 const LIST_MARK_BYTES = 64
-/** Room for the key that says that the payload was shortened. */
+/** Room for the key that marks the payload as shortened. */
 const SUMMARY_BYTES = 160
 
 /**
- * The JSON text of `payload` in at most `maxBytes`, with the key `tachoShortened`: `originalBytes`, `cutTexts` and
- * `cutLists`, the numbers of texts and of lists and objects that end early.
+ * The JSON text of `payload` in at most `maxBytes`, with the key `tachoShortened`. Its `originalBytes` is the size
+ * before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early.
  */
 export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
   const room = maxBytes - SUMMARY_BYTES
@@ -25,7 +25,7 @@ export function shorten(payload: JsonObject, originalBytes: number, maxBytes: nu
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
 }
 
-/** Size of every text in JSON, without its quotes, and how deep the payload is nested. */
+/** The JSON size of every text without quotes, and the depth of the payload. */
 function measure(payload: Json): { sizes: number[]; levels: number } {
   const sizes: number[] = []
   let levels = 0
@@ -39,13 +39,13 @@ function measure(payload: Json): { sizes: number[]; levels: number } {
   return { sizes, levels }
 }
 
-/** The largest level such that texts cut to it fit into the room together. */
+/** The largest limit at which all texts, cut to it, fit together. */
 function waterLevel(sizes: readonly number[], room: number): number {
   const sorted = sizes.toSorted((a, b) => a - b)
   let left = room
   for (const [index, size] of sorted.entries()) {
     const rest = sorted.length - index
-    // A text is cut only when it is longer than its part.
+    // Cut a text only if it is longer than its share.
     const part = Math.floor(left / rest) - TEXT_MARK_BYTES
     if (size > part) return part
     left -= size
@@ -64,7 +64,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
     room -= byteLength(text)
   }
 
-  /** Writes a value if there is room for all of it or, of a list or object, for its beginning. */
+  /** Writes a value if all of it fits. Writes the beginning of a list or object that does not fit. */
   function value(source: Json, before: string): boolean {
     if (typeof source === 'object' && source !== null) {
       if (room < byteLength(before) + LIST_MARK_BYTES) return false
@@ -85,7 +85,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
     const isList = Array.isArray(source)
     const entries = Object.entries(source)
     put(isList ? '[' : '{')
-    // Every open level keeps room for its own end.
+    // Every open level reserves room for its end.
     room -= LIST_MARK_BYTES
     for (const [index, [key, item]] of entries.entries()) {
       const before = `${index > 0 ? ',' : ''}${isList ? '' : `${JSON.stringify(key)}:`}`
@@ -104,7 +104,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   return { text: parts.join(''), cutTexts, cutLists }
 }
 
-/** The beginning of a text, as JSON of at most `maxBytes` and a mark. */
+/** The beginning of a text, as JSON of at most `maxBytes` plus a mark. */
 function cutText(text: string, maxBytes: number): string {
   let bytes = 0
   let end = 0

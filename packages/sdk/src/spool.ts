@@ -1,17 +1,17 @@
 /**
- * Keeps queued events in files until they are delivered. Node, Bun and Deno only, and loaded when an option asks for it.
+ * Keeps queued events in files until delivery. Node, Bun and Deno only; loaded when an option asks for it.
  *
- * Each process appends to segments of its own. An event is in the operating system's hands when `append` returns, so it
- * survives the end of the process, by SIGKILL too, though not the loss of power. A segment is deleted when all its events
- * are delivered, rejected or dropped. The next process takes over the segments of dead ones; events that had been
- * delivered already are sent again under the same ids, which the service counts once.
+ * Each process appends to its own segments. The operating system has an event once `append` returns. The event then
+ * survives the end of the process, including SIGKILL, but not a power failure. A segment is deleted when all its events
+ * are delivered, rejected or dropped. The next process takes over the segments of dead ones. It sends events again that
+ * were already delivered, under the same ids, and the service ignores the duplicates.
  */
 import * as fs from 'node:fs'
 import { hostname } from 'node:os'
 import path from 'node:path'
 import process from 'node:process'
 import type { Diagnostics } from './diagnostics.ts'
-import { PRECIOUS } from './event.ts'
+import { PROTECTED_TYPES } from './event.ts'
 import type { Settings } from './options.ts'
 import type { QueuedEvent } from './queue.ts'
 import type { Runtime, Timer } from './runtime.ts'
@@ -21,7 +21,7 @@ import type { Ids } from './uuid.ts'
 
 interface SpoolSettings {
   readonly folder: string
-  /** Of all segments of this process; past it the oldest is given up. */
+  /** Limit for all segments of this process. Past it, the oldest segment is deleted. */
   readonly maxBytes: number
   readonly newId: () => string
 }
@@ -34,15 +34,15 @@ interface Parts {
   readonly sender: Sender
 }
 
-/** How often a client looks for events of processes that died. */
+/** How often a client looks for segments of dead processes. */
 const RECOVER_MS = 60_000
 
 const SEGMENT_BYTES = 1_048_576
-/** The owner of a segment shows that often that it is alive. */
+/** How often a segment's owner shows that it is alive. */
 const HEARTBEAT_MS = 15_000
-/** A segment untouched for so long has no owner. */
+/** A segment untouched for this long has no owner. */
 const STALE_MS = 60_000
-/** Two start times of one process differ by less. */
+/** Two start times measured for one process differ by less. */
 const START_SPREAD_MS = 5_000
 const SUFFIX = '.events'
 
@@ -54,16 +54,16 @@ interface Segment {
   isSealed: boolean
 }
 
-/** Files of this process, whichever client's. */
+/** Segment files that this process owns, across its clients. */
 const owned = new Set<string>()
 const startedAt = Math.round(Date.now() - process.uptime() * 1_000)
 const host = hostname().replace(/[^\w-]/g, '-')
 
-/** Keeps what the sender queues in that folder, and queues what dead processes left there. */
+/** Stores what the sender queues in the folder, and queues the events that dead processes left there. */
 export function openSpool(folder: string, { settings, runtime, ids, diagnostics, sender }: Parts): void {
   const spool = new Spool({ folder, maxBytes: settings.maxQueuedBytes * 2, newId: ids.uuid }, runtime, diagnostics)
   sender.keepIn(spool)
-  // Half of the queue stays free for what is recorded now.
+  // Half of the queue stays free for new events.
   const hasRoom = (bytes: number) => sender.held.queuedBytes + bytes <= settings.maxQueuedBytes / 2
 
   function recover(): void {
@@ -72,8 +72,8 @@ export function openSpool(folder: string, { settings, runtime, ids, diagnostics,
       diagnostics.count('recovered', events.length)
       for (const { eventId, eventType, json } of events) {
         const sequence = sender.nextSequence()
-        const isPrecious = PRECIOUS.has(eventType)
-        sender.add({ eventId, json, bytes: byteLength(json), isPrecious, sequence, attempts: 0, isSpooled: true })
+        const isProtected = PROTECTED_TYPES.has(eventType)
+        sender.add({ eventId, json, bytes: byteLength(json), isProtected, sequence, attempts: 0, isSpooled: true })
       }
     }
     runtime.timer(RECOVER_MS, () => sender.isOpen && recover())
@@ -91,7 +91,7 @@ class Spool implements Keeper {
   #heartbeat: Timer | undefined
   #hasFailed = false
 
-  /** Creates the folder. Nothing here throws; trouble with the disk is reported, and recording goes on without it. */
+  /** Creates the folder. Never throws: disk errors are reported, and recording continues without the spool. */
   constructor(settings: SpoolSettings, runtime: Runtime, diagnostics: Diagnostics) {
     this.#settings = settings
     this.#runtime = runtime
@@ -99,7 +99,7 @@ class Spool implements Keeper {
     this.#attempt(() => fs.mkdirSync(settings.folder, { recursive: true, mode: 0o700 }))
   }
 
-  /** Writes an event before it is queued. */
+  /** Stores an event before it is queued. */
   append(event: QueuedEvent): void {
     this.#attempt(() => {
       const segment = (this.#current ??= this.#open())
@@ -111,7 +111,7 @@ class Spool implements Keeper {
   }
 
   /** Forgets events that are delivered, rejected or dropped. */
-  settle(events: readonly QueuedEvent[]): void {
+  finish(events: readonly QueuedEvent[]): void {
     for (const { eventId } of events) {
       const segment = this.#segmentOf.get(eventId)
       if (!segment) continue
@@ -121,7 +121,7 @@ class Spool implements Keeper {
     }
   }
 
-  /** The events of processes that are dead, segment by segment, while there is room for `bytes`. */
+  /** The events of dead processes, one segment per step, while there is room for `bytes`. */
   *recover(hasRoom: (bytes: number) => boolean): Generator<RecoveredEvent[]> {
     for (const name of this.#attempt(() => fs.readdirSync(this.#settings.folder).sort()) ?? []) {
       const file = path.join(this.#settings.folder, name)
@@ -152,7 +152,7 @@ class Spool implements Keeper {
       if (!oldest || oldest === segment) break
       total -= oldest.bytes
       this.#remove(oldest)
-      this.#diagnostics.report('warning', 'spool_full', 'The spool is full: its oldest events are only in memory.')
+      this.#diagnostics.report('warning', 'spool_full', 'The spool is full: its oldest events are now only in memory.')
     }
     return segment
   }
@@ -188,7 +188,7 @@ class Spool implements Keeper {
     if (!name.endsWith(SUFFIX) || owned.has(file)) return []
     const { size, mtimeMs } = fs.statSync(file)
     if (!isOrphan(name, this.#runtime.now() - mtimeMs) || !hasRoom(size)) return []
-    // Of two processes that try, one finds the file renamed.
+    // If two processes try, one finds the file already renamed.
     const mine = path.join(
       this.#settings.folder,
       [host, process.pid, startedAt, `${this.#settings.newId()}${SUFFIX}`].join('.'),
@@ -215,14 +215,14 @@ class Spool implements Keeper {
     })
   }
 
-  /** Undefined when the disk refuses; then the spool is left alone. */
+  /** Undefined if the disk fails; then the spool is not used. */
   #attempt<T>(act: () => T): T | undefined {
     if (this.#hasFailed) return undefined
     try {
       return act()
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // Another process was quicker.
+      // Another process was faster.
       if (code === 'ENOENT') return undefined
       this.#hasFailed = true
       this.#diagnostics.report(
@@ -241,7 +241,7 @@ interface RecoveredEvent {
   readonly json: string
 }
 
-/** Null for a line that is no event: the last one of a process that died while it wrote. */
+/** Null for a line that is not an event: the last line of a process that died while writing. */
 function eventOf(line: string): (RecoveredEvent | null)[] {
   if (line === '') return []
   try {
@@ -252,12 +252,12 @@ function eventOf(line: string): (RecoveredEvent | null)[] {
   }
 }
 
-/** Whether the process that a segment is named after is dead. */
+/** Whether the process in a segment's name is dead. */
 function isOrphan(name: string, ageMs: number): boolean {
   if (ageMs > STALE_MS) return true
   const [owner, pid, started] = name.split('.')
   if (owner !== host) return false
-  // In a container every main process has the same number.
+  // In a container, every main process has the same pid.
   if (Number(pid) === process.pid) return Math.abs(Number(started) - startedAt) > START_SPREAD_MS
   try {
     process.kill(Number(pid), 0)

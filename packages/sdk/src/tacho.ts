@@ -14,15 +14,15 @@ import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
 import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
 
-/** A client of one environment. Recording never throws, waits or ends the process of its host. */
+/** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   readonly #core: Core
   readonly #control: LazyControl
   readonly #forgetEnd: () => void
-  /** The prompts and policies that are in force. */
+  /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
 
-  /** `runtime` is for tests: another clock, network or source of chance. */
+  /** `runtime` is for tests: another clock, network or source of randomness. */
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {
     const core = createCore(options, runtime)
     this.#core = core
@@ -37,8 +37,8 @@ export class Tacho {
   }
 
   /**
-   * Runs `act` as one agent execution. Records the outcome when it ends: COMPLETED, FAILED when it throws, CANCELLED when
-   * it throws an AbortError. What `act` returns or throws comes out unchanged.
+   * Runs `act` as one agent execution. Records the outcome when it ends: COMPLETED, FAILED if it throws, CANCELLED if
+   * it throws an AbortError. Returns or throws what `act` returns or throws.
    */
   async run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>> {
     const run = this.startRun(options)
@@ -54,8 +54,8 @@ export class Tacho {
   }
 
   /**
-   * The same for serverless functions: delivers before it returns, or hands the delivery to `waitUntil` and returns at
-   * once. `waitUntil` may be given with the run, as Cloudflare makes one for each request.
+   * The same for serverless functions. Delivers before it returns, or passes the delivery to `waitUntil` and returns at
+   * once. `waitUntil` may be given per run, because Cloudflare creates one for each request.
    */
   async withRun<T>(
     { waitUntil, ...options }: RunOptions & { waitUntil?: (promise: Promise<unknown>) => void },
@@ -70,7 +70,7 @@ export class Tacho {
     }
   }
 
-  /** Begins a run without a callback. Call its `end`, or it stays RUNNING. */
+  /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
     return new Run(this.#core, createScope(this.#core, options))
   }
@@ -80,19 +80,19 @@ export class Tacho {
     return this.startRun(handle)
   }
 
-  /** Records an event on the current run, that of the innermost `run` or `within` around this call. */
+  /** Records an event on the current run: the innermost `run` or `within` around this call. */
   record(type: EventType, label: string, payload?: Payload): string | undefined {
     return this.#core.record(this.#core.context.getStore()?.scope, { type, label, payload })
   }
 
-  /** Ends when the spool is open and has given back what it kept; at once without one. */
+  /** Resolves when the spool is open and has returned its events; at once without a spool. */
   ready(): Promise<void> {
     return this.#core.opened
   }
 
   /**
-   * The deployed version of a prompt; the fallback until one is loaded (see `configuration.ready`) and while there is
-   * none. Inside a run, later events and issue records carry its `promptVersionId`.
+   * The deployed version of a prompt. Returns the fallback while nothing is loaded (see `configuration.ready`) or
+   * deployed. Inside a run, later events and issue records carry its `promptVersionId`.
    */
   prompt<const Text extends string>(name: string, fallback: Text): Prompt<VariablesOf<Text>> {
     if (!this.#control.loaded) void this.configuration.ready(0)
@@ -105,9 +105,9 @@ export class Tacho {
   }
 
   /**
-   * Wraps a tool: each call is decided by the policies, recorded, and where a policy says so approved by a person first.
-   * The wrapper rejects with a ToolBlockedError when the tool may not run; what the tool returns or throws comes out
-   * unchanged.
+   * Wraps a tool. Policies decide each call, the call is recorded, and a person approves it first if a policy requires
+   * that. The wrapper rejects with a ToolBlockedError if the tool may not run. Otherwise it returns or throws what the
+   * tool returns or throws.
    */
   guard<Args extends unknown[], T>(
     tool: (...args: Args) => T,
@@ -127,8 +127,8 @@ export class Tacho {
   }
 
   /**
-   * Decides about a call and records the decision, without running anything: for tools that `guard` cannot wrap. Nobody
-   * is asked: REQUIRE_APPROVAL is for the caller to carry out.
+   * Decides about a call and records the decision, without running anything: for tools that `guard` cannot wrap. It
+   * requests no approval; on REQUIRE_APPROVAL, the caller must.
    */
   async decide(call: Call, rules: GuardRules = {}): Promise<CallDecision> {
     const scope = this.#core.context.getStore()?.scope
@@ -143,15 +143,17 @@ export class Tacho {
   }
 
   /**
-   * Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. Never rejects.
-   * It does not shorten a wait that the service asked for.
+   * Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. Never
+   * rejects. Respects a Retry-After of the service.
    */
   async flush(timeoutMs: number = this.#core.settings.flushTimeoutMs): Promise<FlushResult> {
     const [result] = await Promise.all([this.#core.sender.flush(timeoutMs), this.#control.flush(timeoutMs)])
     return result
   }
 
-  /** Flushes, then records nothing more. What is left counts as dropped, unless the spool keeps it for the next process. */
+  /**
+   * Flushes, then stops recording. Remaining events count as dropped, unless the spool keeps them for the next process.
+   */
   async shutdown(timeoutMs?: number): Promise<FlushResult> {
     const result = await this.flush(timeoutMs)
     this.#core.sender.close()
@@ -160,17 +162,17 @@ export class Tacho {
     return result
   }
 
-  /** How many events went where, so far. */
+  /** Counts of recorded events by result so far. */
   counters(): Counters {
     return this.#core.diagnostics.counters(this.#core.sender.held)
   }
 
-  /** The same for issue records; null while none was reported. */
+  /** The same for issue records; null if none was reported. */
   issueRecordCounters(): IssueRecordCounters | null {
     return this.#control.loaded?.issues.counters ?? null
   }
 
-  /** What cannot be loaded must not let a tool run unchecked. */
+  /** If a part cannot be loaded, the tool must not run unchecked. */
   async #guard(toolName: string): Promise<Guard> {
     try {
       const control = await this.#control.load()
@@ -186,11 +188,11 @@ export class Tacho {
 export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   /** Name of the tool in policies, approvals and events. Keep it stable. */
   name: string
-  /** What conditions see as `tool.input`. Default: the only argument, or `{ args }` when it is not one plain object. */
+  /** What conditions see as `tool.input`. Default: the only argument, or `{ args }` if that is not one plain object. */
   input?: (...args: Args) => unknown
   /** Names of risks, for `risk.signals` in conditions. */
   riskSignals?: (...args: Args) => readonly string[]
-  /** Ends the wait for a person; the tool does not run then. */
+  /** Ends the wait for approval; then the tool does not run. */
   signal?: (...args: Args) => StopSignal | undefined
 }
 

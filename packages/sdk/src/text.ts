@@ -1,6 +1,6 @@
-/** Texts as the contract takes them: well-formed Unicode without NUL, lengths in code points. */
+/** Texts in the contract's form: well-formed Unicode without NUL, lengths in code points. */
 
-/** At most `maxChars` code points, the last one an ellipsis when something is cut. */
+/** At most `maxChars` code points; a cut text ends with an ellipsis. */
 export function cutText(text: string, maxChars: number): string {
   // A text has at most as many code points as code units.
   if (text.length <= maxChars) return text
@@ -14,7 +14,7 @@ export function cutText(text: string, maxChars: number): string {
   return text
 }
 
-/** Half surrogate pairs and NUL become the replacement character. */
+/** Replaces half surrogate pairs and NUL by the replacement character. */
 export function wellFormed(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed()
   return whole.includes('\0') ? whole.replaceAll('\0', '\ufffd') : whole

@@ -2,13 +2,13 @@ import type { Runtime } from './runtime.ts'
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const COUNTER_MAX = 0xfff
-/** A clock set back by less than this is waited out; by more, it is followed. */
+/** If the clock goes back by less than this, ids wait for it; by more, they follow it. */
 const CLOCK_STEP_MS = 10_000
 /** Random bytes are drawn in blocks: one call for hundreds of ids. */
 const BLOCK_BYTES = 4_096
 
 export interface Ids {
-  /** UUIDv7 (RFC 9562 5.7). Ids of one client grow, also within a millisecond. */
+  /** UUIDv7 (RFC 9562 5.7). The ids of one client always increase, even within a millisecond. */
   uuid(): string
   /** Eight random bytes as hex, the form of an OpenTelemetry span id. */
   span(): string

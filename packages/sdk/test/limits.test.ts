@@ -104,7 +104,7 @@ test('options never throw: what is faulty is reported and replaced, privacy by t
   assert.equal(resolve({ ...good, capture: 'none' }).settings.capture, 'metadata-only')
   assert.equal(resolve({ ...good, maxQueuedEvents: 0 }).settings.maxQueuedEvents, 20_000)
   assert.deepEqual(resolve({ ...good, maxQueuedEvents: 1, sampleRate: 0 }).problems, [])
-  assert.deepEqual(resolve({ ...good, maxQeuedEvents: 1 }).problems, ['There is no option maxQeuedEvents.'])
+  assert.deepEqual(resolve({ ...good, maxQeuedEvents: 1 }).problems, ['Unknown option maxQeuedEvents.'])
   assert.equal(resolve({}).settings.enabled, false)
   assert.equal(resolve({ apiKey: 'two\nlines' }).settings.enabled, false)
   assert.equal(resolve({ ...good, baseUrl: 'ftp://x' }).settings.enabled, false)

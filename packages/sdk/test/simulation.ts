@@ -86,7 +86,7 @@ export function simulate(network: Network, random: () => number = () => 0.5): Si
     async pass(ms) {
       const end = time + ms
       for (;;) {
-        await settle()
+        await finish()
         const next = [...timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at || a.order - b.order)[0]
         if (!next) break
         timers.delete(next)
@@ -99,6 +99,6 @@ export function simulate(network: Network, random: () => number = () => 0.5): Si
 }
 
 /** What promises and streams started goes on until they wait for a timer. */
-async function settle(): Promise<void> {
+async function finish(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,11 +1,11 @@
-/** The runtime configuration as the service serves it, checked before it may be used. */
+/** The runtime configuration from the service, checked before use. */
 import { sha256 } from '../sha256.ts'
 
-/** The version of a prompt that is in force. */
+/** The deployed version of a prompt. */
 export interface DeployedPrompt {
   readonly promptId: string
   readonly name: string
-  /** Recorded as `promptVersionId` with what this version causes. */
+  /** Recorded as `promptVersionId` with the events that this version causes. */
   readonly versionId: string
   readonly version: string
   readonly content: string
@@ -13,7 +13,7 @@ export interface DeployedPrompt {
   readonly contentHash: string
 }
 
-/** The version of a policy that is in force. A newer service may send severities and actions that are not known here. */
+/** The deployed version of a policy. A newer service may send severities and actions that this SDK does not know. */
 export interface DeployedPolicy {
   readonly policyId: string
   readonly name: string
@@ -25,7 +25,7 @@ export interface DeployedPolicy {
   readonly action: string
 }
 
-/** Frozen, with everything in it. */
+/** Deeply frozen. */
 export interface Configuration {
   readonly revision: string
   readonly prompts: readonly DeployedPrompt[]
@@ -39,7 +39,10 @@ export type Checked =
 const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentHash'] as const
 const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
 
-/** Checks every shape and the hash of every prompt; one fault refuses the whole. Unknown fields are left out. */
+/**
+ * Checks every shape and the hash of every prompt. One fault rejects the whole configuration. Unknown fields are
+ * dropped.
+ */
 export async function checkConfiguration(given: unknown): Promise<Checked> {
   const refuse = (problem: string): Checked => ({ ok: false, problem })
   if (!isObject(given)) return refuse('it is not an object')
@@ -76,7 +79,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** These fields, when each of them is a text. */
+/** These fields, if all of them are texts. */
 function textsOf<Name extends string>(value: unknown, names: readonly Name[]): Record<Name, string> | undefined {
   if (!isObject(value)) return undefined
   const fields = {} as Record<Name, string>

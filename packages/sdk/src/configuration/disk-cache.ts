@@ -1,23 +1,23 @@
-/** The last good configuration in a file, for hosts that start while the service is away. */
+/** Keeps the last valid configuration in a file, for hosts that start while the service is down. */
 
 export interface KeptConfiguration {
   readonly etag: string | null
   /** Unix time in milliseconds. */
   readonly confirmedAt: number
-  /** As the service sent it; checked again when it is read. */
+  /** As the service sent it. It is checked again when it is read. */
   readonly body: unknown
 }
 
 export interface ConfigurationCache {
-  /** Undefined when there is none that can be used. */
+  /** Undefined if there is no usable file. */
   read(): Promise<KeptConfiguration | undefined>
-  /** Replaces the file whole. Never rejects. */
+  /** Replaces the whole file. Never rejects. */
   write(kept: KeptConfiguration): Promise<void>
 }
 
 /**
- * @param owner digest of address and key: a file of another environment is not used.
- * @param warn is given a sentence when the file cannot be written.
+ * @param owner digest of address and key. A file from another environment is ignored.
+ * @param warn receives a message if the file cannot be written.
  */
 export function createDiskCache(
   file: string,
@@ -44,7 +44,7 @@ export function createDiskCache(
         await rename(temporary, file)
       } catch (error) {
         const code = (error as { code?: unknown }).code
-        warn(`The configuration could not be kept in a file (${typeof code === 'string' ? code : 'unknown'}).`)
+        warn(`The configuration could not be saved to its file (${typeof code === 'string' ? code : 'unknown'}).`)
       }
     },
   }

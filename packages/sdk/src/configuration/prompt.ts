@@ -1,6 +1,6 @@
 import type { DeployedPrompt } from './configuration.ts'
 
-/** The names in `{{ name }}` of a text that is known to the compiler; any name where it is not. */
+/** The `{{ name }}` placeholders of a literal text; any name if the compiler does not know the text. */
 export type VariablesOf<Text extends string> = string extends Text
   ? Record<string, string | number>
   : { readonly [Name in NamesIn<Text>]: string | number }
@@ -11,19 +11,19 @@ type NamesIn<Text extends string> = Text extends `${string}{{${infer Name}}}${in
 
 type Trimmed<Text extends string> = Text extends ` ${infer Rest}` | `${infer Rest} ` ? Trimmed<Rest> : Text
 
-/** A prompt: the deployed version, or the fallback in the code while there is none. */
+/** A prompt: the deployed version, or the fallback from the code if none is deployed. */
 export interface Prompt<Variables> {
   readonly name: string
-  /** With its placeholders. */
+  /** Includes its placeholders. */
   readonly content: string
   /** Version of the deployed prompt; null for the fallback. */
   readonly version: string | null
-  /** To attach as `promptVersionId`; null for the fallback. Inside a run it is attached by itself. */
+  /** Attach it as `promptVersionId`; null for the fallback. Inside a run, the SDK attaches it. */
   readonly versionId: string | null
   readonly isFallback: boolean
   /**
-   * The content with each `{{ name }}` replaced by its value, once: a value that holds a placeholder is not replaced
-   * again. A placeholder without a value stays as it is.
+   * The content with each `{{ name }}` replaced by its value. Placeholders inside values are not replaced. A
+   * placeholder without a value stays unchanged.
    */
   render(variables: Variables): string
 }

@@ -1,10 +1,10 @@
 /**
- * Keeps the runtime configuration of the environment: one frozen object that is swapped whole.
+ * Keeps the runtime configuration of the environment: one frozen object, always replaced whole.
  *
  *   idle --first use--> loading --200, all checked / 304--> waiting --interval, with jitter--> loading …
  *                          |                                   ^
- *                          +--no answer, a wrong one, 429, 5xx-+   after a backoff; what was loaded before stays
- *                          +--401, 403--> stopped                  what was loaded before stays
+ *                          +--no answer, a wrong one, 429, 5xx-+   after a backoff; keeps the loaded configuration
+ *                          +--401, 403--> stopped                  keeps the loaded configuration
  *   any --close--> stopped
  */
 import type { Core } from '../core.ts'
@@ -16,19 +16,19 @@ import type { ConfigurationOptions } from './options.ts'
 
 export type ConfigurationListener = (current: Configuration, previous: Configuration | null) => void
 
-/** What is in force, and how sure that is. */
+/** The current configuration, and how fresh it is. */
 export interface ConfigurationState {
   readonly current: Configuration | null
-  /** Milliseconds since the service last confirmed it; null while nothing was loaded. */
+  /** Milliseconds since the service last confirmed it; null if nothing is loaded. */
   readonly ageMs: number | null
-  /** `disk`: from the cache file, not confirmed by the service yet. */
+  /** `disk`: from the cache file, not yet confirmed by the service. */
   readonly source: 'service' | 'disk' | null
 }
 
 const REFRESH_MS = 30_000
 const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
-/** 500 policies and 4 MiB of prompts, however much of them is escaped. */
+/** 500 policies and 4 MiB of prompts, even if every character is escaped. */
 const REPLY_BYTES_MAX = 32 * 1_048_576
 
 export class ConfigurationSource {
@@ -64,12 +64,12 @@ export class ConfigurationSource {
     return { current: this.#current, ageMs, source: this.#source }
   }
 
-  /** Starts refreshing; does nothing when it has started. */
+  /** Starts refreshing; does nothing if already started. */
   start(): Promise<void> {
     return (this.#first ??= this.#startOnce())
   }
 
-  /** Waits until something is loaded, at most that long; whether it is. */
+  /** Waits until a configuration is loaded, at most `timeoutMs`. True if one is loaded. */
   async ready(timeoutMs: number): Promise<boolean> {
     const started = this.start()
     if (this.#current || this.#isStopped) return this.#current !== null
@@ -77,13 +77,13 @@ export class ConfigurationSource {
     return this.#current !== null
   }
 
-  /** Looks now, whatever the interval; true when the service confirmed what is in force or gave something newer. */
+  /** Refreshes now. True if the service confirmed the current configuration or sent a newer one. */
   refresh(): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
     return (this.#loading ??= this.#loadAndSchedule())
   }
 
-  /** Called after each change. Returns a function that ends that. */
+  /** Calls the listener after each change. Returns a function that removes it. */
   onChange(listener: ConfigurationListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -131,12 +131,16 @@ export class ConfigurationSource {
       this.#confirm()
       return true
     }
-    // An answer of "unchanged" to a client that has nothing: ask for all of it next time.
+    // "Not modified" means nothing to a client without a configuration: request it in full next time.
     if (reply.status === 304) this.#etag = null
     if (reply.status === 401 || reply.status === 403) {
       this.#isStopped = true
       const scopes = 'The key needs the scopes config:read and policies:read.'
-      diagnostics.report('error', 'configuration_refused', `The configuration was refused: ${reply.status}. ${scopes}`)
+      diagnostics.report(
+        'error',
+        'configuration_refused',
+        `The service refused the configuration: ${reply.status}. ${scopes}`,
+      )
       return false
     }
     if (reply.status !== 200) return this.#fail(`status ${reply.status}`, reply.header('retry-after'))
@@ -160,7 +164,7 @@ export class ConfigurationSource {
   #fail(why: string, retryAfter: string | null): false {
     this.#failures++
     this.#retryAfter = retryAfter
-    const kept = this.#current ? 'The last good one stays in force.' : 'There is none yet.'
+    const kept = this.#current ? 'The last valid one stays in use.' : 'None is loaded yet.'
     this.#core.diagnostics.report('warning', 'configuration_unavailable', `No configuration: ${why}. ${kept}`)
     return false
   }
@@ -188,7 +192,7 @@ export class ConfigurationSource {
   }
 
   async #atMost(timeoutMs: number, act: Promise<void>): Promise<void> {
-    // It holds the process: somebody waits for the answer.
+    // The timer keeps the process running because a caller waits for the answer.
     await new Promise<void>((resolve) => {
       const timer = this.#core.runtime.timer(timeoutMs, resolve, true)
       void act.finally(() => {

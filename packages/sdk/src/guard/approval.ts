@@ -7,7 +7,7 @@
  *    (backoff)        (pause of at least 1 s between requests)
  *   any --REJECTED, EXPIRED, another answer, the local deadline, the signal--> a refusal
  *
- * There is one way to `approved`; everything else is a refusal.
+ * Only one path leads to `approved`; every other path is a refusal.
  */
 import type { StopSignal } from '../runtime.ts'
 import type { Core } from '../core.ts'
@@ -15,7 +15,7 @@ import type { HttpResult, Reply } from '../http.ts'
 import { waitMs } from '../retry.ts'
 
 export interface ApprovalRequest {
-  /** One for each protected call, the same in every retry. */
+  /** One per protected call, the same in every retry. */
   readonly clientRequestId: string
   readonly runId: string | undefined
   readonly sessionId: string | undefined
@@ -35,17 +35,17 @@ export type ApprovalOutcome =
       /** Null when none was created. */
       readonly approvalId: string | null
       readonly decisionReason: string | null
-      /** For a diagnostic: what the service answered. Holds no content. */
+      /** For a diagnostic: how the service answered. Holds no content. */
       readonly detail: string | null
     }
 
 type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' }>
 
-/** Longest `wait` that the service takes. */
+/** Longest `wait` that the service accepts. */
 const WAIT_SECONDS_MAX = 30
 const POLL_INTERVAL_MS = 1_000
 const POLL_SPREAD_MS = 500
-/** What an answer may take beyond the wait that was asked for. */
+/** Extra time for an answer, in addition to the requested wait. */
 const ANSWER_MS = 10_000
 
 interface Approval {
@@ -56,7 +56,7 @@ interface Approval {
 
 /**
  * @param onCreated is called once with the approval's id, before the first wait.
- * @param signal ends the wait: the answer is `aborted`.
+ * @param signal ends the wait with the answer `aborted`.
  */
 export async function askApproval(
   core: Core,
@@ -65,7 +65,8 @@ export async function askApproval(
   signal?: StopSignal,
 ): Promise<ApprovalOutcome> {
   const { runtime, settings } = core
-  // A timer and not the clock: a clock that jumps does not move the deadline. It holds the process: a caller waits.
+  // A timer, not the clock: a clock jump does not move the deadline. It keeps the process running because a caller
+  // waits.
   const deadline = new AbortController()
   const timer = runtime.timer(request.timeoutMs, () => deadline.abort(), true)
   const onAbort = () => deadline.abort()
@@ -104,7 +105,7 @@ export async function askApproval(
     return { outcome, approvalId, decisionReason: null, detail }
   }
 
-  /** The first answer that is not "try again". A refusal when there is none in time. */
+  /** The first answer that is not "try again". A refusal if none arrives in time. */
   async function answered(
     method: 'GET' | 'POST',
     path: string,
@@ -121,10 +122,10 @@ export async function askApproval(
         timeoutMs,
         signal: deadline.signal,
       })
-      // Counted from the answer: however long the request took to arrive, the service sees the whole interval.
+      // Count from the answer. Then the service sees the whole interval, even if the request arrived late.
       const interval = method === 'GET' ? POLL_INTERVAL_MS + runtime.random() * POLL_SPREAD_MS : 0
       if (reply.kind === 'reply' && !isTemporary(reply.status)) {
-        // An answer that was held back has been its own pause.
+        // A long poll that the service held open already was the pause.
         const isQuick = runtime.now() - start < 2 * POLL_INTERVAL_MS
         if (isQuick && isPending(reply)) await sleep(interval)
         return reply
@@ -135,7 +136,7 @@ export async function askApproval(
     }
   }
 
-  /** Ends at the deadline too. */
+  /** Also ends at the deadline. */
   function sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       if (deadline.signal.aborted) return resolve()
@@ -162,7 +163,7 @@ function isPending({ json }: Reply): boolean {
   return (json as { status?: unknown } | undefined | null)?.status === 'PENDING'
 }
 
-/** Null unless it is an approval, and the one that was asked for. */
+/** Null unless it is the requested approval. */
 function readApproval({ ok, json }: Reply, id: string | null): Approval | null {
   if (!ok || typeof json !== 'object' || json === null) return null
   const given = json as Record<string, unknown>

@@ -6,21 +6,21 @@ export type BlockCode =
   | 'loop_detected'
   /** The run is over its budget. */
   | 'budget_exceeded'
-  /** A person said no. */
+  /** A person rejected the call. */
   | 'approval_rejected'
-  /** Nobody decided in time, by the service's clock. */
+  /** No decision in time, by the service's clock. */
   | 'approval_expired'
-  /** Nobody decided before the local deadline. */
+  /** No decision before the local deadline. */
   | 'approval_timeout'
-  /** The service could not be asked, or answered something that is not understood. */
+  /** The service could not be reached, or its answer was not understood. */
   | 'approval_unavailable'
-  /** The caller gave up while the decision was awaited. */
+  /** The caller aborted while waiting for the decision. */
   | 'aborted'
-  /** The input is no longer what was decided about. */
+  /** The input changed after the decision. */
   | 'input_changed'
-  /** The input is not plain JSON, so that nobody can be asked about it. */
+  /** The input is not plain JSON, so an approval cannot be requested. */
   | 'input_not_json'
-  /** No policies were ever loaded, and the guard is to fail closed then. */
+  /** No policies were ever loaded, and the guard is configured to fail closed. */
   | 'not_configured'
   /** The guard itself failed. */
   | 'guard_failed'
@@ -32,13 +32,13 @@ export interface BlockFacts {
   readonly inputHash: string | null
   readonly policyIds: readonly string[]
   readonly approvalId: string | null
-  /** What the person who decided wrote. */
+  /** The comment of the person who decided. */
   readonly decisionReason: string | null
-  /** Which rule it was, in a few words. */
+  /** The rule that applied, in a few words. */
   readonly reason: string | null
 }
 
-/** A guarded tool did not run. `modelText` can be given to a model as the tool's answer; it holds no value of the input. */
+/** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
   override readonly name = 'ToolBlockedError'
   readonly code: BlockCode

@@ -1,12 +1,12 @@
-/** Detectors that look at one run: loops and budgets. Pure: clock and usage are given. */
+/** Detectors that examine one run: loops and budgets. Pure: the caller supplies clock and usage. */
 
-/** What a detector does when it finds something, besides recording it. */
+/** What a detector does with a finding, besides recording it. */
 export type DetectorAction = 'WARN' | 'REQUIRE_APPROVAL' | 'BLOCK'
 
 export interface LoopOptions {
-  /** Calls of one tool with the same input, this one included, that make a loop. At least 2. Default: 5. */
+  /** How many calls of one tool with the same input, including this one, make a loop. At least 2. Default: 5. */
   calls?: number
-  /** Guarded calls of the run that are looked back at. Default: 20. */
+  /** How many guarded calls of the run are examined. Default: 20. */
   window?: number
   /** Default: WARN. */
   action?: DetectorAction
@@ -15,9 +15,9 @@ export interface LoopOptions {
 export interface BudgetOptions {
   /** Guarded tool calls of a run. */
   toolCalls?: number
-  /** Tokens of its recorded model calls. */
+  /** Tokens of the run's recorded model calls. */
   totalTokens?: number
-  /** Cost of its recorded model calls. */
+  /** Cost of the run's recorded model calls. */
   cost?: number
   /** Seconds since the run began. */
   seconds?: number
@@ -33,13 +33,13 @@ export interface Detection {
   readonly action: DetectorAction
   /** Stable: `same_input`, or the name of the budget. */
   readonly reasonCode: string
-  /** For a person and for a model. */
+  /** For people and models. */
   readonly message: string
-  /** Whether it is the first time in this run: later ones are acted upon, and not reported again. */
+  /** True for the first finding in this run. Later findings apply the action but are not reported again. */
   readonly isNew: boolean
 }
 
-/** What a run has used before the call. */
+/** What a run used before this call. */
 export interface Usage {
   readonly toolCalls: number
   readonly totalTokens: number
@@ -48,7 +48,7 @@ export interface Usage {
 }
 
 export interface LoopDetector {
-  /** Counts this call in, and tells whether it is a loop. */
+  /** Counts this call. Returns whether it is a loop. */
   observe(toolName: string, inputHash: string): Detection | null
 }
 
@@ -81,12 +81,12 @@ export interface BudgetDetector {
 
 const UNITS = { toolCalls: 'tool calls', totalTokens: 'tokens', cost: 'cost', seconds: 'seconds' } as const
 
-/** Remembers which budgets of one run were reported. */
+/** Remembers which budgets of one run were already reported. */
 export function createBudgetDetector({ action = 'WARN', ...budgets }: BudgetOptions): BudgetDetector {
   const reported = new Set<string>()
   return {
     check(usage) {
-      // This call is one more.
+      // Includes this call.
       const used = { ...usage, toolCalls: usage.toolCalls + 1 }
       for (const name of Object.keys(UNITS) as (keyof typeof UNITS)[]) {
         const limit = budgets[name]

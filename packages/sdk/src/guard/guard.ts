@@ -106,9 +106,9 @@ export class Guard {
   }
 
   /**
-   * Runs `act` if the call may run, and records what happened.
-   * @param current reads the call again, to see that its input is still the one that was decided about.
-   * @throws ToolBlockedError when it may not run; otherwise whatever `act` throws.
+   * Runs `act` if the call may run, and records the result.
+   * @param current reads the call again, to check that its input is still the one the decision was about.
+   * @throws ToolBlockedError if the call may not run; otherwise whatever `act` throws.
    */
   async call<T>(
     scope: RunScope | undefined,
@@ -130,7 +130,7 @@ export class Guard {
     else if (action === 'WARN' || judged.policyIds.length > 0 || judged.failures.length > 0) {
       this.#recordDecision(scope, call, judged, {})
     }
-    // From here to `act` nothing waits: what is compared is what runs.
+    // Nothing between here and `act` is asynchronous, so the input cannot change after the comparison.
     if (!this.#isUnchanged(current, call.toolName, judged.inputHash)) {
       throw this.#refuse(scope, call, { ...this.#blockFacts(call, judged, 'input_changed'), approvalId })
     }
@@ -208,7 +208,7 @@ export class Guard {
     let isRecorded = false
     const onCreated = (approvalId: string) => {
       isRecorded = true
-      // Operators see the recorded input beside the approval, so it is sent at once.
+      // Send the input at once: operators see it beside the approval.
       this.#recordDecision(scope, call, judged, { approvalId })
       void this.#core.sender.flush(settings.flushTimeoutMs)
     }
@@ -218,7 +218,7 @@ export class Guard {
     const code = APPROVAL_CODES[outcome.outcome]
     const { approvalId, decisionReason, detail } = outcome
     if (detail !== null) {
-      const message = `A tool was not run because nobody could be asked: ${detail}.`
+      const message = `A tool was not run because approval could not be requested: ${detail}.`
       this.#core.diagnostics.report('warning', 'approval_unavailable', message)
     }
     throw this.#refuse(scope, call, { ...this.#blockFacts(call, judged, code), approvalId, decisionReason })
@@ -285,7 +285,7 @@ export class Guard {
       ...(inputHash !== null && { inputHash }),
       ...more,
       ...(reason !== null && { reason }),
-      // A call that may not run leaves no TOOL_CALL behind: its input is recorded here.
+      // A blocked call has no TOOL_CALL event, so record its input here.
       ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && { input: call.input ?? {} }),
       ...(detections.length > 0 && { detections: detections.map(({ type }) => type) }),
       ...(failures.length > 0 && { failures: failures.map(({ policyId, message }) => ({ policyId, message })) }),
@@ -330,7 +330,7 @@ function agentOf(scope: RunScope | undefined): string {
   return scope?.agentId ?? scope?.agentName ?? ''
 }
 
-/** Stable from one failure to the next, unlike a message. */
+/** Stays the same from one failure to the next, unlike a message. */
 function reasonCodeOf(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
   if (typeof code === 'string' || typeof code === 'number') return String(code)

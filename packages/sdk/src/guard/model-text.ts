@@ -1,17 +1,17 @@
-/** What a model is told when a tool did not run. */
+/** What the model receives when a tool did not run. */
 import type { BlockCode, BlockFacts } from './blocked.ts'
 
 const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   policy: 'A policy forbids this call. Do not try it again; find another way or tell the user that it is not possible.',
   loop_detected: 'The same call was made too often. Do not repeat it; use what you know or ask the user.',
   budget_exceeded: 'The budget of this run is used up. Call no more tools and finish with what you have.',
-  approval_rejected: 'A person was asked and rejected this call. Do not try it again.',
-  approval_expired: 'A person had to approve this call and nobody did in time. Do not try it again; tell the user.',
-  approval_timeout: 'A person had to approve this call and nobody did in time. Do not try it again; tell the user.',
-  approval_unavailable: 'A person has to approve this call and nobody could be asked. Tell the user; try later.',
+  approval_rejected: 'A person rejected this call. Do not try it again.',
+  approval_expired: "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
+  approval_timeout: "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
+  approval_unavailable: "This call needs a person's approval, but it could not be requested. Tell the user; try later.",
   aborted: 'The call was cancelled before it was approved.',
   input_changed: 'The arguments changed after they were checked. Make the call again with the final arguments.',
-  input_not_json: 'The arguments are not plain JSON, so that the call could not be checked. Use plain JSON.',
+  input_not_json: 'The arguments are not plain JSON, so the call could not be checked. Use plain JSON.',
   not_configured: 'The rules for this tool are not available. Tell the user; try later.',
   guard_failed: 'The call could not be checked. Tell the user; try later.',
 }

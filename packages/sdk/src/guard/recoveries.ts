@@ -1,16 +1,16 @@
-/** Which tools are in trouble, so that a later success can be reported as a recovery of the very same issue. */
+/** Remembers which tools fail, so that a later success reports a recovery of the same issue. */
 import type { IssueReport } from '../issue-records.ts'
 
 const REMEMBERED = 1_000
 
 export interface Recoveries {
-  /** A tool was blocked or failed. */
+  /** Call it after a tool was blocked or failed. */
   troubled(agent: string, toolName: string, report: IssueReport): void
-  /** It ran: the reports that are to be answered by a recovery. */
+  /** Call it after a tool ran. Returns the reports that need a recovery. */
   recovered(agent: string, toolName: string): IssueReport[]
 }
 
-/** Bounded: the tool that has been in trouble for longest is forgotten first. */
+/** Bounded: forgets the tool that has failed for the longest time. */
 export function createRecoveries(): Recoveries {
   const open = new Map<string, Map<string, IssueReport>>()
   const keyOf = (agent: string, toolName: string) => JSON.stringify([agent, toolName])
@@ -20,7 +20,7 @@ export function createRecoveries(): Recoveries {
       const reports = open.get(key) ?? new Map<string, IssueReport>()
       open.delete(key)
       open.set(key, reports)
-      // The facts that the service groups by: the same ones are one issue and need one recovery.
+      // The service groups by these facts: equal facts are one issue and need one recovery.
       const { detectionType, policyId, payload } = report
       if (reports.size < 20) reports.set(JSON.stringify([detectionType, policyId, payload?.['reasonCode']]), report)
       const [oldest] = open.keys()

@@ -1,18 +1,18 @@
-/** How calls are decided, as users configure and read it. */
+/** How calls are decided: what users configure and read. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
 import type { BudgetOptions, Detection, LoopOptions } from './detectors.ts'
 
-/** From the laxest to the strictest. */
+/** From least to most strict. */
 export type Action = 'ALLOW' | 'WARN' | 'REQUIRE_APPROVAL' | 'BLOCK'
 
-/** A policy of your own code. */
+/** A policy in your own code. */
 export type LocalPolicy = Omit<DeployedPolicy, 'description'>
 
-/** Given to the client for all tools, and to `guard` for one. */
+/** Options for all tools (on the client) or one tool (on `guard`). */
 export interface GuardRules {
-  /** Policies of your own code, in force besides those of the service. */
+  /** Policies in your own code, in addition to those of the service. */
   policies?: readonly LocalPolicy[]
-  /** What happens while no policies were ever loaded. A risky tool chooses `block`. Default: allow. */
+  /** What happens if no policies were ever loaded. Choose `block` for a risky tool. Default: allow. */
   whenUnconfigured?: 'allow' | 'block'
   /** Longest wait for the first policies, in milliseconds. Default: 2,000. */
   configurationWaitMs?: number
@@ -21,13 +21,13 @@ export interface GuardRules {
 }
 
 export interface GuardDefaults extends GuardRules {
-  /** Repeated calls with the same input, in one run; false switches it off. */
+  /** Detects repeated calls with the same input in one run; false disables it. */
   loop?: LoopOptions | false
-  /** What one run may use. Default: no budget. */
+  /** The most one run may use. Default: no budget. */
   budget?: BudgetOptions
 }
 
-/** A call that is about to be made. */
+/** A call that has not run yet. */
 export interface Call {
   toolName: string
   /** Plain JSON; null and undefined count as {}. */
@@ -36,16 +36,16 @@ export interface Call {
   riskSignals?: readonly string[]
 }
 
-/** What was decided about a call, before anybody was asked. */
+/** The decision about a call, before a person is asked. */
 export interface CallDecision {
   readonly action: Action
   /** Policies that matched, strictest first. */
   readonly policyIds: readonly string[]
   readonly reason: string | null
-  /** Binds an approval to this tool and input; null when the input is not plain JSON. */
+  /** Binds an approval to this tool and input; null if the input is not plain JSON. */
   readonly inputHash: string | null
-  /** Detectors that found something. */
+  /** Detectors with a finding. */
   readonly detections: readonly Detection[]
-  /** Revision of the configuration that was in force; null: none was ever loaded. */
+  /** Revision of the configuration that was used; null if none was ever loaded. */
   readonly revision: string | null
 }

@@ -1,28 +1,28 @@
-/** What policies, detectors and the state of the configuration mean together for one call. Pure. */
+/** Combines policies, detectors and the configuration's state into one decision about a call. Pure. */
 import type { Action, Decision } from '../policies.ts'
 import type { Detection } from './detectors.ts'
 
 export interface Verdict {
   /** The strictest of all. */
   readonly action: Action
-  /** Why a call that does not simply run is held up; `null` when nothing holds it up. */
+  /** Why the call is held up; `null` if nothing holds it up. */
   readonly cause: 'policy' | 'loop' | 'budget' | 'not_configured' | null
   /** Policies that matched, strictest first. */
   readonly policyIds: readonly string[]
-  /** Of the strictest policy; null when it is not a policy that decides. */
+  /** From the strictest policy; null if the decision does not come from a policy. */
   readonly policyId: string | null
-  /** A sentence without any value of the input, null when nothing matched. */
+  /** A sentence without any input value; null if nothing matched. */
   readonly reason: string | null
 }
 
 const STRICTNESS: readonly Action[] = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK']
 const CAUSES = { LOOP_DETECTED: 'loop', BUDGET_EXCEEDED: 'budget' } as const
 
-/** @param isConfigured false: policies were never loaded, and the guard is to fail closed then. */
+/** @param isConfigured false: policies were never loaded, and the guard must fail closed. */
 export function judge(decision: Decision, detections: readonly Detection[], isConfigured: boolean): Verdict {
   const policyIds = decision.matched.map(({ policyId }) => policyId)
   if (!isConfigured) {
-    const reason = 'no policies could be loaded yet, and this tool must not run without them'
+    const reason = 'no policies are loaded yet, and this tool must not run without them'
     return { action: 'BLOCK', cause: 'not_configured', policyIds, policyId: null, reason }
   }
   const [first] = decision.matched

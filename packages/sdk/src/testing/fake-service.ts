@@ -1,4 +1,4 @@
-/** A service in memory, behind `fetch`: what it was sent, and answers as a real one gives them. */
+/** A service in memory behind `fetch`. It stores what it receives and answers like a real service. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
 import type { LocalPolicy } from '../guard/rules.ts'
 import type { Fetch, FetchReply } from '../runtime.ts'
@@ -57,7 +57,7 @@ export class FakeService {
   approver: Approver
   policies: readonly DeployedPolicy[] = []
   prompts: Readonly<Record<string, string>> = {}
-  /** True: every request fails as if the service were not there. */
+  /** True: every request fails as if the service were down. */
   isDown = false
   readonly #eventIds = new Set<string>()
   #count = 0

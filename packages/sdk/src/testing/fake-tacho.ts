@@ -1,4 +1,4 @@
-/** A client for your tests: all of the SDK, and a service in memory instead of the network. */
+/** A client for your tests: the whole SDK, with a service in memory instead of the network. */
 import type { TachoOptions } from '../options.ts'
 import type { LocalPolicy } from '../guard/rules.ts'
 import { Tacho } from '../tacho.ts'
@@ -11,15 +11,15 @@ import {
 } from './fake-service.ts'
 
 export type FakeOptions = Omit<TachoOptions, 'apiKey' | 'baseUrl' | 'fetch'> & {
-  /** Policies that are in force. */
+  /** The deployed policies. */
   deployedPolicies?: readonly LocalPolicy[]
-  /** Contents of the prompts that are in force, by name. */
+  /** Contents of the deployed prompts, by name. */
   deployedPrompts?: Readonly<Record<string, string>>
-  /** What happens to approval requests. Default: reject. */
+  /** How approval requests are decided. Default: reject. */
   approvals?: Approver
 }
 
-/** A run, as its events tell. */
+/** A run, built from its events. */
 export interface RecordedRun {
   readonly runId: string
   readonly agentName: string
@@ -39,7 +39,7 @@ export interface RecordedDecision {
 type Part<T> = { readonly [Key in keyof T]?: unknown }
 
 export interface FakeTacho {
-  /** Give it to the code under test. */
+  /** Pass it to the code under test. */
   readonly tacho: Tacho
   /** Everything recorded so far, in order. */
   events(): Promise<readonly RecordedEvent[]>
@@ -47,15 +47,15 @@ export interface FakeTacho {
   decisions(): Promise<readonly RecordedDecision[]>
   approvals(): Promise<readonly RequestedApproval[]>
   issues(): Promise<readonly RecordedIssue[]>
-  /** Puts other policies in force. */
+  /** Deploys other policies. */
   deployPolicies(policies: readonly LocalPolicy[]): Promise<void>
-  /** Puts other prompts in force. */
+  /** Deploys other prompts. */
   deployPrompts(prompts: Readonly<Record<string, string>>): Promise<void>
-  /** Answers approvals that are asked for from now on. */
+  /** Decides later approval requests. */
   answerApprovals(approver: Approver): void
-  /** True: the service is away from now on. */
+  /** True: the service is down from now on. */
   setDown(isDown: boolean): void
-  /** @throws Error unless an event of this type holds at least this payload. */
+  /** @throws Error unless there is an event of this type whose payload contains this one. */
   assertEvent(eventType: string, payload?: Readonly<Record<string, unknown>>): Promise<RecordedEvent>
   /** @throws Error when there is such an event. */
   assertNoEvent(eventType: string, payload?: Readonly<Record<string, unknown>>): Promise<void>
@@ -63,11 +63,11 @@ export interface FakeTacho {
   assertRun(fields: Part<Omit<RecordedRun, 'events'>>): Promise<RecordedRun>
   /** @throws Error unless a decision has these fields. */
   assertDecision(fields: Part<Omit<RecordedDecision, 'event'>>): Promise<RecordedDecision>
-  /** Ends its timers. */
+  /** Stops its timers. */
   close(): Promise<void>
 }
 
-/** Makes a client whose service is in memory. Nothing leaves the process and no key is needed. */
+/** Makes a client whose service is in memory. Nothing leaves the process, and no key is needed. */
 export function fakeTacho(options: FakeOptions = {}): FakeTacho {
   const { deployedPolicies = [], deployedPrompts = {}, approvals = 'reject', ...given } = options
   const service = new FakeService(approvals)
@@ -76,11 +76,11 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
   const defaults = { clientId: 'fake', flushIntervalMs: 0 }
   const tacho = new Tacho({ ...defaults, ...given, apiKey: 'fake', baseUrl: 'http://localhost', fetch: service.fetch })
 
-  async function settled<T>(read: () => T): Promise<T> {
+  async function afterDelivery<T>(read: () => T): Promise<T> {
     await tacho.flush()
     return read()
   }
-  const events = () => settled(() => [...service.events])
+  const events = () => afterDelivery(() => [...service.events])
   const runs = async () => runsOf(await events())
   const decisions = async () => decisionsOf(await events())
 
@@ -89,8 +89,8 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     events,
     runs,
     decisions,
-    approvals: () => settled(() => [...service.approvals.values()]),
-    issues: () => settled(() => [...service.issues]),
+    approvals: () => afterDelivery(() => [...service.approvals.values()]),
+    issues: () => afterDelivery(() => [...service.issues]),
     async deployPolicies(policies) {
       service.setPolicies(policies)
       await tacho.configuration.refresh()
@@ -106,7 +106,7 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     },
     async assertNoEvent(eventType, payload = {}) {
       const wrong = (await events()).find((event) => holds(event, { eventType, payload }))
-      if (wrong) throw new Error(`There is an event that must not be: ${JSON.stringify(wrong)}`)
+      if (wrong) throw new Error(`Found an event that must not exist: ${JSON.stringify(wrong)}`)
     },
     assertRun: async (fields) => found(await runs(), fields, 'run'),
     assertDecision: async (fields) => found(await decisions(), fields, 'decision'),
@@ -140,10 +140,10 @@ function found<T>(all: readonly T[], wanted: object, noun: string): T {
   const match = all.find((one) => holds(one, wanted))
   if (match !== undefined) return match
   const had = all.map((one) => `\n  ${JSON.stringify(one)}`).join('')
-  throw new Error(`There is no ${noun} with ${JSON.stringify(wanted)}. There is:${had === '' ? ' none.' : had}`)
+  throw new Error(`Found no ${noun} with ${JSON.stringify(wanted)}. Found:${had === '' ? ' none.' : had}`)
 }
 
-/** Objects need to hold at least what is wanted, lists and everything else have to be equal. */
+/** Objects must contain at least the wanted keys. Lists and all other values must be equal. */
 function holds(value: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null) return Object.is(value, wanted)
   if (Array.isArray(wanted)) {
