@@ -1,4 +1,4 @@
-// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli, and policy <- sdk; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
+// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
 // A table of what each folder may import reads better than lint rules of what it may not; loops are oxlint's work.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -60,6 +60,12 @@ const layers = [
     not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],
   })),
   { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
+  // It asks the server as any other client does, and a page loads none of its schemas.
+  {
+    folder: 'packages/console/src/**',
+    may: [contract, client, policy, 'packages/console/src/**', 'npm/**'],
+    not: ['npm/typebox'],
+  },
   // The SDK depends on no package. Its policy part is bundled with what it needs and loaded when it is used.
   { folder: `${sdk}/policies.ts`, may: [contract, policy, `${sdk}/**`, 'node/**'] },
   { folder: `${sdk}/**`, may: [`${sdk}/**`, 'node/**'] },
@@ -86,7 +92,7 @@ const specifier = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
 const matches = (target, globs = []) => globs.some((glob) => path.matchesGlob(target, glob))
 let wrong = 0
 
-for (const file of globSync('packages/*/src/**/*.ts', { cwd: root })) {
+for (const file of globSync('packages/*/src/**/*.{ts,tsx}', { cwd: root })) {
   const layer = layers.find(({ folder }) => path.matchesGlob(file, folder))
   // A new package gets a row of its own before it may import anything.
   for (const [, , name] of readFileSync(path.join(root, file), 'utf8').matchAll(specifier)) {

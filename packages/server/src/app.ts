@@ -6,6 +6,7 @@ import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } 
 import { apiKeyHook } from './http/api-key.ts'
 import { createApprovalReader } from './http/approval-reader.ts'
 import { approvalsRoutes } from './http/approvals.ts'
+import { consoleRoutes, hasConsole } from './http/console.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
 import { drainingHooks } from './http/draining.ts'
@@ -73,7 +74,9 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
   invitationPageRoutes(app)
-  if (config.docs) documentsRoutes(app, deps.version)
+  const console = config.console && hasConsole()
+  if (console) consoleRoutes(app)
+  if (config.docs) documentsRoutes(app, deps.version, { atRoot: !console })
 
   // The public interface.
   void app.register(

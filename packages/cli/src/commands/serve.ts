@@ -6,6 +6,7 @@ export function addServe(program: Command): void {
   const serve = program.command('serve').description('run the server until Ctrl-C')
   const settings = settingTexts()
   for (const setting of settings) if (setting.flag !== null) serve.addOption(toOption(setting.flag, setting))
+  serve.addOption(new Option('--no-console', 'the same as --console off'))
   const secrets = settings.filter(({ flag }) => flag === null).map(({ variable, help }) => `  ${variable}  ${help}`)
   serve
     .addHelpText(
@@ -28,8 +29,11 @@ function toOption(flag: string, { help, byDefault }: SettingText): Option {
   return new Option(flag.replaceAll('|', '/'), byDefault === null ? help : `${help} (default ${byDefault})`)
 }
 
-async function start(flags: Readonly<Record<string, string | undefined>>): Promise<void> {
-  const read = readConfig(flags, process.env)
+type Flags = Readonly<Record<string, string | undefined>>
+
+/** Commander gives a negated flag as false. */
+async function start({ console, ...flags }: Omit<Flags, 'console'> & { console?: string | false }): Promise<void> {
+  const read = readConfig({ ...flags, console: console === false ? 'off' : console } as Flags, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
   // Loaded late: other commands must not wait for it.
   const { serve } = await import('@tacho/server/process/serve.ts')

@@ -158,6 +158,7 @@ export const SETTINGS = {
     'approver',
     'admin',
   ]),
+  console: onOff({ byDefault: 'on', help: 'Serve the operator console at /, where it is built' }),
   metrics: onOff({ byDefault: 'on', help: 'Serve /metrics, without a key' }),
   docs: onOff({ byDefault: 'on', help: 'Serve /docs and the interface documents, without a key' }),
   initWorkspace: text(

@@ -45,7 +45,8 @@ const SCRIPT = `SwaggerUIBundle({
 
 const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'favicon-32x32.png']
 
-export function documentsRoutes(app: FastifyInstance, version: string): void {
+/** `atRoot`: nothing else answers at the bare address. */
+export function documentsRoutes(app: FastifyInstance, version: string, { atRoot }: { atRoot: boolean }): void {
   const documents = [
     [PUBLIC_PREFIX, JSON.stringify(publicDocument(version))],
     [OPERATOR_PREFIX, JSON.stringify(operatorDocument(version))],
@@ -53,8 +54,7 @@ export function documentsRoutes(app: FastifyInstance, version: string): void {
   for (const [prefix, text] of documents) {
     app.get(`${prefix}/openapi.json`, (_request, reply) => reply.type('application/json; charset=utf-8').send(text))
   }
-  // Whoever opens the bare address in a browser finds something to read.
-  app.get('/', (_request, reply) => reply.redirect('/docs'))
+  if (atRoot) app.get('/', (_request, reply) => reply.redirect('/docs'))
   app.get('/docs', (_request, reply) =>
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )

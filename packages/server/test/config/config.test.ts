@@ -42,6 +42,7 @@ test('without flags and variables the server is on loopback, port 4680, with its
     drainTimeout: 8000,
     webhookNetworks: [],
     readers: 2,
+    console: true,
     metrics: true,
     docs: true,
     initWorkspace: 'default',

@@ -6,7 +6,8 @@ import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
 before(async () => {
-  service = await startService()
+  // With a console, that is what stands at the bare address.
+  service = await startService({ console: 'off' })
 })
 after(() => service.close())
 

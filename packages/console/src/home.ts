@@ -1,0 +1,44 @@
+/** Where `/` leads: the environment that was open last in this browser, else the first one there is. */
+import type { QueryClient } from '@tanstack/react-query'
+import { environmentsQuery, findPlace, workspacesQuery } from './queries.ts'
+
+const KEY = 'tacho.place'
+
+export interface PlaceNames {
+  workspace: string
+  environment: string
+}
+
+export function rememberPlace(names: PlaceNames): void {
+  localStorage.setItem(KEY, JSON.stringify(names))
+}
+
+export async function homeAddress(
+  cache: QueryClient,
+): Promise<{ to: '/w/$workspace/$environment'; params: PlaceNames } | { to: '/welcome' }> {
+  const params = (await lastPlace(cache)) ?? (await firstPlace(cache))
+  return params ? { to: '/w/$workspace/$environment', params } : { to: '/welcome' }
+}
+
+async function lastPlace(cache: QueryClient): Promise<PlaceNames | null> {
+  const names = readNames()
+  if (names === null) return null
+  return (await findPlace(cache, names.workspace, names.environment)) ? names : null
+}
+
+async function firstPlace(cache: QueryClient): Promise<PlaceNames | null> {
+  for (const workspace of await cache.ensureQueryData(workspacesQuery)) {
+    const [environment] = await cache.ensureQueryData(environmentsQuery(workspace.id))
+    if (environment) return { workspace: workspace.name, environment: environment.name }
+  }
+  return null
+}
+
+function readNames(): PlaceNames | null {
+  try {
+    const { workspace, environment } = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<PlaceNames>
+    return typeof workspace === 'string' && typeof environment === 'string' ? { workspace, environment } : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,25 @@
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { createQueryClient } from './queries.ts'
+import { createConsoleRouter } from './router.tsx'
+import { applyTheme } from './ui/theme.ts'
+import './ui/theme.css'
+
+applyTheme()
+const cache = createQueryClient(() => {
+  const { pathname, href } = router.state.location
+  if (pathname !== '/sign-in') void router.navigate({ to: '/sign-in', search: { back: href } })
+})
+const router = createConsoleRouter(cache)
+
+const root = document.getElementById('root')
+if (!root) throw new Error('The page has no #root')
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={cache}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+)

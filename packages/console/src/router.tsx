@@ -1,0 +1,125 @@
+/** Every page and its address. What a page shows is in its address; its code is loaded when it is opened. */
+import type { QueryClient } from '@tanstack/react-query'
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  notFound,
+  redirect,
+} from '@tanstack/react-router'
+import { isSignedOut } from './api.ts'
+import { homeAddress } from './home.ts'
+import { findPlace } from './queries.ts'
+import { readRunSearch, readRunsSearch } from './runs/search.ts'
+import { Shell } from './shell/shell.tsx'
+import { textOf } from './ui/search.ts'
+import { NotFound, PagePending, PageTrouble } from './ui/states.tsx'
+
+interface Context {
+  cache: QueryClient
+}
+
+const rootRoute = createRootRouteWithContext<Context>()({ notFoundComponent: NotFound })
+
+const homeRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/',
+  validateSearch: (search: Record<string, unknown>): { 'sign-in'?: string } => textOf(search, ['sign-in']),
+  async beforeLoad({ context, search }) {
+    // The server sends a person here when the identity provider or the server turned them down.
+    if (search['sign-in'] !== undefined) throw redirect({ to: '/sign-in', search: { refused: true } })
+    throw redirect(await signedIn(() => homeAddress(context.cache), '/'))
+  },
+})
+
+const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  validateSearch: (search: Record<string, unknown>): { back?: string; refused?: boolean } => ({
+    ...textOf(search, ['back']),
+    ...(search['refused'] === true ? { refused: true } : {}),
+  }),
+  component: lazyRouteComponent(() => import('./sign-in/sign-in-page.tsx'), 'SignInPage'),
+})
+
+const welcomeRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/welcome',
+  component: lazyRouteComponent(() => import('./sign-in/welcome-page.tsx'), 'WelcomePage'),
+})
+
+export const placeRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/w/$workspace/$environment',
+  async beforeLoad({ context, params, location }) {
+    const place = await signedIn(() => findPlace(context.cache, params.workspace, params.environment), location.href)
+    if (place === null) throw notFound()
+    return { place }
+  },
+  component: Shell,
+})
+
+const overviewRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/',
+  component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'OverviewPage'),
+})
+
+const runsRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/runs',
+  validateSearch: readRunsSearch,
+  component: lazyRouteComponent(() => import('./runs/runs-page.tsx'), 'RunsPage'),
+})
+
+const runRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/runs/$runId',
+  validateSearch: readRunSearch,
+  component: lazyRouteComponent(() => import('./runs/run-page.tsx'), 'RunPage'),
+})
+
+const getStartedRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/get-started',
+  component: lazyRouteComponent(() => import('./get-started/get-started-page.tsx'), 'GetStartedPage'),
+})
+
+const routeTree = rootRoute.addChildren([
+  homeRoute,
+  signInRoute,
+  welcomeRoute,
+  placeRoute.addChildren([overviewRoute, runsRoute, runRoute, getStartedRoute]),
+])
+
+export function createConsoleRouter(cache: QueryClient) {
+  return createRouter({
+    routeTree,
+    context: { cache },
+    defaultPreload: 'intent',
+    // The query cache decides what is fresh.
+    defaultPreloadStaleTime: 0,
+    defaultPendingMs: 100,
+    defaultPendingComponent: PagePending,
+    defaultErrorComponent: PageTrouble,
+    defaultNotFoundComponent: NotFound,
+    scrollRestoration: true,
+  })
+}
+
+/** Without a session, the person signs in and comes back. */
+async function signedIn<Value>(read: () => Promise<Value>, back: string): Promise<Value> {
+  try {
+    return await read()
+  } catch (error) {
+    if (isSignedOut(error)) throw redirect({ to: '/sign-in', search: back === '/' ? {} : { back } })
+    throw error
+  }
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>
+  }
+}

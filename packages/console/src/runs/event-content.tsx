@@ -1,0 +1,234 @@
+/** What an event says, by the conventions of its type. */
+import type { Event } from '@tacho/contract/event.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
+import { useState, type ReactNode } from 'react'
+import { Chip, type Tone } from '../ui/chip.tsx'
+import { compact, duration, money } from '../ui/format.ts'
+import { JsonTree } from '../ui/json-tree.tsx'
+import { LongText } from '../ui/long-text.tsx'
+import {
+  contentText,
+  inShort,
+  isObject,
+  messagesAt,
+  numberAt,
+  parsed,
+  textAt,
+  type Json,
+  type Message,
+} from './payload.ts'
+import { STATUSES } from './search.ts'
+import { Status } from './status.tsx'
+
+interface Props {
+  event: Event
+  /** In a transcript: tool calls are one line until they are opened. */
+  isFolded?: boolean
+}
+
+export function EventContent({ event, isFolded = false }: Props) {
+  const payload: Json = isObject(event.payload) ? event.payload : {}
+  switch (event.eventType) {
+    case 'USER_INPUT':
+      return <Bubble tone="bg-green-wash">{textAt(payload, 'text') ?? event.label}</Bubble>
+    case 'AGENT_STEP':
+      return (
+        <AgentStep
+          label={event.label}
+          text={textAt(payload, 'text') ?? contentText(payload['content'])}
+          isFolded={isFolded}
+        />
+      )
+    case 'LLM_CALL':
+      return <ModelCall label={event.label} payload={payload} isFolded={isFolded} />
+    case 'TOOL_CALL':
+      return <ToolCall label={event.label} payload={payload} isFolded={isFolded} />
+    case 'POLICY_DECISION':
+      return <PolicyDecision label={event.label} payload={payload} />
+    case 'ERROR':
+      return <Bubble tone="bg-red-wash">{textAt(payload, 'message') ?? event.label}</Bubble>
+    case 'SESSION_OUTCOME':
+      return <Outcome label={event.label} payload={payload} />
+    default:
+      return <Label>{event.label}</Label>
+  }
+}
+
+function Label({ children }: { children: string }) {
+  return <bdi className="font-medium">{children}</bdi>
+}
+
+function Bubble({ tone, children }: { tone: string; children: string }) {
+  return (
+    <div className={`rounded-lg px-3.5 py-2.5 ${tone}`}>
+      <LongText text={children} />
+    </div>
+  )
+}
+
+function AgentStep({ label, text, isFolded }: { label: string; text: string; isFolded: boolean }) {
+  return text === '' ? (
+    <Label>{label}</Label>
+  ) : (
+    <Folded title={label} note={inShort(text)} isFolded={isFolded}>
+      <LongText text={text} />
+    </Folded>
+  )
+}
+
+function ModelCall({ label, payload, isFolded }: { label: string; payload: Json; isFolded: boolean }) {
+  const answers = messagesAt(payload, 'output')
+  const sent = messagesAt(payload, 'messages')
+  return (
+    <div className="flex flex-col gap-2">
+      {sent.length > 0 && (
+        <Folded title="Sent to the model" note={`${sent.length} messages`} isFolded={isFolded}>
+          <div className="flex flex-col gap-2">
+            {sent.map((message, index) => (
+              <ChatMessage key={index} message={message} />
+            ))}
+          </div>
+        </Folded>
+      )}
+      {answers.length === 0 && <Label>{label}</Label>}
+      {answers.map((message, index) => (
+        <ChatMessage key={index} message={message} isAnswer />
+      ))}
+      <ModelFacts payload={payload} />
+    </div>
+  )
+}
+
+function ChatMessage({
+  message: { role, text, toolCalls },
+  isAnswer = false,
+}: {
+  message: Message
+  isAnswer?: boolean
+}) {
+  return (
+    <div className={isAnswer ? '' : 'rounded-lg border border-line px-3 py-2'}>
+      {!isAnswer && <p className="text-xs font-medium text-soft">{role}</p>}
+      {text !== '' && <LongText text={text} />}
+      {toolCalls.map(({ name, input }, index) => (
+        <p key={index} className="mt-1 truncate text-sm text-soft">
+          calls <code className="font-mono text-ink">{name}</code> <bdi className="font-mono">{inShort(input)}</bdi>
+        </p>
+      ))}
+    </div>
+  )
+}
+
+function ModelFacts({ payload }: { payload: Json }) {
+  const usage = isObject(payload['usage']) ? payload['usage'] : {}
+  const [sent, answered] = [
+    numberAt(usage, 'promptTokens') ?? numberAt(usage, 'prompt_tokens') ?? numberAt(usage, 'input_tokens'),
+    numberAt(usage, 'completionTokens') ?? numberAt(usage, 'completion_tokens') ?? numberAt(usage, 'output_tokens'),
+  ]
+  const [latency, cost] = [numberAt(payload, 'latency'), numberAt(payload, 'cost')]
+  const facts = [
+    textAt(payload, 'model'),
+    latency === null ? null : duration(latency),
+    sent === null && answered === null ? null : `${compact(sent ?? 0)} → ${compact(answered ?? 0)} tokens`,
+    cost === null ? null : `cost ${money(cost)}`,
+  ].filter((fact) => fact !== null)
+  return facts.length === 0 ? null : <p className="tabular text-xs text-soft">{facts.join(' · ')}</p>
+}
+
+function ToolCall({ label, payload, isFolded }: { label: string; payload: Json; isFolded: boolean }) {
+  const { input, output, error } = payload
+  const latency = numberAt(payload, 'latency')
+  const failed = error !== undefined && error !== null && error !== false
+  return (
+    <Folded
+      title={textAt(payload, 'toolName') ?? label}
+      note={inShort(input)}
+      aside={
+        failed ? (
+          <Chip tone="red">✕ failed</Chip>
+        ) : (
+          latency !== null && <span className="tabular text-xs text-soft">{duration(latency)}</span>
+        )
+      }
+      isFolded={isFolded}
+      mono
+    >
+      <Part name="Input" value={input} />
+      {failed && <Part name="Error" value={error} />}
+      {(!failed || output !== error) && <Part name="Output" value={output} />}
+    </Folded>
+  )
+}
+
+function Part({ name, value }: { name: string; value: unknown }) {
+  if (value === undefined) return null
+  return (
+    <section className="mt-2 first:mt-0">
+      <h4 className="mb-0.5 text-xs font-medium text-soft">{name}</h4>
+      <JsonTree value={parsed(value)} />
+    </section>
+  )
+}
+
+const ACTION_TONES = new Map<string, Tone>([
+  ['ALLOW', 'green'],
+  ['WARN', 'amber'],
+  ['REQUIRE_APPROVAL', 'amber'],
+  ['BLOCK', 'red'],
+])
+
+function PolicyDecision({ label, payload }: { label: string; payload: Json }) {
+  const action = textAt(payload, 'action')
+  const policies = Array.isArray(payload['policyIds'])
+    ? payload['policyIds'].filter((id) => typeof id === 'string')
+    : []
+  return (
+    <p className="flex flex-wrap items-center gap-2 text-sm">
+      {action !== null && <Chip tone={ACTION_TONES.get(action) ?? 'plain'}>{action}</Chip>}
+      <code className="font-mono">{textAt(payload, 'toolName') ?? label}</code>
+      {policies.length > 0 && <span className="text-soft">by {policies.join(', ')}</span>}
+    </p>
+  )
+}
+
+function Outcome({ label, payload }: { label: string; payload: Json }) {
+  const status: RunStatus | undefined = STATUSES.find((one) => one === payload['status'])
+  return (
+    <p className="flex items-center gap-2">
+      {status && <Status status={status} />}
+      <Label>{label}</Label>
+    </p>
+  )
+}
+
+interface FoldedProps {
+  title: string
+  note: string
+  aside?: ReactNode
+  isFolded: boolean
+  mono?: boolean
+  children: ReactNode
+}
+
+/** One line that opens. What is folded is not in the page. */
+function Folded({ title, note, aside, isFolded, mono = false, children }: FoldedProps) {
+  const [isOpen, setOpen] = useState(!isFolded)
+  return (
+    <div className="rounded-lg border border-line bg-raised">
+      <button
+        type="button"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+        className="flex w-full items-center gap-2 rounded-lg px-3 py-2 text-left text-sm hover:bg-hover"
+      >
+        <span aria-hidden className="text-soft">
+          {isOpen ? '▾' : '▸'}
+        </span>
+        <bdi className={`max-w-[60%] shrink-0 truncate font-medium ${mono ? 'font-mono' : ''}`}>{title}</bdi>
+        <bdi className={`min-w-0 flex-1 truncate text-soft ${mono ? 'font-mono text-xs' : ''}`}>{note}</bdi>
+        {aside}
+      </button>
+      {isOpen && <div className="border-t border-line px-3 py-2.5">{children}</div>}
+    </div>
+  )
+}

@@ -1,0 +1,123 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState, type ReactNode } from 'react'
+import { Button } from '../ui/button.tsx'
+import { Copy } from '../ui/copy.tsx'
+import { bytes, duration, exact, number } from '../ui/format.ts'
+import { JsonTree } from '../ui/json-tree.tsx'
+import { LongText } from '../ui/long-text.tsx'
+import { Skeleton, Trouble } from '../ui/states.tsx'
+import { EventContent } from './event-content.tsx'
+import { EventType } from './event-type.tsx'
+import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
+
+const TABS = ['content', 'json', 'raw'] as const
+type Tab = (typeof TABS)[number]
+const NAMES: Record<Tab, string> = { content: 'Content', json: 'Payload', raw: 'Raw' }
+
+interface Props {
+  environmentId: string
+  runId: string
+  step: Step
+  /** When the run began. */
+  start: number
+  onClose: () => void
+}
+
+/** Everything about one step. On a phone it covers the list. */
+export function Inspector({ environmentId, runId, step, start, onClose }: Props) {
+  const { data, error, refetch } = useQuery(eventQuery(environmentId, runId, step.eventId))
+  const [tab, setTab] = useState<Tab>('content')
+  return (
+    <aside
+      aria-label="Step"
+      className="flex w-full flex-col border-line bg-page max-lg:fixed max-lg:inset-0 max-lg:z-30 lg:w-[min(34rem,45%)] lg:shrink-0 lg:border-l"
+    >
+      <header className="border-b border-line px-4 pt-3">
+        <div className="flex items-center gap-2">
+          <EventType type={step.eventType} />
+          <h2 className="min-w-0 flex-1 truncate font-semibold" title={step.label}>
+            <bdi>{step.label}</bdi>
+          </h2>
+          <Copy text={() => window.location.href} label="Copy link" />
+          <Button look="quiet" aria-label="Close the step" className="w-8 px-0" onClick={onClose}>
+            ✕
+          </Button>
+        </div>
+        <p className="tabular mt-0.5 text-sm text-soft">
+          Step {number(step.index + 1)} · +{duration(step.time - start)} ·{' '}
+          <time dateTime={step.timestamp}>{exact(step.time)}</time>
+        </p>
+        <div role="tablist" aria-label="Parts of the step" className="mt-2 flex gap-4">
+          {TABS.map((name) => (
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              aria-selected={name === tab}
+              onClick={() => setTab(name)}
+              className="-mb-px border-b-2 border-transparent pb-1.5 text-sm text-soft hover:text-ink aria-selected:border-accent aria-selected:font-medium aria-selected:text-ink"
+            >
+              {NAMES[name]}
+            </button>
+          ))}
+        </div>
+      </header>
+      <div
+        role="tabpanel"
+        tabIndex={0}
+        aria-label={NAMES[tab]}
+        className="min-h-0 flex-1 overflow-y-auto overscroll-contain px-4 py-3"
+      >
+        {error ? (
+          <Trouble error={error} retry={() => void refetch()} />
+        ) : data ? (
+          <Part whole={data} tab={tab} />
+        ) : (
+          <Skeleton className="h-24" />
+        )}
+      </div>
+    </aside>
+  )
+}
+
+function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: Tab }) {
+  if (tab === 'json') return <JsonTree value={event.payload} />
+  if (tab === 'raw') {
+    return (
+      <>
+        <div className="mb-2 flex items-center gap-2 text-sm text-soft">
+          The payload as it was sent, {bytes(new TextEncoder().encode(payloadText).length)}
+          <Copy text={payloadText} />
+        </div>
+        <LongText text={payloadText} mono />
+      </>
+    )
+  }
+  return (
+    <>
+      <EventContent event={event} />
+      <dl className="mt-5 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 border-t border-line pt-3 text-sm">
+        <Fact name="Event id">{event.eventId}</Fact>
+        <Fact name="Type">{event.eventType}</Fact>
+        <Fact name="Client">{event.clientId}</Fact>
+        <Fact name="Agent">{event.agentId ?? event.agentName}</Fact>
+        {event.sessionId !== null && <Fact name="Session">{event.sessionId}</Fact>}
+        {event.spanId !== null && <Fact name="Span">{event.spanId}</Fact>}
+        {event.parentSpanId !== null && <Fact name="Parent span">{event.parentSpanId}</Fact>}
+        {event.schemaVersion !== null && <Fact name="Schema">{event.schemaVersion}</Fact>}
+        <Fact name="Received">{exact(Date.parse(event.receivedAt))}</Fact>
+      </dl>
+    </>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-soft">{name}</dt>
+      <dd className="min-w-0 font-mono text-[0.8125rem]">
+        <bdi>{children}</bdi>
+      </dd>
+    </>
+  )
+}

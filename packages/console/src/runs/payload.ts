@@ -1,0 +1,80 @@
+/** Reads the conventions of payloads. Anything may stand in a payload: what is not as agreed is left to the JSON view. */
+export type Json = Readonly<Record<string, unknown>>
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export function textAt(payload: Json, key: string): string | null {
+  const value = Object.hasOwn(payload, key) ? payload[key] : undefined
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+export function numberAt(payload: Json, key: string): number | null {
+  const value = Object.hasOwn(payload, key) ? payload[key] : undefined
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}
+
+export interface Message {
+  role: string
+  text: string
+  toolCalls: { name: string; input: unknown }[]
+}
+
+/** Chat messages in the shapes of OpenAI and Anthropic. */
+export function messagesAt(payload: Json, key: string): Message[] {
+  const value = Object.hasOwn(payload, key) ? payload[key] : undefined
+  const list = Array.isArray(value) ? value : [value]
+  return list.map(messageOf).filter((message) => message !== null)
+}
+
+function messageOf(value: unknown): Message | null {
+  if (typeof value === 'string') return { role: 'assistant', text: value, toolCalls: [] }
+  if (!isObject(value)) return null
+  const content = value['content'] ?? value['text']
+  const toolCalls = [...openAiCalls(value['tool_calls']), ...anthropicCalls(content)]
+  const text = contentText(content)
+  return text === '' && toolCalls.length === 0 ? null : { role: textAt(value, 'role') ?? 'assistant', text, toolCalls }
+}
+
+/** The text of a message's content: a text, or parts of which some have one. */
+export function contentText(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((part: unknown) => (typeof part === 'string' ? part : isObject(part) ? (textAt(part, 'text') ?? '') : ''))
+    .filter((text) => text !== '')
+    .join('\n')
+}
+
+function openAiCalls(value: unknown): Message['toolCalls'] {
+  if (!Array.isArray(value)) return []
+  return value.filter(isObject).flatMap((call) => {
+    const made = isObject(call['function']) ? call['function'] : call
+    const name = textAt(made, 'name')
+    return name === null ? [] : [{ name, input: parsed(made['arguments']) }]
+  })
+}
+
+function anthropicCalls(content: unknown): Message['toolCalls'] {
+  if (!Array.isArray(content)) return []
+  return content.filter(isObject).flatMap((part) => {
+    const name = part['type'] === 'tool_use' ? textAt(part, 'name') : null
+    return name === null ? [] : [{ name, input: part['input'] }]
+  })
+}
+
+/** JSON within a text, where it is an object or a list. */
+export function parsed(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
+  }
+}
+
+/** A value as one short line. */
+export function inShort(value: unknown, chars = 140): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+  return text.length > chars ? `${text.slice(0, chars)}…` : text
+}

@@ -1,0 +1,46 @@
+import { TONES } from '../ui/chip.tsx'
+import { number } from '../ui/format.ts'
+import { useIssuesOfRun, type Problem } from './problems.ts'
+import type { Step } from './run-queries.ts'
+
+const SHOWN = 8
+
+interface Props {
+  environmentId: string
+  runId: string
+  problems: readonly Problem[]
+  selected: Step | null
+  onSelect: (step: Step) => void
+}
+
+/** What went wrong, each one click from its step. */
+export function ProblemChips({ environmentId, runId, problems, selected, onSelect }: Props) {
+  const issues = useIssuesOfRun(environmentId, runId).data?.items ?? []
+  if (problems.length === 0 && issues.length === 0) return null
+  return (
+    <div role="group" aria-label="Problems" className="mt-2 flex flex-wrap items-center gap-1.5">
+      {problems.slice(0, SHOWN).map(({ tone, text, step }) => (
+        <button
+          key={step.eventId}
+          type="button"
+          aria-pressed={step === selected}
+          onClick={() => onSelect(step)}
+          className={`h-6 max-w-72 truncate rounded-full px-2.5 text-xs font-medium hover:brightness-95 aria-pressed:outline-2 ${TONES[tone]}`}
+        >
+          <span aria-hidden>{tone === 'red' ? '✕ ' : '! '}</span>
+          <bdi>{text}</bdi>
+        </button>
+      ))}
+      {problems.length > SHOWN && <span className="text-xs text-soft">and {number(problems.length - SHOWN)} more</span>}
+      {issues.map(({ id, title }) => (
+        <span
+          key={id}
+          title={title}
+          className="max-w-72 truncate rounded-full border border-edge px-2.5 text-xs leading-6 text-soft"
+        >
+          Issue: <bdi>{title}</bdi>
+        </span>
+      ))}
+    </div>
+  )
+}

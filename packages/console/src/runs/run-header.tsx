@@ -1,0 +1,74 @@
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { Copy } from '../ui/copy.tsx'
+import { compact, counted, duration, money } from '../ui/format.ts'
+import { useNow } from '../ui/now.ts'
+import { Time } from '../ui/time.tsx'
+import { Status } from './status.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+/** Without an event for so long, a running run may have died. */
+const STALLED_MS = 5 * 60_000
+
+export function RunHeader({ run }: { run: OperatorRun }) {
+  const params = route.useParams()
+  const now = useNow()
+  const silence = now - Date.parse(run.lastEventAt)
+  const end = run.endedAt === null ? Math.max(now, Date.parse(run.startedAt)) : Date.parse(run.endedAt)
+  return (
+    <>
+      <div className="flex items-center gap-2.5">
+        <h1 className="min-w-0 truncate text-lg font-semibold" title={run.runId}>
+          <bdi>{run.runId}</bdi>
+        </h1>
+        <Copy text={run.runId} label="Copy id" />
+        <Status status={run.status} />
+        {run.status === 'RUNNING' && silence > STALLED_MS && (
+          <span className="text-sm text-amber">no event for {duration(silence)}</span>
+        )}
+      </div>
+      <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
+        <Fact name="Agent">
+          <Link
+            to="/w/$workspace/$environment/runs"
+            params={params}
+            search={{ agent: run.agentId ?? run.agent.name }}
+            className="link"
+          >
+            <bdi>{run.agent.name}</bdi>
+          </Link>
+        </Fact>
+        <Fact name="Started">
+          <Time at={run.startedAt} />
+        </Fact>
+        <Fact name="Length">{duration(end - Date.parse(run.startedAt))}</Fact>
+        <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
+        <Fact name="Tokens">{compact(run.usage.totalTokens)} tokens</Fact>
+        <Fact name="Cost">cost {money(run.usage.cost)}</Fact>
+        {run.sessionId !== null && (
+          <Fact name="Session">
+            session{' '}
+            <Link
+              to="/w/$workspace/$environment/runs"
+              params={params}
+              search={{ sessionId: run.sessionId }}
+              className="link"
+            >
+              <bdi>{run.sessionId}</bdi>
+            </Link>
+          </Fact>
+        )}
+      </dl>
+    </>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className="tabular max-w-full truncate">
+      <dt className="sr-only">{name}</dt>
+      <dd className="inline">{children}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,120 @@
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useDeferredValue, useMemo } from 'react'
+import { useKeys } from '../ui/keys.ts'
+import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { useTitle } from '../ui/title.ts'
+import { Inspector } from './inspector.tsx'
+import { useProblems } from './problems.ts'
+import { ProblemChips } from './problem-chips.tsx'
+import { RunHeader } from './run-header.tsx'
+import { runQuery, useSteps, type Step } from './run-queries.ts'
+import { FIND_ID, RunToolbar } from './run-toolbar.tsx'
+import { Scrubber } from './scrubber.tsx'
+import { TableView } from './table-view.tsx'
+import { TimelineView } from './timeline-view.tsx'
+import { TranscriptView } from './transcript-view.tsx'
+import type { RunSearch } from './search.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/runs/$runId')
+
+export function RunPage() {
+  const { runId } = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const environmentId = place.environment.id
+  const run = useQuery(runQuery(environmentId, runId))
+  const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
+  const problems = useProblems(environmentId, runId, steps)
+  useTitle(runId)
+
+  const { view = 'timeline', step: chosen, find = '', sort } = search
+  const shown = useFound(steps, useDeferredValue(find))
+  const selected = useMemo(() => steps.find(({ eventId }) => eventId === chosen) ?? null, [steps, chosen])
+  const set = (change: { [Name in keyof RunSearch]?: RunSearch[Name] | undefined }) => {
+    const merged = Object.entries({ ...search, ...change }).filter(([, value]) => value !== undefined && value !== '')
+    void navigate({ to: '.', search: Object.fromEntries(merged), replace: true, resetScroll: false })
+  }
+  const select = (step: Step | null | undefined) => step !== undefined && set({ step: step?.eventId })
+
+  useKeys({
+    j: () => select(neighbour(shown, selected, 1)),
+    k: () => select(neighbour(shown, selected, -1)),
+    ']': () => select(problems.find(({ step }) => step.index > (selected?.index ?? -1))?.step),
+    '[': () => select(problems.findLast(({ step }) => step.index < (selected?.index ?? Infinity))?.step),
+    t: () => set({ view: 'timeline' }),
+    c: () => set({ view: 'transcript' }),
+    b: () => set({ view: 'table' }),
+    y: () => void navigator.clipboard?.writeText(window.location.href),
+    '/': () => document.getElementById(FIND_ID)?.focus(),
+    Escape: () => select(null),
+  })
+
+  const failure = run.error ?? error
+  if (failure) return <Trouble error={failure} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
+  if (!run.data || isPending) return <PagePending />
+  const list = { steps: shown, selected, onSelect: select, environmentId, runId }
+  return (
+    <div className="flex h-[calc(100dvh-3.0625rem)] flex-col max-md:h-[calc(100dvh-5.3125rem)]">
+      <div className="border-b border-line px-3 pt-3 sm:px-5">
+        <RunHeader run={run.data} />
+        <ProblemChips
+          environmentId={environmentId}
+          runId={runId}
+          problems={problems}
+          selected={selected}
+          onSelect={select}
+        />
+        <Scrubber steps={steps} problems={problems} selected={selected} onSelect={select} />
+        <RunToolbar
+          view={view}
+          find={find}
+          shown={shown.length}
+          total={steps.length}
+          isComplete={isComplete}
+          onChange={set}
+        />
+      </div>
+      <div className="flex min-h-0 flex-1">
+        <div className="flex min-w-0 flex-1 flex-col">
+          {shown.length === 0 ? (
+            <Empty title="No step matches">Search looks at labels and types of steps.</Empty>
+          ) : view === 'timeline' ? (
+            <TimelineView {...list} all={steps} />
+          ) : view === 'transcript' ? (
+            <TranscriptView {...list} />
+          ) : (
+            <TableView {...list} sort={sort} onSort={(by) => set({ sort: by })} />
+          )}
+        </div>
+        {selected && (
+          <Inspector
+            key={selected.eventId}
+            environmentId={environmentId}
+            runId={runId}
+            step={selected}
+            start={steps[0]?.time ?? 0}
+            onClose={() => select(null)}
+          />
+        )}
+      </div>
+    </div>
+  )
+}
+
+function useFound(steps: readonly Step[], find: string): readonly Step[] {
+  return useMemo(() => {
+    const text = find.trim().toLowerCase()
+    if (text === '') return steps
+    return steps.filter(({ label, eventType }) => `${label}\n${eventType}`.toLowerCase().includes(text))
+  }, [steps, find])
+}
+
+/** The step `by` places further in the list; the first one when none of it is selected. */
+function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {
+  if (selected === null) return steps[0]
+  return by === 1
+    ? steps.find(({ index }) => index > selected.index)
+    : steps.findLast(({ index }) => index < selected.index)
+}

@@ -1,0 +1,50 @@
+/** What the addresses of the runs list and of a run hold. */
+import type { RunStatus } from '@tacho/contract/run.ts'
+import { textOf } from '../ui/search.ts'
+
+/** The contract's list stands in a file of schemas, which a page must not load. */
+export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]
+
+/** Length of time that the list goes back to, in hours. */
+export const SINCE = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 } as const
+export type Since = keyof typeof SINCE
+
+export interface RunsSearch {
+  q?: string
+  agent?: string
+  sessionId?: string
+  status?: RunStatus
+  since?: Since
+}
+
+export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
+  const { status, since, ...texts } = textOf(search, ['q', 'agent', 'sessionId', 'status', 'since'])
+  const knownStatus = STATUSES.find((one) => one === status)
+  return {
+    ...texts,
+    ...(knownStatus && { status: knownStatus }),
+    ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
+  }
+}
+
+export const VIEWS = ['timeline', 'transcript', 'table'] as const
+export type View = (typeof VIEWS)[number]
+
+export interface RunSearch {
+  view?: View
+  /** Event id of the selected step. */
+  step?: string
+  find?: string
+  sort?: Sort
+}
+
+/** By time unless chosen. */
+export const SORTS = ['gap', 'type', 'size'] as const
+export type Sort = (typeof SORTS)[number]
+
+export function readRunSearch(search: Record<string, unknown>): RunSearch {
+  const { view, sort, ...texts } = textOf(search, ['view', 'step', 'find', 'sort'])
+  const knownView = VIEWS.find((one) => one === view)
+  const knownSort = SORTS.find((one) => one === sort)
+  return { ...texts, ...(knownView && { view: knownView }), ...(knownSort && { sort: knownSort }) }
+}

@@ -1,0 +1,76 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useRef, type ReactNode } from 'react'
+import type { Step } from './run-queries.ts'
+
+export interface StepListProps {
+  steps: readonly Step[]
+  selected: Step | null
+  onSelect: (step: Step | null) => void
+}
+
+interface Props extends StepListProps {
+  label: string
+  rowPx: number
+  /** Rows are as high as their content. */
+  measured?: boolean
+  children: (step: Step) => ReactNode
+}
+
+/** A windowed list of steps: what is in the page does not grow with the run. The selected step stays in sight. */
+export function StepList({ steps, selected, onSelect, label, rowPx, measured = false, children }: Props) {
+  const box = useRef<HTMLDivElement>(null)
+  const rows = useVirtualizer({
+    count: steps.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => rowPx,
+    getItemKey: (index) => steps[index]?.eventId ?? index,
+    overscan: measured ? 4 : 12,
+  })
+  const place = selected === null ? -1 : placeOf(steps, selected)
+  useEffect(() => {
+    if (place >= 0) rows.scrollToIndex(place, { align: 'auto' })
+  }, [place, rows])
+
+  return (
+    <div
+      ref={box}
+      tabIndex={0}
+      role="list"
+      aria-label={label}
+      className="min-h-0 flex-1 overflow-y-auto overscroll-contain"
+    >
+      <div role="presentation" className="relative" style={{ height: rows.getTotalSize() }}>
+        {rows.getVirtualItems().map(({ index, key, start }) => {
+          const step = steps[index]
+          if (!step) return null
+          return (
+            <div
+              key={key}
+              ref={measured ? rows.measureElement : undefined}
+              role="listitem"
+              aria-setsize={steps.length}
+              aria-posinset={index + 1}
+              aria-current={step === selected ? 'step' : undefined}
+              data-index={index}
+              onClick={(event) => {
+                // A click that folds, copies or marks text in the row is not meant for the row.
+                if (event.target instanceof Element && event.target.closest('button, a, summary, input')) return
+                if (window.getSelection()?.isCollapsed === false) return
+                onSelect(step)
+              }}
+              className="absolute inset-x-0 top-0"
+              style={{ transform: `translateY(${start}px)`, ...(measured ? {} : { height: rowPx }) }}
+            >
+              {children(step)}
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}
+
+/** Steps keep their order in every filtered list, except in a sorted table. */
+function placeOf(steps: readonly Step[], { eventId, index }: Step): number {
+  return steps[index]?.eventId === eventId ? index : steps.findIndex((step) => step.eventId === eventId)
+}

@@ -1,0 +1,81 @@
+import { useMemo } from 'react'
+import { duration } from '../ui/format.ts'
+import { EventType, lookOf } from './event-type.tsx'
+import type { Step } from './run-queries.ts'
+import { StepList, type StepListProps } from './step-list.tsx'
+
+/** Deeper spans are not indented further. */
+const DEEPEST = 8
+
+interface Bar {
+  from: number
+  to: number
+  depth: number
+}
+
+/** Waterfall: a step of a span is drawn from the span's first event to its last, any other from the step before. */
+export function TimelineView({ all, ...list }: StepListProps & { all: readonly Step[] }) {
+  const bars = useMemo(() => barsOf(all), [all])
+  const start = all[0]?.time ?? 0
+  const span = Math.max(1, (all.at(-1)?.time ?? 0) - start)
+  return (
+    <StepList {...list} label="Timeline" rowPx={32}>
+      {(step) => {
+        const bar = bars[step.index] ?? { from: step.time, to: step.time, depth: 0 }
+        const left = ((bar.from - start) / span) * 100
+        const width = ((bar.to - bar.from) / span) * 100
+        return (
+          <div
+            data-current={step === list.selected}
+            className="flex h-full items-center gap-2 border-b border-line px-3 text-sm hover:bg-hover data-[current=true]:bg-accent-wash sm:px-5"
+          >
+            <span className="tabular w-16 shrink-0 text-right text-xs text-soft">{duration(step.time - start)}</span>
+            <span className="w-16 shrink-0">
+              <EventType type={step.eventType} />
+            </span>
+            <button
+              type="button"
+              title={step.label}
+              onClick={() => list.onSelect(step)}
+              className="min-w-0 flex-1 truncate text-left"
+              style={{ paddingLeft: bar.depth * 14 }}
+            >
+              <bdi>{step.label}</bdi>
+            </button>
+            <span aria-hidden className="relative hidden h-full w-2/5 shrink-0 sm:block">
+              <span
+                className={`absolute top-1/2 h-2 -translate-y-1/2 rounded-sm opacity-75 ${lookOf(step.eventType).fill}`}
+                style={{ left: `min(${left}%, 100% - 3px)`, width: `max(${width}%, 3px)` }}
+              />
+            </span>
+            <span className="tabular hidden w-16 shrink-0 text-right text-xs text-soft lg:inline">
+              {bar.to > bar.from ? duration(bar.to - bar.from) : ''}
+            </span>
+          </div>
+        )
+      }}
+    </StepList>
+  )
+}
+
+function barsOf(steps: readonly Step[]): Bar[] {
+  const spans = new Map<string, { from: number; to: number; parent: string | null; count: number }>()
+  for (const { spanId, parentSpanId, time } of steps) {
+    if (spanId === null) continue
+    const known = spans.get(spanId)
+    if (known) Object.assign(known, { to: time, count: known.count + 1, parent: known.parent ?? parentSpanId })
+    else spans.set(spanId, { from: time, to: time, parent: parentSpanId, count: 1 })
+  }
+  const depthOf = (spanId: string | null): number => {
+    let depth = 0
+    // Spans may name each other in a circle.
+    for (let at = spanId && spans.get(spanId)?.parent; at && depth < DEEPEST; depth++)
+      at = spans.get(at)?.parent ?? null
+    return depth
+  }
+  return steps.map(({ spanId, time, gap }) => {
+    const own = spanId === null ? undefined : spans.get(spanId)
+    const depth = depthOf(spanId)
+    return own && own.count > 1 ? { from: own.from, to: own.to, depth } : { from: time - gap, to: time, depth }
+  })
+}

@@ -1,0 +1,42 @@
+import { useQuery } from '@tanstack/react-query'
+import { duration } from '../ui/format.ts'
+import { Skeleton } from '../ui/states.tsx'
+import { EventContent } from './event-content.tsx'
+import { EventType } from './event-type.tsx'
+import { eventQuery, type Step } from './run-queries.ts'
+import { StepList, type StepListProps } from './step-list.tsx'
+
+interface Props extends StepListProps {
+  environmentId: string
+  runId: string
+}
+
+/** The run as a conversation. Payloads are read for what is in sight. */
+export function TranscriptView({ environmentId, runId, ...list }: Props) {
+  const start = list.steps[0]?.time ?? 0
+  return (
+    <StepList {...list} label="Transcript" rowPx={96} measured>
+      {(step) => (
+        <article
+          data-current={step === list.selected}
+          className="border-l-2 border-transparent px-3 py-2.5 data-[current=true]:border-accent data-[current=true]:bg-accent-wash sm:px-5"
+        >
+          <div className="mx-auto max-w-3xl">
+            <header className="mb-1 flex items-center gap-2 text-xs text-soft">
+              <EventType type={step.eventType} />
+              <span className="tabular">+{duration(step.time - start)}</span>
+            </header>
+            <Content environmentId={environmentId} runId={runId} step={step} />
+          </div>
+        </article>
+      )}
+    </StepList>
+  )
+}
+
+function Content({ environmentId, runId, step }: { environmentId: string; runId: string; step: Step }) {
+  const { data, error } = useQuery(eventQuery(environmentId, runId, step.eventId))
+  if (error) return <p className="text-sm text-red">This step could not be read.</p>
+  if (!data) return <Skeleton className="h-12" />
+  return <EventContent event={data.event} isFolded />
+}

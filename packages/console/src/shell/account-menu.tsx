@@ -1,0 +1,67 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useRouter } from '@tanstack/react-router'
+import { useState } from 'react'
+import { operator } from '../api.ts'
+import { meQuery } from '../queries.ts'
+import { Button } from '../ui/button.tsx'
+import { Menu, MenuItem } from '../ui/menu.tsx'
+import { chooseTheme, readTheme, THEMES, type Theme } from '../ui/theme.ts'
+
+const NAMES: Record<Theme, string> = { system: 'System', light: 'Light', dark: 'Dark' }
+
+export function AccountMenu({ onKeys }: { onKeys: () => void }) {
+  const { data: me } = useQuery(meQuery)
+  const router = useRouter()
+  const cache = useQueryClient()
+  const [theme, setTheme] = useState(readTheme)
+
+  async function signOut(): Promise<void> {
+    await operator.signOut()
+    // First away from the page: it would ask for its data again without a session.
+    await router.navigate({ to: '/sign-in' })
+    cache.clear()
+  }
+
+  return (
+    <Menu label={me ? `Account of ${me.name}` : 'Account'} face={<Initials name={me?.name ?? ''} />}>
+      <div className="px-2.5 pt-1.5 pb-2">
+        <p className="font-medium">{me?.name}</p>
+        {me?.email && me.email !== me.name && <p className="text-sm text-soft">{me.email}</p>}
+      </div>
+      <fieldset className="border-t border-line px-2.5 py-2">
+        <legend className="sr-only">Colours</legend>
+        <div className="grid grid-cols-3 gap-1">
+          {THEMES.map((name) => (
+            <Button
+              key={name}
+              look={name === theme ? 'plain' : 'quiet'}
+              aria-pressed={name === theme}
+              onClick={() => {
+                chooseTheme(name)
+                setTheme(name)
+              }}
+            >
+              {NAMES[name]}
+            </Button>
+          ))}
+        </div>
+      </fieldset>
+      <div className="border-t border-line pt-1">
+        <MenuItem onClick={onKeys}>
+          Keys <kbd className="ml-auto font-sans text-xs text-soft">?</kbd>
+        </MenuItem>
+        <MenuItem onClick={() => void signOut()}>Sign out</MenuItem>
+      </div>
+    </Menu>
+  )
+}
+
+function Initials({ name }: { name: string }) {
+  const words = name.split(/[\s@.]+/u).filter((word) => word !== '')
+  const letters = words.slice(0, 2).map((word) => Array.from(word)[0]?.toUpperCase() ?? '')
+  return (
+    <span className="flex size-8 items-center justify-center rounded-full bg-accent-wash text-xs font-semibold text-accent">
+      {letters.join('')}
+    </span>
+  )
+}

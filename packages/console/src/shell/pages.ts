@@ -1,0 +1,6 @@
+/** The pages of the header, the palette and the keys `g …`, in order. */
+export const PAGES = [
+  { name: 'Overview', to: '/w/$workspace/$environment', key: 'o' },
+  { name: 'Runs', to: '/w/$workspace/$environment/runs', key: 'r' },
+  { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's' },
+] as const

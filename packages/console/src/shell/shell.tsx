@@ -1,0 +1,88 @@
+/** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
+import { getRouteApi, Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { rememberPlace } from '../home.ts'
+import { useKeys } from '../ui/keys.ts'
+import { Logo } from '../ui/logo.tsx'
+import { AccountMenu } from './account-menu.tsx'
+import { KeysDialog } from './keys-dialog.tsx'
+import { PAGES } from './pages.ts'
+import { Palette } from './palette.tsx'
+import { PlaceMenu } from './place-menu.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+
+export function Shell() {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const [open, setOpen] = useState<'palette' | 'keys' | null>(null)
+  const close = () => setOpen(null)
+
+  useEffect(() => rememberPlace(params), [params])
+  useKeys({
+    'mod+k': () => setOpen('palette'),
+    '?': () => setOpen('keys'),
+    ...Object.fromEntries(PAGES.map(({ key, to }) => [`g ${key}`, () => void navigate({ to, params })])),
+  })
+
+  return (
+    <div className="flex min-h-dvh flex-col">
+      <a
+        href="#content"
+        className="absolute top-1 left-1 z-30 -translate-y-20 rounded-md bg-accent-fill px-3 py-1.5 text-sm text-on-accent focus:translate-y-0"
+      >
+        Skip to the content
+      </a>
+      <header className="sticky top-0 z-20 border-b border-line bg-page">
+        <div className="flex h-12 items-center gap-2 px-3 sm:gap-3 sm:px-4">
+          <Link to="/w/$workspace/$environment" params={params} aria-label="Overview" className="rounded-md p-1">
+            <Logo />
+          </Link>
+          <PlaceMenu place={place} />
+          <nav aria-label="Pages" className="ml-1 hidden items-center gap-0.5 md:flex">
+            <PageLinks />
+          </nav>
+          <div className="ml-auto flex items-center gap-1.5">
+            <button
+              type="button"
+              onClick={() => setOpen('palette')}
+              className="flex h-8 items-center gap-2 rounded-md border border-line px-2.5 text-sm text-soft hover:bg-hover"
+            >
+              <span>Go to…</span>
+              <kbd className="hidden font-sans text-xs sm:inline">{isMac() ? '⌘K' : 'Ctrl K'}</kbd>
+            </button>
+            <AccountMenu onKeys={() => setOpen('keys')} />
+          </div>
+        </div>
+        <nav aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 md:hidden">
+          <PageLinks />
+        </nav>
+      </header>
+      <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
+        <Outlet />
+      </main>
+      {open === 'palette' && <Palette onClose={close} />}
+      {open === 'keys' && <KeysDialog onClose={close} />}
+    </div>
+  )
+}
+
+function PageLinks() {
+  const params = route.useParams()
+  return PAGES.map(({ to, name }) => (
+    <Link
+      key={to}
+      to={to}
+      params={params}
+      activeOptions={{ exact: to === '/w/$workspace/$environment', includeSearch: false }}
+      className="rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink"
+    >
+      {name}
+    </Link>
+  ))
+}
+
+function isMac(): boolean {
+  return navigator.userAgent.includes('Mac')
+}

@@ -1,0 +1,15 @@
+import type { ReactNode } from 'react'
+import { Logo } from '../ui/logo.tsx'
+
+/** A narrow column in the middle, for people who are not in yet. */
+export function Panel({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <main className="mx-auto flex min-h-dvh w-full max-w-sm flex-col justify-center gap-6 px-5 pt-8 pb-24">
+      <div>
+        <Logo className="size-9" />
+        <h1 className="mt-4 text-xl font-semibold">{title}</h1>
+      </div>
+      {children}
+    </main>
+  )
+}

@@ -1,0 +1,25 @@
+import type { ButtonHTMLAttributes } from 'react'
+
+const LOOKS = {
+  plain: 'border border-edge bg-raised text-ink hover:bg-hover',
+  accent: 'bg-accent-fill text-on-accent hover:brightness-110',
+  quiet: 'text-soft hover:bg-hover hover:text-ink',
+} as const
+
+interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
+  look?: keyof typeof LOOKS
+  /** Its act is under way. */
+  busy?: boolean
+}
+
+export function Button({ look = 'plain', busy = false, className = '', disabled, type = 'button', ...rest }: Props) {
+  return (
+    <button
+      type={type}
+      disabled={disabled || busy}
+      aria-busy={busy}
+      className={`inline-flex h-8 items-center justify-center gap-1.5 rounded-md px-3 text-sm font-medium whitespace-nowrap disabled:opacity-60 ${LOOKS[look]} ${className}`}
+      {...rest}
+    />
+  )
+}

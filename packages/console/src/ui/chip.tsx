@@ -1,0 +1,22 @@
+import type { ReactNode } from 'react'
+
+export const TONES = {
+  plain: 'bg-hover text-soft',
+  accent: 'bg-accent-wash text-accent',
+  red: 'bg-red-wash text-red',
+  amber: 'bg-amber-wash text-amber',
+  green: 'bg-green-wash text-green',
+  violet: 'bg-violet-wash text-violet',
+} as const
+export type Tone = keyof typeof TONES
+
+/** A short word with a meaning. Colour never stands alone: the word says it too. */
+export function Chip({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
+  return (
+    <span
+      className={`inline-flex h-5 max-w-full items-center gap-1 truncate rounded px-1.5 text-xs font-medium whitespace-nowrap ${TONES[tone]}`}
+    >
+      {children}
+    </span>
+  )
+}

@@ -1,0 +1,35 @@
+import { useEffect, useState } from 'react'
+
+/** Copies a text, and says so for a moment. */
+export function Copy({
+  text,
+  label = 'Copy',
+  className = '',
+}: {
+  text: string | (() => string)
+  label?: string
+  className?: string
+}) {
+  const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle')
+  useEffect(() => {
+    if (state === 'idle') return
+    const timer = setTimeout(() => setState('idle'), 1_500)
+    return () => clearTimeout(timer)
+  }, [state])
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        const copying =
+          navigator.clipboard?.writeText(typeof text === 'string' ? text : text()) ?? Promise.reject(new Error())
+        copying.then(
+          () => setState('copied'),
+          () => setState('failed'),
+        )
+      }}
+      className={`rounded px-1.5 py-0.5 text-xs font-medium text-soft hover:bg-hover hover:text-ink ${className}`}
+    >
+      <span aria-live="polite">{state === 'copied' ? 'Copied' : state === 'failed' ? 'Select and copy' : label}</span>
+    </button>
+  )
+}

@@ -1,0 +1,25 @@
+import { useEffect, useRef, type ReactNode } from 'react'
+
+interface Props {
+  title: string
+  onClose: () => void
+  children: ReactNode
+  className?: string
+}
+
+/** The browser's own modal dialog: it keeps the focus inside, closes on Escape and gives the focus back. */
+export function Dialog({ title, onClose, children, className = 'w-full max-w-lg' }: Props) {
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => element.current?.showModal(), [])
+  return (
+    <dialog
+      ref={element}
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()}
+      className={`rounded-xl border border-line bg-raised shadow-2xl ${className}`}
+    >
+      {children}
+    </dialog>
+  )
+}

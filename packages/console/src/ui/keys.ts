@@ -1,0 +1,38 @@
+/**
+ * Keys of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two after each other (`g r`).
+ * Nothing happens while a person types, or while a dialog is open.
+ */
+import { useEffect, useRef } from 'react'
+
+export type Keys = Readonly<Record<string, () => void>>
+
+const SEQUENCE_MS = 1_000
+
+export function useKeys(keys: Keys): void {
+  const latest = useRef(keys)
+  useEffect(() => {
+    latest.current = keys
+  })
+  useEffect(() => {
+    let first: { key: string; at: number } | null = null
+    function onKeyDown(event: KeyboardEvent): void {
+      if (event.defaultPrevented || event.altKey || document.querySelector('dialog[open]')) return
+      const mod = event.ctrlKey || event.metaKey
+      if (!mod && isTyping(event.target)) return
+      const key = mod ? `mod+${event.key.toLowerCase()}` : event.key
+      const sequence = first && event.timeStamp - first.at < SEQUENCE_MS ? `${first.key} ${key}` : null
+      first = { key, at: event.timeStamp }
+      const name = [sequence, key].find((name) => name !== null && Object.hasOwn(latest.current, name))
+      if (name === undefined || name === null) return
+      event.preventDefault()
+      first = null
+      latest.current[name]?.()
+    }
+    document.addEventListener('keydown', onKeyDown)
+    return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+}

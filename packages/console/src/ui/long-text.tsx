@@ -1,0 +1,59 @@
+import { useState, type ReactNode } from 'react'
+import { bytes, counted, number } from './format.ts'
+import { Copy } from './copy.tsx'
+
+const FOLDED_CHARS = 1_200
+/** A text with one more line than it shows folded is not worth a fold. */
+const SLACK_CHARS = 300
+const BASE64 = /^(?:data:([\w.+/-]{1,100})[^,]{0,100};base64,)?[A-Za-z0-9+/_-]{400,}={0,2}$/
+
+interface Props {
+  text: string
+  mono?: boolean
+}
+
+/** Recorded text, always as text. A long one is folded and tells its length; base64 shows as a size. */
+export function LongText({ text, mono = false }: Props) {
+  const [isOpen, setOpen] = useState(false)
+  const encoded = BASE64.exec(text)
+  if (encoded && !isOpen) {
+    return (
+      <span className="inline-flex flex-wrap items-center gap-1.5 text-sm text-soft">
+        <span className="rounded bg-hover px-1.5">
+          {encoded[1] ?? 'base64'}, {bytes(Math.floor((text.length * 3) / 4))}
+        </span>
+        <Copy text={text} />
+        <Fold onClick={() => setOpen(true)}>Show the text</Fold>
+      </span>
+    )
+  }
+  const isLong = text.length > FOLDED_CHARS + SLACK_CHARS
+  const shown = isLong && !isOpen ? text.slice(0, FOLDED_CHARS).toWellFormed() : text
+  return (
+    <>
+      <span
+        dir="auto"
+        className={`block whitespace-pre-wrap [unicode-bidi:isolate] ${mono ? 'font-mono text-[0.8125rem]' : ''}`}
+      >
+        {shown}
+        {isLong && !isOpen && '…'}
+      </span>
+      {isLong && (
+        <span className="mt-1 flex gap-1">
+          <Fold onClick={() => setOpen(!isOpen)}>
+            {isOpen ? 'Show less' : `Show all ${counted(text.length, 'character')}`}
+          </Fold>
+          <Copy text={text} label={`Copy ${number(text.length)} characters`} />
+        </span>
+      )}
+    </>
+  )
+}
+
+function Fold({ onClick, children }: { onClick: () => void; children: ReactNode }) {
+  return (
+    <button type="button" onClick={onClick} className="link text-xs font-medium">
+      {children}
+    </button>
+  )
+}

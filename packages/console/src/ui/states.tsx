@@ -1,0 +1,96 @@
+/** What a page shows instead of its content: loading, failed, not found, empty. */
+import { CallError } from '@tacho/client/throwing.ts'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { refusalOf } from '../api.ts'
+import { Button } from './button.tsx'
+
+export function PagePending() {
+  return (
+    <div role="status" aria-label="Loading" className="mx-auto w-full max-w-6xl px-4 py-6">
+      <Skeleton className="h-7 w-40" />
+      <Skeleton className="mt-6 h-9" />
+      <Skeleton className="mt-2 h-9" />
+      <Skeleton className="mt-2 h-9" />
+    </div>
+  )
+}
+
+export function Skeleton({ className = '' }: { className?: string }) {
+  return <div className={`animate-pulse rounded-md bg-hover ${className}`} />
+}
+
+interface Note {
+  title: string
+  children?: ReactNode
+  action?: ReactNode
+}
+
+/** Says what will be here and how to get it. */
+export function Empty({ title, children, action }: Note) {
+  return (
+    <div className="mx-auto flex max-w-xl flex-col items-start gap-2 px-4 py-14">
+      <h2 className="text-lg font-semibold">{title}</h2>
+      <div className="text-soft">{children}</div>
+      {action && <div className="mt-2">{action}</div>}
+    </div>
+  )
+}
+
+export function NotFound() {
+  return (
+    <Empty
+      title="There is nothing here"
+      action={
+        <Link to="/" className="link">
+          Go to the overview
+        </Link>
+      }
+    >
+      The address names something that does not exist, or that you have no role for. Check the address, or ask the
+      person who sent it.
+    </Empty>
+  )
+}
+
+/** What happened, what is safe, what to do, and the id that finds it in the server's log. */
+export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
+  const refusal = refusalOf(error)
+  if (refusal?.status === 404) return <NotFound />
+  return (
+    <div role="alert" className="mx-auto flex max-w-xl flex-col items-start gap-2 px-4 py-14">
+      <h2 className="text-lg font-semibold">{titleOf(error)}</h2>
+      <p className="text-soft">{explain(error)}</p>
+      {refusal && (
+        <p className="text-sm text-soft">
+          Request <code className="font-mono">{refusal.problem.requestId}</code>
+        </p>
+      )}
+      {retry && (
+        <Button className="mt-2" onClick={retry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  )
+}
+
+export function PageTrouble({ error, reset }: { error: unknown; reset: () => void }) {
+  return <Trouble error={error} retry={reset} />
+}
+
+function titleOf(error: unknown): string {
+  const refusal = refusalOf(error)
+  if (refusal?.status === 403) return 'Your role does not allow this'
+  if (refusal) return 'The server refused this'
+  return error instanceof CallError ? 'The server does not answer' : 'This page failed'
+}
+
+/** One sentence for a person. Forms show it beside their button. */
+export function explain(error: unknown): string {
+  if (!(error instanceof CallError)) return 'Reload the page. Recorded data is safe.'
+  const { result } = error
+  if (result.reason === 'refused') return `${result.problem.detail ?? result.problem.title}.`.replace(/\.+$/, '.')
+  if (result.reason === 'too_large') return 'The reply is larger than the console takes.'
+  return 'Recorded data is safe. Check the connection, then try again.'
+}

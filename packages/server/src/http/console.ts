@@ -1,0 +1,52 @@
+/**
+ * The operator console: files that a bundler made, served from our own origin. Names of assets hold a hash of their
+ * content, so that browsers keep them for good; the page that names them is asked for every time.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
+import fastifyStatic from '@fastify/static'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+const DIST = path.resolve(import.meta.dirname, '../../../console/dist')
+
+const PAGE_HEADERS = {
+  'cache-control': 'no-cache',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'referrer-policy': 'same-origin',
+}
+
+export function hasConsole(dist: string = DIST): boolean {
+  return existsSync(path.join(dist, 'index.html'))
+}
+
+export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
+  void app.register(fastifyStatic, {
+    root: path.join(dist, 'assets'),
+    prefix: '/assets/',
+    decorateReply: false,
+    preCompressed: true,
+    cacheControl: false,
+    // Every reply forbids caching unless its route says otherwise.
+    setHeaders: (reply) => void reply.header('cache-control', 'public, max-age=31536000, immutable'),
+  })
+  // The console's own router takes every other address that a person opens.
+  app.get('/*', async (request, reply) => {
+    if (!isNavigation(request)) return reply.callNotFound()
+    const page = await readFile(path.join(dist, 'index.html'), 'utf8')
+    return reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page)
+  })
+}
+
+/** A browser asks for a page, and not for an address of an API. */
+function isNavigation({ url, headers }: FastifyRequest): boolean {
+  const mode = headers['sec-fetch-mode']
+  if (mode !== undefined && mode !== 'navigate') return false
+  if (!(headers.accept ?? '').includes('text/html')) return false
+  return ![PUBLIC_PREFIX, OPERATOR_PREFIX, '/assets'].some((prefix) => url.startsWith(`${prefix}/`))
+}
