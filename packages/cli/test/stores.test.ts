@@ -29,7 +29,7 @@ test('an installation is copied from its file to a database and back, and the sa
   const before = await listed(server.url)
   const running = await runTacho(['copy', '--from', `sqlite:${server.dataDir}`, '--to', `sqlite:${directory}/x`])
   assert.deepEqual([running.code, running.stdout], [1, ''])
-  assert.match(running.stderr, /^tacho: The store in .* is open in another process; stop that one first\.\n$/)
+  assert.match(running.stderr, /^tacho: The store in .* is open in another process\. Stop that process first\.\n$/)
   const kept = path.join(directory, 'kept')
   const { url, drop } = await databases.create()
 
@@ -109,7 +109,7 @@ test('distributing needs a Citus database, and says so', async (t) => {
     t.diagnostic('distributed on the given Citus')
   } else {
     assert.equal(code, 1)
-    assert.match(stderr, /^tacho: The database is not a Citus one/)
+    assert.match(stderr, /^tacho: The database has no Citus extension/)
   }
   await drop()
 })

@@ -1,42 +1,42 @@
-/** Firewall approvals: what the store does for them, and their rows. */
+/** Firewall approvals: the store's methods and rows. */
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { AuditEntry } from './audit.ts'
 
 export interface ApprovalStore {
   /**
-   * Stores a request. The same client and clientRequestId give the stored one again, in its present state;
-   * `conflict`: the stored one is for another tool or input.
+   * Stores a request. The same client and clientRequestId return the stored request in its present state. `conflict`:
+   * the stored request is for another tool or input.
    */
   createApproval(request: NewApprovalRow): Promise<CreatedApproval>
   findApproval(environmentId: string, id: string): Promise<ApprovalRow | null>
-  /** Those that exist, in no particular order. */
+  /** The approvals that exist, in no particular order. */
   findApprovals(environmentId: string, ids: string[]): Promise<ApprovalRow[]>
   /** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */
   listApprovals(environmentId: string, filter: ApprovalFilter, page: ApprovalPage): Promise<ApprovalRow[]>
-  /** The oldest first. `run` is the external id. */
+  /** Oldest first. `run` is the external id. */
   listApprovalsOfRun(environmentId: string, run: string, limit: number): Promise<ApprovalRow[]>
-  /** Groups of what is pending at `now`, oldest deadline first, among the `requests` with the oldest deadlines. */
+  /** Groups the approvals pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
   groupApprovals(environmentId: string, now: number, bounds: GroupBounds): Promise<ApprovalGroupRow[]>
-  /** How many requests each of these made at or after `since`; counting ends at `most`. */
+  /** How many requests each of these made at or after `since`; counts at most `most`. */
   countRequests(environmentId: string, requesters: Requester[], since: number, most: number): Promise<number[]>
   /**
-   * Decides each that is pending and not expired; the rest is refused. In the order of `ids`. Of `audit`, whose targets
-   * are these ids, the entries of those that it decides are kept.
+   * Decides each approval that is pending and not expired, and refuses the rest. Results are in the order of `ids`. The
+   * targets of `audit` are these ids; only the entries of decided approvals are stored.
    */
   decideApprovals(environmentId: string, ids: string[], decision: DecisionRow, audit: AuditEntry[]): Promise<Decided[]>
-  /** Makes EXPIRED what is overdue at `now`, the oldest deadline first; the number that it was. */
+  /** Expires the approvals overdue at `now`, oldest deadline first. Returns how many. */
   expireApprovals(environmentId: string, now: number, limit: number): Promise<number>
-  /** Environments that may have something overdue at `now`. */
+  /** Environments that may have overdue approvals at `now`. */
   listOverdueEnvironments(now: number, limit: number): Promise<string[]>
-  /** The revisions that the approvals of these environments have reached; 0 where there never was one. */
+  /** The approval revision of each of these environments; 0 if it has none. */
   approvalRevisions(environmentIds: string[]): Promise<ApprovalRevision[]>
-  /** What is new or changed after that place, by (revision, id). */
+  /** Approvals that are new or changed after that place, by (revision, id). */
   listChangedApprovals(environmentId: string, after: ChangePlace, limit: number): Promise<ApprovalRow[]>
   /** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
   listToolEvents(environmentId: string, run: string, page: ToolEventPage): Promise<ToolEventsRead>
   /**
-   * The first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries `input`.
-   * Searches back from `until`, within bounds.
+   * The first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries
+   * `input`. Searches backwards from `until`, within bounds.
    */
   findRecordedInput(environmentId: string, run: string, sought: SoughtInput): Promise<RecordedInputRow | null>
 }
@@ -61,13 +61,13 @@ export interface NewApprovalRow {
 
 export interface ApprovalRow extends NewApprovalRow {
   status: ApprovalStatus
-  /** Null for EXPIRED too: nobody decided. */
+  /** Null for EXPIRED too, because no person decided. */
   decidedAt: number | null
   decisionReason: string | null
   deciderKind: DeciderKind | null
   deciderId: string | null
   deciderName: string | null
-  /** Grows over the environment with each change: which change was the last of this one. */
+  /** Increases across the environment with each change. It identifies this approval's last change. */
   revision: number
 }
 
@@ -89,7 +89,7 @@ export interface ApprovalFilter {
 
 export interface ApprovalPage {
   limit: number
-  /** Rows after this place; `time` is what the list is ordered by. Null for the first page. */
+  /** Rows after this place. `time` is the sort column. Null for the first page. */
   after: { time: number; id: string } | null
 }
 
@@ -109,7 +109,7 @@ export interface ApprovalGroupRow {
   oldestCreatedAt: number
 }
 
-/** An agent is its id; requests without one count for their client. */
+/** An agent is its id. Requests without an agent id count for their client. */
 export interface Requester {
   agentId: string | null
   clientId: string
@@ -138,7 +138,9 @@ export interface ChangePlace {
   id: string
 }
 
-/** What a TOOL_CALL or POLICY_DECISION says about approvals, by the payload conventions; null: not said, or no text. */
+/**
+ * What a TOOL_CALL or POLICY_DECISION says about approvals, by the payload conventions. Null: absent, or not a text.
+ */
 export interface ToolEventRow {
   seq: number
   eventId: string
@@ -149,15 +151,15 @@ export interface ToolEventRow {
   toolName: string | null
   inputHash: string | null
   approvalId: string | null
-  /** Of a POLICY_DECISION. */
+  /** Only of a POLICY_DECISION. */
   action: string | null
-  /** Of a TOOL_CALL. */
+  /** Only of a TOOL_CALL. */
   outcome: 'output' | 'error' | 'unknown'
 }
 
 export interface ToolEventPage {
   limit: number
-  /** A page ends here in bytes of payload, with at least one row. */
+  /** A page ends at this many bytes of payload, with at least one row. */
   pageBytes: number
   after: { time: number; seq: number } | null
 }
@@ -169,14 +171,14 @@ export interface ToolEventsRead {
 }
 
 export interface SoughtInput {
-  /** As this service gave it: lower case. */
+  /** As this service issued it: lower case. */
   approvalId: string
   toolName: string
   /** Lower-case hex. */
   inputHash: string
-  /** Time of the newest event to look at, in milliseconds. */
+  /** Time of the newest event to examine, in milliseconds. */
   until: number
-  /** How many events of the run, and among them how many policy decisions and bytes of their payloads. */
+  /** Limits for the search: events of the run, policy decisions among them, and bytes of their payloads. */
   bounds: { rowsLookedAt: number; limit: number; pageBytes: number }
 }
 

@@ -1,10 +1,10 @@
-/** What operators did, and tried to do: who, when, what. Entries are only ever added. */
+/** What operators did and attempted: who, when, what. Entries are append-only. */
 import type { PageById } from './page.ts'
 
 export interface AuditEntry {
-  /** UUIDv7 of `at`: entries are ordered by it. */
+  /** UUIDv7 of `at`; entries are ordered by it. */
   id: string
-  /** Null where the whole installation is concerned. */
+  /** Null for the whole installation. */
   workspaceId: string | null
   environmentId: string | null
   at: number
@@ -20,7 +20,7 @@ export interface AuditEntry {
   requestId: string
 }
 
-/** Which entries are listed; each part narrows. */
+/** Filters for the list; all must match. */
 export interface AuditFilter {
   action?: string | undefined
   actorId?: string | undefined
@@ -33,8 +33,8 @@ export interface AuditFilter {
 }
 
 export interface AuditStore {
-  /** For what changes nothing itself, such as a refused attempt; acts that change something insert their own. */
+  /** For attempts that change nothing, such as a refused one. Acts that change something insert their own entries. */
   appendAudit(entries: AuditEntry[]): Promise<void>
-  /** Newest first; null: entries of every workspace and of the installation. */
+  /** Newest first. Null: entries of every workspace and of the installation. */
   listAudit(workspaceId: string | null, page: PageById, filter?: AuditFilter): Promise<AuditEntry[]>
 }

@@ -1,23 +1,23 @@
-/** Which versions of prompts and policies are in force in an environment, and the configuration that follows from it. */
+/** Which versions of prompts and policies are deployed in an environment, and the resulting configuration. */
 import type { DeployableKind, PublicationAction } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from './audit.ts'
 
 export interface DeploymentStore {
   /**
-   * Changes what is in force: all of it or nothing. The configuration of the environment is computed and kept in the
-   * same transaction and the control revision grows. Of each audit entry one is kept for every change, with an id,
-   * action, target and detail of its own. Publications of one environment take turns. When there is nothing to change,
-   * nothing is written.
+   * Changes the deployed versions, all or nothing. The same transaction computes and stores the environment's
+   * configuration and increases the control revision. Each audit entry is stored once per change, with its own id,
+   * action, target and detail. Publications of one environment run one after another. Without a change, nothing is
+   * written.
    */
   publish(publication: NewPublication, audit: AuditEntry[]): Promise<Published>
   listDeployments(environmentId: string, page: DeploymentPage): Promise<DeploymentRow[]>
-  /** The newest publication first, its changes by kind and id. */
+  /** Newest publication first; its changes by kind and id. */
   listDeploymentChanges(
     environmentId: string,
     filter: DeploymentFilter,
     page: DeploymentChangePage,
   ): Promise<DeploymentChangeRow[]>
-  /** The configuration in force. Its text is left out (null) when the revision is the one that is known. */
+  /** The deployed configuration. Its text is null if `knownRevision` is current. */
   readConfiguration(environmentId: string, knownRevision: string | null): Promise<Configuration>
 }
 
@@ -27,13 +27,13 @@ export interface Item {
   id: string
 }
 
-/** `version` null: not in force any more. */
+/** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
-/** What is to change. No item is named twice. */
+/** The changes to make. Each item occurs once. */
 export type Intent =
   | { action: 'DEPLOY'; items: ItemVersion[] }
-  /** `items` null: all that is in force there. What only this environment has stays. */
+  /** `items` null: everything deployed there. What only this environment has stays. */
   | { action: 'PROMOTE'; sourceEnvironmentId: string; items: Item[] | null }
   | { action: 'ROLL_BACK'; items: Item[] }
 
@@ -58,9 +58,9 @@ export type Published =
   | { outcome: 'no_environment' | 'no_source_environment' }
   /** The workspace has no such item or version. */
   | { outcome: 'no_item'; item: ItemVersion }
-  /** To be promoted, but not in force in the source. */
+  /** Cannot be promoted: not deployed in the source. */
   | { outcome: 'not_in_force'; item: Item }
-  /** To be rolled back, but no other version was in force before. */
+  /** Cannot be rolled back: no other version was deployed before. */
   | { outcome: 'no_earlier'; item: Item }
   | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'bytes' }
 

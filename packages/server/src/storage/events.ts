@@ -1,30 +1,31 @@
-/** Events: how they are stored, and read again. */
+/** How events are stored and read. */
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { RunRow } from './runs.ts'
 
 export interface EventStore {
   /**
-   * Stores the events of one batch durably and judges each: run, agent, usage and rollup in the same transaction.
-   * Verdicts are in the order of `batch.events`. Concurrent batches may share a commit; an event of one never fails another.
-   * Rejects with a StorageError when the commit failed or nobody can tell: then all of the batch may be sent again.
+   * Stores the events of one batch durably and judges each. Run, agent, usage and rollup change in the same
+   * transaction. Verdicts are in the order of `batch.events`. Concurrent batches may share a commit; an event of one
+   * never fails another. Rejects with a StorageError if the commit failed or its result is unknown; then the whole
+   * batch may be sent again.
    */
   appendEvents(batch: EventBatchRows): Promise<EventVerdict[]>
-  /** The run, by external id first, then by internal UUID, with the first page of its events; null: no such run. */
+  /** The run with the first page of its events, by external id first, then by internal UUID. Null: no such run. */
   readTimeline(environmentId: string, runIdOrUuid: string, page: Omit<EventPage, 'after'>): Promise<Timeline | null>
   /**
-   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of what clients sent, with at least one row.
+   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of client data, with at least one row.
    * `run` is the internal id.
    */
   listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>
-  /** The same without payloads, by time or by arrival; all or those that fit a filter. */
+  /** The same without payloads, by time or by arrival, optionally filtered. */
   listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventRowsRead>
   findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null>
-  /** The newest refusal of that id, among those kept (bounded per environment). */
+  /** The newest rejection of that id among those kept (bounded per environment). */
   findRejection(environmentId: string, runId: string, eventId: string): Promise<RejectionRow | null>
 }
 
-/** A judged event: everything the store needs, flat. The payload is the JSON text as it was sent. */
+/** A judged event, flat, with everything the store needs. The payload is the JSON text as sent. */
 export interface NewEvent {
   eventId: string
   clientId: string
@@ -39,11 +40,11 @@ export interface NewEvent {
   spanId: string | null
   parentSpanId: string | null
   schemaVersion: string | null
-  /** Set on a SESSION_OUTCOME with a valid status. */
+  /** Only for a SESSION_OUTCOME with a valid status. */
   outcome: RunOutcome | null
-  /** Set on an LLM_CALL. */
+  /** Only for an LLM_CALL. */
   usage: NewUsage | null
-  /** Too old to be stored now, but accepted when it is already stored: looked up, never inserted. */
+  /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */
   onlyIfStored: boolean
 }
 
@@ -60,11 +61,14 @@ export interface EventBatchRows {
   environmentId: string
   receivedAt: number
   events: NewEvent[]
-  /** Refused items that named a run and an id: kept for `doctor`, bounded. */
+  /** Rejected items that named a run and an id. Kept for `doctor`, bounded. */
   rejections: RejectionRow[]
 }
 
-/** `stored` and `duplicate` are accepted; `absent`: an `onlyIfStored` event that is not; `unstorable`: refused by the store. */
+/**
+ * `stored` and `duplicate` are accepted. `absent`: an `onlyIfStored` event that is not stored. `unstorable`: rejected
+ * by the store.
+ */
 export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable'
 
 export interface RejectionRow {
@@ -100,9 +104,9 @@ export interface StoredEvent extends EventRowRead {
 export interface FoundEvent {
   run: RunRow
   event: StoredEvent
-  /** Place on the timeline, from 1. */
+  /** Position in the timeline, from 1. */
   position: number
-  /** Whether it is the outcome that closed its run. */
+  /** Whether this outcome closed its run. */
   closedRun: boolean
 }
 
@@ -127,17 +131,17 @@ export interface EventRowsPage {
   limit: number
   order: 'time' | 'arrival'
   after: { time: number; seq: number } | null
-  /** At least one of its conditions is given. */
+  /** At least one condition is set. */
   filter?: EventFilter | undefined
 }
 
 export interface EventFilter {
   eventType?: string | undefined
-  /** Text that the label contains; A to Z match a to z. */
+  /** Text that the label contains. A to Z match a to z. */
   label?: string | undefined
-  /** A page ends when so many rows were looked at, however few of them fit. */
+  /** A page ends after scanning this many rows, however few match. */
   rowsLookedAt: number
 }
 
-/** `lookedTo`: where to go on when the page ended because enough rows were looked at; else that is its last row. */
+/** `lookedTo`: where to continue if the page ended at the scan limit; otherwise its last row. */
 export type EventRowsRead = EventsRead<EventRowRead> & { lookedTo?: { time: number; seq: number } }

@@ -3,23 +3,23 @@ import type { AuditEntry } from './audit.ts'
 
 export interface IssueRecordStore {
   /**
-   * Stores a record and the work of reviewing it. The same client and client record id are stored once: the first write
-   * wins, a repeated one is told the present status.
+   * Stores a record and queues its review. The same client and client record id are stored once: the first write wins,
+   * and a duplicate returns the present status.
    */
   receiveIssueRecord(record: NewIssueRecord): Promise<IssueRecordReceived>
   findIssueRecord(environmentId: string, id: string): Promise<IssueRecordWhole | null>
   /** Newest id first. */
   listIssueRecords(environmentId: string, filter: IssueRecordFilter, page: IssueRecordPage): Promise<IssueRecordRow[]>
-  /** Marks those of the records that wait for a decision as being evaluated, and returns them. */
+  /** Marks the undecided records among these as being evaluated, and returns them. */
   startReview(environmentId: string, ids: string[], now: number): Promise<RecordInReview[]>
   /**
-   * Decides records: joins or opens the issue of each one's fingerprint, and finishes the work. A record that is not
-   * being evaluated any more is left alone, so that nothing counts twice.
+   * Decides records: each joins or opens the issue of its fingerprint, and its work is finished. Skips a record that is
+   * no longer being evaluated, so that nothing counts twice.
    */
   decideIssueRecords(environmentId: string, decisions: IssueDecision[], now: number): Promise<DecidedIssues>
-  /** Ends the review of a record for good, and its work. */
+  /** Fails the review of a record permanently, and removes its work. */
   failIssueRecord(environmentId: string, id: string, failure: string, now: number): Promise<void>
-  /** Lets a failed record be reviewed again. `changed` is false for one that has not failed. Null: no such record. */
+  /** Queues a failed record for review again. `changed` is false if it has not failed. Null: no such record. */
   retryIssueRecord(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<RetriedRecord | null>
 }
 
@@ -60,9 +60,9 @@ export interface IssueRecordRow extends IssueRecordFields {
   statusAt: number
   failure: string | null
   fingerprint: string | null
-  /** Where its fingerprint belongs now. */
+  /** The issue that has its fingerprint now. */
   issueId: string | null
-  /** `detectedAt`, but never after it was received: what issues are ordered by. */
+  /** `detectedAt`, but never later than the arrival. Issues are ordered by it. */
   seenAt: number
   /** The recorded run of `runId`. */
   run: string | null
@@ -83,7 +83,7 @@ export interface IssueRecordPage {
   before: string | null
 }
 
-/** What facts are taken from. */
+/** The source of the facts. */
 export interface RecordInReview {
   id: string
   detectionType: string
@@ -98,11 +98,11 @@ export interface IssueDecision {
   facts: string
   detectionType: string
   title: string
-  /** Id of the issue, should one be opened. */
+  /** Id of the issue, if one is opened. */
   newIssueId: string
 }
 
-/** What decisions have brought about. */
+/** The results of the decisions. */
 export interface DecidedIssues {
   opened: string[]
   regressed: string[]

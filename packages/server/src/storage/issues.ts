@@ -4,7 +4,7 @@ import type { IssueRecordRow } from './issue-records.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 
 export interface IssueStore {
-  /** Latest seen first, then id; without those merged into another. */
+  /** Last seen first, then id. Without merged issues. */
   listIssues(environmentId: string, filter: IssueFilter, page: IssuePage): Promise<IssueRow[]>
   findIssue(environmentId: string, id: string): Promise<IssueWhole | null>
   /** Its decided records of one kind, latest first. */
@@ -26,9 +26,9 @@ export interface IssueStore {
     audit: AuditEntry[],
   ): Promise<ChangedIssue | null>
   commentIssue(issue: IssueRef, text: string, by: IssueChange, audit: AuditEntry[]): Promise<boolean>
-  /** Moves every fingerprint into another issue, so that later records follow. */
+  /** Moves every fingerprint into another issue, and later records with them. */
   mergeIssues(issue: IssueRef, into: string, by: IssueChange, audit: AuditEntry[]): Promise<MergeOutcome>
-  /** Takes fingerprints out of an issue: back to the issue they were merged from, or into a new one. */
+  /** Moves fingerprints out of an issue: back to the issue they were merged from, or into a new one. */
   splitIssue(issue: IssueRef, split: IssueSplit, by: IssueChange, audit: AuditEntry[]): Promise<SplitOutcome>
 }
 
@@ -43,7 +43,7 @@ export interface IssueActor {
   name: string
 }
 
-/** A change by a person: `id` names its entry in the activity. */
+/** A change by a person. `id` identifies its entry in the activity. */
 export interface IssueChange {
   id: string
   at: number
@@ -106,28 +106,28 @@ export interface IssuePage {
   after: { lastSeen: number; id: string } | null
 }
 
-/** `key` orders what was seen at the same time. */
+/** `key` orders rows with the same time. */
 export interface PageBySeen {
   limit: number
   after: { at: number; key: string } | null
 }
 
 interface AffectedRow extends Seen {
-  /** Orders rows that were last seen at the same time. */
+  /** Orders rows with the same last-seen time. */
   key: string
   occurrences: number
 }
 
 export interface AffectedRunRow extends AffectedRow {
   runId: string
-  /** The recorded run, where there is one. */
+  /** The recorded run, if any. */
   run: string | null
   status: string | null
 }
 
 export interface AffectedAgentRow extends AffectedRow {
   agentId: string
-  /** The recorded agent, where there is one. */
+  /** The recorded agent, if any. */
   agent: string | null
   name: string | null
 }
@@ -142,7 +142,7 @@ export interface IssueActivityRow {
   detail: string
 }
 
-/** `changed` is false where the present state did not allow it. */
+/** `changed` is false if the present state did not allow the change. */
 export interface ChangedIssue {
   changed: boolean
   issue: IssueWhole
@@ -155,7 +155,7 @@ export type MergeOutcome =
 
 export interface IssueSplit {
   fingerprints: string[]
-  /** Id of the issue, should a new one be made. */
+  /** Id of the issue, if a new one is made. */
   newIssueId: string
 }
 

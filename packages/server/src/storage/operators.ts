@@ -1,4 +1,4 @@
-/** People, their roles and invitations, and their sessions. A scope is a workspace, or null: the whole installation. */
+/** People, their roles, invitations and sessions. A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from './audit.ts'
 import type { PageById } from './page.ts'
@@ -6,28 +6,28 @@ import type { PageById } from './page.ts'
 export interface OperatorRow {
   id: string
   name: string
-  /** In lower case. */
+  /** Lower case. */
   email: string
-  /** 1: they need a second factor to sign in. */
+  /** 1: sign-in requires a second factor. */
   twoFactor: number
   createdAt: number
 }
 
 export interface MemberRow extends OperatorRow {
-  /** Null only among all people of the installation: no role in every workspace. */
+  /** Null only in the list of all people of the installation: no role in every workspace. */
   role: Role | null
-  /** When the newest session that still exists began. */
+  /** Start of the newest existing session. */
   lastSignInAt: number | null
 }
 
 export interface InvitationRow {
   id: string
-  /** SHA-256 of the text in the link, hex. */
+  /** SHA-256 hex of the text in the link. */
   hash: string
   email: string
   workspaceId: string | null
   role: Role
-  /** Name of whoever invited. */
+  /** Name of the person who invited. */
   invitedBy: string
   createdAt: number
   expiresAt: number
@@ -35,7 +35,7 @@ export interface InvitationRow {
   endedAt: number | null
 }
 
-/** An invitation, and the person it is for where they have an account already. */
+/** An invitation, and the account of its addressee, if any. */
 export interface FoundInvitation extends InvitationRow {
   operator: { id: string; name: string; passwordHash: string | null } | null
 }
@@ -44,16 +44,16 @@ export interface NewOperator {
   id: string
   name: string
   email: string
-  /** 1: an identity provider has vouched for the address. */
+  /** 1: an identity provider has verified the address. */
   emailVerified: number
   createdAt: number
-  /** Null: they sign in at an identity provider. */
+  /** Null: signs in through an identity provider. */
   password: { accountId: string; hash: string } | null
 }
 
-/** Whoever has a session, with all that decides what they may do. */
+/** The person of a session, with everything that decides their permissions. */
 export interface SessionRow {
-  /** SHA-256 of the token: what the session is looked up by. */
+  /** SHA-256 of the token. Sessions are looked up by it. */
   id: string
   hash: string
   sessionId: string
@@ -76,11 +76,11 @@ export interface SessionListRow {
 export type RoleChange = 'changed' | 'unknown' | 'last_owner'
 
 export interface OperatorStore {
-  /** Those with a role in the scope; for null, everybody there is. */
+  /** People with a role in the scope; for null, all people. */
   listOperators(workspaceId: string | null, page: PageById): Promise<MemberRow[]>
   findOperator(workspaceId: string | null, id: string): Promise<MemberRow | null>
   findOperatorByEmail(email: string): Promise<(OperatorRow & { emailVerified: number }) | null>
-  /** Null takes the role away. No scope that has owners loses its last one. */
+  /** Null removes the role. A scope never loses its last owner. */
   changeOperatorRole(
     workspaceId: string | null,
     id: string,
@@ -88,11 +88,13 @@ export interface OperatorStore {
     now: number,
     audit: AuditEntry[],
   ): Promise<RoleChange>
-  /** Ends an account: roles, ways in, sessions. No scope loses its last owner. */
+  /** Deletes an account with its roles, credentials and sessions. A scope never loses its last owner. */
   deleteOperator(id: string, audit: AuditEntry[]): Promise<RoleChange>
-  /** Ends a pending invitation of the same person to the same scope. `member`: they have a role there already. */
+  /**
+   * Replaces a pending invitation of the same person to the same scope. `member`: the person already has a role there.
+   */
   createInvitation(invitation: InvitationRow, audit: AuditEntry[]): Promise<'created' | 'member'>
-  /** Pending ones, expired ones too. */
+  /** Pending invitations, including expired ones. */
   listInvitations(workspaceId: string | null, page: PageById): Promise<InvitationRow[]>
   revokeInvitation(
     workspaceId: string | null,
@@ -101,11 +103,11 @@ export interface OperatorStore {
     audit: AuditEntry[],
   ): Promise<InvitationRow | null>
   findInvitation(id: string): Promise<FoundInvitation | null>
-  /** Those that are good at `now`, of an address. */
+  /** Invitations of an address that are valid at `now`. */
   findInvitationsFor(email: string, now: number): Promise<InvitationRow[]>
   /**
-   * Gives the role once, and makes the person where `operator` is one. `gone`: the invitation is not good any more;
-   * `changed`: the person has got an account, or lost it, since it was looked up.
+   * Grants the role once, and creates the person if `operator` is given. `gone`: the invitation is no longer valid.
+   * `changed`: the person's account was created or deleted since the lookup.
    */
   acceptInvitation(
     id: string,
@@ -113,16 +115,19 @@ export interface OperatorStore {
     now: number,
     audit: AuditEntry[],
   ): Promise<'accepted' | 'gone' | 'changed'>
-  /** Without an invitation: somebody whose identity provider is trusted. `changed`: there is one of that address. */
+  /**
+   * Creates a person without an invitation, through a trusted identity provider. `changed`: the address already has an
+   * account.
+   */
   createOperator(operator: NewOperator, role: Role, audit: AuditEntry[]): Promise<'created' | 'changed'>
   /**
-   * The address is vouched for from now on. Whoever made the account without that loses their ways in: a password, a
-   * second factor and sessions. Nothing happens where it was vouched for already.
+   * Marks the address as verified. An account made before that loses its password, second factor and sessions, because
+   * anyone may have made it. Does nothing if already verified.
    */
   verifyOperatorEmail(id: string, now: number, audit: AuditEntry[]): Promise<void>
   findSession(tokenHash: string): Promise<SessionRow | null>
   listSessions(operatorId: string, now: number): Promise<SessionListRow[]>
-  /** Ends one session of a person, or all but `exceptId`; returns how many. */
+  /** Ends one session of a person, or all but `exceptId`. Returns how many. */
   endSessions(
     operatorId: string,
     which: { id: string } | { exceptId: string | null },
@@ -131,10 +136,10 @@ export interface OperatorStore {
   readPassword(operatorId: string): Promise<string | null>
   /** Ends all sessions but `keptSessionId`. */
   setPassword(operatorId: string, hash: string, now: number, keptSessionId: string, audit: AuditEntry[]): Promise<void>
-  /** Notes that a code of the authenticator signed somebody in; false: it did already, within its time. */
+  /** Records that an authenticator code was used to sign in. False: it was already used within its validity. */
   useCode(operatorId: string, code: string, now: number): Promise<boolean>
-  /** Takes away a second factor whether confirmed or not. */
+  /** Removes a second factor, confirmed or not. */
   removeSecondFactor(operatorId: string, now: number, audit: AuditEntry[]): Promise<void>
-  /** Sessions and challenges that have expired: nobody asks for them any more. */
+  /** Deletes expired sessions and challenges, which nothing else would remove. */
   deleteExpiredSignIns(now: number): Promise<number>
 }

@@ -1,7 +1,7 @@
 /** A page of a list. */
 export interface Page<Row> {
   rows: Row[]
-  /** Whether further rows follow: the page ended at its limit, or at the bytes that a page may have. */
+  /** Whether rows follow: the page ended at its row limit or byte limit. */
   more: boolean
 }
 

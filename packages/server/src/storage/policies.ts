@@ -1,4 +1,4 @@
-/** Policies of a workspace. A version never changes; which one is in force is told by deployments.ts. */
+/** Policies of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import type { AuditEntry } from './audit.ts'
 import type { SavedVersion, VersionPage } from './prompts.ts'
@@ -10,7 +10,9 @@ export interface PolicyStore {
     first: NewPolicyVersionRow,
     audit: AuditEntry[],
   ): Promise<'created' | 'id_taken' | 'no_workspace'>
-  /** Null: the workspace has no such policy. Nothing is written, nor audited, when the newest version says the same. */
+  /**
+   * Null: no such policy in the workspace. If the newest version has the same content, nothing is written or audited.
+   */
   createPolicyVersion(
     workspaceId: string,
     policyId: string,
@@ -36,7 +38,7 @@ export interface NewPolicyRow {
 export interface NewPolicyVersionRow {
   name: string
   description: string | null
-  /** The source as it was written. */
+  /** The source as written. */
   condition: string
   severity: Severity
   action: PolicyAction

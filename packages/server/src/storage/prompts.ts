@@ -1,4 +1,4 @@
-/** Prompts of a workspace. A version never changes; which one is in force is told by deployments.ts. */
+/** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import type { AuditEntry } from './audit.ts'
 import type { PageById } from './page.ts'
 
@@ -8,7 +8,9 @@ export interface PromptStore {
     first: NewPromptVersionRow,
     audit: AuditEntry[],
   ): Promise<'created' | 'name_taken' | 'no_workspace'>
-  /** Null: the workspace has no such prompt. Nothing is written, nor audited, when the newest version says the same. */
+  /**
+   * Null: no such prompt in the workspace. If the newest version has the same content, nothing is written or audited.
+   */
   createPromptVersion(
     workspaceId: string,
     promptId: string,
@@ -17,7 +19,7 @@ export interface PromptStore {
     follows: number | null,
     audit: AuditEntry[],
   ): Promise<SavedVersion<PromptVersionInfo> | null>
-  /** By id; only the one of that name where a name is given. */
+  /** By id; only the prompt of that name if a name is given. */
   listPrompts(workspaceId: string, name: string | null, page: PageById): Promise<PromptRow[]>
   findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
   listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<PromptVersionInfo[]>
@@ -59,10 +61,10 @@ export interface PromptVersionRow extends PromptVersionInfo {
   content: string
 }
 
-/** `unchanged`: the newest version, which says the same; `conflict`: the newest version, which the author has not seen. */
+/** `unchanged`: the newest version has the same content. `conflict`: the author has not seen the newest version. */
 export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'conflict'; version: Version }
 
-/** The newest first. */
+/** Newest first. */
 export interface VersionPage {
   limit: number
   /** Versions before this number; null for the first page. */

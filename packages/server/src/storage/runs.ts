@@ -1,4 +1,4 @@
-/** Runs, and what they used. */
+/** Runs and their usage. */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { Page } from './page.ts'
 
@@ -8,8 +8,8 @@ export interface RunStore {
   /** Newest startedAt first, then internal id, both descending. */
   listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<Page<RunRow>>
   /**
-   * Sums of the hours from `fromHour` to `toHour` (both included, start of the hour), ordered by hour, agent and the key
-   * of the model.
+   * Sums of the hours from `fromHour` to `toHour` (both inclusive, start of the hour), ordered by hour, agent and model
+   * key.
    */
   readUsage(environmentId: string, fromHour: number, toHour: number, page: UsagePage): Promise<Page<UsageHourRow>>
 }
@@ -36,11 +36,13 @@ export interface RunRow {
 }
 
 export interface RunFilter {
-  /** Beginning of the external run id, or whole session id, agent id or name; looks as far as LIMITS.searched… say. */
+  /**
+   * Prefix of the external run id, or an exact session id, agent id or name. The search is bounded by LIMITS.searched….
+   */
   search?: string | undefined
   /** Internal id. */
   agentId?: string | undefined
-  /** External id or name; looks as far as LIMITS.searchedAgents… say. */
+  /** External id or name. The search is bounded by LIMITS.searchedAgents…. */
   agent?: string | undefined
   status?: RunStatus | undefined
   sessionId?: string | undefined

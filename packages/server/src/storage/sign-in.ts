@@ -1,8 +1,8 @@
-/** The tables of sign-in as the sign-in library sees them: few kinds of records, found and changed by conditions. */
+/** The tables of sign-in in the sign-in library's form: few kinds of records, found and changed by conditions. */
 
 export type SignInModel = 'user' | 'session' | 'account' | 'verification' | 'twoFactor'
 
-/** Fields by the library's names; flags 0 and 1, times in milliseconds. */
+/** Fields have the library's names; flags are 0 and 1, times are milliseconds. */
 export type SignInRecord = Record<string, string | number | null>
 
 export interface SignInCondition {
@@ -14,20 +14,20 @@ export interface SignInCondition {
 export interface SignInFind {
   where: SignInCondition[]
   limit: number
-  /** The newest first. */
+  /** Newest first. */
   newestFirst?: boolean
 }
 
 export interface SignInStore {
   findSignIn(model: SignInModel, find: SignInFind): Promise<SignInRecord[]>
   createSignIn(model: SignInModel, record: SignInRecord): Promise<SignInRecord>
-  /** The records as they are afterwards. */
+  /** The changed records. */
   updateSignIn(
     model: SignInModel,
     where: SignInCondition[],
     set: SignInRecord,
     increment: Record<string, number>,
   ): Promise<SignInRecord[]>
-  /** The records as they were. With `one`, at most one, and only one caller ever gets it. */
+  /** The deleted records. With `one`, at most one, which only one caller gets. */
   deleteSignIn(model: SignInModel, where: SignInCondition[], one: boolean): Promise<SignInRecord[]>
 }

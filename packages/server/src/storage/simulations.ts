@@ -1,30 +1,30 @@
-/** Policies tried on recorded tool calls, and what a trial reads. */
+/** Simulations of policies on recorded tool calls, and the data they read. */
 import type { SimulationResult, SimulationStatus } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import type { AuditEntry } from './audit.ts'
 import type { PageById } from './page.ts'
 
 export interface SimulationStore {
-  /** Queued as work in the same transaction; the oldest that have ended go beyond `bounds.kept`. */
+  /** Queued as work in the same transaction. Deletes the oldest ended ones beyond `bounds.kept`. */
   createSimulation(
     simulation: NewSimulationRow,
     bounds: { waiting: number; kept: number },
     audit: AuditEntry[],
   ): Promise<'created' | 'too_many'>
   findSimulation(environmentId: string, id: string): Promise<SimulationRow | null>
-  /** The newest first; `after` is the id of the last row of the page before. */
+  /** Newest first; `after` is the last id of the previous page. */
   listSimulations(environmentId: string, page: PageById): Promise<SimulationRow[]>
-  /** Null: there is no such simulation. One that has ended stays as it is, and nothing is audited. */
+  /** Null: no such simulation. An ended simulation stays unchanged, and nothing is audited. */
   cancelSimulation(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<SimulationRow | null>
-  /** Tells how far it is; false when it has been cancelled meanwhile or has ended. */
+  /** Stores the progress. False if it was cancelled or has ended. */
   reportSimulation(environmentId: string, id: string, progress: SimulationProgress): Promise<boolean>
-  /** Ends it, unless it has ended already: the first end counts. */
+  /** Ends it, unless it has already ended: the first end counts. */
   endSimulation(environmentId: string, id: string, end: SimulationEnd): Promise<void>
   /** Recorded tool calls with `from <= time < to`. */
   countToolCalls(environmentId: string, from: number, to: number): Promise<number>
-  /** By time; ends at `limit` rows or `pageBytes` of payload, with at least one row. */
+  /** By time. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */
   listToolCalls(environmentId: string, page: ToolCallPage): Promise<ToolCallRow[]>
-  /** Model and tool calls of a run in timeline order, after one place and before another. */
+  /** Model and tool calls of a run in timeline order, between two places. */
   listRunSteps(environmentId: string, run: string, page: RunStepPage): Promise<RunStepRow[]>
 }
 
@@ -58,7 +58,7 @@ export type SimulationEnd = { at: number } & (
   | { status: 'FAILED'; error: string }
 )
 
-/** A place among the tool calls of an environment; `seq` alone is not unique over runs on every engine. */
+/** A place among the tool calls of an environment. `seq` alone is not unique across runs on every engine. */
 export interface CallPlace {
   time: number
   run: string
@@ -91,7 +91,7 @@ export interface RunStepPage {
   before: { time: number; seq: number }
 }
 
-/** `payload` only of an LLM_CALL; null for a TOOL_CALL. */
+/** `payload` only for an LLM_CALL; null for a TOOL_CALL. */
 export interface RunStepRow {
   time: number
   seq: number

@@ -1,8 +1,8 @@
 /**
- * THE storage interface: each method is one business act and one transaction, the same on every engine.
- * Arguments and results are plain data, for an act may run in another thread. Times are milliseconds since 1970;
- * the clock and the ids of control rows come from the caller, the store makes the ids of runs and agents. Expected
- * outcomes are values; a rejected promise is a StorageError or a bug.
+ * THE storage interface: each method is one business act and one transaction, the same on every engine. Arguments and
+ * results are plain data, because an act may run in another thread. Times are milliseconds since 1970. The caller
+ * supplies the clock and the ids of control rows; the store makes the ids of runs and agents. Expected outcomes are
+ * values; a rejected promise is a StorageError or a bug.
  */
 import type { Scope } from '@tacho/contract/route.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
@@ -44,9 +44,11 @@ export interface Storage
     WebhookStore,
     IdempotencyStore {
   readonly engine: 'sqlite' | 'postgres'
-  /** Why writes are refused just now, null when they are taken. Costs nothing: asked before a body is read. */
+  /**
+   * Why writes are refused now; null if they are accepted. Costs nothing, because it is called before a body is read.
+   */
   writesRefused(): StorageErrorCode | null
-  /** Resolves when the store answered a read and a write thread is alive; rejects with a StorageError otherwise. */
+  /** Resolves if the store answers a read and a write thread is alive; rejects with a StorageError otherwise. */
   ping(): Promise<void>
   /** Checks of the installation, for doctor. Reads only. */
   inspect(): Promise<StoreCheck[]>
@@ -54,23 +56,23 @@ export interface Storage
   backup(file: string): Promise<BackupResult>
   /** Numbers for /metrics. Costs nothing. */
   gauges(): StorageGauges
-  /** Processes that serve this store now, this one included: what they share out is divided by it. Costs nothing. */
+  /** Processes that serve this store now, including this one. Limits are divided by it. Costs nothing. */
   nodes(): number
   /**
-   * Milliseconds by which the store's clock is ahead of this process's. Leases run by the store's clock, so that nodes
-   * whose clocks differ take no work from each other. Costs nothing.
+   * Milliseconds by which the store's clock is ahead of this process's. Leases use the store's clock, so that nodes
+   * with different clocks take no work from each other. Costs nothing.
    */
   clockOffsetMs(): number
-  /** Waits for writes under way, then lets go of the store. */
+  /** Waits for running writes, then closes the store. */
   close(): Promise<void>
 }
 
 /** Tenants, keys and operator tokens: the control tables. */
 export interface ControlStore {
-  /** On an empty store, in one transaction, creates the first tenant with its key and token; else does nothing. */
+  /** On an empty store, creates the first tenant with its key and token in one transaction. Otherwise does nothing. */
   initialise(first: FirstTenant): Promise<'created' | 'not_empty'>
   createWorkspace(workspace: WorkspaceRow, audit: AuditEntry[]): Promise<'created' | 'name_taken'>
-  /** Only those of the ids `within`, where it is given. */
+  /** Only the ids in `within`, if given. */
   listWorkspaces(page: PageById, within?: readonly string[] | null): Promise<WorkspaceRow[]>
   findWorkspace(id: string): Promise<WorkspaceRow | null>
   createEnvironment(
@@ -81,14 +83,14 @@ export interface ControlStore {
   findEnvironment(id: string): Promise<EnvironmentRow | null>
   createApiKey(key: ApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'>
   listApiKeys(environmentId: string, page: PageById): Promise<ApiKeyRow[]>
-  /** Any environment's key: looked up before the tenant is known. */
+  /** A key of any environment, because the tenant is not yet known. */
   findApiKey(id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null>
-  /** Revoking twice keeps the first time, and is audited once. Null: no such key in that environment. */
+  /** A second revocation keeps the first time and is not audited again. Null: no such key in that environment. */
   revokeApiKey(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<ApiKeyRow | null>
   createOperatorToken(token: OperatorTokenRow, audit: AuditEntry[]): Promise<void>
-  /** Those of one workspace; null: those that hold in every workspace. */
+  /** Tokens of one workspace; null: tokens for every workspace. */
   listOperatorTokens(workspaceId: string | null, page: PageById): Promise<OperatorTokenRow[]>
-  /** As revokeApiKey, among the tokens that listOperatorTokens gives. */
+  /** Like revokeApiKey, for the tokens that listOperatorTokens returns. */
   revokeOperatorToken(
     workspaceId: string | null,
     id: string,
@@ -96,13 +98,13 @@ export interface ControlStore {
     audit: AuditEntry[],
   ): Promise<OperatorTokenRow | null>
   findOperatorToken(id: string): Promise<OperatorTokenRow | null>
-  /** Revokes every token but one; returns how many were good until now. */
+  /** Revokes every token but one. Returns how many were valid until now. */
   revokeOtherOperatorTokens(keptId: string, now: number): Promise<number>
-  /** Records last uses; never moves one back. */
+  /** Records last uses; never moves a time back. */
   touchCredentials(uses: CredentialUse[]): Promise<void>
-  /** Grows whenever a key, token or tenant changes: what caches follow. */
+  /** Increases whenever a key, token or tenant changes. Caches follow it. */
   controlRevision(): Promise<number>
-  /** A secret of the installation, made by the caller and kept by whoever came first. */
+  /** A secret of the installation. The caller generates it; the store keeps the first. */
   secret(name: string, candidate: string): Promise<string>
 }
 
@@ -140,7 +142,7 @@ export interface OperatorTokenRow {
   id: string
   name: string
   hash: string
-  /** Null: it holds in every workspace, and as owner for the installation. */
+  /** Null: valid in every workspace, with the role owner for the installation. */
   workspaceId: string | null
   role: Role
   createdAt: number
@@ -150,7 +152,7 @@ export interface OperatorTokenRow {
 }
 
 export interface CredentialUse {
-  /** A session is named by the hash of its token. */
+  /** A session is identified by the hash of its token. */
   kind: 'api_key' | 'operator_token' | 'session'
   id: string
   at: number
@@ -161,7 +163,7 @@ export interface FirstTenant {
   environment: EnvironmentRow
   apiKey: ApiKeyRow
   operatorToken: OperatorTokenRow
-  /** Of the first person, where one is named. */
+  /** Of the first person, if one is named. */
   invitation?: InvitationRow
 }
 
@@ -178,22 +180,22 @@ export type BackupResult = { ok: true; bytes: number } | { ok: false; reason: 'e
 export interface StorageGauges {
   /** Bytes of events waiting for a commit. */
   queuedBytes: number
-  /** Commits of events since the start, and the events in them. */
+  /** Event commits since the start, and the events in them. */
   commits: number
   committedEvents: number
-  /** Bytes free where the store lies; null where it cannot be told. */
+  /** Free bytes on the store's disk; null if unknown. */
   diskFreeBytes: number | null
-  /** Size of the store in bytes, with its write-ahead log; null where it cannot be told. */
+  /** Size of the store in bytes, with its write-ahead log; null if unknown. */
   storeBytes: number | null
 }
 
-/** `overloaded`: the write queue is full; `storage_full`: the disk is; `storage_unavailable`: everything else. */
-/** Takes an error that no caller sees, because the store goes on without it. */
+/** `overloaded`: the write queue is full. `storage_full`: the disk is full. `storage_unavailable`: everything else. */
+/** Receives errors that no caller sees, because the store continues without the failed work. */
 export type StoreWarning = (what: string, error: unknown) => void
 
 export type StorageErrorCode = 'overloaded' | 'storage_full' | 'storage_unavailable'
 
-/** Trouble of the store, never of the data: the same act may succeed later. */
+/** A failure of the store, never of the data: retrying the same act may succeed. */
 export class StorageError extends Error {
   readonly code: StorageErrorCode
   constructor(code: StorageErrorCode, message: string, cause?: unknown) {
@@ -203,7 +205,7 @@ export class StorageError extends Error {
   }
 }
 
-/** The store cannot be opened at all, and why, in one sentence for people. */
+/** The store cannot be opened. The message says why, in one sentence for people. */
 export class StoreRefused extends Error {
   constructor(message: string) {
     super(message)

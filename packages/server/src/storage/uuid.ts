@@ -5,22 +5,22 @@ export type Random = (size: number) => Uint8Array
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const COUNTER_MAX = 0xfff
-/** The digit of the variant, by its two free bits. */
+/** The variant digit, by its two free bits. */
 const VARIANTS = '89ab'
-/** A clock set back by less than this is waited out; by more, it is followed. */
+/** If the clock goes back by less than this, ids wait for it; by more, they follow it. */
 const CLOCK_STEP_MS = 10_000
 
 let lastTime = 0
 let counter = 0
 
-/** Whether a text has the form of a UUID, whatever its version. */
+/** Whether a text has the form of a UUID of any version. */
 export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
 
 /**
- * UUIDv7 (RFC 9562 5.7) for the time `now` in milliseconds. Ids of one process grow, also within a millisecond: the
- * twelve bits after the time are a counter that starts at random below half its range (6.2, method 1).
+ * UUIDv7 (RFC 9562 5.7) for the time `now` in milliseconds. Ids of one process always increase, even within a
+ * millisecond: the twelve bits after the time are a counter that starts at random below half its range (6.2, method 1).
  */
 export function uuidv7(now: number, random: Random): string {
   const bytes = Buffer.from(random(16))
@@ -39,13 +39,13 @@ export function uuidv7(now: number, random: Random): string {
   return format(bytes)
 }
 
-/** The smallest UUIDv7 of a time: ids made before it are smaller. */
+/** The smallest UUIDv7 of a time; ids made earlier are smaller. */
 export function uuidv7At(time: number): string {
   const hex = Math.max(0, time).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-/** UUIDv5 (RFC 9562 5.5): the same namespace and name always give the same id. A page of events makes hundreds. */
+/** UUIDv5 (RFC 9562 5.5): the same namespace and name always give the same id. A page of events computes hundreds. */
 export function uuidv5(namespace: string, name: string): string {
   const input = Buffer.allocUnsafe(16 + Buffer.byteLength(name))
   input.write(namespace.replaceAll('-', ''), 'hex')

@@ -1,21 +1,21 @@
-/** Webhooks and what is sent to them. */
+/** Webhooks and their deliveries. */
 import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from './audit.ts'
 import type { PageById } from './page.ts'
 
 export interface WebhookStore {
-  /** `too_many`: the environment has as many as it may. */
+  /** `too_many`: the environment has reached its limit. */
   createWebhook(webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'>
   listWebhooks(environmentId: string, page: PageById): Promise<WebhookRow[]>
   findWebhook(environmentId: string, id: string): Promise<WebhookRow | null>
-  /** Null: no such webhook in that environment; so in the acts below. */
+  /** Null: no such webhook in that environment. The same holds for the acts below. */
   changeWebhook(
     environmentId: string,
     id: string,
     change: WebhookPatch,
     audit: AuditEntry[],
   ): Promise<WebhookRow | null>
-  /** With its deliveries. */
+  /** Also deletes its deliveries. */
   removeWebhook(environmentId: string, id: string, audit: AuditEntry[]): Promise<WebhookRow | null>
   /** Queues a message to one webhook. */
   sendToWebhook(delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow>
@@ -26,7 +26,7 @@ export interface WebhookStore {
     filter: { status?: DeliveryStatus | undefined },
     page: PageById,
   ): Promise<DeliveryRow[]>
-  /** Queues an ended delivery again; `waiting`: it has not ended. */
+  /** Queues an ended delivery again. `waiting`: it has not ended. */
   redeliver(
     environmentId: string,
     webhookId: string,
@@ -34,10 +34,10 @@ export interface WebhookStore {
     now: number,
     audit: AuditEntry[],
   ): Promise<DeliveryRow | 'waiting' | null>
-  /** What the sender needs; null when the webhook was removed, or the owner no longer holds the delivery. */
+  /** What the sender needs; null if the webhook was removed, or the owner no longer holds the delivery. */
   startDelivery(hold: DeliveryHold): Promise<DeliveryOrder | null>
   /**
-   * Stores an attempt, and takes the delivery off the queue or puts it back. False, and nothing is stored: the owner no
+   * Stores an attempt, and removes the delivery from the queue or puts it back. False, storing nothing: the owner no
    * longer holds the delivery.
    */
   recordAttempt(attempt: DeliveryAttempt): Promise<boolean>
@@ -57,7 +57,7 @@ export interface WebhookRow {
   createdAt: number
   disabledAt: number | null
   disabledReason: string | null
-  /** Deliveries that were never sent, because newer ones crowded them out. */
+  /** Deliveries deleted unsent, because newer ones exceeded the bound. */
   droppedDeliveries: number
 }
 
@@ -71,7 +71,7 @@ type Changeable =
   | 'disabledAt'
   | 'disabledReason'
 
-/** What is undefined stays as it is. */
+/** Undefined fields stay unchanged. */
 export type WebhookPatch = { [Name in Changeable]?: WebhookRow[Name] | undefined }
 
 export interface NewDelivery {
@@ -115,6 +115,6 @@ export interface DeliveryAttempt extends DeliveryHold {
   nextAttemptAt: number | null
   responseStatus: number | null
   error: string | null
-  /** Set when the receiver says that it is gone for good. */
+  /** Set if the receiver says that it no longer exists. */
   disable: string | null
 }

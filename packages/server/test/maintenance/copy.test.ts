@@ -236,7 +236,10 @@ for (const [name, from, to] of [
         },
       })
       await assert.rejects(broken, /pulled the plug/)
-      await assert.rejects(open[to](), (error) => error instanceof StoreRefused && /has not ended/.test(error.message))
+      await assert.rejects(
+        open[to](),
+        (error) => error instanceof StoreRefused && /has not finished/.test(error.message),
+      )
     }
     const { outcome: how } = await copy({ from: places[from], to: places[to], rowsPerBatch: 7 })
     assert.equal(how, 'resumed')
@@ -323,7 +326,7 @@ test('a database that is served is no target', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openSqlite(at), record)
   await using(openPostgresStorage({ url }), () =>
-    assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/serve from .*stop them first/)),
+    assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/serve from .*Stop them first/)),
   )
 })
 

@@ -99,7 +99,7 @@ test('a backup becomes the store of a directory, and a store that is there is pu
   writeFileSync(from, Buffer.from(await reply.arrayBuffer()))
   await server.close()
 
-  assert.throws(() => restore({ from, dataDir }), refused(/There is a store in/))
+  assert.throws(() => restore({ from, dataDir }), refused(/already contains a store/))
   const { replaced } = restore({ from, dataDir, replace: true })
   assert.ok(replaced !== null && readdirSync(dataDir).includes(path.basename(replaced)))
   const restored = await serve(t, dataDir)

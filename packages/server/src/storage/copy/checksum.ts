@@ -1,4 +1,4 @@
-/** Checksums of tables that are the same in any order of the rows and on any engine. */
+/** Table checksums that do not depend on row order or engine. */
 import { hash } from 'node:crypto'
 import type { Row } from './side.ts'
 
@@ -14,7 +14,7 @@ export function newChecksum(): Checksum {
   return { rows: 0, sum: 0n }
 }
 
-/** Adds rows; a value counts by its text, so that an integer is one whatever column it lies in. */
+/** Adds rows. A value is hashed as text, so an integer has one hash in any column type. */
 export function addRows(checksum: Checksum, columns: readonly string[], rows: readonly Row[]): void {
   for (const row of rows) {
     const values = columns.map((column) => (row[column] === null ? null : String(row[column])))

@@ -2,10 +2,10 @@
  * Copies a store into another one.
  *
  *   (empty target) --begin--> copying, table by table --all rows--> verifying --equal--> finished
- *                                ^--interrupted, and run again--'        '--not equal--> copying, for people to look at
+ *                                ^--interrupted, and run again--'        '--not equal--> copying, for people to inspect
  *
- * While copying, no server opens the target. Each transaction holds some rows and where the walk over the source stands
- * after them, so an interrupted copy goes on where it was. A finished one is only verified again.
+ * No server opens the target during a copy. Each transaction writes rows and the position in the source after them, so
+ * an interrupted copy continues there. Running a finished copy again only verifies it.
  */
 import { StoreRefused } from '../storage.ts'
 import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
@@ -14,7 +14,7 @@ import type { CopyState, Row, Source, TableProgress, Target, Value } from './sid
 import { TABLES, walkOf, type CopiedTable } from './tables.ts'
 
 export interface CopyWatch {
-  /** Rows so far, of all tables, in this phase. */
+  /** Rows done so far in this phase, across all tables. */
   onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void
   now?: () => number
   rowsPerBatch?: number
@@ -28,12 +28,12 @@ export interface CopyReport {
   tables: { name: string; rows: number; checksum: string }[]
 }
 
-/** A batch of the largest payloads is held in memory twice. */
+/** A batch of the largest payloads is in memory twice. */
 const ROWS_PER_BATCH = 500
-/** The secret that page cursors are signed with. */
+/** The secret that signs page cursors. */
 const CURSORS = 'cursors'
 
-/** Throws StoreRefused, whose message is for people, where the stores are not fit for it or differ at the end. */
+/** Throws StoreRefused, with a message for people, if a store is not suitable or the results differ. */
 export async function copyStore(source: Source, target: Target, watch: CopyWatch = {}): Promise<CopyReport> {
   const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH } = watch
   const expected = await countAll(source)
@@ -89,7 +89,7 @@ async function countAll(source: Source): Promise<Record<string, number>> {
 
 async function refuseFull(target: Target): Promise<void> {
   for (const { name } of TABLES) {
-    // One row of control is in every store.
+    // Every store has one row of control.
     if ((await target.count(name)) > (name === 'control' ? 1 : 0)) {
       throw new StoreRefused(`${capital(target.place)} is not empty: it has rows in ${name}. Copy into an empty store.`)
     }
@@ -108,7 +108,7 @@ async function refuseOther(state: CopyState, source: Source, target: Target, exp
   )
 }
 
-/** The columns that both have. What only one of them has must be known. */
+/** The columns that both have. The copy must know every column that only one has. */
 async function columnsOf(source: Source, target: Target): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>()
   for (const { name, only = {} } of TABLES) {
@@ -118,7 +118,7 @@ async function columnsOf(source: Source, target: Target): Promise<Map<string, st
       (column) => !(from.has(column) && to.has(column)) && !known.includes(column),
     )
     if (differing.length > 0 || to.size === 0) throw new Error(`${name} differs in ${differing.join(', ')}`)
-    // A value that only the target has is computed; one that each embedded store makes for itself is not copied.
+    // The copy computes what only the target has, and skips what each embedded store makes for itself.
     columns.set(name, [...to.keys()].filter((column) => from.has(column) || only.postgres?.includes(column)).toSorted())
   }
   return columns
@@ -138,7 +138,7 @@ async function copyTable(context: Context, table: CopiedTable, onRows: (rows: nu
   await target.write(table.name, columns, [], state)
 }
 
-/** The rows of the source as the target is to have them. Reads ahead while what it gave is written. */
+/** The source's rows in the target's form. Reads ahead while the previous rows are written. */
 async function* walk({ source, target, columns, rowsPerBatch }: Context, table: CopiedTable, from: TableProgress) {
   const order = walkOf(table, source.engine)
   const wanted = (columns.get(table.name) ?? []).filter(
@@ -158,10 +158,10 @@ async function* walk({ source, target, columns, rowsPerBatch }: Context, table: 
     if (table.name === 'runs') await renumberRuns(rows, source, target)
     if (!isLast) {
       ahead = source.read(table, wanted, after, rowsPerBatch)
-      // Whoever awaits it is told; nobody may, when writing fails first.
+      // The awaiting caller gets the error. If writing fails first, nobody awaits it.
       ahead.catch(() => undefined)
     }
-    // Cursors that were given out name seqs as they were: without their secret they are refused instead of misread.
+    // Old cursors name the old seqs. Without their secret they are rejected instead of misread.
     const kept = table.name === 'secrets' && isRenumbered ? rows.filter((row) => row['name'] !== CURSORS) : rows
     yield { rows: kept, after, numbering }
     if (isLast) return
@@ -195,7 +195,7 @@ async function verify(context: Context, onRows: (rows: number, table: string) =>
   }
   if (wrong.length === 0) return report
   throw new StoreRefused(
-    `The copy differs from its source in ${wrong.join(', ')}: one of them was changed meanwhile. Empty the target and copy again.`,
+    `The copy differs from its source in ${wrong.join(', ')}: one of the stores changed during the copy. Empty the target and copy again.`,
   )
 }
 

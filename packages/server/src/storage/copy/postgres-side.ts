@@ -11,7 +11,7 @@ import { identityOf } from './sqlite-side.ts'
 import { walkOf } from './tables.ts'
 
 const WAIT_MS = 10_000
-/** `TACI`: two copies into one store would take the same rows for theirs. */
+/** `TACI`. Prevents two copies into one store, which would mix their rows. */
 const LOCK = 0x54414349
 const UNHURRIED = { connectMs: 10_000, statementMs: 0, lockMs: 0, idleInTransactionMs: 0 }
 const BYTES_PER_STATEMENT = 8 * 1_048_576
@@ -25,7 +25,7 @@ export async function openPostgresSource(url: string, whileRunning: boolean): Pr
     checkApplied(applied, knownMigrations())
     if (applied.length === 0) throw new StoreRefused(`There is no store in ${shown}.`)
     if (applied.length < knownMigrations().length) {
-      throw new StoreRefused(`The store in ${shown} is of an older version: run tacho migrate on it first.`)
+      throw new StoreRefused(`The store in ${shown} has an older version. Run tacho migrate on it first.`)
     }
     const source: Source = {
       ...sideOf(client, shown),
@@ -35,11 +35,11 @@ export async function openPostgresSource(url: string, whileRunning: boolean): Pr
       },
       async checkUnused() {
         if (whileRunning) return
-        // Beside the snapshot, which would not see who came later.
+        // Outside the snapshot, which would not show processes that start later.
         const alive = await once(url, aliveNodes)
         if (alive === 0) return
         throw new StoreRefused(
-          `${alive} processes of Tacho serve from ${shown}: stop them, for what they store meanwhile would be missing.`,
+          `${alive} processes of Tacho serve from ${shown}. Stop them, because the copy would miss what they store.`,
         )
       },
     }
@@ -58,10 +58,10 @@ export async function openPostgresTarget(url: string): Promise<Target> {
   const { client, shown } = await connect(url)
   try {
     const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
-    if (!rows[0]?.taken) throw new StoreRefused(`Another copy into ${shown} is under way.`)
+    if (!rows[0]?.taken) throw new StoreRefused(`Another copy into ${shown} is already running.`)
     const alive = await aliveNodes(client)
-    if (alive > 0) throw new StoreRefused(`${alive} processes of Tacho serve from ${shown}: stop them first.`)
-    // A crash of the database takes the last rows with it, and the state that says they are there.
+    if (alive > 0) throw new StoreRefused(`${alive} processes of Tacho serve from ${shown}. Stop them first.`)
+    // A database crash loses the last rows together with the state that counts them.
     await client.query('SET synchronous_commit = off')
     return { ...sideOf(client, shown), ...targetOf(client) }
   } catch (error) {
@@ -73,7 +73,7 @@ export async function openPostgresTarget(url: string): Promise<Target> {
 async function connect(url: string): Promise<{ client: pg.Client; shown: string }> {
   const { config, shown } = parseAddress(url)
   const client = new pg.Client(clientConfig({ ...config, application_name: 'tacho copy' }, UNHURRIED))
-  // The statement under way tells it.
+  // The running statement reports the error.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -85,7 +85,7 @@ async function connect(url: string): Promise<{ client: pg.Client; shown: string 
   return { client, shown: `the database ${shown}` }
 }
 
-/** Asks on a connection of its own. */
+/** Queries on its own connection. */
 async function once<Result>(url: string, ask: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const { client } = await connect(url)
   try {
@@ -129,7 +129,7 @@ function sideOf(client: pg.Client, shown: string): Side {
     },
     async seqSpans(runs) {
       const spans = new Map<string, SeqSpan>()
-      // By environment, as its index is, and on Citus its machine.
+      // By environment, like its index and, on Citus, its machine.
       for (const [environment, ids] of Map.groupBy(runs.keys(), (run) => runs.get(run))) {
         const { rows } = await client.query<SeqSpan & { run: string }>(SEQ_SPANS, [environment, ids])
         for (const { run, min, max } of rows) spans.set(run, { min, max })
@@ -167,7 +167,7 @@ function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' |
           COPYING,
           state.startedAt,
         ])
-        // The row that every store is made with.
+        // The row that every new store contains.
         await client.query('DELETE FROM control')
         await keep(state)
       }),
@@ -192,12 +192,12 @@ function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' |
   }
 }
 
-/** Rows as JSON arrays of texts, in portions that one statement can take. */
+/** Rows as JSON arrays of texts, split to fit one statement. */
 function* chunks(rows: readonly Row[], columns: readonly string[]): Generator<string[]> {
   let some: string[] = []
   let bytes = 0
   for (const row of rows) {
-    // Numbers as texts too: the database would read them as numerics on the way.
+    // Send numbers as texts too, because the database would parse them as numerics.
     const values = columns.map((column) => (row[column] === null ? null : String(row[column])))
     const text = JSON.stringify(values)
     if (some.length > 0 && bytes + text.length > BYTES_PER_STATEMENT) {

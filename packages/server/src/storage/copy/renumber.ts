@@ -1,7 +1,7 @@
 /**
- * Seqs of events. In the embedded engine they are the arrival order of the whole store, in PostgreSQL of each run: so
- * they can be taken over into PostgreSQL, but into the embedded engine the events of each run get a span of their own
- * there, in the order and with the gaps that they have. It follows from the source alone, so it can be checked.
+ * Renumbers the seqs of events. In the embedded engine they are the arrival order of the whole store; in PostgreSQL, of
+ * each run. So PostgreSQL can keep them. In the embedded engine, each run's events get a separate range, with the same
+ * order and gaps. The result depends only on the source, so it can be verified.
  */
 import type { Numbering, Row, Side } from './side.ts'
 
@@ -9,7 +9,7 @@ export function firstNumbering(): Numbering {
   return { next: 1, run: null, offset: 0 }
 }
 
-/** Changes `seq` of events that come by run. Returns where the next rows go on. */
+/** Changes the `seq` of events that arrive run by run. Returns the state for the next rows. */
 export async function renumberEvents(rows: Row[], source: Side, before: Numbering): Promise<Numbering> {
   const runs = new Map(rows.map((row) => [String(row['run_id']), String(row['environment_id'])]))
   if (before.run !== null) runs.delete(before.run)
@@ -29,7 +29,7 @@ export async function renumberEvents(rows: Row[], source: Side, before: Numberin
   return { next, run, offset }
 }
 
-/** Gives runs what refers to the seqs of their events. */
+/** Updates the references from runs to the seqs of their events. */
 export async function renumberRuns(rows: Row[], source: Side, target: Side): Promise<void> {
   const ids = new Map(rows.map((row) => [String(row['id']), String(row['environment_id'])]))
   const from = await source.seqSpans(ids)

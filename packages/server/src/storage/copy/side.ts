@@ -1,4 +1,4 @@
-/** One of the two stores of a copy, as the copying sees it. */
+/** One of the two stores of a copy, as the copy algorithm sees it. */
 import type { CopiedTable, Engine } from './tables.ts'
 
 export type Value = string | number | null
@@ -10,9 +10,9 @@ export interface SeqSpan {
   max: number
 }
 
-/** What a target keeps of a copy into it. */
+/** The copy state that a target stores. */
 export interface CopyState {
-  /** Which store is copied. */
+  /** Identifies the source store. */
   source: string
   startedAt: number
   finishedAt: number | null
@@ -23,53 +23,53 @@ export interface CopyState {
 
 export interface TableProgress {
   rows: number
-  /** Where the walk over the source stands; null: at its start. */
+  /** Position in the source; null: at its start. */
   after: Value[] | null
   done: boolean
-  /** How the seqs of events are numbered anew. */
+  /** How events are renumbered. */
   numbering: Numbering | null
 }
 
 export interface Numbering {
   next: number
-  /** The run that the last row belongs to, and what is added to its seqs. */
+  /** The run of the last row, and the offset added to its seqs. */
   run: string | null
   offset: number
 }
 
 export interface Side {
   readonly engine: Engine
-  /** For people. */
+  /** For messages. */
   readonly place: string
-  /** Names with the types of the engine, in no order. */
+  /** Names with the engine's types, unordered. */
   columns(table: string): Promise<Map<string, string>>
   count(table: string): Promise<number>
-  /** The next rows of the walk. */
+  /** The next rows in order. */
   read(table: CopiedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
-  /** By internal id of the run, given with its environment; runs without events are missing. */
+  /** By the run's internal id, given with its environment. Runs without events are missing. */
   seqSpans(runs: ReadonlyMap<string, string>): Promise<Map<string, SeqSpan>>
   close(): Promise<void>
 }
 
 export interface Source extends Side {
-  /** The same for the same store wherever it lies, and for no other. */
+  /** Identifies the store: the same wherever it is stored, and unique. */
   identity(): Promise<string>
-  /** Throws a StoreRefused where somebody may have written meanwhile. */
+  /** Throws a StoreRefused if another process may have written during the copy. */
   checkUnused(): Promise<void>
 }
 
 export interface Target extends Side {
   /** Null: nothing was ever copied into it. */
   state(): Promise<CopyState | null>
-  /** Marks the store, so that no server opens it before the end. */
+  /** Marks the store, so that no server opens it before the copy ends. */
   begin(state: CopyState): Promise<void>
-  /** Writes rows and the state after them in one transaction. */
+  /** Writes rows and the new state in one transaction. */
   write(table: string, columns: readonly string[], rows: readonly Row[], state: CopyState): Promise<void>
-  /** Takes the mark away, durably. */
+  /** Removes the mark, durably. */
   finish(state: CopyState): Promise<void>
 }
 
-/** The table where a target keeps the state; the same text for both engines. */
+/** The table for the target's copy state; the same SQL for both engines. */
 export const COPIES = `CREATE TABLE IF NOT EXISTS copies (
   id integer PRIMARY KEY CHECK (id = 1),
   state text NOT NULL

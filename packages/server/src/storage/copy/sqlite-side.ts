@@ -1,4 +1,4 @@
-/** The embedded store as source or target of a copy. The lock of its directory is held: no server runs on it. */
+/** The embedded store as source or target of a copy. The copy holds the directory's lock, so no server runs on it. */
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
@@ -25,13 +25,13 @@ export function openSqliteSource(directory: string): Source {
     checkApplied(applied, knownMigrations())
     if (applied.length < knownMigrations().length) {
       throw new StoreRefused(
-        `The store in ${directory} is of an older version of Tacho: start this version on it once, and stop it again.`,
+        `The store in ${directory} is from an older version of Tacho. Start this version on it once, and stop it again.`,
       )
     }
     return {
       ...sideOf(db, directory, unlock),
       identity: async () => identityOf(db.prepare('SELECT name, value FROM secrets ORDER BY name').raw().all()),
-      // The lock says it.
+      // The lock ensures it.
       checkUnused: async () => undefined,
     }
   } catch (error) {
@@ -40,7 +40,7 @@ export function openSqliteSource(directory: string): Source {
   }
 }
 
-/** What tells one installation from all others. */
+/** Identifies one installation. */
 export function identityOf(secrets: unknown): string {
   return hash('sha256', JSON.stringify(secrets))
 }
@@ -50,7 +50,7 @@ export function openSqliteTarget(directory: string): Target {
   const unlock = lockStore(directory)
   try {
     const db = openDatabase(path.join(directory, STORE_FILE), { cacheKib: TARGET_CACHE_KIB })
-    // A crash of the machine may take the last rows with it, and the state that says they are there.
+    // A machine crash may lose the last rows together with the state that counts them.
     db.pragma('synchronous = NORMAL')
     db.pragma(`wal_autocheckpoint = ${PAGES_PER_CHECKPOINT}`)
     const isBegun = appliedMigrations(db).at(-1)?.name === COPYING
@@ -117,7 +117,7 @@ function targetOf(db: Database): Pick<Target, 'state' | 'begin' | 'write' | 'fin
           COPYING,
           state.startedAt,
         )
-        // The row that every store is made with.
+        // The row that every new store contains.
         db.exec('DELETE FROM control')
         keep(state)
       })(),

@@ -1,13 +1,13 @@
-/** What is copied from one store into another: every table, in an order in which each finds what it refers to. */
+/** Which tables a copy includes: all, ordered so that each row's references already exist. */
 import type { Storage } from '../storage.ts'
 
 export type Engine = Storage['engine']
 
 export interface CopiedTable {
   name: string
-  /** Unique and never null: how the rows are walked over. */
+  /** Unique and never null. The copy reads rows in this order. */
   key: readonly string[]
-  /** How an engine walks better, because its rows lie in that order. Unique as well. */
+  /** A faster order for this engine, because its rows are stored that way. Also unique. */
   walk?: Partial<Record<Engine, readonly string[]>>
   /** Columns that only this engine has. */
   only?: Partial<Record<Engine, readonly string[]>>
@@ -47,7 +47,7 @@ export const TABLES: readonly CopiedTable[] = [
     ...table('events', 'environment_id', 'run_id', 'event_id'),
     walk: { sqlite: ['seq'], postgres: ['environment_id', 'run_id', 'time', 'seq'] },
   },
-  // After their events, which say what the numbers of a run are in the new store.
+  // After the events, because their new seqs determine the numbers of a run.
   { ...table('runs', 'environment_id', 'id'), only: { postgres: ['last_seq'] } },
   table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
   table('rejections', 'environment_id', 'rejection_key'),
@@ -61,7 +61,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('work', 'kind', 'subject_id'),
 ]
 
-/** What belongs to a store itself: its schema, the processes that serve it, and what was copied into it. */
+/** Data about the store itself: its schema, its processes and copies into it. */
 export const NOT_COPIED = ['migrations', 'nodes', 'copies']
 
 export function walkOf({ key, walk }: CopiedTable, engine: Engine): readonly string[] {

@@ -1,11 +1,11 @@
-/** The address of a database as people write it, and how far its connections are encrypted and checked. */
+/** Parses a database address, and decides how connections are encrypted and verified. */
 import { readFileSync } from 'node:fs'
 import type { ClientConfig } from 'pg'
 import { StoreRefused } from '../storage.ts'
 
 export interface Address {
   config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>
-  /** Host, port and database, for people: without user and password. */
+  /** Host, port and database for messages, without user and password. */
   shown: string
 }
 
@@ -13,18 +13,18 @@ const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
 const OTHER_PARAMETERS = ['host', 'application_name']
 
 /**
- * Reads `postgres://user:password@host:port/database?sslmode=…`. The modes mean what they mean to libpq; `prefer` and
- * `allow` are refused, for they promise nothing. Without sslmode nothing is encrypted.
+ * Reads `postgres://user:password@host:port/database?sslmode=…`. The modes have libpq's meaning. `prefer` and `allow`
+ * are refused because they guarantee nothing. Without sslmode, connections are not encrypted.
  */
 export function parseAddress(given: string): Address {
   const url = URL.parse(given)
   if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) {
-    throw new StoreRefused('The database URL must read postgres://user:password@host:port/database.')
+    throw new StoreRefused('The database URL must have the form postgres://user:password@host:port/database.')
   }
   const parameters = Object.fromEntries(url.searchParams)
   for (const name of Object.keys(parameters)) {
     if (![...SSL_PARAMETERS, ...OTHER_PARAMETERS].includes(name)) {
-      throw new StoreRefused(`The database URL has a parameter ${name}, which Tacho does not know.`)
+      throw new StoreRefused(`The database URL has an unknown parameter ${name}.`)
     }
   }
   for (const name of SSL_PARAMETERS) url.searchParams.delete(name)
@@ -46,14 +46,14 @@ function tlsOptions(parameters: Record<string, string | undefined>): Tls {
   if (sslmode === 'disable') return false
   const own = sslrootcert !== undefined && sslrootcert !== 'system'
   const certificates = {
-    // Without one of our own, the authorities that Node knows.
+    // Without a CA file, Node's trusted authorities apply.
     ...(own && { ca: certificate('sslrootcert', sslrootcert) }),
     ...(sslcert !== undefined && { cert: certificate('sslcert', sslcert) }),
     ...(sslkey !== undefined && { key: certificate('sslkey', sslkey) }),
   }
   const anyName = { checkServerIdentity: () => undefined }
   if (sslmode === 'verify-full') return certificates
-  // As in libpq: a root certificate makes `require` check what `verify-ca` checks.
+  // As in libpq: with a root certificate, `require` checks what `verify-ca` checks.
   if (sslmode === 'require')
     return own ? { ...certificates, ...anyName } : { ...certificates, rejectUnauthorized: false }
   if (sslmode !== 'verify-ca') {
@@ -61,8 +61,8 @@ function tlsOptions(parameters: Record<string, string | undefined>): Tls {
       `sslmode must be disable, require, verify-ca or verify-full, not ${JSON.stringify(sslmode)}.`,
     )
   }
-  // Anybody gets a certificate of a public authority, for a name of his own.
-  if (!own) throw new StoreRefused('sslmode=verify-ca needs the certificate of your own authority in sslrootcert.')
+  // Anyone can get a certificate from a public authority for their own name.
+  if (!own) throw new StoreRefused("sslmode=verify-ca needs your own authority's certificate in sslrootcert.")
   return { ...certificates, ...anyName }
 }
 

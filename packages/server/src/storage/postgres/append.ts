@@ -1,8 +1,8 @@
 /**
- * Appending on PostgreSQL, in two round trips: the first opens and locks the runs and looks for stored events; the second
- * copies the new events and carries everything that they change, with the commit. Retries take a third, to be compared.
+ * Appends on PostgreSQL in two round trips. The first opens and locks the runs and finds stored events. The second
+ * copies the new events, writes all resulting changes, and commits. Retries take a third, to be compared.
  *
- * Only the transaction that holds the row of a run writes its events. So a smaller seq of a run is never committed after a
+ * Only the transaction that holds a run's row writes its events. So a run's smaller seq is never committed after a
  * larger one.
  */
 import type { PoolClient } from 'pg'
@@ -19,9 +19,9 @@ import { encodeEvents, type EventCopy } from './event-copy.ts'
 import { postgresSql } from './sql.ts'
 import { statement } from './statement.ts'
 
-/** Times of an agent's unchanged name are written when they have moved by so much: its row is hot. */
+/** An agent's unchanged name gets a new time only after this interval, because its row is hot. */
 const AGENT_REFRESH_MS = 1_000
-/** Transactions at once, at most: each has rollup rows of its own. */
+/** Most concurrent transactions. Each has separate rollup rows. */
 export const WRITERS_PER_NODE = 64
 const RUNS_KEPT = 20_000
 
@@ -55,7 +55,7 @@ const CHANGED = [
   'closing_seq',
   ...Object.keys(sums),
 ]
-/** UPDATE ... FROM would be a join, and may be planned as one that reads all runs of a tenant. */
+/** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
 export const CHANGE_RUNS: InsertedTable = {
   name: 'runs AS r',
   columns: RUN_COLUMNS,
@@ -70,8 +70,8 @@ const OPEN_RUNS: InsertedTable = {
 }
 
 /**
- * The row of one key. Only the index of that key has this order, so it is the one that is walked, whatever the statistics
- * say; by equality, the planner may take another index of the tenant while a table is new, and look through all of it.
+ * The row of one key. Only that key's index has this order, so the planner uses it whatever the statistics say. With
+ * equality on a new table, it may scan another index of the tenant.
  */
 const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
 const runOf = (selected: string, runId: string) =>
@@ -84,9 +84,9 @@ const RUN_STATE = `id, run_id AS "runId", agent_id AS "agentId", status, started
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_key IS NOT NULL AS "hasSession"`
 /**
- * `$2`: runs, the id that each has if this transaction opened it, and ids of events; the runs are locked in that order.
- * With each run come those ids that are stored. The look is as old as the statement: what somebody else has stored while
- * it waited for a lock it does not see. Then the copy breaks the primary key, and the transaction begins again.
+ * `$2`: runs, the id each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
+ * comes with those of its ids that are stored. The lookup sees the store as of the statement's start, not what others
+ * stored while it waited for a lock. In that case the copy violates the primary key, and the transaction starts again.
  */
 const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::jsonb) AS x,
   LATERAL ${runOf(RUN_STATE, 'x->>0')} FOR NO KEY UPDATE) AS r,
@@ -103,7 +103,7 @@ const COMPARE = statement(`SELECT n - 1 AS index, e.is_same AS "isSame"
 
 export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine {
   const writers = new Set<number>()
-  /** Runs that were there before: nothing opens them. Runs of many small batches are not inserted in vain. */
+  /** Existing runs, which need no insert. This saves useless inserts when runs send many small batches. */
   const knownRuns = new Set<string>()
 
   return {
@@ -155,7 +155,7 @@ function operations(
     const values = [environmentId, JSON.stringify(looked)]
     const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
     const found = new Set(rows.map(({ runId }) => runId))
-    // A known run has been deleted since: open it again.
+    // A known run was deleted since: open it again.
     if (wanted.some(({ runId, opening }) => opening !== null && !found.has(runId))) {
       if (opened.length === wanted.length) throw new Error('A run that was just opened is missing')
       knownRuns.clear()
@@ -196,7 +196,7 @@ function operations(
   }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
-    // A new run was opened with all its events. Only retries that differ from them come on top.
+    // A new run was opened with the totals of all its events. Only differing retries are added later.
     const rows = runs.filter(({ isNew, differingRetries }) => !isNew || differingRetries > 0).map(runRow)
     if (rows.length > 0) await insertJsonRows(sql, CHANGE_RUNS, environmentId, rows)
   }
@@ -206,10 +206,10 @@ function operations(
 
 type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved'> & { stored: string[] | null }
 
-/** NUL is in no id, so it can divide two. */
+/** Ids never contain NUL, so it can separate two. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
-/** The row of a run that is new: then all its events are. */
+/** The row of a new run: all its events are new too. */
 function openedRow({ runId, opening, events }: WantedRun): Row[] {
   if (opening === null) return []
   const run = newRun(opening.id, runId, opening.agentId, opening.receivedAt)

@@ -1,6 +1,6 @@
 /**
- * Spreads a store over the machines of a Citus cluster, by tenant. Data tables are those with an environment_id of type
- * uuid: each row of a tenant, of whatever table, lies on one machine. All others stay on the coordinator.
+ * Distributes a store over a Citus cluster, by tenant. Data tables have an environment_id of type uuid: all rows of a
+ * tenant, in every table, are on one machine. All other tables stay on the coordinator.
  */
 import type { Client } from 'pg'
 import { StoreRefused } from '../storage.ts'
@@ -10,25 +10,25 @@ const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'environment_id' AND a.atttypid = 'uuid'::regtype
   WHERE c.relnamespace = '${SCHEMA}'::regnamespace AND c.relkind = 'r' ORDER BY c.relname`
 
-/** What holds tables of another distribution together. */
+/** The other tables are colocated with this one. */
 const FIRST = 'events'
 
-/** The tables that are distributed, the one that the others lie beside first. */
+/** The distributed tables. The first is the one the others are colocated with. */
 export async function dataTables(client: Pick<Client, 'query'>): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(DATA_TABLES)
   return [FIRST, ...rows.map(({ name }) => name).filter((name) => name !== FIRST)]
 }
 
-/** The statement that distributes a table. Rows that it has already are moved. */
+/** The statement that distributes a table. Existing rows are moved. */
 export function distribution(table: string): string {
   const beside = table === FIRST ? 'none' : `${SCHEMA}.${FIRST}`
   return `SELECT create_distributed_table('${SCHEMA}.${table}', 'environment_id', colocate_with => '${beside}')`
 }
 
-/** Distributes what is not distributed yet, and returns its names. The schema must be there. */
+/** Distributes the remaining tables and returns their names. The schema must exist. */
 export async function distribute(client: Pick<Client, 'query'>): Promise<string[]> {
   if (!(await isCitus(client))) {
-    throw new StoreRefused('The database is not a Citus one; CREATE EXTENSION citus makes it so.')
+    throw new StoreRefused('The database has no Citus extension. Run CREATE EXTENSION citus.')
   }
   const distributed = await distributedTables(client)
   const due = (await dataTables(client)).filter((table) => !distributed.includes(table))
@@ -36,7 +36,7 @@ export async function distribute(client: Pick<Client, 'query'>): Promise<string[
   return due
 }
 
-/** Distributes the tables that a migration has just made, where the others are distributed. */
+/** Distributes the tables of a new migration if the others are distributed. */
 export async function distributeNew(client: Pick<Client, 'query'>): Promise<void> {
   if ((await isCitus(client)) && (await distributedTables(client)).includes(FIRST)) await distribute(client)
 }

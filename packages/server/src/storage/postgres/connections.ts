@@ -1,16 +1,16 @@
-/** The connections of a node. What holds of each of them is set when it opens; one that broke never serves again. */
+/** The connections of a node. Settings are applied when a connection opens; a broken connection is never reused. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../storage.ts'
 import { connectError, followsFailure, isPoolBusy, keepsConnection, storageError } from './errors.ts'
 import type { Reachability } from './reachability.ts'
 
 export interface Timeouts {
-  /** For a connection to open, or to become free. */
+  /** Wait for a connection to open or become free. */
   connectMs: number
   statementMs: number
-  /** For a row that another transaction holds. */
+  /** Wait for a row that another transaction holds. */
   lockMs: number
-  /** After which the database ends a transaction whose node has fallen silent, and frees its rows. */
+  /** The database ends the transaction of a silent node after this, and frees its rows. */
   idleInTransactionMs: number
 }
 
@@ -22,28 +22,28 @@ export interface ConnectionsOptions {
 }
 
 export interface Connections {
-  /** Runs work on a connection of its own. Rejects with a StorageError where the trouble is the store's. */
+  /** Runs `work` on a separate connection. Rejects with a StorageError if the store failed. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** The same in a transaction, committed durably when the promise resolves. */
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
-  /** The same on one snapshot, without writing. */
+  /** The same on one read-only snapshot. */
   snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   end(): Promise<void>
 }
 
-/** Where the tables lie: a schema of our own, so that a database may be shared with others. */
+/** The schema of our tables, so that a database can be shared. */
 export const SCHEMA = 'tacho'
 
 /**
- * Plans that this service never wants: each statement has its index, in the order it asks for. An environment or a run may
- * have millions of rows where the statistics say few, for they are of all tenants together, and there are none while a
- * table is new; then these would read and sort all rows of a tenant for one page. postgres-plans.test.ts holds on to it.
+ * Disables plans that this service never needs, because each statement has an index in its own order. Statistics cover
+ * all tenants together, and a new table has none. So an environment or run with millions of rows may look small, and
+ * these plans would read and sort all rows of a tenant for one page. postgres-plans.test.ts checks this.
  */
 const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
 
 /**
- * synchronous_commit off would acknowledge what a crash loses; whatever else an administrator chose promises no less than
- * the disk of one machine.
+ * synchronous_commit off would acknowledge data that a crash loses. Every other setting guarantees at least the disk of
+ * one machine.
  */
 const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_config('jit', 'off', false),
   ${UNWANTED.map((plan) => `set_config('enable_${plan}', 'off', false)`).join(', ')},
@@ -52,17 +52,17 @@ const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_conf
 
 const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const INT8 = 20
-/** The database gives up first, and says why; this is for one that has fallen silent. */
+/** The database times out first, with a reason. This timeout is for a silent database. */
 const SILENCE_MS = 5_000
 
-/** Our numbers are exact as JavaScript's: sums end at the largest exact integer. */
+/** Our numbers are exact in JavaScript, because sums saturate at the largest exact integer. */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
   },
 } as NonNullable<ClientConfig['types']>
 
-/** How a client of this service connects. */
+/** The connection settings of a client of this service. */
 export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientConfig {
   return {
     ...address,
@@ -81,13 +81,13 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
   const pool = new pg.Pool({
     ...clientConfig(address, timeouts),
     max: size,
-    // To open one takes tens of milliseconds, and whoever asks in that moment waits for it.
+    // Opening takes tens of milliseconds, and a request at that moment waits for it.
     idleTimeoutMillis: 0,
-    // Statements that nobody waits for in between travel together.
+    // Statements that nothing awaits in between are sent together.
     pipeline: true,
     onConnect: (client) => client.query(SETTINGS) as unknown as void,
   })
-  // An error of a connection that nobody uses is not lost: whoever needs one next is told.
+  // An error on an idle connection is not lost: the next user gets it.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
 
@@ -116,7 +116,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     }
   }
 
-  /** Its result is told before the transaction is over: nothing but the connection waits for that. */
+  /** Returns the result before the transaction ends, because only the connection waits for that. */
   async function snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     use(async (client) => {
@@ -145,8 +145,8 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
 export type AtCommit = (statement: Promise<unknown>) => void
 
 /**
- * Works in a transaction of a connection. A failed one is rolled back where the connection still answers. Statements that
- * the work hands to `atCommit` travel together with the end of it; if one of them fails, nothing is committed.
+ * Runs `work` in a transaction. A failed one is rolled back if the connection still answers. Statements given to
+ * `atCommit` are sent together with the commit; if one fails, nothing is committed.
  */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
@@ -155,11 +155,11 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
 ): Promise<Result> {
   const sent: Promise<unknown>[] = []
   const atCommit: AtCommit = (statement) => {
-    // Its failure is reported by the commit.
+    // The commit reports its failure.
     statement.catch(() => undefined)
     sent.push(statement)
   }
-  // Not awaited: it travels with the first statement of the work.
+  // Not awaited: it is sent with the first statement of the work.
   atCommit(client.query('BEGIN'))
   try {
     const result = await work(client, atCommit)
@@ -176,12 +176,12 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   }
 }
 
-/** A commit that found a failed transaction has ended it already. */
+/** A commit of a failed transaction has already ended it. */
 async function rollback(client: pg.ClientBase, error: unknown): Promise<void> {
   if (keepsConnection(error) && client.getTransactionStatus() !== 'I') await client.query('ROLLBACK')
 }
 
-/** Commits, or throws: after a statement that failed, COMMIT is answered without an error and commits nothing. */
+/** Commits, or throws. After a failed statement, COMMIT reports no error but commits nothing. */
 async function commit(client: pg.ClientBase): Promise<void> {
   const { command } = await client.query('COMMIT')
   if (command !== 'COMMIT') throw new StorageError('storage_unavailable', 'The transaction could not be committed')

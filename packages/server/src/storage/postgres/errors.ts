@@ -1,22 +1,22 @@
-/** What errors mean on PostgreSQL: trouble with the data, a race that was lost, trouble of the store, or a bug. */
+/** Classifies PostgreSQL errors: bad data, a lost race, a failed store, or a bug. */
 import { DatabaseError } from 'pg'
 import { StorageError, type StorageErrorCode } from '../storage.ts'
 
 /** SQLSTATE classes: data exception, integrity constraint violation, program limit exceeded (an index row too long). */
 const DATA_CLASSES = ['22', '23', '54']
-/** Serialization failure and deadlock: the same transaction may succeed at once. */
+/** Serialization failure and deadlock: retrying the transaction may succeed at once. */
 const RACES = ['40001', '40P01']
 const UNIQUE_VIOLATION = '23505'
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
 /**
- * Read only (the other side of a failover), lock not available, not in the state that is needed, not allowed, damaged
- * data, damaged index. XX000 is missing on purpose: an internal error of the database is a bug, ours or its own.
+ * Read only (a failover's other side), lock not available, object not in prerequisite state, not allowed, damaged data,
+ * damaged index. XX000 is missing on purpose: an internal database error is a bug, ours or the database's.
  */
 const STORE_CODES = ['25006', '55P03', '55000', '42501', 'XX001', 'XX002']
-/** What Node says of sockets and names, and OpenSSL of what arrives on them. */
+/** Node's error codes for sockets and names, and OpenSSL's for received data. */
 const NETWORK_CODES = /^(ECONN|EPIPE|EHOST|ENET|ETIMEDOUT|EAI_|ENOTFOUND|EADDR|EMFILE|ENFILE|ENOBUFS|EPROTO|ERR_SSL_)/
-/** pg's own errors for a connection that ended or fell silent have no code. */
+/** pg's own errors for a connection that ended or timed out have no code. */
 const LOST_CONNECTION = new Set([
   'Connection terminated',
   'Connection terminated unexpectedly',
@@ -25,39 +25,39 @@ const LOST_CONNECTION = new Set([
   'Client was closed and is not queryable',
   'Query read timeout',
   'timeout expired',
-  // Requests that arrive while the process ends.
+  // Requests that arrive during shutdown.
   'Cannot use a pool after calling end on the pool',
 ])
 const DISK_FULL = '53100'
 const IN_FAILED_TRANSACTION = '25P02'
-/** What pg says when all connections of a pool stay busy. */
+/** pg's message when all connections of a pool stay busy. */
 const POOL_BUSY = 'timeout exceeded when trying to connect'
 
-/** Whether the values, not the store, made a statement fail: the same statement would always fail. */
+/** Whether the values, not the store, made a statement fail. Such a statement always fails. */
 export function isDataError(error: unknown): boolean {
   return error instanceof DatabaseError && DATA_CLASSES.includes(error.code?.slice(0, 2) ?? '')
 }
 
-/** Whether another transaction was in the way, and trying again is likely to go well. */
+/** Whether another transaction interfered, so that a retry will probably succeed. */
 export function isRace(error: unknown): boolean {
   return error instanceof DatabaseError && RACES.includes(error.code ?? '')
 }
 
-/** Whether a row of that key is there already, in a table that no statement writes to without having looked. */
+/** Whether a row of that key already exists, in a table whose writers always check first. */
 export function isTaken(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION
 }
 
-/** Whether a statement failed for no other reason than that one before it in its transaction had. */
+/** Whether a statement failed only because an earlier one in its transaction did. */
 export function followsFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
-/** Whether the connection may serve others after this error, once its transaction is rolled back. */
+/** Whether the connection can be reused after this error, once its transaction is rolled back. */
 export function keepsConnection(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
-  // A statement that was cancelled (57014) leaves its connection as it was.
+  // A cancelled statement (57014) leaves its connection intact.
   return code === '57014' || !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006')
 }
 
@@ -65,14 +65,14 @@ export function isPoolBusy(error: unknown): boolean {
   return error instanceof Error && error.message === POOL_BUSY
 }
 
-/** Whether the connection to the database failed, as opposed to a statement or our own code. */
+/** Whether the connection to the database failed, as opposed to a statement or our code. */
 function isNetworkError(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof DatabaseError) return false
   const { code, message } = error as NodeJS.ErrnoException
   return NETWORK_CODES.test(code ?? '') || LOST_CONNECTION.has(message)
 }
 
-/** The error of an attempt to connect. Until there is a connection, nothing but the way to the database can fail. */
+/** The error of a connection attempt. Before the connection exists, only the path to the database can fail. */
 export function connectError(error: unknown): unknown {
   if (error instanceof StorageError || error instanceof DatabaseError || isPoolBusy(error)) return storageError(error)
   return unreachable(error)
@@ -83,7 +83,7 @@ function unreachable(error: unknown): StorageError {
   return new StorageError('storage_unavailable', `The database cannot be reached: ${message}`, error)
 }
 
-/** The error as a StorageError where it is trouble of the store; anything else, a bug, as it is. */
+/** The error as a StorageError if the store failed; any other error is a bug and stays unchanged. */
 export function storageError(error: unknown): unknown {
   if (error instanceof StorageError) return error
   if (isPoolBusy(error)) return new StorageError('overloaded', 'All connections of the pool are busy', error)

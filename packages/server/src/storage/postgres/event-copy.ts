@@ -1,17 +1,17 @@
 /**
- * Events on their way into their table by COPY, in PostgreSQL's binary format (its documentation: "SQL Commands, COPY,
- * Binary Format"): the way in that costs the database the least. Measured on PostgreSQL 18, 100 events of 1 kB a
- * statement, CPU of client + server per event: 3 + 6 µs, as text 3 + 9, by INSERT from one jsonb parameter 2.5 + 12. COPY
- * knows no ON CONFLICT, so it takes only events that are known to be new.
+ * Inserts events by COPY, in PostgreSQL's binary format (its documentation: "SQL Commands, COPY, Binary Format"). It
+ * costs the database the least. Measured on PostgreSQL 18, 100 events of 1 kB a statement, CPU of client + server per
+ * event: 3 + 6 µs, as text 3 + 9, by INSERT from one jsonb parameter 2.5 + 12. COPY has no ON CONFLICT, so it takes
+ * only events known to be new.
  *
- * Rows are encoded before their transaction begins, because that takes the longest. Only then is known to which run each
- * belongs and which seq it gets; both have a fixed place in the row.
+ * Rows are encoded before their transaction begins, because encoding takes the longest. The run and seq of each event
+ * are known only later; both have a fixed place in the row.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
 import { contentOf, EVENT_CONTENT } from '../sql/append.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 
-/** What pg's connection has beside its documented methods. */
+/** Undocumented methods of pg's connection. */
 interface CopyConnection extends Connection {
   sendCopyFromChunk(chunk: Buffer): void
   endCopyFrom(): void
@@ -29,17 +29,17 @@ const RUN_AT = COUNT_BYTES + LENGTH_BYTES + UUID_BYTES + LENGTH_BYTES
 const SEQ_AT = RUN_AT + UUID_BYTES + LENGTH_BYTES
 const NULL_LENGTH = -1
 const MAX_UTF8_BYTES = 3
-/** Longer texts are measured: their length alone tells little. */
+/** Longer texts are measured, because their length alone says little about their bytes. */
 const SHORT_CHARS = 100
 
 export interface EventCopy {
-  /** Adds an event to what is sent. */
+  /** Adds an event to be sent. */
   add(event: NewEvent, run: string, seq: number): void
-  /** Sends what was added; rejects when the database refuses a row, and then stores none of them. */
+  /** Sends the added events. Rejects if the database refuses a row, and then stores none. */
   send(client: ClientBase): Promise<void>
 }
 
-/** Encodes events of one environment. What is sent later is chosen among them. */
+/** Encodes events of one environment. The caller later chooses which to send. */
 export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]): EventCopy {
   const received = new Map<NewEvent, number>()
   for (const { receivedAt, events } of batches) {
@@ -72,7 +72,7 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
   }
 }
 
-/** Neighbours become one piece. */
+/** Adjacent rows become one piece. */
 function joined(places: readonly { from: number; end: number }[]): { from: number; end: number }[] {
   const pieces: { from: number; end: number }[] = []
   for (const { from, end } of places) {
@@ -83,7 +83,7 @@ function joined(places: readonly { from: number; end: number }[]): { from: numbe
   return pieces
 }
 
-/** The rows travel with the statement: nobody waits for the database to say that it expects them. */
+/** Sends the rows with the statement, without waiting for the database to request them. */
 function copyIn(client: ClientBase, environmentId: string, chunks: readonly Buffer[]): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const query = new pg.Query(TEXT, (error: Error | null | undefined) => (error ? reject(error) : resolve()))
@@ -104,7 +104,7 @@ function copyIn(client: ClientBase, environmentId: string, chunks: readonly Buff
   return promise
 }
 
-/** In the order of COLUMNS. Returns where the row ends. */
+/** In the order of COLUMNS. Returns the end of the row. */
 function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewEvent, receivedAt: number): number {
   let end = buffer.writeInt16BE(COLUMNS.length, from)
   end = buffer.writeInt32BE(UUID_BYTES, end)
@@ -125,14 +125,14 @@ function writeValue(buffer: Buffer, at: number, value: string | number | null): 
   return from + bytes
 }
 
-/** What is no integer is sent as text, which the database refuses: one event, not the batch. */
+/** A non-integer is sent as text, which the database refuses. This fails one event, not the batch. */
 function writeNumber(buffer: Buffer, at: number, value: number): number {
   if (!Number.isSafeInteger(value)) return buffer.write(String(value), at)
   buffer.writeBigInt64BE(BigInt(value), at)
   return INT8_BYTES
 }
 
-/** At most so many bytes. */
+/** At most this many bytes. */
 function roomFor(event: NewEvent): number {
   let bytes = SEQ_AT + INT8_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + textRoom(event.eventId)
   for (const value of contentOf(event))

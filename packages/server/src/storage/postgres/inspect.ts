@@ -8,7 +8,7 @@ export interface Inspected {
   nodes: number
   queuedBytes: number
   queueBytes: number
-  /** Of the newest schema this program knows. */
+  /** Version of the newest schema this program knows. */
   schema: number
 }
 
@@ -25,9 +25,9 @@ interface Facts {
 }
 
 const MIB = 1_048_576
-/** The newest release that the tests run on. */
+/** The newest release covered by the tests. */
 const NEWEST_MAJOR = 18
-/** Times of expiry and limits are compared over nodes. */
+/** Nodes compare expiry times and limits. */
 const MAX_SKEW_MS = 1_000
 
 const FACTS = `SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
@@ -44,7 +44,7 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
     const asked = Date.now()
     const { rows } = await client.query<Facts>(FACTS)
     const [found] = rows
-    if (found === undefined) throw new Error('The database answered nothing')
+    if (found === undefined) throw new Error('The database returned no row')
     return { facts: found, skewMs: Math.round(found.now - (asked + Date.now()) / 2) }
   })
   return [
@@ -66,7 +66,7 @@ function release({ version }: Facts): StoreCheck {
 function durability({ synchronousCommit, fsync, fullPageWrites }: Facts): StoreCheck {
   const ok = synchronousCommit !== 'off' && fsync === 'on' && fullPageWrites === 'on'
   const settings = `synchronous_commit ${synchronousCommit}, fsync ${fsync}, full_page_writes ${fullPageWrites}`
-  const said = ok ? 'Each acknowledged commit is on the disk' : 'A crash may lose what was acknowledged'
+  const said = ok ? 'Each acknowledged commit is on disk' : 'A crash may lose acknowledged data'
   return { name: 'durability', ok, detail: `${said} (${settings})` }
 }
 
@@ -88,12 +88,12 @@ function clock(skewMs: number): StoreCheck {
 }
 
 function queue({ queuedBytes, queueBytes }: Inspected): StoreCheck {
-  const detail = `${mib(queuedBytes)} of events wait for a commit on this node; ${mib(queueBytes)} may`
+  const detail = `${mib(queuedBytes)} of at most ${mib(queueBytes)} of events wait for a commit on this node`
   return { name: 'queue', ok: queuedBytes < queueBytes / 2, detail }
 }
 
 function schema(facts: Facts, inspected: Inspected): StoreCheck {
-  // A newer one was brought by a newer node: an upgrade is under way.
+  // A newer schema comes from a newer node: an upgrade is in progress.
   const ok = facts.schema === inspected.schema
   const detail = `The store has schema ${facts.schema}, ${mib(facts.bytes)}; this node knows ${inspected.schema}`
   return { name: 'schema', ok, detail }

@@ -1,4 +1,4 @@
-/** Brings the database to the newest schema, or refuses it. However many nodes start at once, one does it. */
+/** Migrates the database to the newest schema, or refuses it. If many nodes start at once, one migrates. */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
@@ -7,20 +7,20 @@ import { StoreRefused } from '../storage.ts'
 import { distributeNew } from './citus.ts'
 import { inTransaction, SCHEMA } from './connections.ts'
 
-/** `TACH`. An advisory lock is one of the whole database. */
+/** `TACH`. An advisory lock applies to the whole database. */
 const LOCK = 0x54414348
 const LOCK_POLL_MS = 100
 const OLDEST_MAJOR = 15
 
-/** A migration that begins so is one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
+/** Marks a migration that is a single statement and cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
 const NO_TRANSACTION = '-- no transaction'
 
-/** Every migration this version of the program knows. */
+/** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(import.meta.dirname, 'migrations'))
 }
 
-/** On a connection of its own, without timeouts. Returns the names of what it applied. */
+/** Uses a separate connection without timeouts. Returns the names of the applied migrations. */
 export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
@@ -50,7 +50,7 @@ async function checkServer(client: Client): Promise<void> {
   }
 }
 
-/** Those of the database, none where it is new. Refuses a database of a newer or another version of the program. */
+/** The database's migrations, none if it is new. Refuses a database of a newer or different version. */
 export async function appliedMigrations(client: Pick<Client, 'query'>): Promise<Applied[]> {
   const { rows: tables } = await client.query(`SELECT 1 WHERE to_regclass('${SCHEMA}.migrations') IS NOT NULL`)
   if (tables.length === 0) return []
@@ -63,7 +63,7 @@ function isNewest(applied: Applied[], migrations: Migration[]): boolean {
   return applied.length === migrations.length
 }
 
-/** Asked for again and again rather than waited for: CREATE INDEX CONCURRENTLY waits for every statement under way. */
+/** Polled instead of awaited, because CREATE INDEX CONCURRENTLY waits for every running statement. */
 async function takeLock(client: Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
@@ -108,8 +108,8 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
   }
 }
 
-/** What an administrator of the database has to change. */
+/** What the database administrator must change. */
 function refusal(error: unknown): StoreRefused | null {
   if (!(error instanceof DatabaseError) || error.code !== '42501') return null
-  return new StoreRefused(`The database does not let Tacho make its tables: ${error.message}.`)
+  return new StoreRefused(`Tacho may not create its tables in this database: ${error.message}.`)
 }

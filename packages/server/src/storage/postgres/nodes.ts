@@ -1,11 +1,11 @@
 /**
- * The processes that serve one store. Each has a slot, a small number that no other living node has: rollup rows carry
- * it, so that nodes do not wait for each other's. A node that falls silent loses its slot to the next one that comes;
- * should it wake up, it takes another. Two nodes in one slot for a moment would only wait for each other.
+ * The processes that serve one store. Each has a slot, a small number that no other living node has. Rollup rows carry
+ * it, so nodes do not wait for each other's rows. A silent node loses its slot to the next new node; if it wakes up, it
+ * takes another. Two nodes briefly in one slot would only wait for each other.
  *
  *   (none) --join--> alive --beat, every BEAT_MS--> alive --silent for EXPIRY_MS, or leave--> (none)
  *
- * The clock is the database's, for slots as for the leases of work: its offset is measured with each sign of life.
+ * Slots and work leases use the database's clock. Its offset is measured with each heartbeat.
  */
 import { randomUUID } from 'node:crypto'
 import type { PoolClient } from 'pg'
@@ -15,18 +15,18 @@ import { statement } from './statement.ts'
 
 export interface NodeRegistry {
   slot(): number
-  /** How many are alive, this one included. */
+  /** Number of living nodes, including this one. */
   alive(): number
-  /** Bytes of the database, as of lately. */
+  /** Recent size of the database in bytes. */
   databaseBytes(): number | null
-  /** Milliseconds by which the database's clock is ahead of this node's, as of the last sign of life. */
+  /** Milliseconds by which the database's clock is ahead of this node's, measured at the last heartbeat. */
   clockOffsetMs(): number
   leave(): Promise<void>
 }
 
 const BEAT_MS = 3_000
 const EXPIRY_MS = 15_000
-/** Measuring a large database takes many small looks at its files. */
+/** Measuring a large database reads the sizes of many files. */
 const MEASURE_EVERY_BEATS = 20
 
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
@@ -40,27 +40,27 @@ const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_
     WHERE slot NOT IN (SELECT nodes.slot FROM nodes)), $1, ${NOW}, ${NOW}`)
 const LEAVE = statement('DELETE FROM nodes WHERE node_id = $1')
 /**
- * Sessions of ours that wait for the rest of a statement. The database's own timeouts do not count that: to it they are
- * at work, not idle, and it listens to no cancellation within a message. Whoever comes next would wait for their rows.
+ * Finds our sessions that wait for the rest of a statement. The database's timeouts do not apply: it considers them
+ * active, not idle, and ignores cancellation within a message. The next transaction would wait for their rows.
  */
 const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND application_name = current_setting('application_name')
   AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - $1 * interval '1 millisecond'`)
 const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes')
 
-/** A clock is not read from an answer that took longer than this, but for the first. */
+/** The clock is not read from an answer slower than this, except the first. */
 const LONGEST_READING_MS = 1_000
 
 export interface NodeOptions {
   connections: Connections
-  /** Any node ends sessions that have been silent for this long. */
+  /** Any node ends sessions that are silent for this long. */
   silentMs: number
   /** This node's clock, milliseconds since 1970. */
   now: () => number
   onWarning: StoreWarning | undefined
 }
 
-/** Joins, and keeps saying that this node is alive. */
+/** Joins, and sends heartbeats. */
 export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions): Promise<NodeRegistry> {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }
@@ -70,7 +70,7 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
 
   let beating: Promise<void> | null = null
 
-  /** Shared by those who ask at once, so that beats do not pile up before a database that does not answer. */
+  /** Concurrent callers share it, so that heartbeats do not pile up before a silent database. */
   const beat = (): Promise<void> => (beating ??= beatOnce().finally(() => (beating = null)))
 
   async function beatOnce(): Promise<void> {
@@ -105,7 +105,7 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
   }
 
   await beat()
-  // The next beat follows a failed one. A database that is away is reported by the connections, too.
+  // After a failed heartbeat, the next one follows. The connections also report an unreachable database.
   const timer = setInterval(
     () =>
       void beat()

@@ -1,4 +1,4 @@
-/** Opens the engine for many processes: each keeps nothing but caches, all of it is in one PostgreSQL database. */
+/** Opens the engine for many processes. Each keeps only caches; all data is in one PostgreSQL database. */
 import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append.ts'
@@ -19,23 +19,23 @@ import { postgresSql } from './sql.ts'
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=…` */
   url: string
-  /** Connections of this node, and one more for its own signs of life. */
+  /** Connections of this node, in addition to one for its heartbeats. */
   poolSize?: number
   timeouts?: Partial<Timeouts>
-  /** Bytes of events that may wait for a commit. */
+  /** Most bytes of events that may wait for a commit. */
   queueBytes?: number
-  /** How long a database that does not answer yet is waited for at the start. */
+  /** How long to wait at start for a database that does not answer yet. */
   waitMs?: number
   /** This node's clock, milliseconds since 1970. */
   now?: () => number
-  /** Told when the database can no longer be reached, and when it can be again. */
+  /** Called when the database becomes unreachable, and when it is reachable again. */
   onReachable?: (reachable: boolean, why: string) => void
   onWarning?: StoreWarning
 }
 
 const MIB = 1_048_576
 const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
-/** Tries of a write that lost a race. */
+/** Attempts of a write that lost a race. */
 const TRIES = 3
 /** How long writes are refused after the database's disk was full. */
 const FULL_MS = 5_000
@@ -58,7 +58,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   const reachability = createReachability(onReachable)
   const shared = { address: address.config, timeouts, reachability }
   const connections = openConnections({ ...shared, size: poolSize })
-  // Signs of life and what caches follow must come through when all other connections are busy.
+  // Heartbeats and cache revisions must succeed even if all other connections are busy.
   const own = openConnections({ ...shared, size: 1 })
   const nodes = await joinNodes({
     connections: own,
@@ -72,7 +72,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   let fullUntil = 0
   const queue = createBatchQueue({
     queueBytes,
-    // The rest of the connections is left to reads.
+    // Reads get the remaining connections.
     transactions: Math.min(WRITERS_PER_NODE, Math.ceil(poolSize / 2)),
     commit: batchAppender(postgresAppendEngine(connections, nodes.slot), onWarning),
   })
@@ -108,7 +108,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     engine: 'postgres',
     appendEvents,
     writesRefused,
-    // Anyone may ask for readiness: it must write nothing.
+    // Readiness checks need no credentials, so they must not write.
     ping: async () => void (await connections.use((client) => client.query('SELECT 1'))),
     inspect: () =>
       inspectDatabase({

@@ -1,4 +1,4 @@
-/** What is done to a database before it is served from: on a connection of its own, without haste. */
+/** Prepares a database before it is served, on a separate connection without timeouts. */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError } from 'pg'
 import { StoreRefused } from '../storage.ts'
@@ -10,14 +10,14 @@ const POLL_MS = 250
 const CONNECT_MS = 5_000
 
 /**
- * Brings the store to the newest schema; makes it where there is none. Waits for a database that is still starting.
- * Returns the names of the migrations that it applied.
+ * Migrates the store to the newest schema, or creates it. Waits for a database that is still starting. Returns the
+ * names of the applied migrations.
  */
 export function prepareStore(address: Address, waitMs: number): Promise<string[]> {
   return onConnection(address, waitMs, (client) => migrate(client))
 }
 
-/** The same, then spreads it over a Citus cluster; returns the tables that were not yet. */
+/** The same, then distributes it over a Citus cluster. Returns the newly distributed tables. */
 export function distributeStore(url: string, waitMs = 10_000): Promise<string[]> {
   return onConnection(parseAddress(url), waitMs, async (client) => {
     await migrate(client)
@@ -62,14 +62,14 @@ const NETWORK_CODES = [
   'ENETUNREACH',
 ]
 
-/** Whether waiting may mend it: the database is starting, stopping or crowded, or cannot be reached yet. */
+/** Whether waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
 function isPassing(error: unknown): boolean {
   if (error instanceof DatabaseError) return /^(57|53)/.test(error.code ?? '')
   const { code = '', message } = error as NodeJS.ErrnoException
   return NETWORK_CODES.includes(code) || /^(timeout|Connection terminated)/.test(message)
 }
 
-/** In one sentence, without the password. */
+/** One sentence, without the password. */
 function refusal(shown: string, error: unknown): StoreRefused {
   const { message, code } = error as NodeJS.ErrnoException
   return new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)

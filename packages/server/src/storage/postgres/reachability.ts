@@ -1,16 +1,16 @@
 /**
- * Whether the database can be reached, as all connections of a node have found it.
+ * Tracks whether the database is reachable, from all connections of a node.
  *
- *   reachable --cannot connect--> silent --pause over--> tried again by whoever comes --connected--> reachable
+ *   reachable --cannot connect--> silent --pause over--> retried by the next request --connected--> reachable
  *                                   ^------------------------cannot connect----'
  *
- * silent: everybody is told so at once instead of waiting in vain. Pauses double up to LONGEST_PAUSE_MS.
+ * In state silent, requests fail at once instead of waiting. Pauses double up to LONGEST_PAUSE_MS.
  */
 import { connectError } from './errors.ts'
 
 export interface Reachability {
   isReachable(): boolean
-  /** Throws a StorageError while silent. */
+  /** Throws a StorageError in state silent. */
   check(): void
   connected(): void
   failed(error: unknown): void
@@ -37,7 +37,7 @@ export function createReachability(onChange: (reachable: boolean, why: string) =
     failed(error) {
       lastFailure = error
       const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
-      // Nodes that lost one database do not all come back in the same moment.
+      // Jitter, so that nodes do not all reconnect at the same moment.
       silentUntil = performance.now() + pause * (0.5 + Math.random() / 2)
       if (failures++ === 0) onChange(false, error instanceof Error ? error.message : String(error))
     },

@@ -3,7 +3,7 @@ import type { ClientBase } from 'pg'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 import { portableStatement } from './statement.ts'
 
-/** The portable adapter over one connection inside a transaction. */
+/** The portable adapter over one connection, inside a transaction. */
 export function postgresSql(client: ClientBase): Sql {
   const query = (text: string, params: readonly SqlValue[]) =>
     client.query<Record<string, unknown>>({ ...portableStatement(text), values: [...params] })
@@ -13,7 +13,7 @@ export function postgresSql(client: ClientBase): Sql {
     get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
       ((await query(text, params)).rows[0] as Row | undefined) ?? null,
     page: async <Row extends object>(text: string, params: readonly SqlValue[], limit: number) => {
-      // The subquery has its order, and the rows of the page keep it.
+      // The subquery sets the order, and the rows of the page keep it.
       const rows = (await query(pageText(text), [...params, limit + 1, LIMITS.listBytes])).rows as PageRow[]
       const more = rows.length < (rows[0]?.pageRows ?? 0) || rows.length > limit
       return {
@@ -31,7 +31,7 @@ interface PageRow extends Record<string, unknown> {
   pageBytes: number
 }
 
-/** The sizes are summed in the database, so that it sends no row that has no room. */
+/** The database sums the sizes, so that it sends no row that does not fit. */
 function pageText(text: string): string {
   return `SELECT * FROM (
       SELECT found.*, ROW_NUMBER() OVER () AS "pageRow", COUNT(*) OVER () AS "pageRows",

@@ -1,4 +1,4 @@
-/** Statements are prepared once per connection, under a name that follows from the text. */
+/** Statements are prepared once per connection, under a name derived from the text. */
 
 export interface Statement {
   name: string
@@ -13,7 +13,7 @@ export function statement(text: string): Statement {
   return { name: `tacho_${++count}`, text }
 }
 
-/** A portable statement, with `?` for parameters. There are only as many texts as the program has. */
+/** A portable statement, with `?` for parameters. The program has a bounded number of texts. */
 export function portableStatement(text: string): Statement {
   let known = portable.get(text)
   if (known === undefined) {

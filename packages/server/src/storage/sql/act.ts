@@ -1,8 +1,8 @@
-/** How a file declares its acts: each with its kind. */
+/** How a file declares its acts, each with its kind. */
 import type { Sql } from './sql.ts'
 
 /**
- * A look needs no transaction: it is one statement, or several that may see the store at different moments. A read runs
+ * A look needs no transaction: it is one statement, or several that may see different states of the store. A read runs
  * on one snapshot. A write is one read-write transaction.
  */
 export type ActKind = 'look' | 'read' | 'write'
@@ -12,7 +12,7 @@ interface Act<Args extends unknown[], Result> {
   readonly run: (sql: Sql, ...args: Args) => Promise<Result>
 }
 
-/** The acts that are the methods of a part of the storage interface. */
+/** The acts of one part of the storage interface, as its methods. */
 export type Acts<Store> = {
   readonly [Name in keyof Store]: Store[Name] extends (...args: infer Args) => Promise<infer Result>
     ? Act<Args, Result>

@@ -1,4 +1,6 @@
-/** Every portable act, by name: what each engine builds its methods from. Appending events is each engine's own. */
+/**
+ * Every portable act, by name. Each engine builds its methods from these. Appending events is specific to each engine.
+ */
 import type { ActKind, Acts } from './act.ts'
 import type { Sql } from './sql.ts'
 import type { Storage } from '../storage.ts'
@@ -95,13 +97,13 @@ export const ACTS: Acts<ActMethods> = {
   ...workspacesActs,
 }
 
-/** One method per act, each passing its name and arguments to `call`. */
+/** One method per act. Each passes its name and arguments to `call`. */
 export function actMethods(call: (name: ActName, kind: ActKind, args: unknown[]) => Promise<unknown>) {
   const method = (name: ActName) => [name, (...args: unknown[]) => call(name, ACTS[name].kind, args)]
   return Object.fromEntries((Object.keys(ACTS) as ActName[]).map(method)) as unknown as ActMethods
 }
 
-/** Runs an act that was named by a message. */
+/** Runs an act named in a message. */
 export function runAct(sql: Sql, name: ActName, args: unknown[]): Promise<unknown> {
   const run = ACTS[name].run as (sql: Sql, ...args: unknown[]) => Promise<unknown>
   return run(sql, ...args)

@@ -1,9 +1,9 @@
 /**
  * Agents that this process knows. An agent's id never changes; its name is the newest by event time over all nodes.
  *
- * On PostgreSQL an agent's row is hot: every batch of a tenant may name it. There the time of an unchanged name is written
- * only when it has moved by `refreshMs`. Until then this node knows the newest time that it has seen, and another node may
- * take an older name for the newer one until the next event.
+ * On PostgreSQL an agent's row is hot, because every batch of a tenant may name it. So the time of an unchanged name is
+ * written only after it moves by `refreshMs`. Until then, another node may take an older name for the newer one, until
+ * the next event.
  */
 import { randomUUIDv7 } from 'node:crypto'
 import type { NewEvent } from '../events.ts'
@@ -17,16 +17,16 @@ export interface KnownAgent {
   name: string
   /** Event time of that name in the row. */
   nameTime: number
-  /** Newest event time of that name that this process has seen; at least nameTime. */
+  /** Newest event time of that name seen by this process; at least nameTime. */
   seenTime: number
 }
 
 type Named = Pick<NewEvent, 'agentId' | 'agentName' | 'time'>
 
 const AGENTS_KEPT = 10_000
-/** Longer names are known by their hash, so that the cache is small. */
+/** Longer names are stored as hashes, to keep the cache small. */
 const SHORT_CHARS = 200
-/** No stored event has given the agent its name yet. */
+/** No stored event has named the agent yet. */
 const UNNAMED = Number.MIN_SAFE_INTEGER
 
 const AGENTS: InsertedTable = {
@@ -44,8 +44,8 @@ export function knownAgents(refreshMs: number) {
 
   return {
     /**
-     * The agent of each event, in order. New ones are stored, sorted by key, before any run is locked: who names the same
-     * new agent at the same time waits for nothing but its row.
+     * The agent of each event, in order. New agents are stored, sorted by key, before any run is locked. So a
+     * transaction that names the same new agent waits only for its row.
      */
     async open(sql: Sql, environmentId: string, events: readonly Named[]): Promise<OpenAgents> {
       const places = events.map((event) => placeOf(environmentId, event))
@@ -54,7 +54,7 @@ export function knownAgents(refreshMs: number) {
       places.forEach((place, index) => {
         if (!agents.has(place)) unknown.set(place, events[index] as Named)
       })
-      // Another transaction may make room while this one waits for the database.
+      // Another transaction may evict entries while this one waits for the database.
       const ofEvent = places.map((place) => agents.get(place))
       const missing = () => [...unknown].filter(([place]) => !loaded.has(place))
       const load = () => Promise.all(missing().map((each) => loadAgent(sql, environmentId, each, loaded)))
@@ -65,14 +65,14 @@ export function knownAgents(refreshMs: number) {
       }
       return { loaded, ofEvent: ofEvent.map((agent, index) => agent ?? loadedAgent(loaded, places[index])) }
     },
-    /** Keeps what a committed transaction has loaded or stored. */
+    /** Caches what a committed transaction loaded or stored. */
     keep({ loaded }: OpenAgents): void {
       if (agents.size > AGENTS_KEPT) agents.clear()
       for (const [place, agent] of loaded) agents.set(place, agent)
     },
-    /** Forgets all of them: their rows may differ from what was noted. */
+    /** Clears the cache: rows may differ from what was noted. */
     forget: () => agents.clear(),
-    /** Notes a stored event of an agent. Returns whether its row must follow. */
+    /** Notes a stored event of an agent. Returns whether its row needs an update. */
     note(agent: KnownAgent, { agentName, time }: Named): boolean {
       const name = short(agentName)
       const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime
@@ -85,11 +85,11 @@ export function knownAgents(refreshMs: number) {
 
 export interface OpenAgents {
   ofEvent: KnownAgent[]
-  /** Not known before, by place. */
+  /** New agents, by index. */
   loaded: Map<string, KnownAgent>
 }
 
-/** Returns whether the row has the name now, and no newer one. */
+/** Returns whether the row now has the name, and no newer one. */
 export async function renameAgent(sql: Sql, environmentId: string, id: string, name: string, time: number) {
   return (await sql.run(RENAME, [name, time, environmentId, id, time])) === 1
 }
@@ -126,7 +126,7 @@ function placeOf(environmentId: string, { agentId, agentName }: Named): string {
   return agentId === null ? `${environmentId} name ${short(agentName)}` : `${environmentId} id ${short(agentId)}`
 }
 
-/** NUL is in no text of a client. */
+/** Client texts never contain NUL. */
 function short(text: string): string {
   return text.length <= SHORT_CHARS ? text : `\0${textKey(text)}`
 }

@@ -1,4 +1,4 @@
-/** What webhooks are told of approvals and issues. Nothing here comes from a payload. */
+/** What webhooks report about approvals and issues. Nothing here comes from a payload. */
 import type { ApprovalRow } from '../approvals.ts'
 import type { IssueRow } from '../issues.ts'
 import type { Sql } from './sql.ts'

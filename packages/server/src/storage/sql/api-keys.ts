@@ -18,7 +18,7 @@ const COLUMNS = `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.sc
   k.requests_per_second AS "requestsPerSecond", k.created_at AS "createdAt", k.expires_at AS "expiresAt",
   k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt"`
 
-/** Scopes are kept as a JSON array. */
+/** Scopes are stored as a JSON array. */
 type Kept<Row> = Omit<Row, 'scopes'> & { scopes: string }
 
 const parsed = <Row>(row: Kept<Row>) => ({ ...row, scopes: JSON.parse(row.scopes) as Scope[] })

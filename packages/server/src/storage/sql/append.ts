@@ -1,5 +1,6 @@
 /**
- * How batches of events are stored, the same on every engine. Batches may share a transaction; a batch is never divided.
+ * How batches of events are stored, the same on every engine. Batches may share a transaction; a batch is never
+ * divided.
  *
  *   together --committed--> answered
  *      |--lost a race--> together again, a few times
@@ -7,9 +8,9 @@
  *      `--an event cannot be stored--> each batch alone
  *                                         `--again--> try each event, roll back; then all but the failing ones together
  *
- * Rows are locked in one order: agents, runs, models, hours, rejections, names of agents; within each by key. So batches
- * that overlap wait for each other, on any number of nodes, but never in a circle. Events need no order: who writes to a
- * run holds its row.
+ * Rows are locked in one order: agents, runs, models, hours, rejections, names of agents; within each by key. So
+ * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
+ * the writer to a run holds its row.
  */
 import { randomUUIDv7 } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
@@ -29,42 +30,45 @@ export interface PlacedEvent {
 
 export interface WantedRun {
   runId: string
-  /** Its ids where it is new; null: it is only looked up. */
+  /** Its ids if it is new; null: only look it up. */
   opening: { id: string; agentId: string; receivedAt: number } | null
-  /** The events to be stored in it, each once, in order of arrival. */
+  /** The distinct events to store in it, in order of arrival. */
   events: NewEvent[]
 }
 
-/** What an engine brings, within one transaction. */
+/** What an engine provides within one transaction. */
 export interface AppendTransaction {
   sql: Sql
-  /** For rollup rows of its own: no other transaction uses the number at the same time. */
+  /** Selects the rollup rows: no concurrent transaction uses this number. */
   slot: number
-  /** Statements that nobody waits for until the commit; if one fails, nothing is committed. */
+  /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
   atCommit(statement: Promise<unknown>): void
-  /** Finds, opens and locks the runs, given sorted, by external id. Those neither found nor opened are missing. */
+  /** Finds, opens and locks the runs by external id; the ids are sorted. Runs neither found nor opened are missing. */
   openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
-  /** Stores those that are not there yet, of different ids. Returns the seq of each, null where it was there. */
+  /**
+   * Stores the events that are not yet stored; their ids are distinct. Returns the seq of each, null if it was already
+   * stored.
+   */
   insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
-  /** Whether the stored event of that id is the same; null where there is none. */
+  /** Whether the stored event of that id is the same; null if none is stored. */
   compareEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(boolean | null)[]>
-  /** Writes runs as they are now. */
+  /** Writes the current state of runs. */
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
 
 export interface AppendEngine {
-  /** Runs work in one transaction; the commit is durable when the promise resolves. `rollback`: only tries. */
+  /** Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. */
   transaction<Result>(
     batches: readonly EventBatchRows[],
     end: 'commit' | 'rollback',
     work: (transaction: AppendTransaction) => Promise<Result>,
   ): Promise<Result>
   isRace(error: unknown): boolean
-  /** Whether an event made the statement fail, not the store. */
+  /** Whether an event, not the store, made the statement fail. */
   isDataError(error: unknown): boolean
-  /** Trouble of the store as a StorageError; anything else as it is. */
+  /** A store failure as a StorageError; any other error unchanged. */
   storageError(error: unknown): unknown
-  /** How far the time of an agent's unchanged name may move before its row follows. */
+  /** How far the time of an agent's unchanged name may move before its row is updated. */
   agentRefreshMs: number
 }
 
@@ -73,31 +77,31 @@ export type Committed = { verdicts: EventVerdict[] } | { error: unknown }
 const TRIES = 10
 const REJECTIONS_BETWEEN_TRIMS = 1_000
 
-/** An event on its way in. */
+/** An event being stored. */
 interface Candidate {
   event: NewEvent
   receivedAt: number
   agent: KnownAgent | null
-  /** The first event of that id that may be stored; null: none of them may. */
+  /** The first storable event of that id; null: none is storable. */
   first: Candidate | null
   verdict: EventVerdict | null
 }
 
-/** What to keep in mind once it is committed. */
+/** What to cache after the commit. */
 interface Noted {
   environmentId: string
   agents: OpenAgents
   buckets: Buckets
-  /** False where another node knows a newer name. */
+  /** False if another node knows a newer name. */
   renamed: Promise<boolean>[]
 }
 
-/** `onWarning` gets errors that no caller sees, because what failed is tried in another way. */
+/** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
 export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), models: knownModels() }
   const untrimmed = new Map<string, number>()
 
-  /** Commits all batches and answers for each, in order. */
+  /** Commits all batches and answers each, in order. */
   async function commit(batches: readonly EventBatchRows[]): Promise<Committed[]> {
     const committed = await together(batches)
     for (const { environmentId, rejections } of batches) await trim(environmentId, rejections.length)
@@ -119,7 +123,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     }
   }
 
-  /** Stores what can be stored of a batch, in one transaction. */
+  /** Stores the storable events of a batch, in one transaction. */
   async function storable(batch: EventBatchRows): Promise<Committed> {
     const { receivedAt } = batch
     const failing = new Set<NewEvent>()
@@ -196,7 +200,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     return { verdicts, noted }
   }
 
-  /** Stores what belongs to one environment. */
+  /** Stores the events of one environment. */
   async function storeIn(
     transaction: AppendTransaction,
     environmentId: string,
@@ -223,7 +227,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
       const { first, event, receivedAt } = candidate
       if (first !== candidate) continue
       const run = runs.get(event.runId)
-      if (run === undefined) throw new Error('Every wanted run is opened')
+      if (run === undefined) throw new Error('Every requested run is opened')
       firsts.push(candidate)
       placed.push({ run, event, receivedAt })
     }
@@ -263,7 +267,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     return { environmentId, agents, buckets, renamed }
   }
 
-  /** Now and then, in a transaction of its own: what one trim leaves, the next one removes. */
+  /** Runs occasionally, in a separate transaction. The next trim removes what one leaves. */
   async function trim(environmentId: string, added: number): Promise<void> {
     if (added === 0) return
     const count = (untrimmed.get(environmentId) ?? 0) + added
@@ -283,7 +287,7 @@ interface Repeat {
   isSame: boolean
 }
 
-/** The candidates without a verdict whose event is stored: by this transaction, or before. */
+/** The candidates without a verdict whose event is stored, by this transaction or before. */
 async function judgeRepeats(
   transaction: AppendTransaction,
   environmentId: string,
@@ -315,7 +319,7 @@ function candidateOf({ receivedAt }: EventBatchRows, event: NewEvent): Candidate
   return { event, receivedAt, agent: null, first: null, verdict: null }
 }
 
-/** The runs that the events name, sorted. Tells the candidates which of them is the first of its id. */
+/** The runs that the events name, sorted. Marks the first candidate of each id. */
 function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {
@@ -332,29 +336,29 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
     run.firsts.set(event.eventId, candidate)
     run.events.push(event)
   }
-  // Those that are only looked up come last: what the same batch stores is stored.
+  // Look up last: this also finds what the same batch stores.
   for (const candidate of candidates) {
     candidate.first ??= runs.get(candidate.event.runId)?.firsts.get(candidate.event.eventId) ?? null
   }
   return [...runs.values()].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
 }
 
-/** Rejections that only the store can find. */
+/** Rejections found while storing. */
 function refusedByStore({ event: { runId, eventId }, verdict, receivedAt }: Candidate): RejectionRow[] {
   if (verdict !== 'absent' && verdict !== 'unstorable') return []
   const code = verdict === 'absent' ? 'timestamp_too_old' : 'unstorable'
   return [{ runId, eventId, code, rejectedAt: receivedAt }]
 }
 
-/** What an event weighs in queues and commits beside its payload, about. */
+/** Approximate size of an event in queues and commits, without its payload. */
 const EVENT_BYTES = 500
 
-/** Characters stand for bytes: to count those would cost more than it tells. */
+/** Characters stand for bytes, because counting bytes costs more than it is worth. */
 export function batchBytes({ events }: EventBatchRows): number {
   return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
 }
 
-/** What a retry must have in common with the stored event, with its column. */
+/** What a retry must share with the stored event, with the column. */
 export const EVENT_CONTENT = {
   time: 'time',
   clientId: 'client_id',

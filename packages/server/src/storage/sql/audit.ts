@@ -26,7 +26,7 @@ const NAMES = [
 ] as const satisfies readonly (readonly [string, keyof AuditEntry])[]
 const COLUMNS = NAMES.map(([column, name]) => `${column} AS "${name}"`).join(', ')
 
-/** By so much an entry's id may lie beside its time: a clock that is set back is waited out. */
+/** Most an entry's id may differ from its time, because ids wait when the clock goes back. */
 const ID_LAG_MS = 60_000
 
 /** Part of every act that an operator causes. */
@@ -56,7 +56,7 @@ function listAudit(
     ['target_id = ?', filter.targetId],
     ['at >= ?', filter.from],
     ['at < ?', filter.to],
-    // Ids follow the time, so the walk starts and ends near the span.
+    // Ids follow the time, so the scan starts and ends near the range.
     ['id >= ?', filter.from === undefined ? undefined : uuidv7At(filter.from - ID_LAG_MS)],
     ['id < ?', filter.to === undefined ? undefined : uuidv7At(filter.to + ID_LAG_MS)],
   ]

@@ -1,4 +1,4 @@
-/** Lists of values for `IN`: always of one length, so that a statement has one text and is prepared once. */
+/** Lists of values for `IN`, always of one length, so that a statement has one text and is prepared once. */
 const SIZE = 50
 
 /** The placeholders of one chunk. */
@@ -18,7 +18,7 @@ export async function inChunks<Row>(
   return rows
 }
 
-/** The values in chunks; the last one is filled up with the filler, or by repeating its first value. */
+/** The values in chunks. The last chunk is padded with the filler, or with its first value. */
 export function chunksOf(values: string[], filler?: string): string[][] {
   const chunks: string[][] = []
   for (let start = 0; start < values.length; start += SIZE) {

@@ -1,4 +1,4 @@
-/** What concerns all control tables together: the first tenant, secrets, last uses. */
+/** Acts on all control tables together: the first tenant, secrets, last uses. */
 import { write, type Acts } from './act.ts'
 import type { CredentialUse, FirstTenant, ControlStore } from '../storage.ts'
 import { insertApiKey } from './api-keys.ts'
@@ -40,7 +40,7 @@ const TABLES = {
 } as const
 
 async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
-  // Sorted, so that two nodes that touch the same keys cannot deadlock.
+  // Sorted, so that two nodes that update the same keys cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
   for (const { kind, id, at } of sorted) {
     const newer = '(last_used_at IS NULL OR last_used_at < ?)'

@@ -1,5 +1,5 @@
 /**
- * A delivery and the states it goes through.
+ * A delivery and its states.
  *
  *   (none) --announced or sent--> PENDING --attempt succeeded--> DELIVERED
  *                                  |   ^                            |
@@ -7,8 +7,8 @@
  *                but not the last      |                            |
  *                                  the last attempt failed --> FAILED
  *
- * While it is PENDING there is a row for it in the work queue. The oldest pending ones are deleted when newer ones fill the
- * bound of their webhook.
+ * A PENDING delivery has a row in the work queue. When newer deliveries exceed the bound of their webhook, the oldest
+ * pending ones are deleted.
  */
 import { read, write, type Acts } from './act.ts'
 import { randomBytes } from 'node:crypto'
@@ -41,7 +41,7 @@ export const deliveriesActs = {
   recordAttempt: write(recordAttempt),
 } satisfies Partial<Acts<WebhookStore>>
 
-/** Spelled out: a plan for any status would walk all deliveries for a rare one. */
+/** A literal: a plan for any status would scan all deliveries for a rare one. */
 const WITH_STATUS: Record<DeliveryStatus, string> = {
   PENDING: `status = 'PENDING'`,
   DELIVERED: `status = 'DELIVERED'`,
@@ -53,7 +53,7 @@ const DROPPED_AT_ONCE = 10_000
 const DELIVERY = `id, type, status, attempts, created_at AS "createdAt", last_attempt_at AS "lastAttemptAt",
   next_attempt_at AS "nextAttemptAt", response_status AS "responseStatus", error`
 
-/** Part of the act in which something happens: queues messages to every webhook of the environment that asks for them. */
+/** Part of the act that causes an event: queues messages to every webhook of the environment that subscribes to it. */
 export async function announce(
   sql: Sql,
   environmentId: string,
@@ -103,7 +103,7 @@ async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<vo
   if (first) await dropOldest(sql, first)
 }
 
-/** A receiver that does not answer must not fill the store: the oldest pending deliveries beyond the bound are deleted. */
+/** A receiver that does not answer must not fill the store: deletes the oldest pending deliveries beyond the bound. */
 async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }: NewDelivery): Promise<void> {
   const excess = await sql.all<{ id: string }>(
     `SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING'
@@ -111,7 +111,7 @@ async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }
     [environmentId, webhookId, DROPPED_AT_ONCE, LIMITS.webhookPendingDeliveries],
   )
   if (excess.length === 0) return
-  // What a node is sending just now stays.
+  // Keep deliveries that a node is sending now.
   const free = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN (${PLACES})
     AND (lease_owner IS NULL OR due_at <= ?) RETURNING subject_id AS id`
   const dropped = await inChunks(
@@ -180,7 +180,7 @@ async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHol
 async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
   const hold: WorkHold = { kind: 'deliver_webhook', owner, subjectIds: [id] }
-  // First, because it compares the owner and locks the work: from here on no other node can take it.
+  // First, because it checks the owner and locks the work: after this, no other node can take it.
   const held =
     nextAttemptAt === null
       ? await finishWork(sql, hold)

@@ -44,7 +44,7 @@ const NAMES = Object.keys(COLUMNS)
   .map((name) => `"${name}"`)
   .join(', ')
 
-/** What a client may send at any length: the rest of an event is small. */
+/** Columns of unbounded client texts. The rest of an event is small. */
 const UNBOUNDED = ['session_id', 'agent_id', 'span_id', 'parent_span_id', 'schema_version']
 const BYTES = `octet_length(payload) + octet_length(agent_name)
   + ${UNBOUNDED.map((column) => `COALESCE(octet_length(${column}), 0)`).join(' + ')} AS bytes`
@@ -68,7 +68,7 @@ async function readTimeline(
   page: FirstPage,
 ): Promise<Timeline | null> {
   const text = `FROM events WHERE environment_id = ? AND run_id = ${RUN_OF} ${BY_TIME}`
-  // On PostgreSQL both are asked in one go; whoever names a run by its UUID is asked for a second time.
+  // PostgreSQL gets both statements in one round trip. A lookup by UUID needs a second one.
   const byRunId = { text, params: [environmentId, environmentId, runIdOrUuid, runIdOrUuid] }
   const [found, events] = await Promise.all([
     findByRunId(sql, environmentId, runIdOrUuid),
@@ -90,7 +90,8 @@ export function listEvents(
 }
 
 function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
-  // To PostgreSQL each statement is a way there and back; SQLite copies the rows of a window, which takes longer than two.
+  // On PostgreSQL each statement is a round trip. On SQLite a window function copies rows, which takes longer than two
+  // statements.
   return sql.dialect === 'postgres' ? pageAtOnce(sql, query, page) : pageBySizes(sql, query, page)
 }
 
@@ -107,7 +108,7 @@ async function pageAtOnce(sql: Sql, { text, params }: Query, page: FirstPage): P
 }
 
 async function pageBySizes(sql: Sql, { text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
-  // First the sizes alone, so that nothing large is read that the page has no room for.
+  // Sizes first, so that no large row is read that does not fit on the page.
   const sizes = await sql.all<{ bytes: number }>(`SELECT ${BYTES} ${text}`, [...params, page.limit + 1])
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
@@ -117,7 +118,7 @@ async function pageBySizes(sql: Sql, { text, params }: Query, page: FirstPage): 
   return { rows, more: sizes.length > count }
 }
 
-/** How many of the rows, by their sizes, a page has room for. */
+/** How many of the rows, by size, fit on a page. */
 export function rowsWithin(sizes: number[], { limit, pageBytes }: FirstPage): number {
   let bytes = 0
   const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
@@ -145,7 +146,7 @@ async function listEventRows(
     [...looked.params, ...values, limit + 1],
   )
   if (rows.length > limit) return { rows: rows.slice(0, limit), more: true }
-  // What matches no more was looked at too: the next page goes on behind it.
+  // Rows that do not match were scanned too; continue after them.
   const last = await sql.get<{ time: number; seq: number }>(
     `SELECT time, seq FROM (${looked.text}) page ORDER BY ${byOrder} LIMIT 1 OFFSET ?`,
     [...looked.params, filter.rowsLookedAt - 1],
@@ -153,7 +154,7 @@ async function listEventRows(
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
 }
 
-/** Conditions on columns as ROW names them. */
+/** Conditions on columns, by their names in ROW. */
 function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: string; values: SqlValue[] } {
   const conditions: string[] = []
   const values: SqlValue[] = []
@@ -162,7 +163,7 @@ function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: st
     values.push(eventType)
   }
   if (label !== undefined) {
-    // Both fold the letters A to Z only.
+    // Both engines fold only the letters A to Z.
     conditions.push(
       sql.dialect === 'postgres' ? 'strpos(lower(label COLLATE "C"), ?) > 0' : 'instr(lower(label), ?) > 0',
     )
@@ -178,21 +179,21 @@ function rowsByTime(_: Sql, environmentId: string, run: string, { after }: Event
 }
 
 /**
- * No index is in this order: it would cost every event 5 % of its insert. The seqs of the run come from an index, a few
- * milliseconds for 30,000 of them, and only the rows of the page are read.
+ * No index has this order, because it would add 5 % to every event's insert. The run's seqs come from an index, a few
+ * milliseconds for 30,000, and only the rows of the page are read.
  */
 function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Query {
   const ofRun = [environmentId, run]
   const places = [...ofRun, after?.seq ?? 0, count]
-  // The last limit keeps a filter from being moved into the join.
+  // The last limit keeps the planner from moving a filter into the join.
   const end = 'ORDER BY place LIMIT ?'
   if (sql.dialect === 'sqlite') {
     const page = `SELECT seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
     const text = `SELECT ${ROW} FROM (${page}) page JOIN events ON seq = place WHERE ${OF_RUN} ${end}`
     return { text, params: [...places, ...ofRun, count] }
   }
-  // Each order stands for an index: that of times has the seqs in it, and finds each row of the page. That all times are
-  // above zero is told because PostgreSQL 18 would plan to look for the seq under each time of the run.
+  // Each order matches an index. The index of times includes the seqs, and finds each row of the page. The condition
+  // that times are above zero stops PostgreSQL 18 from looking for the seq under each time of the run.
   const inIndex = `SELECT time AS moment, seq AS place FROM events
     WHERE ${OF_RUN} AND (time, seq) > (0, 0) AND seq > ? ORDER BY time, seq OFFSET 0`
   const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT ?`

@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Page } from '../page.ts'
 
-/** The rows that a page has room for. Takes no more of them than that, and one to see that others follow. */
+/** The rows that fit on a page. Reads only one more, to see whether rows follow. */
 export function firstRows<Row extends object>(found: Iterable<Row>, limit: number): Page<Row> {
   const rows: Row[] = []
   let bytes = 0
@@ -13,7 +13,7 @@ export function firstRows<Row extends object>(found: Iterable<Row>, limit: numbe
   return { rows, more: false }
 }
 
-/** Of its texts: everything else is small. */
+/** Size of its texts; everything else is small. */
 function bytesOf(row: object): number {
   let bytes = 0
   for (const value of Object.values(row)) if (typeof value === 'string') bytes += Buffer.byteLength(value)

@@ -1,7 +1,7 @@
 /**
  *   (free) --claim--> running --keep--> answered --a day--> (free)
  *                     |    ^
- *             release |    | claimed again by the same request, when a minute old
+ *             release |    | claimed again by the same request, after a minute
  *                     v    |
  *                  (free)--'
  */
@@ -23,7 +23,7 @@ export const idempotencyActs = {
 } satisfies Partial<Acts<IdempotencyStore>>
 
 const ONE = 'actor_kind = ? AND actor_id = ? AND idempotency_key = ?'
-/** The time tells a claim from the one that took it over, which is a minute younger at the least. */
+/** The time distinguishes a claim from its takeover, which is at least a minute later. */
 const CLAIMED = `${ONE} AND state = 'running' AND created_at = ?`
 
 interface Row {
@@ -46,7 +46,7 @@ async function claimIdempotencyKey(
   if ((await sql.run(claim, [...values(key), fingerprint, now, freeUntil, deadUntil])) > 0) return 'claimed'
   const text = `SELECT fingerprint, status, reply FROM idempotency_keys WHERE ${ONE}`
   const row = await sql.get<Row>(text, values(key))
-  // Another node may have given it back between the two.
+  // Another node may have released it between the two.
   if (row === null) return 'running'
   if (row.fingerprint !== fingerprint) return 'other'
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }

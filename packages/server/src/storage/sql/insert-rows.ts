@@ -1,9 +1,9 @@
 import type { Sql, SqlValue } from './sql.ts'
 
-/** Rows of one statement. Few sizes, so that there are few texts, and each is prepared once. */
+/** Rows of one statement. Few sizes mean few texts, each prepared once. */
 const SIZES = [100, 10, 1]
 
-/** Inserts rows, which all have the same columns, in few statements. `conflict` is the clause that follows the values. */
+/** Inserts rows with the same columns in few statements. `conflict` is the clause after the values. */
 export async function insertRows(
   sql: Sql,
   table: string,

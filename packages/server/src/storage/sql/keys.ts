@@ -10,12 +10,12 @@ export function agentKey(agentId: string | null, agentName: string): string {
   return textKey(agentId === null ? `name:${agentName}` : `id:${agentId}`)
 }
 
-/** NUL is in no id, so it can divide two. */
+/** Ids never contain NUL, so it can separate two. */
 export function rejectionKey(runId: string, eventId: string): string {
   return textKey(`${runId}\0${eventId}`)
 }
 
-/** A client instance's own id of an approval request. */
+/** A client instance's id for an approval request. */
 export function requestKey(clientId: string, clientRequestId: string): string {
   return textKey(`${clientId}\0${clientRequestId}`)
 }

@@ -1,4 +1,4 @@
-/** Numbered SQL files, applied once each, in order: what every engine does alike. */
+/** Numbered SQL files, applied once each, in order. Shared by all engines. */
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -14,8 +14,8 @@ export interface Migration {
 export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
 
 /**
- * Recorded as applied while a copy into a store is under way: it looks like a migration of a far future, so that no
- * version of the program serves half a copy.
+ * Recorded as applied during a copy into a store. It looks like a far future migration, so that no version serves half
+ * a copy.
  */
 export const COPYING = 'copying'
 export const COPYING_VERSION = 1_000_000_000
@@ -32,22 +32,22 @@ export function readMigrations(folder: string): Migration[] {
   })
 }
 
-/** Refuses a store whose migrations are not a beginning of those the program knows. */
+/** Refuses a store whose migrations are not a prefix of the known ones. */
 export function checkApplied(applied: Applied[], known: Migration[]): void {
   if (applied.at(-1)?.name === COPYING) {
-    throw new StoreRefused('A copy into this store was begun and has not ended: run tacho copy again to finish it.')
+    throw new StoreRefused('A copy into this store has not finished. Run tacho copy again to finish it.')
   }
   const newest = applied.at(-1)?.version ?? 0
   if (newest > known.length) {
     throw new StoreRefused(
-      `The store has schema ${newest} and this version of Tacho knows ${known.length}; use the newer version of Tacho.`,
+      `The store has schema ${newest}, but this version of Tacho knows ${known.length}. Use the newer version of Tacho.`,
     )
   }
   applied.forEach(({ version, name, sha256 }, index) => {
     const expected = known[index]
     if (version !== index + 1) throw new StoreRefused(`The store's schema has a gap before migration ${version}.`)
     if (sha256 !== expected?.sha256) {
-      throw new StoreRefused(`Migration ${name} of the store is not the one this version of Tacho knows.`)
+      throw new StoreRefused(`Migration ${name} of the store differs from the one in this version of Tacho.`)
     }
   })
 }

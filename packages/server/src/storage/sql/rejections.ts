@@ -1,4 +1,4 @@
-/** Rejected events: the store keeps the newest of each environment. */
+/** Rejected events. The store keeps the newest of each environment. */
 import { read, type Acts } from './act.ts'
 import type { EventStore, RejectionRow } from '../events.ts'
 import { insertJsonRows, type InsertedTable, type Row } from './json-rows.ts'
@@ -9,7 +9,7 @@ export const rejectionsActs = {
   findRejection: read(findRejection),
 } satisfies Partial<Acts<EventStore>>
 
-/** How many are kept per environment, give or take what came since the last trim. */
+/** How many are kept per environment, plus those since the last trim. */
 export const REJECTIONS_KEPT = 10_000
 
 const REJECTIONS: InsertedTable = {
@@ -30,7 +30,7 @@ export function keepRejections(sql: Sql, environmentId: string, rejections: read
   return insertJsonRows(sql, REJECTIONS, environmentId, rows)
 }
 
-/** Forgets the oldest beyond the bound. Reads as many index rows as are kept, so call it now and then. */
+/** Deletes the oldest beyond the bound. Reads as many index rows as are kept, so call it occasionally. */
 export async function trimRejections(sql: Sql, environmentId: string, kept = REJECTIONS_KEPT): Promise<void> {
   const text = `DELETE FROM rejections WHERE environment_id = ? AND rejected_at <= (
     SELECT rejected_at FROM rejections WHERE environment_id = ? ORDER BY rejected_at DESC LIMIT 1 OFFSET ?)`

@@ -1,5 +1,5 @@
 /**
- * A run as its events make it:
+ * A run's state, derived from its events:
  *
  *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
  *
@@ -24,11 +24,11 @@ export interface RunState extends UsageSums {
   endedAt: number | null
   closingSeq: number | null
   hasSession: boolean
-  /** Its session, where this transaction is the first to name one. */
+  /** Its session, if this transaction is the first to name one. */
   namedSession: string | null
   /** This transaction opens it. */
   isNew: boolean
-  /** This transaction changed a column that is in an index. */
+  /** This transaction changed an indexed column. */
   isMoved: boolean
 }
 

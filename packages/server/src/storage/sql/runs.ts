@@ -22,10 +22,10 @@ const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.i
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-// Not by equality: PostgreSQL would take any index of the tenant's while the table is new. Only one has this order.
+// Not by equality: for a new table, PostgreSQL may use any of the tenant's indexes. Only one has this order.
 const BY_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
 
-/** The internal id of the run of an external id, for use in a statement. */
+/** The internal id of a run by external id, for use in a statement. */
 export const RUN_OF = `(SELECT id FROM runs WHERE environment_id = ? AND ${BY_RUN_ID})`
 
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
@@ -62,10 +62,10 @@ export async function listRuns(
   return newestRuns(found, page)
 }
 
-/** What one statement can look for. */
+/** What one statement can search for. */
 type PlainFilter = Omit<RunFilter, 'search' | 'agent'>
 
-/** The newest runs of several pages. No further than the end of a page that has more: its next rows come first. */
+/** The newest runs of several pages. Ends at the end of a page that has more, because its next rows come first. */
 function newestRuns(pages: Page<RunRow>[], { limit }: RunPage): Page<RunRow> {
   const ends = pages.flatMap(({ rows, more }) => (more ? rows.slice(-1) : []))
   const runs = [...new Map(pages.flatMap(({ rows }) => rows).map((run) => [run.id, run])).values()]
@@ -79,7 +79,7 @@ function byNewest(one: RunRow, other: RunRow): number {
   return one.id === other.id ? 0 : one.id < other.id ? 1 : -1
 }
 
-/** A page in order of each way to find runs by the text, each bounded; the newest of all of them are the page. */
+/** One bounded page per way to match the text, in order. The newest of all of them are the page. */
 async function searchRuns(
   sql: Sql,
   environmentId: string,
@@ -88,7 +88,7 @@ async function searchRuns(
   page: RunPage,
 ): Promise<Page<RunRow>> {
   const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
-  // Two sessions or agents at once are no run's, and would be looked for among all runs of one of them.
+  // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
   if (filter.sessionId === undefined || filter.sessionId === search) {
     found.push(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page))
   }
@@ -106,7 +106,7 @@ interface RunSource {
 
 const ALL_RUNS: RunSource = { text: 'runs', params: [] }
 
-/** The index of external ids is not in the order of starts, so no more than these are sorted. */
+/** The index of external ids is not ordered by start, so at most this many are sorted. */
 function namedRuns(environmentId: string, prefix: string): RunSource {
   const { from, below } = prefixRange(prefix)
   const range = below === null ? 'run_id >= ?' : 'run_id >= ? AND run_id < ?'
@@ -115,9 +115,9 @@ function namedRuns(environmentId: string, prefix: string): RunSource {
   return { text: `(${runs}) named`, params: [environmentId, ...texts, LIMITS.searchedRunIds] }
 }
 
-/** Agents whose external id or name is that text. No index has the names of agents with an external id. */
+/** Agents with that external id or name. No index has the names of agents with an external id. */
 async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
-  // Not IN: SQLite would look at every agent for it.
+  // Not IN, for which SQLite would scan every agent.
   const ofKey = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
   const byKey = await sql.all<{ id: string }>(`${ofKey} UNION ALL ${ofKey}`, [
     environmentId,
@@ -153,7 +153,7 @@ function pageOfRuns(
   if (filter.to !== undefined) add('started_at < ?', filter.to)
   if (page.after !== null) add('(started_at, id) < (?, ?)', page.after.startedAt, page.after.id)
   const order = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
-  // The page is cut before agents are joined: else SQLite may start from the agents and sort all their runs.
+  // Cut the page before agents are joined. Otherwise SQLite may start from the agents and sort all their runs.
   const runs = `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
   const text = `SELECT ${COLUMNS} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
   return sql.page(text, [...params, page.limit + 1], page.limit)

@@ -1,4 +1,4 @@
-/** Sums that saturate at the largest exact integer, so that they are the same in any order and on any engine. */
+/** Sums that saturate at the largest exact integer, so that any order and engine gives the same result. */
 import type { NewUsage } from '../events.ts'
 
 export const MAX_SUM = Number.MAX_SAFE_INTEGER

@@ -1,4 +1,4 @@
-/** What agents used, by hour and model. */
+/** Usage of agents, by hour and model. */
 import type { NewEvent } from '../events.ts'
 import type { Page } from '../page.ts'
 import type { RunStore, UsageHourRow, UsagePage } from '../runs.ts'
@@ -16,7 +16,7 @@ export const usageActs = {
 export interface HourChange extends UsageSums {
   hour: number
   agentId: string
-  /** Empty for events without one. */
+  /** Empty for events without a model. */
   model: string
   events: number
 }
@@ -34,7 +34,7 @@ export function countForHour(hours: Map<string, HourChange>, agentId: string, { 
   if (usage !== null) addUsage(change, usage)
 }
 
-/** Models of an environment that have a bucket of their own, about; each bucket is a row per hour and agent. */
+/** Approximate number of models per environment with a separate bucket. Each bucket is a row per hour and agent. */
 const MODELS_PER_ENVIRONMENT = 1_000
 const OTHER_MODELS = 'other'
 const ENVIRONMENTS_KEPT = 200
@@ -48,13 +48,13 @@ const MODELS: InsertedTable = {
 export interface Buckets {
   /** By model. */
   keys: Map<string, string>
-  /** Not stored yet: key and model, sorted. */
+  /** New models: key and model, sorted. */
   added: [key: string, model: string][]
 }
 
 export type KnownModels = ReturnType<typeof knownModels>
 
-/** Models with a bucket are never taken away, so what this process knows of them stays true. */
+/** Models with a bucket are never deleted, so this cache stays valid. */
 export function knownModels() {
   const environments = new Map<string, Set<string>>()
 
@@ -85,7 +85,7 @@ export function knownModels() {
       }
       return { keys, added: [...added].toSorted(([a], [b]) => (a < b ? -1 : 1)) }
     },
-    /** Keeps what a transaction has committed. */
+    /** Caches what a transaction committed. */
     keep(environmentId: string, { added }: Buckets): void {
       for (const [key] of added) environments.get(environmentId)?.add(key)
     },
@@ -107,7 +107,7 @@ const HOURS: InsertedTable = {
     DO UPDATE SET ${['events', ...SUM_COLUMNS.map(([column]) => column)].map(adding).join(', ')}`,
 }
 
-/** `slot`: nobody else writes rows of this number at the same time. */
+/** `slot`: no concurrent transaction writes rows of this number. */
 export function addHours(
   sql: Sql,
   environmentId: string,
@@ -138,7 +138,7 @@ export function addHours(
 const sum = (column: string, name: string) => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
     ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
 
-/** Below the id of every agent. */
+/** Sorts before the id of every agent. */
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
 function readUsage(
@@ -148,7 +148,7 @@ function readUsage(
   toHour: number,
   { limit, after }: UsagePage,
 ): Promise<Page<UsageHourRow>> {
-  // The page is cut before agents and models are joined, in the order of the primary key: only its rows are summed.
+  // Cut the page before agents and models are joined, in primary key order: only its rows are summed.
   const sums = `SELECT environment_id, hour, agent_id, model_key, ${sum('events', 'events')},
       ${sum('prompt_tokens', 'promptTokens')}, ${sum('completion_tokens', 'completionTokens')},
       ${sum('total_tokens', 'totalTokens')}, ${sum('cost_nanos', 'costNanos')}

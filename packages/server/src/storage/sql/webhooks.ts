@@ -37,7 +37,7 @@ const COLUMNS = Object.entries(NAMES)
   .map(([name, column]) => `${column} AS "${name}"`)
   .join(', ')
 
-/** As it is stored: the events are JSON. */
+/** As stored: the events are JSON. */
 type Stored = Omit<WebhookRow, 'events'> & { events: string }
 
 function toRow(stored: Stored): WebhookRow {

@@ -1,11 +1,11 @@
 /**
- * The queue of background work. A row is there for as long as there is something to do.
+ * The queue of background work. A row exists while there is work to do.
  *
- *   waiting --claim, from due_at on--> held --finish--> gone
+ *   waiting --claim, from due_at on--> held --finish--> deleted
  *      ^                                |
  *      +--postpone, or the lease ends---+
  *
- * `due_at` of a held row is the end of its lease, so what a dead node held falls due by itself.
+ * `due_at` of a held row is the end of its lease, so a dead node's work becomes due again.
  */
 import { look, write, type Acts } from './act.ts'
 import { WORK_COUNTED, WORK_KINDS } from '../work.ts'
@@ -21,7 +21,7 @@ export const workActs = {
   workBacklog: look(workBacklog),
 } satisfies Partial<Acts<WorkStore>>
 
-/** Part of the act that causes the work. Work that is queued already stays as it is. */
+/** Part of the act that causes the work. Work already queued stays unchanged. */
 export async function enqueueWork(sql: Sql, work: readonly NewWork[]): Promise<void> {
   const rows = work.map(({ kind, environmentId, subjectId, dueAt }) => {
     return { kind, subject_id: subjectId, environment_id: environmentId, due_at: dueAt, attempts: 0 }
@@ -30,9 +30,9 @@ export async function enqueueWork(sql: Sql, work: readonly NewWork[]): Promise<v
 }
 
 async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
-  // PostgreSQL would run a plain subquery again for each row, and take more than the limit. The condition on due_at
-  // stands twice, for it is looked at again should a row have been taken meanwhile; the plus keeps SQLite from walking
-  // all that is due by it.
+  // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
+  // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
+  // due work by it.
   const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `WITH due AS MATERIALIZED (
       SELECT subject_id FROM work WHERE kind = ? AND due_at <= ? ORDER BY due_at, subject_id LIMIT ? ${skip})

@@ -39,7 +39,7 @@ async function listWorkspaces(
   if (within === null) {
     return sql.all(`SELECT ${COLUMNS} FROM workspaces WHERE id > ? ORDER BY id LIMIT ?`, [start, limit])
   }
-  // The first ids may be of workspaces that are no more, so it is not known beforehand how many are needed.
+  // The first ids may belong to deleted workspaces, so the needed number is unknown.
   const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (${PLACES}) ORDER BY id`
   const rows: WorkspaceRow[] = []
   for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {

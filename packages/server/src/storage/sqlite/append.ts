@@ -1,6 +1,6 @@
 /**
- * Appending on the embedded engine. Nobody else writes, so what the one writer has read or written lately stays true, and
- * most events cost one insert and no look-up. After a transaction that did not commit, it forgets all runs.
+ * Appends on the embedded engine. It is the only writer, so recently read or written rows stay valid in its cache. Most
+ * events cost one insert and no lookup. After a transaction that did not commit, it forgets all runs.
  */
 import { textKey } from '../sql/keys.ts'
 import {
@@ -20,7 +20,7 @@ import { transaction } from './transaction.ts'
 
 const RUNS_KEPT = 20_000
 
-/** Column of each value of a run, as it is read and first written. */
+/** Column of each value of a run, as read and first written. */
 const RUN_COLUMNS = {
   id: 'id',
   runId: 'run_id',
@@ -35,18 +35,18 @@ const RUN_COLUMNS = {
   endedAt: 'ended_at',
   closingSeq: 'closing_seq',
 }
-/** These change with every event, and no index has them. */
+/** These change with every event and are not indexed. */
 const COUNTED = ['eventCount', 'differingRetries', 'lastEventAt', ...SUM_COLUMNS.map(([, name]) => name)]
 const columnOf = (name: string) => RUN_COLUMNS[name as keyof typeof RUN_COLUMNS]
 
-/** The rows that appending writes, one by one. */
+/** Writes rows of an append one by one. */
 export function rowWriter(db: Database) {
   const names = Object.keys(RUN_COLUMNS)
   const insertRun = db.prepare(
     `INSERT INTO runs (environment_id, ${names.map(columnOf).join(', ')}, session_key, session_id)
       VALUES (@environmentId, ${names.map((name) => `@${name}`).join(', ')}, @sessionKey, @namedSession)`,
   )
-  // Two statements, because SQLite rewrites every index that has a column named in SET, changed or not.
+  // Two statements, because SQLite rewrites every index with a column named in SET, changed or not.
   const countRun = db.prepare(
     `UPDATE runs SET ${COUNTED.map((name) => `${columnOf(name)} = @${name}`).join(', ')}
       WHERE environment_id = @environmentId AND id = @id`,
@@ -62,7 +62,7 @@ export function rowWriter(db: Database) {
       ON CONFLICT (environment_id, run_id, event_id) DO NOTHING`,
   )
   return {
-    /** Returns its seq; null where the run has an event of that id. */
+    /** Returns its seq; null if the run already has an event of that id. */
     insertEvent(environmentId: string, { run, event, receivedAt }: PlacedEvent): number | null {
       const row = insertEvent.run(environmentId, run.id, event.eventId, receivedAt, ...contentOf(event))
       return row.changes === 0 ? null : Number(row.lastInsertRowid)

@@ -3,10 +3,10 @@ import type { BackupResult } from '../storage.ts'
 import { syncFile } from './files.ts'
 import { runTask } from './run-task.ts'
 
-/** Writes a snapshot of the store into a new file and waits until it is on the disk. */
+/** Writes a snapshot of the store into a new file and waits until it is on disk. */
 export async function backupStore(file: string, target: string): Promise<BackupResult> {
   try {
-    // Taken here and now: VACUUM INTO would also fill an empty file of someone else.
+    // Create the file exclusively: VACUUM INTO would also fill another program's empty file.
     await (await open(target, 'wx', 0o600)).close()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return { ok: false, reason: 'exists' }

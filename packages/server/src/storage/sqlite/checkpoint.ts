@@ -1,20 +1,20 @@
 /**
- * Keeps the write-ahead log bounded, between commits. A checkpoint stalls writers for as long as it takes to copy the
- * pages it finds, each once. Pages that are new must be copied anyway: early, so that stalls are short (at full load
- * from 1,000 pages p99 20 ms, from 2,000 26 ms, from 4,000 36 ms, all near 74k events/s; from 500 only 45k).
- * Pages that commits write again and again, as those of many live runs, cost the less the later they are copied.
+ * Bounds the write-ahead log, between commits. A checkpoint stalls writers while it copies the pages it finds, each
+ * once. New pages must be copied anyway, and copying early keeps stalls short. At full load, p99 from 1,000 pages is 20
+ * ms, from 2,000 26 ms, from 4,000 36 ms, all near 74k events/s; from 500 only 45k. Pages that commits rewrite often,
+ * such as those of many live runs, cost less the later they are copied.
  */
 import type { Database } from './database.ts'
 
 const NEW_PAGES = 1_500
 const LOG_PAGES = 12_000
-/** From here on (80 MiB) the writer waits for readers, so that it can begin the log anew. */
+/** From here on (80 MiB) the writer waits for readers, so that it can restart the log. */
 const LOG_PAGES_MAX = 20_000
 const WAIT_MS = 50
 
 interface LogState {
   busy: number
-  /** Pages in the log; -1 when there is none. */
+  /** Pages in the log; -1 if there is none. */
   log: number
   checkpointed: number
 }
@@ -40,19 +40,19 @@ export function checkpointer(db: Database) {
 
   function isDue(log: number): boolean {
     if (log < triedAt) triedAt = 0
-    // While a reader is in the way, every try makes writers wait: rarely, then.
+    // While a reader blocks it, every attempt stalls writers. So try rarely.
     if (triedAt >= LOG_PAGES_MAX) return log - triedAt >= LOG_PAGES_MAX
     return log - triedAt >= LOG_PAGES || pageCount() - pagesBefore >= NEW_PAGES
   }
 
   return {
-    /** Moves the log into the store when it has grown enough since the last time. */
+    /** Copies the log into the store once it has grown enough since the last time. */
     whenGrown(): void {
       const { log } = checkpoint('NOOP')
       if (!isDue(log)) return
       triedAt = log
       pagesBefore = pageCount()
-      // The next commit begins the log anew if no reader is in the way. A long one, such as a backup, lets it grow.
+      // The next commit restarts the log if no reader blocks it. A long reader, such as a backup, lets it grow.
       checkpoint('PASSIVE')
       if (log >= LOG_PAGES_MAX) emptyLog(WAIT_MS)
     },

@@ -8,18 +8,18 @@ export const APPLICATION_ID = 0x54414348
 
 export const STORE_FILE = 'tacho.db'
 
-/** What is left of a log that a long backup made grow. */
+/** Size the log keeps after a long backup made it grow. */
 const LOG_BYTES_KEPT = 64 * 1_048_576
 
-/** Opens a connection of a store that exists, with the settings every connection of it needs. */
+/** Opens a connection to an existing store, with the settings every connection needs. */
 export function openDatabase(file: string, options: { readonly?: boolean; cacheKib?: number } = {}): Database.Database {
   if (!options.readonly) keepPrivate(file)
   const db = new Database(file, { readonly: options.readonly ?? false, timeout: 5_000 })
-  // better-sqlite3 is built to fall back to NORMAL in WAL unless told, on each connection.
+  // better-sqlite3 is built to default to NORMAL in WAL, on each connection.
   db.pragma('synchronous = FULL')
   if (!options.readonly) db.pragma('journal_mode = WAL')
   db.pragma('synchronous = FULL')
-  // Checkpoints are the writer's work, at sizes of its own.
+  // The writer checkpoints, at its own sizes.
   db.pragma('wal_autocheckpoint = 0')
   db.pragma(`journal_size_limit = ${LOG_BYTES_KEPT}`)
   db.pragma(`cache_size = -${options.cacheKib ?? 16_384}`)

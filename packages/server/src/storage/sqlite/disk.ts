@@ -1,10 +1,10 @@
-/** Watches the disk the store lies on, so that writes stop while there is still room to work. */
+/** Watches the store's disk, so that writes stop while there is still free space to work. */
 import { statSync, type StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 
 export interface Disk {
   nearlyFull(): boolean
-  /** A write found the disk full: true until the next look. */
+  /** A write found the disk full: true until the next check. */
   reportFull(): void
   freeBytes(): number | null
   close(): void
@@ -38,7 +38,7 @@ function availableBytes({ bavail, bsize }: StatsFs): number {
   return bavail * bsize
 }
 
-/** Size of a store with its log; null where it cannot be told. */
+/** Size of a store with its log; null if unknown. */
 export function sizeBytes(file: string): number | null {
   const [store, log] = [file, `${file}-wal`].map((name) => statSync(name, { throwIfNoEntry: false })?.size)
   return store === undefined ? null : store + (log ?? 0)

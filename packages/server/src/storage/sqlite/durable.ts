@@ -1,8 +1,8 @@
 import type { Database } from './database.ts'
 
-/** Proves with a write that commits of this connection reach the disk; throws otherwise. */
+/** Proves with a write that this connection's commits reach the disk; throws otherwise. */
 export function assertDurable(db: Database): void {
-  // Only a write shows it: before the first one, better-sqlite3 may report a setting it does not keep.
+  // Only a write proves it: before the first one, better-sqlite3 may report a setting it does not keep.
   db.prepare('UPDATE control SET revision = revision WHERE id = 1').run()
   const { synchronous, mode } = durability(db)
   if (synchronous !== 2 || mode !== 'wal') {

@@ -1,4 +1,4 @@
-/** What SQLite's errors mean: trouble with the data, trouble of the store, or a bug. */
+/** Classifies SQLite errors: bad data, a failed store, or a bug. */
 import Database from 'better-sqlite3'
 import { StorageError } from '../storage.ts'
 
@@ -6,14 +6,14 @@ const DATA_ERRORS = /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/
 const STORE_ERRORS =
   /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/
 
-/** Whether the values, not the store, made a statement fail: the same statement would always fail. */
+/** Whether the values, not the store, made a statement fail. Such a statement always fails. */
 export function isDataError(error: unknown): boolean {
   if (error instanceof Database.SqliteError) return DATA_ERRORS.test(error.code)
-  // better-sqlite3 refuses values that SQLite has no type for; any other TypeError is a bug and not the event's fault.
+  // better-sqlite3 refuses values without an SQLite type. Any other TypeError is a bug, not the event's fault.
   return error instanceof TypeError && error.message.startsWith('SQLite3 can only bind')
 }
 
-/** SQLite's error as a StorageError where it is trouble of the store; anything else as it is. */
+/** SQLite's error as a StorageError if the store failed; any other error unchanged. */
 export function storageError(error: unknown): unknown {
   if (!(error instanceof Database.SqliteError)) return error
   if (error.code.startsWith('SQLITE_FULL')) return new StorageError('storage_full', 'The disk is full', error)

@@ -1,10 +1,10 @@
-/** Files of a store: only their owner may read them, and what is acknowledged is on the disk. */
+/** Files of a store: only their owner may read them, and acknowledged data is on disk. */
 import { chmodSync, closeSync, fsyncSync, openSync, statSync } from 'node:fs'
 import path from 'node:path'
 
 /**
- * Makes a database's file if it is missing, and takes it and its log from everybody but their owner: the directory may be
- * open to others. SQLite gives a new log the mode of its database.
+ * Creates a database file if it is missing, and restricts it and its log to their owner, because others may read the
+ * directory. SQLite gives a new log the mode of its database.
  */
 export function keepPrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
@@ -14,20 +14,20 @@ export function keepPrivate(file: string): void {
   }
 }
 
-/** Of files that the process can write, it can change the mode only of its own. */
+/** A process can change the mode only of its own files, even if it can write others. */
 function mayChange(owner: number): boolean {
   const user = process.getuid?.()
   return user === 0 || user === owner
 }
 
-/** Waits until a file and its name in the directory are on the disk. */
+/** Waits until a file and its directory entry are on disk. */
 export function syncFile(file: string): void {
   syncPath(file)
   syncDirectory(path.dirname(file))
 }
 
 export function syncDirectory(directory: string): void {
-  // Windows cannot open a directory; there a rename is durable by itself.
+  // Windows cannot open a directory; there a rename is durable without it.
   if (process.platform !== 'win32') syncPath(directory)
 }
 

@@ -6,7 +6,7 @@ import type { Durability } from './durable.ts'
 import { runTask } from './run-task.ts'
 
 const MIB = 1_048_576
-/** Reading a larger store through would take the disk away from the service for too long. */
+/** Reading a larger store would take disk bandwidth from the service for too long. */
 const CHECKED_BYTES = 1024 * MIB
 
 export interface Inspected {
@@ -25,7 +25,7 @@ export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
     {
       name: 'durability',
       ok: synchronous === 2 && mode === 'wal',
-      detail: `Each acknowledged commit is on the disk (journal ${mode}, synchronous ${synchronous})`,
+      detail: `Each acknowledged commit is on disk (journal ${mode}, synchronous ${synchronous})`,
     },
     {
       name: 'disk',
@@ -35,7 +35,7 @@ export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
     {
       name: 'queue',
       ok: store.queuedBytes < store.queueBytes / 2,
-      detail: `${mib(store.queuedBytes)} of events wait for a commit; ${mib(store.queueBytes)} may`,
+      detail: `${mib(store.queuedBytes)} of at most ${mib(store.queueBytes)} of events wait for a commit`,
     },
     await integrity(store.file),
   ]
@@ -51,7 +51,7 @@ async function integrity(file: string): Promise<StoreCheck> {
     name: 'integrity',
     ok: found === 'ok',
     detail:
-      found === 'ok' ? `All ${mib(size)} of the store are sound` : `The store is damaged: ${found}. Restore a backup`,
+      found === 'ok' ? `All ${mib(size)} of the store are intact` : `The store is damaged: ${found}. Restore a backup`,
   }
 }
 

@@ -1,4 +1,7 @@
-/** One process per store. Node has no flock and pid files lie in containers, so a lock database is held open. */
+/**
+ * One process per store. Node has no flock, and pids are ambiguous across containers, so the process keeps a lock
+ * database open.
+ */
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreRefused } from '../storage.ts'
@@ -6,7 +9,7 @@ import { keepPrivate } from './files.ts'
 
 const LOCK_FILE = 'tacho.lock'
 
-/** Takes the lock of a store's directory and returns what lets go of it. The system frees it when the process dies. */
+/** Locks a store's directory and returns the function that unlocks it. The system unlocks it when the process dies. */
 export function lockStore(directory: string): () => void {
   const file = path.join(directory, LOCK_FILE)
   keepPrivate(file)
@@ -16,7 +19,7 @@ export function lockStore(directory: string): () => void {
   } catch (error) {
     db.close()
     if (!(error instanceof Database.SqliteError) || !error.code.startsWith('SQLITE_BUSY')) throw error
-    throw new StoreRefused(`The store in ${directory} is open in another process; stop that one first.`)
+    throw new StoreRefused(`The store in ${directory} is open in another process. Stop that process first.`)
   }
   return () => db.close()
 }

@@ -1,4 +1,4 @@
-/** What crosses between the main thread and the threads of the store. */
+/** Messages between the main thread and the threads of the store. */
 import type { ActName } from '../sql/acts.ts'
 import { StorageError, type StorageErrorCode } from '../storage.ts'
 
@@ -14,7 +14,7 @@ export interface Reply {
   error?: SentError
 }
 
-/** Replies of one commit cross together; with them what it held, for the gauges. */
+/** Replies of one commit are sent together, with its size for the gauges. */
 export interface Replies {
   replies: Reply[]
   commits?: number
@@ -23,7 +23,7 @@ export interface Replies {
   warning?: { what: string; error: SentError }
 }
 
-/** An error as plain data: classes do not survive the crossing. */
+/** An error as plain data, because classes cannot be sent between threads. */
 export interface SentError {
   code: StorageErrorCode | null
   message: string

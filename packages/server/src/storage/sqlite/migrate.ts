@@ -1,15 +1,15 @@
-/** Numbered SQL files, applied once each, in order. A store that differs from what the program knows is refused. */
+/** Numbered SQL files, applied once each, in order. A store that differs from the known migrations is refused. */
 import path from 'node:path'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { APPLICATION_ID, type Database } from './database.ts'
 
-/** Every migration this version of the program knows. */
+/** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(import.meta.dirname, 'migrations'))
 }
 
-/** Brings a store to the newest schema, or refuses it. All migrations that are due run in one transaction. */
+/** Migrates a store to the newest schema, or refuses it. All due migrations run in one transaction. */
 export function migrate(db: Database, migrations: Migration[] = knownMigrations()): void {
   db.transaction(() => {
     const applied = appliedMigrations(db)
@@ -25,7 +25,7 @@ export function migrate(db: Database, migrations: Migration[] = knownMigrations(
 
 function create(db: Database): void {
   if (db.prepare('SELECT 1 FROM sqlite_schema').get() !== undefined) {
-    throw new StoreRefused(`${db.name} is a database of another program, not a Tacho store.`)
+    throw new StoreRefused(`${db.name} is another program's database, not a Tacho store.`)
   }
   db.pragma(`application_id = ${APPLICATION_ID}`)
   db.exec(`CREATE TABLE migrations (

@@ -1,4 +1,4 @@
-/** Opens the embedded engine: one file, one writer thread, some reader threads. */
+/** Opens the embedded engine: one file, one writer thread, several reader threads. */
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
@@ -19,12 +19,12 @@ import { startThread, type Thread } from './thread.ts'
 
 export interface SqliteOptions {
   directory: string
-  /** Writes are refused while less is free where the store lies. */
+  /** Writes are refused if the store's disk has less free space. */
   minFreeDiskBytes: number
-  /** Bytes of events that may wait for a commit. */
+  /** Most bytes of events that may wait for a commit. */
   queueBytes?: number
   readers?: number
-  /** A thread of the store ended otherwise than for lack of memory, or cannot start again: the process should end. */
+  /** A thread of the store ended for a reason other than out of memory, or cannot restart: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
 }
@@ -33,7 +33,7 @@ const MIB = 1_048_576
 const WRITER_HEAP_MIB = 512
 const READER_HEAP_MIB = 256
 
-/** Opens the store of a directory, made when there is none. Throws StoreRefused when it must not be opened. */
+/** Opens the store of a directory, or creates it. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
   const { directory, readers: readerCount = 2, onTrouble, onWarning } = options
   const file = path.join(directory, STORE_FILE)
@@ -55,7 +55,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     const startReader: StartThread = (onDeath) =>
       startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
     const readers = await openReaders(() => startReplacedThread(startReader, onTrouble), readerCount)
-    // Before the writer, whose last checkpoint they would be in the way of.
+    // Close readers before the writer, because they would block its last checkpoint.
     opened.unshift(readers.close)
     return storageOf({ options, file, disk, writer, readers, counts, close })
   } catch (error) {
@@ -107,7 +107,7 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
   }
 }
 
-/** Takes the lock and brings the store to the newest schema. Returns what lets go of the lock. */
+/** Takes the lock and migrates the store to the newest schema. Returns the function that unlocks it. */
 function prepare(directory: string, file: string): () => void {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -133,7 +133,7 @@ function migrateFile(file: string): void {
   }
 }
 
-/** What the system or SQLite says of a store it cannot open is for people to mend; anything else is a bug. */
+/** An error of the system or SQLite on open is for people to fix; any other error is a bug. */
 function refusal(directory: string, error: unknown): unknown {
   const told = error instanceof Database.SqliteError || (error instanceof Error && 'syscall' in error)
   return told ? new StoreRefused(`The store in ${directory} cannot be opened: ${error.message}.`) : error

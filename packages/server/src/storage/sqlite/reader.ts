@@ -1,4 +1,4 @@
-/** A thread that serves reads: each act on one snapshot. */
+/** A thread that serves reads, each act on one snapshot. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { runAct } from '../sql/acts.ts'
 import { openDatabase } from './database.ts'
@@ -7,7 +7,7 @@ import { sentError, type Call, type Replies } from './messages.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
-/** Less than the writer's: pages that are read are seldom read again soon, and each reader has its own. */
+/** Less than the writer's: pages are seldom read again soon, and each reader has a separate cache. */
 const CACHE_KIB = 8_192
 
 if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
@@ -17,7 +17,7 @@ const sql = sqliteSql(db)
 
 port.on('message', (call: Call) => void answer(call))
 
-// Everything an act awaits is settled already, so calls do not overlap.
+// Everything an act awaits is already resolved, so calls do not overlap.
 async function answer(call: Call): Promise<void> {
   let replies: Replies
   try {

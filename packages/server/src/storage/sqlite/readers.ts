@@ -1,12 +1,12 @@
 import type { Thread } from './thread.ts'
 
 export interface Readers {
-  /** The one with the least to do. */
+  /** The least busy one. */
   idlest(): Thread
   close(): Promise<void>
 }
 
-/** One reader from the start, and up to `most` once all are busy: an idle store costs the memory of one. */
+/** Starts with one reader and adds up to `most` when all are busy, so that an idle store needs the memory of one. */
 export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Readers> {
   const threads = [await start()]
   let starting: Promise<void> | null = null
@@ -15,13 +15,13 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   function startAnother(): Promise<void> {
     return start()
       .then((reader) => void threads.push(reader))
-      .catch(() => undefined) // its death has been told already
+      .catch(() => undefined) // its death was already reported
       .finally(() => (starting = null))
   }
 
   return {
     idlest() {
-      const best = threads.reduce((one, other) => (isIdler(other, one) ? other : one))
+      const best = threads.reduce((one, other) => (isLessBusy(other, one) ? other : one))
       if ((best.pending() > 0 || !best.alive()) && threads.length < most && !closing) starting ??= startAnother()
       return best
     },
@@ -33,7 +33,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   }
 }
 
-/** A thread that starts again has nothing to do and can do nothing. */
-function isIdler(one: Thread, other: Thread): boolean {
+/** A thread that restarts has no calls and cannot do any. */
+function isLessBusy(one: Thread, other: Thread): boolean {
   return one.alive() === other.alive() ? one.pending() < other.pending() : one.alive()
 }

@@ -1,19 +1,21 @@
 /**
- * A thread of the store that survives running out of memory: another one takes its place.
+ * A thread of the store that survives running out of memory: a new thread replaces it.
  *
  *   starting --opened the store--> serving --out of memory--> starting
  *       |                             |
  *       +--cannot open the store------+--any other end--> failed (the service ends)
  *
- * Calls of a thread that ended are rejected as storage_unavailable, and so are calls while the next one starts: clients
- * try again. What the thread had answered is on disk.
+ * Calls of an ended thread are rejected as storage_unavailable, and so are calls until the next thread starts; clients
+ * retry. Everything the thread acknowledged is on disk.
  */
 import { StorageError } from '../storage.ts'
 import type { Thread, ThreadEnd } from './thread.ts'
 
 export type StartThread = (onDeath: (end: ThreadEnd) => void) => Promise<Thread>
 
-/** Resolves when the first thread has opened the store. `onTrouble` hears of an end that no new thread can mend. */
+/**
+ * Resolves when the first thread has opened the store. `onTrouble` is called for an end that a new thread cannot fix.
+ */
 export async function startReplacedThread(start: StartThread, onTrouble: (error: Error) => void): Promise<Thread> {
   let serving: Thread | null = null
   let starting: Promise<void> | null = null

@@ -1,4 +1,4 @@
-/** Puts a backup in the place of a store that no process has open. */
+/** Replaces a store that no process has open with a backup. */
 import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
@@ -13,24 +13,26 @@ export interface RestoreOptions {
   /** A file that a backup wrote. */
   from: string
   directory: string
-  /** Put a store that is there aside instead of refusing. */
+  /** Move an existing store aside instead of refusing. */
   replace?: boolean
 }
 
 export interface Restored {
   bytes: number
-  /** Where the store that was there lies now; null when there was none. */
+  /** Where the previous store is now; null if there was none. */
   replaced: string | null
 }
 
-/** Checks a backup and makes it the store of a directory, whole or not at all. Throws StoreRefused when it must not. */
+/**
+ * Checks a backup and makes it the store of a directory, completely or not at all. Throws StoreRefused if it must not.
+ */
 export function restoreSqlite({ from, directory, replace = false }: RestoreOptions): Restored {
   checkBackup(from)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const unlock = lockStore(directory)
   try {
     const store = path.join(directory, STORE_FILE)
-    if (existsSync(store) && !replace) throw new StoreRefused(`There is a store in ${directory} already.`)
+    if (existsSync(store) && !replace) throw new StoreRefused(`${directory} already contains a store.`)
     const copy = `${store}.restoring`
     rmSync(copy, { force: true })
     copyFileSync(from, copy, constants.COPYFILE_FICLONE)
@@ -45,7 +47,7 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
   }
 }
 
-/** The log goes along: it may hold commits that are not in the file yet. */
+/** Move the log too: it may hold commits that are not in the file yet. */
 function putAside(store: string): string {
   const aside = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
   rmSync(`${store}-shm`, { force: true })
@@ -55,7 +57,7 @@ function putAside(store: string): string {
 }
 
 function checkBackup(file: string): void {
-  if (!existsSync(file)) throw new StoreRefused(`There is no file ${file}.`)
+  if (!existsSync(file)) throw new StoreRefused(`File ${file} does not exist.`)
   if (existsSync(`${file}-wal`)) {
     throw new StoreRefused(`${file} is a store in use, not a backup: it has a write-ahead log beside it.`)
   }

@@ -4,7 +4,7 @@ import type { Task, TaskReply } from './maintenance.ts'
 import { receivedError } from './messages.ts'
 import { moduleUrl } from '../../threads/module-url.ts'
 
-/** Runs a long task on a thread of its own and ends that thread. */
+/** Runs a long task on a separate thread and ends that thread. */
 export async function runTask(task: Task): Promise<string> {
   const worker = new Worker(moduleUrl('maintenance', import.meta.url), { name: `tacho-${task.task}`, workerData: task })
   try {

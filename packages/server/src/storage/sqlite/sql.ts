@@ -2,7 +2,9 @@ import { firstRows } from '../sql/first-rows.ts'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 import type { Database, Statement } from './database.ts'
 
-/** The portable adapter over one connection. Its promises are settled already: SQLite answers at once. */
+/**
+ * The portable adapter over one connection. Its promises are already resolved, because SQLite answers synchronously.
+ */
 export function sqliteSql(db: Database): Sql {
   const prepare = statements(db)
   return {
@@ -16,7 +18,7 @@ export function sqliteSql(db: Database): Sql {
   }
 }
 
-/** Prepares each text once. There are only as many as the program has. */
+/** Prepares each text once. The program has a bounded number. */
 function statements(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
   return (text: string) => {

@@ -1,4 +1,4 @@
-/** The main thread's side of one worker thread: calls out, replies in. */
+/** The main thread's side of one worker thread: sends calls, receives replies. */
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../storage.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
@@ -8,19 +8,19 @@ import { PendingCalls } from '../../threads/pending-calls.ts'
 export interface Thread {
   call(act: Call['act'], args: unknown[]): Promise<unknown>
   alive(): boolean
-  /** Calls not yet answered. */
+  /** Unanswered calls. */
   pending(): number
-  /** Lets it answer what it was asked, then ends it. */
+  /** Lets it answer pending calls, then ends it. */
   close(): Promise<void>
 }
 
 export interface ThreadOptions {
-  /** A module beside this one. */
+  /** A module in this folder. */
   name: 'writer' | 'reader'
   file: string
   heapMib: number
   onReplies?: (replies: Replies) => void
-  /** It ended without being closed; all its calls have been rejected. */
+  /** It ended without being closed; all its calls were rejected. */
   onDeath: (end: ThreadEnd) => void
 }
 

@@ -1,6 +1,6 @@
 import type { Database } from './database.ts'
 
-/** Runs `work` in one transaction: ended as given when it resolves, rolled back when it rejects. */
+/** Runs `work` in one transaction. Ends it with `end` if the work resolves, and rolls back if it rejects. */
 export async function transaction<Result>(
   db: Database,
   kind: 'read' | 'write',
@@ -13,7 +13,7 @@ export async function transaction<Result>(
     db.exec(end)
     return result
   } catch (error) {
-    // SQLite has rolled back by itself after some errors, such as a full disk.
+    // SQLite rolls back on its own after some errors, such as a full disk.
     if (db.inTransaction) db.exec('ROLLBACK')
     throw error
   }

@@ -365,8 +365,8 @@ describe('a node does not start, and says why in one sentence,', () => {
   }
 
   test('without an address that it understands', async () => {
-    await refused('localhost:5432/tacho', /must read postgres:/)
-    await refused('mysql://localhost/tacho', /must read postgres:/)
+    await refused('localhost:5432/tacho', /must have the form postgres:/)
+    await refused('mysql://localhost/tacho', /must have the form postgres:/)
     await refused(
       changed((url) => url.searchParams.set('sslmode', 'prefer')),
       /sslmode must be/,
@@ -412,10 +412,10 @@ describe('a node does not start, and says why in one sentence,', () => {
   test('on a store of a newer version, or with another history', async () => {
     await withStorage({}, async () => undefined)
     await outsider.query("INSERT INTO tacho.migrations VALUES (900, '900_future.sql', 'x', 0)")
-    await refused(database.url, /use the newer version/)
+    await refused(database.url, /Use the newer version/)
     await outsider.query('DELETE FROM tacho.migrations WHERE version = 900')
     await outsider.query("UPDATE tacho.migrations SET sha256 = 'x' || sha256 WHERE version = 1")
-    await refused(database.url, /Migration 001_first_tables.sql of the store is not the one/)
+    await refused(database.url, /Migration 001_first_tables.sql of the store differs from/)
     await outsider.query('UPDATE tacho.migrations SET sha256 = substr(sha256, 2) WHERE version = 1')
     await withStorage({}, async () => undefined)
   })
@@ -427,7 +427,7 @@ describe('a node does not start, and says why in one sentence,', () => {
     const url = new URL(empty.url)
     url.username = `${name}_guest`
     url.password = 'guest'
-    await refused(url.href, /does not let Tacho make its tables: permission denied/)
+    await refused(url.href, /Tacho may not create its tables in this database: permission denied/)
     await empty.drop()
     await outsider.query(`DROP ROLE ${name}_guest`)
   })

@@ -75,7 +75,7 @@ test('a store that is there is kept unless it may be replaced, and then put asid
   await append(storage, env, event())
   assert.throws(() => restoreSqlite({ from: file, directory, replace: true }), refused(/open in another process/))
   await storage.close()
-  assert.throws(() => restoreSqlite({ from: file, directory }), refused(/There is a store in .* already/))
+  assert.throws(() => restoreSqlite({ from: file, directory }), refused(/ already contains a store/))
   const { replaced } = restoreSqlite({ from: file, directory, replace: true })
   assert.ok(replaced !== null && existsSync(replaced))
   const restored = await openStore(t, { directory })
@@ -101,7 +101,7 @@ test('what is not a sound backup of a known schema is refused, and nothing is to
     db.close()
     return copy
   }
-  refuse(path.join(folder, 'missing.db'), /There is no file/)
+  refuse(path.join(folder, 'missing.db'), /File .* does not exist/)
   const text = path.join(folder, 'text')
   writeFileSync(text, 'no database at all, but longer than a header '.repeat(100))
   refuse(text, /cannot be read as a Tacho store/)

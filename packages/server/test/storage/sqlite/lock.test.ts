@@ -20,7 +20,7 @@ async function firstLine(child: ReturnType<typeof inAnotherProcess>): Promise<st
   return chunk.toString().trim()
 }
 
-const refusal = (directory: string) => `The store in ${directory} is open in another process; stop that one first.`
+const refusal = (directory: string) => `The store in ${directory} is open in another process. Stop that process first.`
 
 test('a second process is refused with a sentence, and the first goes on', async (t) => {
   const directory = temporaryDirectory(t)

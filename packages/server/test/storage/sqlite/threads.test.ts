@@ -144,6 +144,6 @@ test('every commit is durable: synchronous is FULL after writes, and the journal
   const durability = (await storage.inspect()).find(({ name }) => name === 'durability')
   assert.deepEqual(
     [durability?.ok, durability?.detail],
-    [true, 'Each acknowledged commit is on the disk (journal wal, synchronous 2)'],
+    [true, 'Each acknowledged commit is on disk (journal wal, synchronous 2)'],
   )
 })

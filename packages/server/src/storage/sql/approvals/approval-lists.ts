@@ -1,4 +1,4 @@
-/** Lists of approvals, and what follows their changes. */
+/** Lists of approvals, and the changes that caches and streams follow. */
 import { look, read, type Acts } from '../act.ts'
 import type {
   ApprovalFilter,
@@ -39,7 +39,7 @@ function listApprovals(
     params.push(...values)
   }
   const { status, toolName, inputHash, agentId, policyId, runId } = filter
-  // Spelled out, so that the index of what is pending is found.
+  // A literal, so that the planner finds the index of pending approvals.
   if (status === 'PENDING') add(`status = 'PENDING'`)
   else if (status !== undefined) add('status = ?', status)
   if (toolName !== undefined) add('tool_key = ?', textKey(toolName))
@@ -91,7 +91,7 @@ async function countRequests(
   const found = await inChunks(
     keys,
     (chunk) => sql.all<{ agentKey: string; requests: number }>(text, [environmentId, since, most, ...chunk]),
-    // No agent has this key, so counting for it costs nothing.
+    // No agent has this key, so counting it costs nothing.
     '',
   )
   const counts = new Map(found.map(({ agentKey, requests }) => [agentKey, requests]))

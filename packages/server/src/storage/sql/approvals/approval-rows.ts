@@ -1,4 +1,4 @@
-/** The columns of approvals, and the ways to read single rows. */
+/** The columns of approvals, and reads of single rows. */
 import { look, read, type Acts } from '../act.ts'
 import type { ApprovalRow, Requester, ApprovalStore } from '../../approvals.ts'
 import { inChunks, PLACES } from '../chunks.ts'
@@ -10,7 +10,7 @@ export const approvalRowsActs = {
   findApprovals: read(findApprovals),
 } satisfies Partial<Acts<ApprovalStore>>
 
-/** Column and name in ApprovalRow. */
+/** Column, and its name in ApprovalRow. */
 export const NAMES = [
   ['id', 'id'],
   ['environment_id', 'environmentId'],

@@ -96,7 +96,7 @@ async function decideApprovals(
   return ids.map((id, index) => {
     const approval = decided.get(id) ?? expired.get(id) ?? unchanged.get(id) ?? null
     if (approval === null) return { id, outcome: 'not_found', approval }
-    // An id that is named twice is decided once.
+    // Decide a repeated id once.
     return { id, outcome: decided.has(id) && ids.indexOf(id) === index ? 'decided' : 'refused', approval }
   })
 }
@@ -105,7 +105,7 @@ function byId(approvals: ApprovalRow[]): Map<string, ApprovalRow> {
   return new Map(approvals.map((approval) => [approval.id, approval]))
 }
 
-/** What the changes of one transaction have in common. */
+/** What the changes of one transaction share. */
 interface ChangeOfApprovals {
   environmentId: string
   now: number
@@ -126,7 +126,7 @@ async function decide(
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [...set, environmentId, ...chunk, now]))
 }
 
-/** Makes EXPIRED those of the ids that are overdue. This is the one place where approvals expire. */
+/** Expires the overdue approvals among the ids. Approvals expire only here. */
 async function expire(
   sql: Sql,
   { environmentId, now, revision }: ChangeOfApprovals,
@@ -157,7 +157,7 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
   return expired.length
 }
 
-/** The environment's next revision. Until this transaction ends, no other changes approvals of the environment. */
+/** The environment's next revision. Until this transaction ends, no other one changes approvals of the environment. */
 async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
     `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (?, 1, ?)

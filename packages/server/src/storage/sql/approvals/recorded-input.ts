@@ -1,4 +1,4 @@
-/** The POLICY_DECISION in which a client recorded the input of a call that it asked approval for. */
+/** Finds the POLICY_DECISION in which a client recorded the input of a call it requested approval for. */
 import { read, type Acts } from '../act.ts'
 import type { RecordedInputRow, SoughtInput, ApprovalStore } from '../../approvals.ts'
 import { rowsWithin } from '../events.ts'
@@ -17,7 +17,7 @@ async function findRecordedInput(
   { approvalId, toolName, inputHash, until, bounds }: SoughtInput,
 ): Promise<RecordedInputRow | null> {
   const ofRun = [environmentId, run]
-  // First sizes alone, so that the search through payloads is bounded in bytes.
+  // Sizes first, so that the search through payloads is bounded in bytes.
   const decisions = await sql.all<{ time: number; bytes: number }>(
     `SELECT time, bytes FROM (
       SELECT time, seq, event_type, octet_length(payload) AS bytes FROM events
@@ -44,7 +44,7 @@ async function findRecordedInput(
     const names = said['approvalId'] === approvalId && said['toolName'] === toolName && saidHash === inputHash
     return names && 'input' in said
   })
-  // The first one that was stored: no later event changes what an operator has seen.
+  // The first stored one: no later event changes what an operator has seen.
   const first = found.sort((a, b) => a.seq - b.seq)[0]
   return first === undefined ? null : { eventId: first.eventId, receivedAt: first.receivedAt, payload: first.payload }
 }

@@ -1,4 +1,4 @@
-/** The runtime configuration of an environment: computed when it is published, then only read. */
+/** The runtime configuration of an environment: computed at publication, then only read. */
 import { read, type Acts } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
@@ -11,8 +11,8 @@ export const configurationsActs = {
 } satisfies Partial<Acts<DeploymentStore>>
 
 /**
- * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of what the text
- * says beside it, so that clients can compute it too. Lists are sorted by code units, which no collation changes.
+ * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the
+ * text, so clients can compute it too. Lists are sorted by code units, independent of collation.
  */
 export function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
   const content = {
@@ -43,7 +43,7 @@ async function readRevision(sql: Sql, environmentId: string): Promise<string> {
   return (await sql.get<{ revision: string }>(text, [environmentId]))?.revision ?? EMPTY.revision
 }
 
-/** Locks the configuration of an environment: publications take turns. Returns the one in force now. */
+/** Locks the configuration of an environment, so that publications run one after another. Returns the current one. */
 export async function lockConfiguration(
   sql: Sql,
   environmentId: string,
@@ -58,7 +58,7 @@ export async function lockConfiguration(
   return row
 }
 
-/** Computes the configuration from what is deployed, and keeps it. */
+/** Computes the configuration from the deployed versions, and stores it. */
 export async function keepConfiguration(sql: Sql, environmentId: string, publication: number): Promise<string> {
   const prompts = await sql.all<RuntimePrompt>(
     `SELECT p.id AS "promptId", p.name, v.id AS "versionId", CAST(v.number AS TEXT) AS version, v.content,

@@ -1,4 +1,4 @@
-/** What is in force in an environment, and who changed it. Publishing is in publish.ts. */
+/** What is deployed in an environment, and who changed it. Publishing is in publish.ts. */
 import { read, type Acts } from '../act.ts'
 import type {
   DeploymentChangePage,

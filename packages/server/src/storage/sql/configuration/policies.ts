@@ -52,7 +52,7 @@ async function createPolicyVersion(
   follows: number | null,
   audit: AuditEntry[],
 ): Promise<SavedVersion<PolicyVersionRow> | null> {
-  // Whoever holds the row of the policy numbers its versions.
+  // The transaction that holds the policy's row numbers its versions.
   await sql.run('UPDATE policies SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, policyId])
   const policy = await findPolicy(sql, workspaceId, policyId)
   if (policy === null) return null

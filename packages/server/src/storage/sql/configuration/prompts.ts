@@ -61,7 +61,7 @@ async function createPromptVersion(
   follows: number | null,
   audit: AuditEntry[],
 ): Promise<SavedVersion<PromptVersionInfo> | null> {
-  // Whoever holds the row of the prompt numbers its versions.
+  // The transaction that holds the prompt's row numbers its versions.
   await sql.run('UPDATE prompts SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, promptId])
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null

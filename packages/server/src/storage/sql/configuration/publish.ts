@@ -1,9 +1,9 @@
 /**
- * One publication: what is in force in an environment changes from one set of versions to another.
+ * One publication: an environment changes from one set of deployed versions to another.
  *
- *   lock -> targets (asked for, in force elsewhere, or earlier) -> changes -> bounds -> written, with configuration
+ *   lock -> targets (requested, deployed elsewhere, or earlier) -> changes -> bounds -> written, with configuration
  *
- * Everything that can be refused is refused before the first row is written.
+ * All checks come before the first write.
  */
 import { write, type Acts } from '../act.ts'
 import { randomBytes } from 'node:crypto'
@@ -43,7 +43,7 @@ export const publishActs = {
   publish: write(publish),
 } satisfies Partial<Acts<DeploymentStore>>
 
-/** A change that may be written: the version exists. */
+/** A permitted change: the version exists. */
 interface Planned extends Change {
   bytes: number
   restores: number | null
@@ -68,7 +68,7 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
 
 // --- changes and bounds
 
-/** What the workspace has of the items: names, and the bytes of the versions that are asked for. */
+/** What the workspace knows of the items: names, and the bytes of the requested versions. */
 async function planAll(
   sql: Sql,
   workspaceId: string,
@@ -132,7 +132,10 @@ function versionKeyOf({ kind, id, version }: ItemVersion): string {
   return `${kind} ${version} ${id}`
 }
 
-/** The bound that would be crossed. What only shrinks is always allowed, should a bound have been lowered. */
+/**
+ * The bound that would be exceeded. A change that only shrinks is always allowed, because a bound may have been
+ * lowered.
+ */
 function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): 'prompts' | 'policies' | 'bytes' | null {
   const before = sizesOf(deployed.values())
   const next = new Map(deployed)
@@ -205,7 +208,7 @@ async function writePublication(
   return { outcome: 'published', revision, publication, changes }
 }
 
-/** An entry of its own for each prompt and policy, so that the log of one of them is whole. */
+/** One entry per prompt and policy, so that the log of each is complete. */
 function auditOf(
   entry: AuditEntry,
   { kind, id, name, from, to }: Change,

@@ -36,7 +36,7 @@ const COLUMNS = `id, environment_id AS "environmentId", status, condition, sever
 
 const WAITING = `status IN ('QUEUED', 'RUNNING')`
 
-/** The result is kept as JSON text. */
+/** The result is stored as JSON text. */
 type Kept = Omit<SimulationRow, 'result'> & { result: string | null }
 
 function parsed({ result, ...row }: Kept): SimulationRow {
@@ -117,13 +117,13 @@ async function endSimulation(sql: Sql, environmentId: string, id: string, end: S
   await removeWork(sql, environmentId, id)
 }
 
-/** Whoever holds it notices when it next tells how far it is. */
+/** Its worker notices when it next reports progress. */
 async function removeWork(sql: Sql, environmentId: string, id: string): Promise<void> {
   const text = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = ? AND environment_id = ?`
   await sql.run(text, [id, environmentId])
 }
 
-// --- what is simulated on. `event_type` is spelled out, so that the index of tool calls is found.
+// --- recorded calls. `event_type` is a literal, so that the planner finds the index of tool calls.
 
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM events
@@ -141,7 +141,7 @@ async function listToolCalls(
   if (after) params.push(after.time, after.run, after.seq)
   const rest = `WHERE e.environment_id = ? AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?${further}
     ORDER BY e.time, e.run_id, e.seq LIMIT ?`
-  // First the sizes alone, so that no payload is read that the page has no room for.
+  // Sizes first, so that no payload is read that does not fit on the page.
   const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(e.payload) AS bytes FROM events e ${rest}`, [
     ...params,
     page.limit,

@@ -1,16 +1,16 @@
-/** The versions that a publication is to put in force. */
+/** The versions that a publication deploys. */
 import { DEPLOYABLE_KINDS, type DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
 import { inChunks, ROWS } from '../chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
-/** `restores`: of a roll back, the publication that first put the version in force. */
+/** `restores`: for a rollback, the publication that first deployed the version. */
 export type Target = ItemVersion & { restores?: number | null }
 
 export interface Deployed extends Item {
   version: number
-  /** Of its content; 0 for a policy. */
+  /** Bytes of its content; 0 for a policy. */
   bytes: number
 }
 
@@ -80,7 +80,7 @@ interface PastChange {
   restores: number | null
 }
 
-/** The change of each item that `condition`, on a change `n`, allows: the newest one. */
+/** The newest change of each item that satisfies `condition` on a change `n`. */
 const newestChange = (rows: string, condition: string) => `SELECT c.item_id AS id, c.publication,
     c.to_version AS version, c.restores
   FROM (VALUES ${rows}) AS asked
@@ -89,13 +89,13 @@ const newestChange = (rows: string, condition: string) => `SELECT c.item_id AS i
       WHERE n.environment_id = ? AND n.kind = ? AND n.item_id = asked.column1${condition}
       ORDER BY n.publication DESC LIMIT 1)`
 
-/** Rows of `VALUES` of one statement, with numbers beside a text. */
+/** Rows of `VALUES` for one statement: numbers beside a text. */
 const ROWS_AT_ONCE = 50
 const rowsWith = (numbers: number) =>
   Array.from({ length: ROWS_AT_ONCE }, () => `(?${', CAST(? AS BIGINT)'.repeat(numbers)})`).join(', ')
 export const ID_AND_NUMBERS = rowsWith(1)
 
-/** The values of chunks of rows, each as long as a statement has places. The last is filled up by repeating a row. */
+/** The values in chunks, each as long as a statement has placeholders. The last is padded by repeating a row. */
 export function rowChunksOf(rows: SqlValue[][]): SqlValue[][] {
   const chunks: SqlValue[][] = []
   for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
@@ -112,13 +112,13 @@ const EARLIER = newestChange(
 )
 
 /**
- * The versions that were in force before the present ones. A roll back stands where the version it restored stood, so
- * that rolling back again goes further back, not forth. Times without any version are passed over.
+ * The versions deployed before the present ones. A rollback takes the place of the version it restored, so rolling back
+ * again goes further back, not forward. Periods without a version are skipped.
  */
 async function readEarlier(sql: Sql, environmentId: string, kind: DeployableKind, ids: string[]): Promise<Target[]> {
   const of = [environmentId, kind, environmentId, kind]
   const present = await inChunks(ids, (chunk) => sql.all<PastChange>(PRESENT, [...chunk, ...of]), '')
-  // No version has the number 0: nothing is left out while none is in force.
+  // No version has the number 0, so nothing is left out if none is deployed.
   const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
   const targets = new Map<string, Target>()
   for (const chunk of rowChunksOf(before)) {

@@ -47,7 +47,7 @@ function toToolEvent({ payload, ...row }: Read): ToolEventRow {
   }
 }
 
-/** A null error is none; a null output is one. */
+/** A null error means no error; a null output is an output. */
 function outcomeOf(said: Record<string, unknown>): ToolEventRow['outcome'] {
   if (said['error'] !== undefined && said['error'] !== null && said['error'] !== false) return 'error'
   return 'output' in said ? 'output' : 'unknown'

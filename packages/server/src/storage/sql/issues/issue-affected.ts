@@ -1,4 +1,4 @@
-/** The runs and agents in which a fingerprint was detected; those of an issue are all of its fingerprints' together. */
+/** The runs and agents in which a fingerprint was detected. Those of an issue are the union over its fingerprints. */
 import { read, type Acts } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen, IssueStore } from '../../issues.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
@@ -28,7 +28,7 @@ interface Subject {
   lastSeen: number
 }
 
-/** Counts the runs and agents of detections. Their fingerprint and its issue are held by the caller. */
+/** Counts the runs and agents of detections. The caller holds their fingerprint and its issue. */
 export async function countAffected(sql: Sql, place: AffectedPlace, detections: DecidedRecord[]): Promise<void> {
   const { environmentId, fingerprint, issueId } = place
   const runs = await countSubjects(
@@ -50,7 +50,7 @@ export async function countAffected(sql: Sql, place: AffectedPlace, detections: 
   await sql.run(`UPDATE issues ${more} AND id = ?`, [runs.inIssue, agents.inIssue, environmentId, issueId])
 }
 
-/** The key of an agent that was named by its external id, the same as in the table of agents. */
+/** The key of an agent named by its external id, as in the table of agents. */
 export function idKey(agentId: string): string {
   return agentKey(agentId, '')
 }
@@ -164,8 +164,8 @@ async function listSubjects(
   { limit, after }: PageBySeen,
 ): Promise<Subject[]> {
   const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
-  // Where several fingerprints have the same subject, the one that saw it last stands for all. The plus keeps SQLite
-  // from looking for it by time.
+  // If several fingerprints have the same subject, the one that saw it last represents it. The plus stops SQLite from
+  // searching by time.
   const once =
     fingerprints.length > 1
       ? `AND NOT EXISTS (SELECT 1 FROM issue_affected o

@@ -9,7 +9,7 @@
  *               v|
  *             IGNORED   detections count and change nothing
  *
- * Every change of the state is one compare-and-set. An issue that is merged into another has no changes of its own.
+ * Every state change is one compare-and-set. A merged issue cannot be changed.
  */
 import { write, type Acts } from '../act.ts'
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
@@ -26,7 +26,7 @@ export const issueChangesActs = {
   commentIssue: write(commentIssue),
 } satisfies Partial<Acts<IssueStore>>
 
-/** From which states each state can be reached by a person, and how that is called. */
+/** The states from which a person can reach each state, and the name of the change. */
 const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {
   RESOLVED: { from: ['OPEN'], kind: 'RESOLVED' },
   IGNORED: { from: ['OPEN'], kind: 'IGNORED' },

@@ -1,4 +1,4 @@
-/** The fingerprints of an issue: what is listed of an issue is gathered from each of them. */
+/** The fingerprints of an issue. Lists of an issue are collected from each of them. */
 import type { Sql, SqlValue } from '../sql.ts'
 
 /** In their order. */
@@ -9,12 +9,12 @@ export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: s
   return rows.map(({ fingerprint }) => fingerprint)
 }
 
-/** One branch for each fingerprint, each ordered and limited by itself, so that an index serves it. */
+/** One branch per fingerprint, each ordered and limited separately, so that an index serves it. */
 export interface Branches {
   fingerprints: string[]
   /** The statement for one fingerprint, and its parameters. */
   branch: (fingerprint: string) => { text: string; params: SqlValue[] }
-  /** Of the whole, by the columns of the branches. */
+  /** Order of the whole, by the columns of the branches. */
   order: string
   limit: number
 }

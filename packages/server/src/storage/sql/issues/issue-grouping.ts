@@ -1,8 +1,8 @@
 /**
- * Merging and splitting move fingerprints between issues; records follow, for they belong to their fingerprint.
+ * Merging and splitting move fingerprints between issues. Records follow because they belong to their fingerprint.
  *
- * merged_into never names an issue that is merged itself: a merge passes on what was merged into its source before. An
- * issue that is not merged has a fingerprint, so holding its fingerprints holds the issue. See review.ts for the order.
+ * merged_into never names a merged issue: a merge forwards what was merged into its source before. An unmerged issue
+ * has a fingerprint, so locking its fingerprints locks the issue. See review.ts for the order.
  */
 import { write, type Acts } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -93,7 +93,7 @@ async function splitIssue(
   throw moving()
 }
 
-/** The issue that has the fingerprints now: the one they all came from by a merge, or else a new one. */
+/** The issue that gets the fingerprints: the one they were all merged from, or else a new one. */
 async function split(
   sql: Sql,
   issue: IssueRef,
@@ -134,13 +134,13 @@ async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprint
   return (await sql.run(revive, [environmentId, first, id])) === 1 ? first : null
 }
 
-/** Where an issue was merged into, null for one that was not. Undefined: no such issue. */
+/** The issue it was merged into, null if not merged. Undefined: no such issue. */
 async function mergedInto(sql: Sql, { environmentId, id }: IssueRef): Promise<string | null | undefined> {
   const text = 'SELECT merged_into AS "mergedInto" FROM issues WHERE environment_id = ? AND id = ?'
   return (await sql.get<{ mergedInto: string | null }>(text, [environmentId, id]))?.mergedInto
 }
 
-/** Holds all fingerprints of the issues until the transaction ends. Null: some have come or gone meanwhile. */
+/** Locks all fingerprints of the issues until the transaction ends. Null: the set changed in the meantime. */
 async function holdFingerprints(sql: Sql, environmentId: string, issueIds: string[]): Promise<string[] | null> {
   const list = async () => {
     const lists: string[][] = []
@@ -151,17 +151,17 @@ async function holdFingerprints(sql: Sql, environmentId: string, issueIds: strin
   const hold = 'UPDATE issue_fingerprints SET issue_id = issue_id WHERE environment_id = ? AND fingerprint = ?'
   for (const fingerprint of before.flat().toSorted()) await sql.run(hold, [environmentId, fingerprint])
   const after = await list()
-  // One without any was merged after it was looked at: an issue that is not merged has a fingerprint.
+  // An issue without fingerprints was merged after it was read, because an unmerged issue has one.
   const isMerged = after.some((fingerprints) => fingerprints.length === 0)
   return !isMerged && JSON.stringify(before) === JSON.stringify(after) ? after.flat() : null
 }
 
 async function whole(sql: Sql, environmentId: string, id: string): Promise<IssueWhole> {
   const issue = await findIssue(sql, environmentId, id)
-  if (issue === null) throw new Error('An issue that was just changed is gone')
+  if (issue === null) throw new Error('An issue that was just changed is missing')
   return issue
 }
 
 function moving(): StorageError {
-  return new StorageError('overloaded', 'The issue is being merged or split by others')
+  return new StorageError('overloaded', 'Another transaction is merging or splitting the issue')
 }

@@ -1,4 +1,4 @@
-/** What newly decided records add to the numbers of a fingerprint and of its issue. */
+/** What newly decided records add to the counts of a fingerprint and its issue. */
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import type { IssueDecision } from '../../issue-records.ts'
@@ -20,7 +20,7 @@ export interface Growth {
   /** Of the detections; null without any. */
   firstSeen: number | null
   lastSeen: number | null
-  /** One of the detections, should it be told what brought an issue back. */
+  /** One of the detections, for reporting what caused a regression. */
   detectionId: string | null
 }
 
@@ -50,7 +50,7 @@ export function addGrowth(one: Growth | undefined, other: Growth): Growth {
   }
 }
 
-/** Inserts or grows the fingerprint, and holds it. Its issue is null until openIssue gives it one. */
+/** Inserts or updates the fingerprint, and locks it. Its issue is null until openIssue sets it. */
 export async function growFingerprint(
   sql: Sql,
   environmentId: string,
@@ -72,7 +72,7 @@ export async function growFingerprint(
   return row
 }
 
-/** Opens the issue of a fingerprint that is held and has none. */
+/** Opens the issue of a locked fingerprint that has none. */
 export async function openIssue(
   sql: Sql,
   environmentId: string,

@@ -6,7 +6,7 @@
  *      |                          |     +--taken over from a dead node, tried again after an error
  *      +--operator-- FAILED <-----+ it keeps failing
  *
- * Every change is one compare-and-set on the status, so that a record is decided once, whoever reviews it.
+ * Every change is one compare-and-set on the status, so that any number of reviewers decide a record once.
  */
 import { read, write, type Acts } from '../act.ts'
 import type {
@@ -85,7 +85,7 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
   }
   const select = 'SELECT id, status FROM issue_records WHERE environment_id = ? AND record_key = ?'
   const known = await sql.get<Pick<IssueRecordReceived, 'id' | 'status'>>(select, [environmentId, key])
-  if (known === null) throw new Error('A record that was in the way is gone')
+  if (known === null) throw new Error('A conflicting record is missing')
   return { ...known, isNew: false }
 }
 
@@ -147,12 +147,12 @@ async function failIssueRecord(
   const text = `UPDATE issue_records SET status = 'FAILED', status_at = ?, failure = ?
     WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')`
   const changed = (await sql.run(text, [now, failure, environmentId, id])) === 1
-  // A record that is gone must not keep its work.
+  // The work of a deleted record must be deleted too.
   const select = 'SELECT id FROM issue_records WHERE environment_id = ? AND id = ?'
   if (changed || (await sql.get(select, [environmentId, id])) === null) await endReview(sql, environmentId, id)
 }
 
-/** Part of the act that decides or fails a record: one has work exactly while it waits for its decision. */
+/** Part of the act that decides or fails a record. A record has work exactly while it awaits its decision. */
 export async function endReview(sql: Sql, environmentId: string, id: string): Promise<void> {
   const text = "DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id = ? AND environment_id = ?"
   await sql.run(text, [id, environmentId])

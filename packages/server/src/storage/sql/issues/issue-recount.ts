@@ -1,4 +1,4 @@
-/** The numbers of an issue, taken anew from its fingerprints after a merge or split. */
+/** Recomputes the counts of an issue from its fingerprints after a merge or split. */
 import type { Sql } from '../sql.ts'
 
 interface Group {
@@ -13,7 +13,7 @@ interface Group {
   agents: number
 }
 
-/** Its fingerprints are held by the caller. */
+/** The caller holds its fingerprints. */
 export async function recountIssue(sql: Sql, environmentId: string, issueId: string): Promise<void> {
   const groups = await sql.all<Group>(
     `SELECT home_issue_id AS "homeIssueId", title, detection_type AS "detectionType", first_seen AS "firstSeen",
@@ -21,7 +21,7 @@ export async function recountIssue(sql: Sql, environmentId: string, issueId: str
       WHERE environment_id = ? AND issue_id = ? ORDER BY first_seen, fingerprint`,
     [environmentId, issueId],
   )
-  // What was in the issue first names it.
+  // The issue's first record gives it its title.
   const named = groups.find(({ homeIssueId }) => homeIssueId === issueId) ?? groups[0]
   if (named === undefined) return
   const sum = (count: (group: Group) => number) => groups.reduce((total, group) => total + count(group), 0)
@@ -42,9 +42,9 @@ export async function recountIssue(sql: Sql, environmentId: string, issueId: str
   ])
 }
 
-/** Runs and agents may be affected by several fingerprints, and count once. */
+/** Several fingerprints may affect the same run or agent, which counts once. */
 async function distinct(sql: Sql, environmentId: string, issueId: string): Promise<{ runs: number; agents: number }> {
-  // SQLite keeps the order of a cross join; else it would walk all that is affected in the environment.
+  // SQLite keeps the order of a cross join. Otherwise it would scan everything affected in the environment.
   const text = `SELECT a.kind, COUNT(DISTINCT a.subject_key) AS count
     FROM issue_fingerprints f CROSS JOIN issue_affected a
     WHERE f.environment_id = ? AND f.issue_id = ? AND a.environment_id = f.environment_id

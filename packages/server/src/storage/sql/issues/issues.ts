@@ -29,7 +29,7 @@ const COLUMNS = `i.id, i.title, i.detection_type AS "detectionType", i.state, i.
   i.occurrences, i.recoveries, i.runs, i.agents, i.regressions, i.last_regression_at AS "lastRegressionAt",
   i.assignee, i.merged_into AS "mergedInto"`
 
-/** Who changed the state is kept as JSON. */
+/** The person who changed the state is stored as JSON. */
 type Kept = Omit<IssueRow, 'stateBy'> & { stateBy: string | null }
 
 const parsed = (row: Kept): IssueRow => ({

@@ -1,9 +1,9 @@
 /**
  * Decides records: each joins the issue of its fingerprint, or opens it.
  *
- * Rows are locked in one order everywhere: records, fingerprints, issues, each by their keys. Whoever holds a fingerprint
- * knows where it belongs, for merging and splitting hold it too. The first decision about a fingerprint inserts it, and
- * others wait for that, so that one set of facts has one issue.
+ * Rows are locked in one order everywhere: records, fingerprints, issues, each by key. Merging and splitting lock
+ * fingerprints too, so a locked fingerprint stays in its issue. The first decision about a fingerprint inserts it and
+ * others wait, so one set of facts has one issue.
  */
 import { write, type Acts } from '../act.ts'
 import type { DecidedIssues, IssueDecision, IssueRecordStore } from '../../issue-records.ts'
@@ -50,7 +50,7 @@ async function decideIssueRecords(
   return countGroups(sql, environmentId, [...groups.values()], now)
 }
 
-/** Null: the record does not wait for a decision any more. */
+/** Null: the record no longer awaits a decision. */
 async function decide(
   sql: Sql,
   environmentId: string,
@@ -72,7 +72,7 @@ async function countGroups(sql: Sql, environmentId: string, groups: Group[], now
   for (const { decision, detections, recoveries } of groups.toSorted(byFingerprint)) {
     const growth = growthOf(detections, recoveries)
     const known = await growFingerprint(sql, environmentId, decision, growth)
-    // A recovery of what was never detected waits with its fingerprint.
+    // A recovery without a detection stays with its fingerprint.
     if (known.issueId === null && detections.length === 0) continue
     const issueId = known.issueId ?? decision.newIssueId
     detected.push({ place: { environmentId, fingerprint: decision.fingerprint, issueId }, detections })
@@ -86,7 +86,7 @@ async function countGroups(sql: Sql, environmentId: string, groups: Group[], now
   for (const [issueId, growth] of [...growths].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     if (await growIssue(sql, environmentId, issueId, growth, now)) decided.regressed.push(issueId)
   }
-  // Only now, for what is new to an issue can be told while the issue is held.
+  // Must run while the issue row is locked.
   for (const { place, detections } of detected) await countAffected(sql, place, detections)
   await announceIssues(sql, environmentId, 'issue.opened', decided.opened, now)
   await announceIssues(sql, environmentId, 'issue.regressed', decided.regressed, now)

@@ -56,7 +56,7 @@ async function revokeOperatorToken(
   return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id = ?`, [...params, id])
 }
 
-/** Tokens of one workspace, or those that hold in every workspace. */
+/** Tokens of one workspace, or those for every workspace. */
 function inScope(workspaceId: string | null): [text: string, params: SqlValue[]] {
   return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
 }

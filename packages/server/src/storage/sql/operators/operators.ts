@@ -1,4 +1,4 @@
-/** People and their roles. A scope is the id of a workspace, or that of the whole installation. */
+/** People and their roles. A scope is the id of a workspace, or of the whole installation. */
 import { read, write, type Acts } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
@@ -39,7 +39,7 @@ function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise
   return sql.get(`SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = ?`, [scopeOf(workspaceId), id])
 }
 
-/** The installation's people are all there are, with a role for it or without. */
+/** The installation lists all people, with or without a role for it. */
 function membersOf(workspaceId: string | null): string {
   const join = workspaceId === null ? 'LEFT JOIN' : 'JOIN'
   return `operators o ${join} operator_roles r ON r.operator_id = o.id AND r.scope = ?`
@@ -108,7 +108,7 @@ async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: Aud
   await growRevision(sql)
 }
 
-/** False: the address has an account. */
+/** False: the address already has an account. */
 export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {
   const { id, name, email, emailVerified, createdAt, password } = operator
   const made = await sql.run(
@@ -118,7 +118,7 @@ export async function insertOperator(sql: Sql, operator: NewOperator): Promise<b
   )
   if (made === 0) return false
   if (password !== null) {
-    // The library looks a password up under this provider, with the person's id as the account's.
+    // The library looks up a password under this provider, with the person's id as the account's.
     const text = `INSERT INTO operator_accounts (id, operator_id, provider_id, account_id, password, created_at, updated_at)
       VALUES (?, ?, 'credential', ?, ?, ?, ?)`
     await sql.run(text, [password.accountId, id, id, password.hash, createdAt, createdAt])
@@ -138,7 +138,7 @@ async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean
   return owners.length === 1 && owners[0]?.id === id
 }
 
-/** Sessions and second factor; the accounts stay. */
+/** Deletes sessions and second factor; the accounts stay. */
 async function endWaysIn(sql: Sql, id: string): Promise<void> {
   await sql.run('DELETE FROM operator_sessions WHERE operator_id = ?', [id])
   await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [id])

@@ -1,4 +1,4 @@
-/** Sessions of people, and what ends them. */
+/** Sessions of people, and how they end. */
 import { read, write, type Acts } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
@@ -95,7 +95,7 @@ async function setPassword(
   await insertAudit(sql, audit)
 }
 
-/** Longer than any code is taken: one interval early to one late. */
+/** Longer than any code is valid: from one interval early to one late. */
 const CODE_MS = 2 * 60_000
 
 async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {

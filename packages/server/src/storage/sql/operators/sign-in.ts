@@ -1,4 +1,4 @@
-/** Statements of the sign-in library's records. Names come from the tables below, never from a request. */
+/** Statements for the sign-in library's records. Names come from the tables below, never from a request. */
 import { read, write, type Acts } from '../act.ts'
 import type { SignInCondition, SignInFind, SignInModel, SignInRecord, SignInStore } from '../../sign-in.ts'
 import { growRevision } from '../revision.ts'
@@ -13,7 +13,7 @@ export const signInActs = {
 
 interface Table {
   name: string
-  /** Field -> column. Other fields of the library are not kept. */
+  /** Field -> column. The library's other fields are not stored. */
   columns: Record<string, string>
 }
 
@@ -45,7 +45,7 @@ const TABLES: Record<SignInModel, Table> = {
   },
   account: {
     name: 'operator_accounts',
-    // What an identity provider gave is not kept: nothing here calls it again.
+    // The identity provider's tokens are not stored, because nothing here calls it again.
     columns: {
       id: 'id',
       userId: 'operator_id',
@@ -128,7 +128,7 @@ async function deleteSignIn(
   const [condition, params] = conditions(table, where)
   const chosen = one ? `WHERE id = (SELECT id FROM ${table.name} ${condition} ORDER BY id LIMIT 1)` : condition
   const rows = await sql.all<SignInRecord>(`DELETE FROM ${table.name} ${chosen} RETURNING ${fields(table)}`, params)
-  // What nodes remember of sessions goes.
+  // Invalidates the session caches of all nodes.
   if (model === 'session' && rows.length > 0) await growRevision(sql)
   return rows
 }
@@ -146,13 +146,13 @@ function kept({ columns }: Table, record: Record<string, SqlValue>): [column: st
   })
 }
 
-/** All of them must hold: what the library asks otherwise is refused before it comes here. */
+/** All must hold. The library's other operators are refused before they reach this. */
 function conditions({ columns }: Table, where: SignInCondition[]): [text: string, params: SqlValue[]] {
   const parts: string[] = []
   const params: SqlValue[] = []
   for (const { field, operator, value } of where) {
     const column = Object.hasOwn(columns, field) ? columns[field] : undefined
-    if (column === undefined) throw new Error(`There is no field ${field}`)
+    if (column === undefined) throw new Error(`Unknown field ${field}`)
     if (operator === 'in' || Array.isArray(value)) {
       const values = Array.isArray(value) ? (value as readonly string[]) : []
       parts.push(values.length === 0 ? '1 = 0' : `${column} IN (${values.map(() => '?').join(', ')})`)
