@@ -1,14 +1,14 @@
-/** The types of one call, made from its row of a routes table: what must be given, and what can come back. */
+/** The types of one call, derived from its row of a routes table: what a caller must give, and what can come back. */
 import type { Problem } from '@tacho/contract/errors.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { ErrorOf } from '@tacho/contract/route-errors.ts'
 import type { Static, TSchema } from 'typebox'
 import type { JsonText } from './json-text.ts'
 
-/** Calls one endpoint. Resolves whatever happens: it rejects only for mistakes of the program. */
+/** Calls one endpoint. Always resolves, and rejects only for programming errors. */
 export type Call<R extends Route> = (...given: Arguments<R>) => Promise<Result<R>>
 
-/** One call for each row of a table, by its name. Rows that only redirect a browser are left out. */
+/** One call per row of a table, by name. Rows that only redirect a browser are left out. */
 export type Client<Routes extends Record<string, Route>> = {
   readonly [Name in keyof Routes as Routes[Name]['status'] extends 303 ? never : Name]: Call<Routes[Name]>
 }
@@ -17,13 +17,16 @@ type Arguments<R extends Route> =
   {} extends Input<R> ? [input?: Input<R>, options?: CallOptions] : [input: Input<R>, options?: CallOptions]
 
 export interface CallOptions {
-  /** Ends the call, or the stream, at once. */
+  /** Ends the call or stream at once. */
   signal?: AbortSignal | undefined
-  /** Longest wait for the whole reply; of bytes for their start; of a stream for its start and from message to message. */
+  /**
+   * Timeout in milliseconds: of the whole reply; for bytes, until they start; for a stream, until it starts and between
+   * messages.
+   */
   timeoutMs?: number | undefined
 }
 
-/** What a call is given: `params`, `query`, `headers` and `body`, as far as its row has them. */
+/** The arguments of a call: `params`, `query`, `headers` and `body`, if its row has them. */
 export type Input<R extends Route> = Part<'params', SchemaAt<R, 'params'>> &
   Part<'query', SchemaAt<R, 'query'>> &
   Part<'headers', SchemaAt<R, 'headers'> & Conditional<R>> &
@@ -32,7 +35,7 @@ export type Input<R extends Route> = Part<'params', SchemaAt<R, 'params'>> &
 type SchemaAt<R extends Route, Key extends 'params' | 'query' | 'headers'> =
   R extends Record<Key, infer Schema extends TSchema> ? Loose<Static<Schema>> : unknown
 
-/** Rows with an ETag answer 304 when it is the one that is named. */
+/** Rows with an ETag answer 304 if it matches this one. */
 type Conditional<R extends Route> = R extends { tagged: true } ? { 'If-None-Match'?: string | undefined } : unknown
 
 type Part<Key extends string, Value> = unknown extends Value
@@ -41,10 +44,10 @@ type Part<Key extends string, Value> = unknown extends Value
     ? { [K in Key]?: Value }
     : { [K in Key]: Value }
 
-/** An optional member may be given as undefined: it is left out then. */
+/** An optional member may be undefined, and is then left out. */
 type Loose<Value> = { [K in keyof Value]: {} extends Pick<Value, K> ? Value[K] | undefined : Value[K] }
 
-/** What came of a call: `ok` tells success from the rest, `code` tells refusals apart. */
+/** The result of a call. `ok` separates success from the rest; `code` separates the errors. */
 export type Result<R extends Route> = Success<R> | Refusal<ErrorOf<R>> | Failure
 
 export type Success<R extends Route> =
@@ -55,52 +58,52 @@ interface Answered<Status extends number, Body> {
   readonly ok: true
   readonly status: Status
   readonly value: Body
-  /** The JSON as it came: what was recorded is in it to the last digit. Empty for bytes and streams. */
+  /** The JSON as received: recorded data keeps every digit. Empty for bytes and streams. */
   readonly text: string
   readonly headers: Headers
 }
 
-/** The caller has what its If-None-Match names. */
+/** The caller already has the version that its If-None-Match names. */
 type Unchanged = Answered<304, null>
 
-/** What a successful call gives: the reply's JSON, its bytes, or the messages of a stream. */
+/** The value of a successful call: the reply's JSON, its bytes, or the messages of a stream. */
 export type Value<R extends Route> = R extends { events: infer Messages extends Record<string, TSchema> }
   ? AsyncIterable<Message<Messages>>
   : R extends { replyType: string }
     ? ReadableStream<Uint8Array>
     : Static<R['reply']>
 
-/** A message of a stream, told apart by its event. A newer service may send others: pass over what you do not know. */
+/** A message of a stream, distinguished by its event. A newer service may send others; skip those you do not know. */
 type Message<Messages extends Record<string, TSchema>> = {
   [Name in keyof Messages & string]: { readonly event: Name; readonly data: Static<Messages[Name]> }
 }[keyof Messages & string]
 
-/** The service answered with an error. A newer service may answer with a code that is not in the type. */
+/** The service answered with an error. A newer service may send a code that is not in the type. */
 export interface Refusal<Code extends string = string> {
   readonly ok: false
   readonly reason: 'refused'
   readonly code: Code
   readonly status: number
   readonly problem: Omit<Problem, 'code'> & { readonly code: Code }
-  /** When the service wants to be asked again at the earliest; null when it does not say. */
+  /** Earliest time to retry, from Retry-After; null if the service does not say. */
   readonly retryAfterMs: number | null
-  /** Whether the same request may succeed later. */
+  /** Whether retrying the same request may succeed. */
   readonly temporary: boolean
 }
 
-/** There is no answer of the service. */
+/** The service did not answer. */
 export interface Failure {
   readonly ok: false
   /**
-   * no_answer: the connection failed; timeout, aborted: the call was given up; too_large: the reply has more bytes than
-   * the client takes; not_tacho: something else answered; no_address: a path parameter is empty, `.` or `..`, and no
-   * address can hold it.
+   * no_answer: the connection failed; timeout, aborted: the call was cancelled; too_large: the reply has more bytes
+   * than the client accepts; not_tacho: something else answered; no_address: a path parameter is empty, `.` or `..`,
+   * which no address can hold.
    */
   readonly reason: 'no_answer' | 'timeout' | 'aborted' | 'too_large' | 'not_tacho' | 'no_address'
   readonly code: null
-  /** Of the answer, where there was one. */
+  /** Status of the answer, if any. */
   readonly status: number | null
-  /** What fetch threw, for a person to read. */
+  /** The error from fetch, for people. */
   readonly cause: unknown
   readonly retryAfterMs: number | null
   readonly temporary: boolean

@@ -1,8 +1,8 @@
-/** One service, and how it is spoken to. */
+/** One service, and how to connect to it. */
 export interface Connection {
-  /** Origin of the service, with the path that a proxy adds, without a slash at the end. Empty: the page's own origin. */
+  /** Origin of the service, with a proxy's path, without a slash at the end. Empty: the page's own origin. */
   url: string
-  /** Sent with each call: who asks. */
+  /** Credentials, sent with each call. */
   headers: Readonly<Record<string, string>>
   /** Below `url`. */
   prefix: string
@@ -11,13 +11,13 @@ export interface Connection {
   fetch: typeof globalThis.fetch
 }
 
-/** What both clients let you choose. */
+/** Options of both clients. */
 export interface ConnectionOptions {
-  /** Longest wait, in milliseconds, unless a call says otherwise; default 30,000. */
+  /** Timeout in milliseconds, unless a call sets its own; default 30,000. */
   timeoutMs?: number | undefined
   /** Largest reply in bytes, and largest message of a stream; default 32 MiB. */
   maxReplyBytes?: number | undefined
-  /** Instead of the global one. */
+  /** Replaces the global fetch. */
   fetch?: typeof globalThis.fetch | undefined
 }
 
@@ -28,6 +28,6 @@ export function connectionTo(
   service: Pick<Connection, 'url' | 'headers' | 'prefix'>,
   { timeoutMs = TIMEOUT_MS, maxReplyBytes = MAX_REPLY_BYTES, fetch }: ConnectionOptions,
 ): Connection {
-  // A page's fetch wants to be called on its window.
+  // A browser's fetch must be called on its window.
   return { ...service, timeoutMs, maxReplyBytes, fetch: fetch ?? ((...given) => globalThis.fetch(...given)) }
 }

@@ -1,4 +1,4 @@
-/** Makes a client from a table of endpoints: an object with one call for each. */
+/** Makes a client from a table of endpoints: an object with one call per endpoint. */
 import type { IDEMPOTENCY_KEY_HEADER } from '@tacho/contract/operator/idempotency.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { CallOptions, Client, Failure, Refusal } from './call.ts'
@@ -8,7 +8,7 @@ import { JsonText } from './json-text.ts'
 import { failure, readRefusal, readReply, type Reply } from './read-reply.ts'
 import { startWait } from './wait.ts'
 
-/** What a call is given, without its types. */
+/** The arguments of a call, untyped. */
 interface Given {
   params?: Readonly<Record<string, string>>
   query?: Readonly<Record<string, string | number | undefined>>
@@ -17,7 +17,7 @@ interface Given {
 }
 
 const IDEMPOTENCY_KEY: typeof IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key'
-/** The service may notice a lost connection later than the client does. */
+/** The service may notice a lost connection later than the client. */
 const REPEAT_PAUSE_MS = 250
 
 export function createClient<Routes extends Record<string, Route>>(
@@ -54,12 +54,12 @@ async function call(
     const reason = signal?.aborted ? 'aborted' : wait.signal.aborted ? 'timeout' : 'no_answer'
     return failure(reason, cause, response)
   } finally {
-    // Bytes may take as long as they need; a stream goes on waiting for each message.
+    // Bytes may take any time; a stream waits for each message.
     if (endpoint.reply !== 'events' || !response?.ok) wait.end()
   }
 }
 
-/** Sends a creation again when its connection is lost: with the same key, the service creates nothing twice. */
+/** Retries a creation after a lost connection. With the same key, the service creates nothing twice. */
 async function sendTwice(send: () => Promise<Response>, signal: AbortSignal): Promise<Response> {
   try {
     return await send()
@@ -82,22 +82,22 @@ function requestOf(connection: Connection, endpoint: Endpoint, given: Given, sig
     signal,
     body: body === undefined ? null : body instanceof JsonText ? body.text : JSON.stringify(body),
     credentials: 'same-origin',
-    // The service never redirects a call: whatever does is something else.
+    // The service never redirects a call, so a redirect comes from something else.
     redirect: 'manual',
   }
 }
 
-/** 128 random bits. A page that is not served over https has no randomUUID. */
+/** 128 random bits. A page without https has no randomUUID. */
 function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** The path with its parameters; null when no address can hold one of them. */
+/** The path with its parameters; null if no address can hold one of them. */
 function pathOf(template: string, params: Readonly<Record<string, string>>): string | null {
   let fits = true
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name] ?? ''
-    // fetch would resolve dots like the folders of a file path.
+    // fetch would resolve dots like folders in a file path.
     if (/^\.{0,2}$/.test(value)) fits = false
     return encodeURIComponent(value)
   })

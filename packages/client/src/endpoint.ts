@@ -1,13 +1,13 @@
-/** What a client needs to know of a row of a routes table while it runs. The shapes are types only, and cost nothing. */
+/** What a client needs of a routes table's row at run time. The shapes are only types and cost nothing. */
 export interface Endpoint {
-  /** GET when absent. */
+  /** Default: GET. */
   method?: 'POST'
   /** Below the prefix; parameters in braces. */
   path: string
-  /** Status of success; 200 when absent. */
+  /** Status of success; default 200. */
   status?: number
-  /** How the reply is read; as JSON when absent. */
+  /** How to read the reply; default JSON. */
   reply?: 'bytes' | 'events'
-  /** It takes an Idempotency-Key. */
+  /** It accepts an Idempotency-Key. */
   creates?: true
 }

@@ -4,10 +4,10 @@ interface Page<Item> {
   readonly nextCursor: string | null
 }
 
-/** A list's call, of a client that throws (`throwing`) or of the caller's own making. */
+/** A list call, from a throwing client (`throwing`) or your own. */
 type ListCall<Given, Item> = (given: Given) => Promise<Page<Item>>
 
-/** Every item from the first page to the last. Each page is asked for when the one before it has been used up. */
+/** Every item from the first page to the last. Requests each page when the previous one is used up. */
 export async function* eachItem<Given extends object, Item>(
   call: ListCall<Given, Item>,
   given: Given,
@@ -20,7 +20,7 @@ export async function* eachItem<Given extends object, Item>(
   }
 }
 
-/** The whole list at once: for lists that people make, not for what agents record. */
+/** The whole list at once: for lists that people make, not for recorded data. */
 export async function allItems<Given extends object, Item>(call: ListCall<Given, Item>, given: Given): Promise<Item[]> {
   const all: Item[] = []
   for await (const item of eachItem(call, given)) all.push(item)

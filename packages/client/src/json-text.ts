@@ -1,4 +1,4 @@
-/** A body that is JSON already, sent as it is: a payload keeps every digit, and each attempt sends the same bytes. */
+/** A body that is already JSON, sent unchanged: a payload keeps every digit, and each attempt sends the same bytes. */
 export class JsonText {
   readonly text: string
 

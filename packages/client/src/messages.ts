@@ -2,17 +2,17 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import type { Wait } from './wait.ts'
 
-/** A stream broke off: the connection, its silence or a message that cannot be read. Open it again. */
+/** A stream broke: its connection failed, it was silent too long, or a message was unreadable. Open it again. */
 export class BrokenStream extends Error {
   constructor(cause: unknown) {
-    super('The stream broke off', { cause })
+    super('The stream broke', { cause })
     this.name = 'BrokenStream'
   }
 }
 
 /**
- * Ends when the service ends the stream; throws BrokenStream when it breaks. Leaving the loop, or aborting the call's
- * signal, closes the connection.
+ * Ends when the service ends the stream; throws BrokenStream when it breaks. Leaving the loop or aborting the call's
+ * signal closes the connection.
  */
 export async function* readMessages(
   body: ReadableStream<Uint8Array>,

@@ -11,13 +11,13 @@ export type OperatorClient = Client<OperatorRoutes>
 export interface OperatorOptions extends ConnectionOptions {
   /** Origin of the service, such as `http://localhost:4680`; empty in a page of the service itself. */
   url: string
-  /** An operator token. Without one, the browser's session cookie says who asks. */
+  /** An operator token. Without one, the browser's session cookie authenticates the call. */
   token?: string | undefined
 }
 
 const PREFIX: typeof OPERATOR_PREFIX = '/operator/v1'
 
-/** A client of the operator API. Nothing is sent before the first call. */
+/** A client of the operator API. Sends nothing before the first call. */
 export function createOperatorClient({ url, token, ...options }: OperatorOptions): OperatorClient {
   const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` }
   return createClient<OperatorRoutes>(OPERATOR_ENDPOINTS, connectionTo({ url, headers, prefix: PREFIX }, options))

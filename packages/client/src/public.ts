@@ -1,4 +1,4 @@
-/** The public interface, as agents use it: record events, report issues, ask for approval, read runs. */
+/** The public interface for agents: record events, report issues, request approval, read runs. */
 import type { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import type { Client } from './call.ts'
 import { connectionTo, type ConnectionOptions } from './connection.ts'
@@ -11,13 +11,13 @@ export type PublicClient = Client<PublicRoutes>
 export interface PublicOptions extends ConnectionOptions {
   /** Origin of the service, such as `http://localhost:4680`. */
   url: string
-  /** The key selects workspace and environment. */
+  /** The key determines workspace and environment. */
   apiKey: string
 }
 
 const PREFIX: typeof PUBLIC_PREFIX = '/openapi/v1'
 
-/** A client of the public interface. Nothing is sent before the first call. */
+/** A client of the public interface. Sends nothing before the first call. */
 export function createPublicClient({ url, apiKey, ...options }: PublicOptions): PublicClient {
   const headers = { 'X-API-Key': apiKey }
   return createClient<PublicRoutes>(PUBLIC_ENDPOINTS, connectionTo({ url, headers, prefix: PREFIX }, options))

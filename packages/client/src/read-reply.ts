@@ -1,11 +1,11 @@
-/** Reads what came back. Only what looks like the service's own answer counts as one. */
+/** Reads a reply. Only replies with the service's own shape count as answers. */
 import type { Problem } from '@tacho/contract/errors.ts'
 import type { Failure, Refusal } from './call.ts'
 import type { Endpoint } from './endpoint.ts'
 import { readMessages } from './messages.ts'
 import type { Wait } from './wait.ts'
 
-/** A success, without its types. */
+/** A success, untyped. */
 export interface Reply {
   readonly ok: true
   readonly status: number
@@ -56,7 +56,9 @@ function failed({ status, headers }: Response): Pick<Refusal, 'status' | 'retryA
   return { status, retryAfterMs: retryAfterMs(headers.get('Retry-After'), Date.now()), temporary }
 }
 
-/** Milliseconds of a Retry-After header (seconds or an HTTP date), at most five minutes; null when there is none to use. */
+/**
+ * Milliseconds of a Retry-After header (seconds or an HTTP date), at most five minutes; null if absent or malformed.
+ */
 export function retryAfterMs(header: string | null, now: number): number | null {
   if (header === null) return null
   const text = header.trim()
@@ -64,7 +66,7 @@ export function retryAfterMs(header: string | null, now: number): number | null 
   return Number.isNaN(wait) ? null : Math.min(Math.max(wait, 0), LONGEST_RETRY_AFTER_MS)
 }
 
-/** The body as text; null when it is larger than `maxBytes`. */
+/** The body as text; null if it is larger than `maxBytes`. */
 async function readText({ body }: Response, maxBytes: number): Promise<string | null> {
   const decoder = new TextDecoder()
   let text = ''
@@ -75,7 +77,7 @@ async function readText({ body }: Response, maxBytes: number): Promise<string | 
     if (done) break
     bytes += value.length
     if (bytes > maxBytes) {
-      // Nothing of it is wanted: whether that ends well is of no matter.
+      // The result is not needed, so a failure does not matter.
       reader.cancel().catch(() => undefined)
       return null
     }

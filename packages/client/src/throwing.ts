@@ -1,7 +1,7 @@
-/** A client whose calls give the value itself, for callers that handle every failure in one place. */
+/** A client whose calls return the value itself, for callers that handle all errors in one place. */
 import type { Failure, Refusal } from './call.ts'
 
-/** What a call throws instead of giving its value. */
+/** What a call throws instead of returning its value. */
 export class CallError extends Error {
   readonly result: Refusal | Failure
 
@@ -14,7 +14,7 @@ export class CallError extends Error {
 
 type AnyCall = (...given: never[]) => Promise<unknown>
 
-/** The same calls; what each resolves with is the value of its success. */
+/** The same calls; each resolves with the value of its success. */
 export type Throwing<Calls extends Readonly<Record<string, AnyCall>>> = {
   readonly [Name in keyof Calls]: (
     ...given: Parameters<Calls[Name]>
@@ -23,7 +23,7 @@ export type Throwing<Calls extends Readonly<Record<string, AnyCall>>> = {
 
 type ValueOf<Result> = Result extends { ok: true; value: infer Value } ? Value : never
 
-/** `errorOf` makes what is thrown; CallError unless you give another. */
+/** `errorOf` makes the thrown error; default CallError. */
 export function throwing<Calls extends Readonly<Record<string, AnyCall>>>(
   client: Calls,
   errorOf: (result: Refusal | Failure) => Error = (result) => new CallError(result),

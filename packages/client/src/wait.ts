@@ -1,20 +1,20 @@
-/** How long a call waits for the service. */
+/** The timeout of a call. */
 export interface Wait {
-  /** Aborted by the caller, or with a TimeoutError when nothing came for too long. */
+  /** Aborts if the caller does, or with a TimeoutError after silence. */
   readonly signal: AbortSignal
-  /** Something came: the wait begins anew. */
+  /** Something arrived: restart the timeout. */
   renew(): void
-  /** Nothing more is waited for; the caller's signal still counts. */
+  /** Stops the timeout; the caller's signal still counts. */
   end(): void
 }
 
-/** Timers take no more: 24 days. */
+/** The longest delay a timer supports: 24 days. */
 const LONGEST_MS = 2 ** 31 - 1
 
 /** `timeoutMs` may be Infinity. */
 export function startWait(timeoutMs: number, caller: AbortSignal | undefined): Wait {
   const late = new AbortController()
-  const expire = () => late.abort(new DOMException(`Nothing came for ${timeoutMs} ms`, 'TimeoutError'))
+  const expire = () => late.abort(new DOMException(`No answer for ${timeoutMs} ms`, 'TimeoutError'))
   const ms = Math.min(timeoutMs, LONGEST_MS)
   let timer = setTimeout(expire, ms)
   return {

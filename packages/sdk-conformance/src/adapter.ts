@@ -1,5 +1,5 @@
 /**
- * An SDK under test: a process that reads one JSON object a line and answers each with one line of the same `id`.
+ * An SDK under test: a process that reads one JSON object per line and answers each with one line of the same `id`.
  * docs/sdk/conformance.md describes the operations. Answers may come in any order.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -7,9 +7,9 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 export interface Adapter {
-  /** Rejects when the adapter answers with an error, or ends. */
+  /** Rejects if the adapter answers with an error, or ends. */
   send<Result = unknown>(op: string, args?: object): Promise<Result>
-  /** Everything it wrote, to both outputs. */
+  /** Everything it wrote to stdout and stderr. */
   output(): string
   stop(): Promise<void>
 }
@@ -21,7 +21,7 @@ interface Line {
   error?: unknown
 }
 
-/** @param command program and its arguments. */
+/** @param command the program and its arguments. */
 export function startAdapter([program = '', ...args]: readonly string[]): Adapter {
   const child: ChildProcess = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] })
   const waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>()

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { startAdapter } from './adapter.ts'
 import { runRule, RULES } from './suite.ts'
 
-/** Rules wait for timers most of the time. */
+/** Rules mostly wait for timers. */
 const AT_ONCE = 6
 
 const { values, positionals } = parseArgs({
@@ -19,7 +19,7 @@ const wanted = RULES.filter(({ id }) => values.rule.length === 0 || values.rule.
 if (values.list) {
   for (const { id, title } of wanted) console.log(`${id.padEnd(32)} ${title}`)
 } else if (positionals.length === 0 || wanted.length === 0) {
-  console.error(wanted.length === 0 ? 'No rule matches.' : 'Give the command of an adapter after --.')
+  console.error(wanted.length === 0 ? 'No rule matches.' : "Give the adapter's command after --.")
   process.exitCode = 2
 } else {
   process.exitCode = (await runAll(positionals)) > 0 ? 1 : 0

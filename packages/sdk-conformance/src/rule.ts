@@ -1,31 +1,31 @@
 import type { ScriptedService } from './scripted-service.ts'
 
-/** One client of the SDK under test, with a service of its own. */
+/** One client of the SDK under test, with a separate service. */
 export interface Subject {
   readonly service: ScriptedService
   readonly clientId: string
   readonly apiKey: string
   /** Records one event and returns its id. */
   record(event?: object): Promise<string>
-  /** Waits until what was recorded is delivered, or the time is up. */
+  /** Waits until recorded events are delivered, or the time is up. */
   flush(timeoutMs?: number): Promise<void>
   /** Fetches the runtime configuration now. */
   refresh(): Promise<void>
   configuration(): Promise<SeenConfiguration>
   /** Calls a guarded tool. */
   call(call: GuardedCall): Promise<{ ran: boolean; code?: string }>
-  /** Changes the input object that a call was given, while it waits. */
+  /** Changes the input object of a call while it waits. */
   changeInput(callId: string, input: object): Promise<void>
   /** Reports an issue record. */
   report(record: object): Promise<void>
-  /** Recorded, and what became of it. */
+  /** Counts of recorded events by result. */
   counters(): Promise<{ recorded: number; accepted: number; rejected: number; dropped: number; queued: number }>
-  /** Everything that the adapter wrote so far. */
+  /** Everything the adapter has written so far. */
   output(): string
 }
 
 export interface GuardedCall {
-  /** Names the call for `changeInput`. */
+  /** Identifies the call for `changeInput`. */
   callId: string
   toolName: string
   input: object
@@ -33,7 +33,7 @@ export interface GuardedCall {
 }
 
 export interface SeenConfiguration {
-  /** Null while nothing was loaded. */
+  /** Null while nothing is loaded. */
   revision: string | null
   /** Content by name. */
   prompts: Record<string, string>

@@ -1,4 +1,4 @@
-/** A service on a real socket that plays a script for each route and keeps what it was sent. */
+/** A service on a real socket that plays a script for each route and stores what it receives. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,9 +14,9 @@ export interface SentRequest {
   /** Decoded. */
   readonly text: string
   readonly bytes: number
-  /** Undefined when it is not JSON. */
+  /** Undefined if it is not JSON. */
   readonly json: unknown
-  /** Milliseconds of a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   readonly at: number
 }
 
@@ -29,10 +29,10 @@ export type Answer = (response: ServerResponse, request: SentRequest) => void
 
 export interface ScriptedService {
   readonly url: string
-  /** One answer for each request of the route; the last one stays. */
+  /** One answer per request of the route; the last one repeats. */
   script(route: Route, ...answers: Answer[]): void
   requests(route: Route): readonly SentRequest[]
-  /** Waits until the route was asked that often. Rejects after the time. */
+  /** Waits until the route has received `count` requests. Rejects after `withinMs`. */
   until(route: Route, count: number, withinMs?: number): Promise<readonly SentRequest[]>
   close(): Promise<void>
 }
@@ -58,7 +58,7 @@ export const refuse = (status: number, headers: Record<string, string> = {}): An
 /** No answer at all. */
 export const hangUp: Answer = (response) => void response.socket?.destroy()
 
-/** 200 with something that is no answer of this interface. */
+/** 200 with a body that is not an answer of this interface. */
 export const garbage: Answer = (response) =>
   void response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":')
 

@@ -15,7 +15,7 @@ export type Verdict = { readonly ok: true } | { readonly ok: false; readonly pro
 const RULE_MS = 60_000
 const FLUSH_MS = 20_000
 
-/** Runs one rule with a client and a service of its own. The key must not be in anything that the adapter wrote. */
+/** Runs one rule with a new client and service. The key must not appear in anything the adapter wrote. */
 export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
   const service = await startScriptedService()
   const client = randomUUID()
@@ -48,7 +48,7 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
     return { ok: false, problem: error instanceof Error ? error.message : String(error) }
   } finally {
     clearTimeout(timeout)
-    // Closed first: a client that cannot deliver must not hold up the next rule.
+    // Close the service first: a client that cannot deliver must not delay the next rule.
     await service.close()
     await adapter.send('stop', { client }).catch(() => undefined)
   }

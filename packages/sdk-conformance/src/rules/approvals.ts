@@ -33,7 +33,7 @@ async function prepare({ service, refresh }: Subject, ask: Answer[], answers: An
 const transfer = (subject: Subject, approvalTimeoutMs = TIMEOUT_MS) =>
   subject.call({ callId: 'call', toolName: 'transfer', input: INPUT, approvalTimeoutMs })
 
-/** Such answers mean no. */
+/** These answers mean no. */
 function refused(name: string, title: string, ask: Answer[], answers: Answer[], timeoutMs = 3_000): Rule {
   return {
     id: `approvals/${name}`,
@@ -42,7 +42,7 @@ function refused(name: string, title: string, ask: Answer[], answers: Answer[], 
       await prepare(subject, ask, answers)
       const { ran } = await transfer(subject, timeoutMs)
       assert.equal(ran, false, 'the tool ran')
-      assert.ok(subject.service.requests('ask').length > 0, 'nobody was asked')
+      assert.ok(subject.service.requests('ask').length > 0, 'approval was not requested')
     },
   }
 }
@@ -127,7 +127,7 @@ export const approvalRules: Rule[] = [
   },
   {
     id: 'approvals/changed-input',
-    title: 'The tool does not run when its input changed after it was asked about',
+    title: 'The tool does not run when its input changed after approval was requested',
     async run(subject) {
       const { service } = subject
       await prepare(subject, [created], [answer('PENDING')])
@@ -149,10 +149,10 @@ export const approvalRules: Rule[] = [
     [answer('APPROVED', { id: '01900000-0000-7000-8000-0000000000cc' })],
   ),
   refused('garbage', 'An answer that is not JSON means no', [created], [garbage]),
-  refused('not-found', 'An approval that is gone means no', [created], [refuse(404)]),
+  refused('not-found', 'A deleted approval means no', [created], [refuse(404)]),
   refused('server-error', 'Errors of the service mean no', [created], [refuse(500)]),
   refused('approved-by-error', 'An error that says APPROVED means no', [created], [json(500, approval('APPROVED'))]),
-  refused('unreachable', 'A service that is away means no', [hangUp], [hangUp]),
-  refused('conflict', 'A request that is refused means no', [refuse(409)], [answer('APPROVED')]),
-  refused('bad-creation', 'A creation that is not understood means no', [garbage], [answer('APPROVED')]),
+  refused('unreachable', 'A service that is down means no', [hangUp], [hangUp]),
+  refused('conflict', 'A rejected request means no', [refuse(409)], [answer('APPROVED')]),
+  refused('bad-creation', 'An answer to a creation that is not understood means no', [garbage], [answer('APPROVED')]),
 ]

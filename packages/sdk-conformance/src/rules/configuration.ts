@@ -34,7 +34,7 @@ const SECOND = { revision: 'r2', prompts: [prompt('greeting', 'Good day')], poli
 const SEEN_FIRST = { revision: 'r1', prompts: { greeting: 'Hello, “{{name}}”' }, policyIds: ['p1'] }
 const SEEN_SECOND = { revision: 'r2', prompts: { greeting: 'Good day' }, policyIds: ['p2'] }
 
-/** After such an answer everything that was loaded before stays in force. */
+/** After this answer, the loaded configuration stays in use. */
 function keepsLastGood(name: string, title: string, trouble: Answer): Rule {
   return {
     id: `configuration/${name}`,
@@ -52,7 +52,7 @@ function keepsLastGood(name: string, title: string, trouble: Answer): Rule {
 export const configurationRules: Rule[] = [
   {
     id: 'configuration/etag',
-    title: 'The ETag is sent back as it was given; 304 keeps what is in force, 200 replaces it whole',
+    title: 'The ETag is sent back unchanged; 304 keeps the configuration, 200 replaces it whole',
     async run(subject) {
       const { service } = subject
       service.script('runtime-config', serve(FIRST), json(304, undefined, { etag: '"r1"' }), serve(SECOND))
@@ -68,7 +68,7 @@ export const configurationRules: Rule[] = [
   },
   keepsLastGood(
     'content-hash',
-    'One wrong contentHash refuses the whole answer',
+    'One wrong contentHash rejects the whole answer',
     serve({ ...SECOND, prompts: [...SECOND.prompts, { ...prompt('other', 'x'), contentHash: 'ab'.repeat(32) }] }),
   ),
   keepsLastGood(
@@ -83,12 +83,12 @@ export const configurationRules: Rule[] = [
   ),
   keepsLastGood(
     'incomplete',
-    'An answer that lacks a part is refused whole',
+    'An answer that lacks a part is rejected whole',
     json(200, { revision: 'r2', prompts: [] }),
   ),
-  keepsLastGood('garbage', 'An answer that is not JSON is refused', garbage),
-  keepsLastGood('server-error', 'After 500 the last good configuration stays', refuse(500)),
-  keepsLastGood('unreachable', 'While the service is away the last good configuration stays', hangUp),
+  keepsLastGood('garbage', 'An answer that is not JSON is rejected', garbage),
+  keepsLastGood('server-error', 'After 500 the last valid configuration stays', refuse(500)),
+  keepsLastGood('unreachable', 'While the service is down the last valid configuration stays', hangUp),
   {
     id: 'configuration/not-loaded',
     title: 'Without a valid first answer there is no configuration',

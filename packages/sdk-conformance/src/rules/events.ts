@@ -11,7 +11,7 @@ const PAYLOAD_BYTES = 262_144
 const eventsOf = ({ json }: { json: unknown }): SentEvent[] => json as SentEvent[]
 const idsOf = (request: { json: unknown }): string[] => eventsOf(request).map(({ eventId }) => eventId)
 
-/** After such an answer the same event is sent again, and nothing about it changes. */
+/** After this answer, the same event is sent again unchanged. */
 function retried(name: string, title: string, trouble: Answer): Rule {
   return {
     id: `events/${name}`,
@@ -28,7 +28,7 @@ function retried(name: string, title: string, trouble: Answer): Rule {
   }
 }
 
-/** After such an answer the very same batch never comes again. */
+/** After this answer, the same batch is never sent again. */
 function notRepeated(status: number, title: string): Rule {
   return {
     id: `events/${status}`,
@@ -61,7 +61,7 @@ export const eventRules: Rule[] = [
   },
   {
     id: 'events/per-id',
-    title: 'Of a batch only the retryable ids are sent again; accepted and rejected ones never',
+    title: 'Only the retryable ids of a batch are sent again; accepted and rejected ones never',
     async run(subject) {
       const { service } = subject
       // Nothing is judged before all three are recorded.
@@ -109,7 +109,7 @@ export const eventRules: Rule[] = [
   },
   {
     id: 'events/backoff',
-    title: 'While the service fails, attempts become rare and do not stop',
+    title: 'While the service fails, attempts become rare but never stop',
     async run(subject) {
       const { service } = subject
       service.script('events', refuse(500))
@@ -141,7 +141,7 @@ export const eventRules: Rule[] = [
   },
   {
     id: 'events/payload-limit',
-    title: 'A payload over 256 KiB is not sent as it is, and holds up no other event',
+    title: 'A payload over 256 KiB is not sent whole, and delays no other event',
     async run(subject) {
       const { service } = subject
       await subject.record({ payload: { text: 'x'.repeat(PAYLOAD_BYTES) } })

@@ -25,7 +25,7 @@ export const issueRules: Rule[] = [
   },
   {
     id: 'issues/own-record',
-    title: 'A recovery has a clientRecordId of its own',
+    title: 'A recovery has its own clientRecordId',
     async run(subject) {
       const { service } = subject
       await subject.report(detection)
