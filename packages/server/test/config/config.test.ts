@@ -70,12 +70,12 @@ test('the configuration cannot be changed', () => {
   assert.ok(Object.isFrozen(config()))
 })
 
-test('an empty variable is one that is not set; an empty flag is a fault', () => {
+test('an empty variable counts as unset; an empty flag is rejected', () => {
   assert.equal(config({}, { TACHO_HOST: '', TACHO_INIT_API_KEY: '', TACHO_INIT_API_KEY_FILE: '' }).host, '127.0.0.1')
   assert.deepEqual(faults({ host: '' }), ['--host must be a text of 1 to 255 characters, not "".'])
 })
 
-test('each number is taken at its limits and refused one past them', () => {
+test('each number is accepted at its limits and rejected one past them', () => {
   const ranges: [string, string[], string[]][] = [
     ['port', ['0', '65535'], ['-1', '65536', '4680.0', '0x10', '', ' 1', '1e3']],
     ['rateLimit', ['1', '1000000'], ['0', '1000001']],
@@ -93,7 +93,7 @@ test('each number is taken at its limits and refused one past them', () => {
   }
 })
 
-test('sizes and durations take units, in any case', () => {
+test('sizes and durations accept units, in any case', () => {
   const { minFreeDisk, drainTimeout } = config({ minFreeDisk: '512mib', drainTimeout: '2M' })
   assert.deepEqual([minFreeDisk, drainTimeout], [512 * 1024 * 1024, 120_000])
 })
@@ -125,7 +125,7 @@ test('switches are on or off and levels are named', () => {
   )
 })
 
-test('an unknown flag or variable is refused by name, with the one that was probably meant', () => {
+test('an unknown flag or variable is rejected by name, with the probable one suggested', () => {
   assert.deepEqual(faults({ prot: '1' }), ['There is no flag --prot; did you mean --port?'])
   assert.deepEqual(faults({ initApiKey: 'x' }), ['There is no flag --init-api-key.'])
   assert.deepEqual(faults({}, { TACHO_DATADIR: 'x' }), [
@@ -135,11 +135,11 @@ test('an unknown flag or variable is refused by name, with the one that was prob
   assert.deepEqual(faults({}, { TACHO_PORT_FILE: 'x' }).length, 1)
 })
 
-test('variables of the other commands and of other programs are left alone', () => {
+test('variables of the other commands and of other programs are ignored', () => {
   config({}, { TACHO_URL: 'x', TACHO_OPERATOR_TOKEN: 'x', TACHO_API_KEY: 'x', PATH: 'x', TACHOMETER: 'x' })
 })
 
-test('the service links of Kubernetes are one fault that says what to do', () => {
+test('the service links of Kubernetes are one error that says what to do', () => {
   const links = {
     TACHO_PORT: 'tcp://10.0.0.1:4680',
     TACHO_SERVICE_HOST: '10.0.0.1',
@@ -151,12 +151,12 @@ test('the service links of Kubernetes are one fault that says what to do', () =>
   assert.match(told[0] ?? '', /enableServiceLinks/)
 })
 
-test('all faults are told at once', () => {
+test('all errors are reported together', () => {
   const told = faults({ port: 'x', host: '' }, { TACHO_READERS: '0', TACHO_WHAT: '1' })
   assert.equal(told.length, 4)
 })
 
-test('first credentials are checked for their form and never repeated', () => {
+test('first credentials are checked for their form and never printed', () => {
   const [key, token] = [newApiKey(randomBytes).text, newOperatorToken(randomBytes).text]
   const given = config({}, { TACHO_INIT_API_KEY: key, TACHO_INIT_OPERATOR_TOKEN: token })
   assert.deepEqual([given.initApiKey, given.initOperatorToken], [key, token])

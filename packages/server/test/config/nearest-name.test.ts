@@ -11,6 +11,6 @@ test('a name with a third of its letters wrong is recognised, one with more is n
   assert.equal(nearestName('', known), null)
 })
 
-test('of two near names the nearer one is meant', () => {
+test('of two similar names the nearer one is suggested', () => {
   assert.equal(nearestName('--hos', ['--port', '--host']), '--host')
 })

@@ -15,7 +15,7 @@ const WHOLE = {
   TACHO_OIDC_CLIENT_SECRET: 'hunter2',
 }
 
-test('an identity provider is set up as a whole or not at all', () => {
+test('an identity provider is configured completely or not at all', () => {
   assert.deepEqual(faults(WHOLE), [])
   for (const name of Object.keys(WHOLE)) {
     const told = faults({ ...WHOLE, [name]: '' })
@@ -27,7 +27,7 @@ test('an identity provider is set up as a whole or not at all', () => {
   assert.deepEqual(faults({ TACHO_PUBLIC_URL: 'https://tacho.example.com' }), [])
 })
 
-test('addresses, domains and e-mail addresses are checked for their form', () => {
+test('addresses, domains and e-mail addresses are validated', () => {
   const read = readConfig(
     {},
     { ...WHOLE, TACHO_OIDC_DOMAIN: 'Example.COM', TACHO_INIT_OPERATOR_EMAIL: 'Ann@Example.com' },
@@ -43,7 +43,7 @@ test('addresses, domains and e-mail addresses are checked for their form', () =>
     ['TACHO_PUBLIC_URL', 'https://u:p@tacho.example.com'],
     ['TACHO_PUBLIC_URL', 'https://tacho.example.com/?x'],
     ['TACHO_OIDC_DOMAIN', '@example.com'],
-    // An owner is made by an owner.
+    // Only an owner can create an owner.
     ['TACHO_OIDC_DOMAIN_ROLE', 'owner'],
     ['TACHO_INIT_OPERATOR_EMAIL', 'ann'],
   ] as const) {
@@ -51,7 +51,7 @@ test('addresses, domains and e-mail addresses are checked for their form', () =>
   }
 })
 
-test('the first start prints a one-time link for the first person, who runs the installation; the next prints none', async (t) => {
+test('the first start prints a one-time link for the first person, who becomes owner; the next prints none', async (t) => {
   const directory = temporaryDirectory(t)
   const variables = { TACHO_INIT_OPERATOR_EMAIL: 'ann@example.com' }
   const first = startProcess(t, directory, variables)

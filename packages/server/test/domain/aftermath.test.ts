@@ -11,7 +11,7 @@ const CREATED = 1_000
 const DECIDED = 2_000
 const EXPIRES = 5_000
 
-/** An approval of the run for `pay` with HASH, asked for at CREATED. */
+/** An approval of the run for `pay` with HASH, created at CREATED. */
 function approval(id: string, given: Partial<ApprovalRow> = {}): ApprovalRow {
   const decidedAt = given.status === 'APPROVED' || given.status === 'REJECTED' ? DECIDED : null
   return {
@@ -42,7 +42,7 @@ function approval(id: string, given: Partial<ApprovalRow> = {}): ApprovalRow {
 
 let seq = 0
 
-/** A call of `pay` with HASH, stored after everything else has happened. */
+/** A call of `pay` with HASH, stored last. */
 function call(given: Partial<ToolEventRow> = {}): ToolEventRow {
   seq += 1
   return {
@@ -82,7 +82,7 @@ test('a call that names its approval is judged by the state of that approval', (
   }
 })
 
-test('a call that names no approval belongs to the one of its tool and input', () => {
+test('a call that names no approval is matched by its tool and input', () => {
   for (const [status, verdict] of [
     ['APPROVED', 'as_approved'],
     ['REJECTED', 'after_rejection'],
@@ -92,7 +92,7 @@ test('a call that names no approval belongs to the one of its tool and input', (
   }
 })
 
-test('a call that was stored before the decision ran before it, whatever was decided then', () => {
+test('a call that was stored before the decision ran before it, whatever the decision', () => {
   for (const status of ['APPROVED', 'REJECTED'] as const) {
     const rows = [approval('a', { status })]
     assert.deepEqual(judged(rows, call({ receivedAt: DECIDED - 1 })), [['before_decision', 'a', 'inputHash']])
@@ -103,12 +103,12 @@ test('a call that was stored before the decision ran before it, whatever was dec
   assert.deepEqual(judged(expired, call({ receivedAt: EXPIRES })), [['after_expiry', 'a', 'inputHash']])
 })
 
-test('the clock of the client plays no part', () => {
+test("the client's clock does not matter", () => {
   const rows = [approval('a', { status: 'APPROVED' })]
   assert.deepEqual(judged(rows, call({ time: 0 })), [['as_approved', 'a', 'inputHash']])
 })
 
-test('another input or tool than was asked for is told, also when it was approved', () => {
+test('a call with another input or tool than requested is reported, even if it was approved', () => {
   for (const status of ['APPROVED', 'REJECTED', 'PENDING'] as const) {
     const rows = [approval('a', { status })]
     const named = { approvalId: 'a' }
@@ -117,19 +117,19 @@ test('another input or tool than was asked for is told, also when it was approve
   }
 })
 
-test('a call of the tool with another input, unknown to any policy, belongs to the approval that nothing else used', () => {
+test('a call of the tool with another input, which no policy judged, is matched to the unused approval', () => {
   const rows = [approval('a', { status: 'APPROVED' })]
   const other = call({ inputHash: OTHER_HASH })
   assert.deepEqual(judged(rows, other), [['other_input', 'a', 'toolName']])
-  // The approved call is there: this one is another matter.
+  // The approved call exists, so this one is unrelated.
   assert.deepEqual(judged(rows, call(), other), [['as_approved', 'a', 'inputHash']])
-  // A policy has judged this very input.
+  // A policy judged this input.
   assert.deepEqual(judged(rows, decision('ALLOW', { inputHash: OTHER_HASH }), other), [])
-  // It was stored before approval was asked for.
+  // It was stored before approval was requested.
   assert.deepEqual(judged(rows, { ...other, receivedAt: CREATED - 1 }), [])
 })
 
-test('a call without a hash is judged by its tool alone', () => {
+test('a call without a hash is matched by its tool alone', () => {
   const rows = [approval('a', { status: 'REJECTED' })]
   assert.deepEqual(judged(rows, call({ inputHash: null })), [['after_rejection', 'a', 'toolName']])
   const required = decision('REQUIRE_APPROVAL', { inputHash: null })
@@ -137,7 +137,7 @@ test('a call without a hash is judged by its tool alone', () => {
   assert.deepEqual(judged(approved, required, call({ inputHash: null })), [['as_approved', 'a', 'toolName']])
 })
 
-test('a second call on one approval is told, unless another approval is there for it', () => {
+test('a second call on one approval is reported, unless another approval covers it', () => {
   const one = approval('a', { status: 'APPROVED' })
   const two = approval('b', { status: 'APPROVED', createdAt: CREATED + 1 })
   const expected = [
@@ -146,18 +146,18 @@ test('a second call on one approval is told, unless another approval is there fo
   ]
   assert.deepEqual(judged([one], call(), call()), expected)
   assert.deepEqual(judged([one, two], call(), call()), [expected[0], ['as_approved', 'b', 'inputHash']])
-  // A call that names its approval comes first, wherever it stands.
+  // A call that names its approval comes first, at any position.
   assert.deepEqual(judged([one, two], call(), call({ approvalId: 'a' })), [
     ['as_approved', 'b', 'inputHash'],
     ['as_approved', 'a', 'approvalId'],
   ])
 })
 
-test('an approval that the environment does not have is told', () => {
+test('an approval that the environment does not have is reported', () => {
   assert.deepEqual(judged([], call({ approvalId: 'nowhere' })), [['unknown_approval', 'nowhere', 'none']])
 })
 
-test('an approval that another run asked for is told; one that names no run may be used', () => {
+test('an approval requested by another run is reported; one that names no run may be used', () => {
   const named = call({ approvalId: 'a' })
   assert.deepEqual(judged([approval('a', { status: 'APPROVED', runId: 'other' })], named), [
     ['other_run', 'a', 'approvalId'],
@@ -168,7 +168,7 @@ test('an approval that another run asked for is told; one that names no run may 
   assert.deepEqual(judged([approval('a', { status: 'APPROVED', runId: 'other' })], call()), [])
 })
 
-test('a call for which a policy required approval, and nobody asked, ran without one', () => {
+test('a call for which a policy required approval, but none was requested, ran without one', () => {
   const required = decision('REQUIRE_APPROVAL')
   assert.deepEqual(judged([], required, call()), [['without_approval', null, 'none']])
   assert.deepEqual(judged([], call(), required), [['without_approval', null, 'none']])
@@ -176,12 +176,12 @@ test('a call for which a policy required approval, and nobody asked, ran without
   assert.deepEqual(judged([], decision('REQUIRE_APPROVAL', { inputHash: null }), call()), [
     ['without_approval', null, 'none'],
   ])
-  // Approval was asked for another input of the tool.
+  // Approval was requested for another input of the tool.
   const rows = [approval('a', { status: 'APPROVED', inputHash: OTHER_HASH })]
   assert.deepEqual(judged(rows, required, call()), [['without_approval', null, 'none']])
 })
 
-test('calls that have nothing to do with approvals are left out', () => {
+test('calls unrelated to approvals are left out', () => {
   const rows = [approval('a', { status: 'APPROVED' })]
   const others = [call({ toolName: 'read' }), call({ toolName: null, inputHash: null }), decision('BLOCK')]
   assert.deepEqual(judged(rows, ...others), [])
@@ -197,6 +197,6 @@ test('judged calls keep the order of the timeline', () => {
   )
 })
 
-test('every verdict is explained in a sentence', () => {
+test('every verdict has an explanation in a sentence', () => {
   for (const [verdict, sentence] of Object.entries(CALL_VERDICTS)) assert.match(sentence, /^[A-Z].{20,}/, verdict)
 })

@@ -15,18 +15,18 @@ test('absent and null optional fields mean the same, and the default timeout is 
   assert.equal(row.expiresAt, 1_000 + 300_000)
 })
 
-test('the hash is kept in lower case, texts as they are', () => {
+test('the hash is stored in lower case, texts unchanged', () => {
   const row = toNewApproval({ ...required, toolName: ' Pay ', reason: ' why\n' }, asked)
   assert.deepEqual([row.inputHash, row.toolName, row.reason], ['ab'.repeat(16), ' Pay ', ' why\n'])
 })
 
-test('the first text that no store keeps is named', () => {
+test('the first text that cannot be stored is named', () => {
   assert.equal(unstorableText(required), null)
   assert.equal(unstorableText({ ...required, runId: null, reason: 'a\0b' }), 'reason')
   assert.equal(unstorableText({ ...required, policyId: '\ud800', reason: 'a\0b' }), 'policyId')
 })
 
-test('only what is pending can be overdue, from the millisecond of its deadline', () => {
+test('only a pending approval can be overdue, from the millisecond of its deadline', () => {
   const row = { status: 'PENDING', expiresAt: 5_000 } as ApprovalRow
   assert.deepEqual(
     [4_999, 5_000].map((now) => isOverdue(row, now)),
@@ -37,7 +37,7 @@ test('only what is pending can be overdue, from the millisecond of its deadline'
   }
 })
 
-test('many requests are a burst, and very many are counted no further', () => {
+test('many requests are a burst, and counting stops at a bound', () => {
   const { burst, most } = ASKED_LATELY
   assert.deepEqual(
     [burst - 1, burst].map((count) => toAskedLately(count).burst),

@@ -12,7 +12,7 @@ import {
 const id = 'a'.repeat(8)
 const secret = 'B'.repeat(32)
 
-test('a new key has 64 public and 256 secret bits and parses to what is kept of it', () => {
+test('a new key has 64 public and 256 secret bits and parses to its stored form', () => {
   const key = newApiKey(randomBytes)
   assert.match(key.text, /^tacho_[0-9a-f]{16}_[0-9a-f]{64}$/)
   assert.deepEqual(parseApiKey(key.text), { id: key.id, hash: key.hash })
@@ -20,18 +20,18 @@ test('a new key has 64 public and 256 secret bits and parses to what is kept of 
   assert.notEqual(newApiKey(randomBytes).text, key.text)
 })
 
-test('a new operator token parses to what is kept of it', () => {
+test('a new operator token parses to its stored form', () => {
   const token = newOperatorToken(randomBytes)
   assert.match(token.text, /^tacho-operator_[0-9a-f]{16}_[0-9a-f]{64}$/)
   assert.deepEqual(parseOperatorToken(token.text), { id: token.id, hash: token.hash })
 })
 
-test('a key is no operator token, nor the other way round', () => {
+test('a key is not an operator token, and a token is not a key', () => {
   assert.equal(parseOperatorToken(newApiKey(randomBytes).text), null)
   assert.equal(parseApiKey(newOperatorToken(randomBytes).text), null)
 })
 
-test('a brought key may use letters and digits, within its lengths', () => {
+test('a supplied key may use letters and digits, within its length limits', () => {
   assert.equal(parseApiKey(`tacho_${id}_${secret}`)?.id, id)
   assert.equal(parseApiKey(`tacho_${'z'.repeat(64)}_${'9'.repeat(128)}`)?.id, 'z'.repeat(64))
   for (const text of [

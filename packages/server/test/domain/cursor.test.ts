@@ -5,7 +5,7 @@ import { cursors } from '../../src/domain/cursor.ts'
 
 const { write, read } = cursors('secret')
 
-test('a cursor gives back its position on the walk it was written for, and on no other', () => {
+test('a cursor returns its position in the list it was made for, and in no other', () => {
   const cursor = write(['env', 'runs', undefined], { startedAt: 1, id: 'x' })
   assert.deepEqual(read(['env', 'runs', undefined], cursor), { startedAt: 1, id: 'x' })
   assert.equal(read(['env', 'runs', 'FAILED'], cursor), null)
@@ -13,7 +13,7 @@ test('a cursor gives back its position on the walk it was written for, and on no
   assert.equal(cursors('another secret').read(['env', 'runs', undefined], cursor), null)
 })
 
-test('a cursor changed in any character is refused', () => {
+test('a cursor changed in any character is rejected', () => {
   const cursor = write(['env'], { seq: 12 })
   fc.assert(
     fc.property(fc.nat(cursor.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, char) => {
@@ -23,7 +23,7 @@ test('a cursor changed in any character is refused', () => {
   )
 })
 
-test('no text at all makes it throw', () => {
+test('parsing never throws, whatever the text', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => read(['env'], text) === null))
   for (const text of ['.', 'a.', '.a', 'bnVsbA.', '']) assert.equal(read(['env'], text), null)
 })

@@ -5,7 +5,7 @@ import { diffFields } from '../../src/domain/diff.ts'
 
 const lines = fc.array(fc.constantFrom('', 'a', 'b', 'c', ' '), { maxLength: 12 }).map((each) => each.join('\n'))
 
-/** What the lines of a difference say that one of the texts was. */
+/** One of the two texts, rebuilt from the lines of a difference. */
 function said(before: string, after: string, kept: 'removed' | 'added'): string[] {
   const [field] = diffFields({ x: before }, { x: after })
   return (field?.lines ?? []).filter(({ change }) => change === 'same' || change === kept).map(({ text }) => text)
@@ -25,7 +25,7 @@ test('both texts can be read from their difference', () => {
   fc.assert(property)
 })
 
-test('only fields that differ are told, in their order; null is an empty text', () => {
+test('only fields that differ are reported, in their order; null is an empty text', () => {
   const fields = diffFields({ a: 'x', b: null, c: 'y', d: null }, { a: 'x', b: 'z', c: null, d: null })
   assert.deepEqual(fields, [
     { field: 'b', lines: [{ change: 'added', text: 'z' }], exact: true },
@@ -33,7 +33,7 @@ test('only fields that differ are told, in their order; null is an empty text', 
   ])
 })
 
-test('the end of the last line counts where one of the texts lacks it', () => {
+test('the end of the last line counts if one of the texts lacks it', () => {
   assert.deepEqual(diffFields({ x: 'a\nb\n' }, { x: 'a\nb' })[0]?.lines, [
     { change: 'same', text: 'a' },
     { change: 'same', text: 'b' },
@@ -41,7 +41,7 @@ test('the end of the last line counts where one of the texts lacks it', () => {
   ])
 })
 
-test('texts that have next to nothing in common are told whole, not matched up', () => {
+test('texts with almost nothing in common are shown whole, without matching lines', () => {
   const text = (word: string) => Array.from({ length: 50_000 }, (_, index) => `${word} ${index}`).join('\n')
   const [field] = diffFields({ x: text('one') }, { x: text('other') })
   assert.equal(field?.exact, false)

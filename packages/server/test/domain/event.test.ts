@@ -60,7 +60,7 @@ test('each length is counted in code points, at the limit and one past it', () =
   }
 })
 
-test('a span id has at most 1,024 code points; a longer one is left out and fails nothing', () => {
+test('a span id has at most 1,024 code points; a longer one is dropped without an error', () => {
   const fits = emoji(1_024)
   const [event] = judged({ ...good, spanId: fits, parentSpanId: fits }).events
   assert.deepEqual([event?.spanId, event?.parentSpanId], [fits, fits])
@@ -97,11 +97,11 @@ test('a timestamp is an integer from 30 days ago to 5 minutes ahead', () => {
   assert.equal(codeOf({ timestamp: 1e300 }), 'timestamp_too_new')
 })
 
-test('an event that is too old and has another fault is refused at once', () => {
+test('an event that is too old and has another fault is rejected at once', () => {
   assert.equal(codeOf({ timestamp: 1, workspaceId: 'other' }), 'workspace_mismatch')
 })
 
-test('texts with NUL or lone surrogates are refused, in payloads they are kept', () => {
+test('texts with NUL or lone surrogates are rejected, in payloads they are kept', () => {
   for (const field of ['eventId', 'clientId', 'runId', 'sessionId', 'agentId', 'agentName', 'eventType', 'label']) {
     for (const text of ['a\0', '\ud800', '\udc00a']) assert.equal(codeOf({ [field]: text }), 'invalid_text', field)
   }
@@ -112,7 +112,7 @@ test('texts with NUL or lone surrogates are refused, in payloads they are kept',
   assert.equal(event?.payload, payload)
 })
 
-test('a payload is an object of at most 256 KiB of UTF-8 as it was sent', () => {
+test('a payload is an object of at most 256 KiB of UTF-8 as sent', () => {
   for (const bad of [[], 'text', 1, true]) assert.equal(codeOf({ payload: bad }), 'invalid_type')
   const sized = (bytes: number, char: string) => {
     const frame = '{"t":""}'.length
@@ -149,7 +149,7 @@ test('span ids are read at the top or in the payload, and never fail an event', 
   assert.deepEqual(spans({ spanId: 'a\0' }), [null, null])
 })
 
-test('every item is judged on its own, the good ones are kept', () => {
+test('every item is judged separately, and the valid ones are kept', () => {
   const batch = judged(
     good,
     null,
@@ -174,7 +174,7 @@ test('every item is judged on its own, the good ones are kept', () => {
   )
 })
 
-test('refusals that name a run and an event are remembered for the doctor', () => {
+test('rejections that name a run and an event are kept for the doctor', () => {
   const batch = judged(
     { ...good, label: 5 },
     { eventId: 'x' },
@@ -184,7 +184,7 @@ test('refusals that name a run and an event are remembered for the doctor', () =
   assert.deepEqual(batch.refused, [{ runId: 'r1', eventId: 'e1', code: 'invalid_type', rejectedAt: NOW }])
 })
 
-test('the answer counts what was stored now or before, and names the rest', () => {
+test('the answer counts what is stored, now or before, and names the rest', () => {
   const batch = judged(good, { ...good, eventId: 'e2', timestamp: 1 }, { ...good, eventId: 'e3', label: 1 }, {})
   assert.deepEqual(batchResult(batch, ['stored', 'absent']), {
     success: false,
@@ -201,7 +201,7 @@ test('the answer counts what was stored now or before, and names the rest', () =
   assert.equal(batchResult(judged(good, good), ['stored', 'duplicate']).accepted, 2)
 })
 
-test('when nothing can be stored the valid events are retryable and the bad ones stay rejected', () => {
+test('when nothing can be stored, valid events are retryable and invalid ones stay rejected', () => {
   const batch = judged(good, { ...good, eventId: 'e2', label: 1 })
   const result = batchResult(batch, null)
   assert.deepEqual(result.retryableEventIds, ['e1'])

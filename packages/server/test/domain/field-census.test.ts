@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { compileCondition, fieldsOf } from '@tacho/policy/compile.ts'
 import { fieldCensus } from '../../src/domain/field-census.ts'
 
-test('a field is found where the condition would find it, and nowhere else', () => {
+test('a field is found where the condition finds it, and nowhere else', () => {
   const inputPaths = [['a', 'b'], ['list', 0, 'price'], ['odd key'], ['toString'], ['__proto__']]
   const census = fieldCensus({ variables: ['tool.input'], inputPaths, inputTypes: [] })
   const inputs = [
@@ -25,7 +25,7 @@ test('a field is found where the condition would find it, and nowhere else', () 
   ])
 })
 
-test('nothing is warned of without calls, nor of an input that the condition does not read', () => {
+test('there is no warning without calls, or for an input that the condition does not read', () => {
   const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [] })
   assert.deepEqual(census.warnings(), [])
   const none = fieldCensus({ variables: [], inputPaths: [], inputTypes: [] })
@@ -33,7 +33,7 @@ test('nothing is warned of without calls, nor of an input that the condition doe
   assert.deepEqual(none.warnings(), [])
 })
 
-test('a field that was recorded as something else than the condition takes it for is warned of', () => {
+test('a field recorded with another type than the condition expects causes a warning', () => {
   const warned = (source: string, ...inputs: object[]) => {
     const compiled = compileCondition(source)
     assert.ok(compiled.ok)

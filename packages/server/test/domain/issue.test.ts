@@ -34,7 +34,7 @@ test('facts are detection type, policy, tool, tool set, reason code and model, a
   assert.equal(more.fingerprint, fingerprint)
 })
 
-test('what is missing, empty or of another kind is left out', () => {
+test('what is missing, empty or of another type is left out', () => {
   const bare = group('LOOP').fingerprint
   for (const payload of [
     { toolName: '' },
@@ -53,7 +53,7 @@ test('a reason code may be a number', () => {
   assert.equal(group('E', null, { reasonCode: 429 }).fingerprint, group('E', null, { reasonCode: '429' }).fingerprint)
 })
 
-test('each fact makes a difference, and none is taken for another', () => {
+test('each fact makes a difference, and none is mistaken for another', () => {
   const variants = [
     group('A'),
     group('B'),
@@ -83,7 +83,7 @@ const record = fc.record({
   ),
 })
 
-test('normalising twice is normalising once, whatever the text', () => {
+test('normalising twice gives the same as normalising once', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (any) => {
       assert.equal(normalised(normalised(any)), normalised(any))
@@ -124,7 +124,7 @@ test('facts are bounded, and long ones still differ', () => {
   assert.notEqual(group('T', null, { tools }).fingerprint, group('T', null, { tools: tools.slice(1) }).fingerprint)
 })
 
-test('an issue is named by its facts, in a line', () => {
+test('the title of an issue states its facts in a line', () => {
   const { facts } = group('TOOL_BLOCKED', 'refunds', { toolName: 'refund', reasonCode: 'LIMIT', model: 'm' })
   assert.equal(issueTitle(facts), 'tool_blocked · refund · limit · policy refunds · model m')
   assert.equal(issueTitle(group('LOOP', null, { tools: ['b', 'a'] }).facts), 'loop · tools a, b')

@@ -8,7 +8,7 @@ const payloadsOf = (text: string): (string | null)[] => {
   return payloadSlices(text).map((slice) => slice && text.slice(slice.start, slice.end))
 }
 
-test('a payload is found as the very text that was sent', () => {
+test('a payload is found as the exact text sent', () => {
   const texts = [
     '{"a":9007199254740993,"b":1.0,"c":-0,"10":1,"2":2}',
     '{"__proto__":{"x":1},"a":1,"a":2}',
@@ -47,7 +47,7 @@ test('the nesting of a payload is counted, however deep', () => {
   assert.equal(levels('{"a":'.repeat(50_000) + '1' + '}'.repeat(50_000)), 50_000)
 })
 
-test('any JSON, however it is spaced, gives what JSON.parse gives', () => {
+test('any JSON, with any spacing, gives what JSON.parse gives', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ before: fc.jsonValue(), payload: fc.jsonValue(), after: fc.jsonValue() })),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashPassword, verifyPassword } from '../../src/domain/password.ts'
 
-test('a password is kept as argon2id with a salt of its own, and only it is good', async () => {
+test('a password is stored as argon2id with a new salt, and only it is accepted', async () => {
   const [one, other] = [await hashPassword('päss'), await hashPassword('päss')]
   assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
   assert.notEqual(one, other)
@@ -11,11 +11,11 @@ test('a password is kept as argon2id with a salt of its own, and only it is good
   assert.equal(await verifyPassword('pass', one), false)
 })
 
-test('the same letters are the same password, however they were typed', async () => {
+test('the same letters are the same password, in any Unicode form', async () => {
   assert.equal(await verifyPassword('pa\u0308ss', await hashPassword('p\u00e4ss')), true)
 })
 
-test('what is no hash is good for no password', async () => {
+test('a malformed hash matches no password', async () => {
   for (const text of [null, '', 'x', '$argon2id$v=19$m=1,t=1,p=1$$', '$argon2i$v=19$m=19456,t=2,p=1$YWFhYWFhYWE$YQ']) {
     assert.equal(await verifyPassword('', text), false)
   }

@@ -10,7 +10,7 @@ const step = fc.record({
   cost: fc.nat(1000),
 })
 
-test('what a run had used before a place is the sum of what lies before it, in whatever portions it comes', () => {
+test('what a run used before a place is the sum of everything earlier, in any batching', () => {
   const property = fc.property(
     fc.array(step, { maxLength: 20 }),
     fc.array(fc.nat(20), { maxLength: 5 }),

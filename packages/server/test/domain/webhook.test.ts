@@ -39,7 +39,7 @@ function order(given: Partial<DeliveryOrder['webhook']> = {}, data: object = { a
   }
 }
 
-/** As the specification tells a receiver to check it. */
+/** Verifies as the specification tells receivers to. */
 function verifies(secret: string, { headers, body }: ReturnType<typeof webhookMessage>): boolean {
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
   const expected = createHmac('sha256', Buffer.from(secret.split('_')[1] ?? '', 'base64'))
@@ -65,7 +65,7 @@ test('a message is signed as Standard Webhooks says', () => {
   })
 })
 
-test('after a rotation both secrets sign, until the old one has run out', () => {
+test('after a rotation both secrets sign, until the old one expires', () => {
   const rotated = { secret: 'whsec_bmV3', previousSecret: 'whsec_b2xk', previousUntil: NOW + 1 }
   const during = webhookMessage(order(rotated), NOW)
   assert.ok(verifies('whsec_bmV3', during) && verifies('whsec_b2xk', during))
@@ -85,7 +85,7 @@ test('a Slack message names what it is about and cannot mention anyone', () => {
   assert.ok(body.includes('&lt;!channel&gt;') && !body.includes('<!channel>') && !body.includes('null'))
 })
 
-test('attempts go on for about a day with growing delays, then end', () => {
+test('attempts continue for about a day with growing delays, then end', () => {
   let [attempts, at] = [0, 0]
   const delays: number[] = []
   for (;;) {

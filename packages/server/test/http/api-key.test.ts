@@ -12,7 +12,7 @@ after(() => service.close())
 
 const pathOf = (path: string) => `/openapi/v1${path.replace(/\{\w+\}/, 'x')}`
 
-test('every endpoint refuses a request without a good key', async () => {
+test('every endpoint rejects a request without a valid key', async () => {
   const changed = service.apiKey.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
   for (const { method, path } of Object.values(ROUTES)) {
     const body = method === 'POST' ? { body: '[]' } : {}
@@ -39,13 +39,13 @@ test('every endpoint needs each of its scopes', async () => {
   }
 })
 
-test('a Bearer beside the key is ignored', async () => {
+test('a Bearer token beside the key is ignored', async () => {
   const authorization = 'Bearer something'
   assert.equal((await service.api('/runs', { headers: { authorization } })).status, 200)
   assert.equal((await service.call('/openapi/v1/runs', { headers: { authorization } })).status, 401)
 })
 
-test('two keys at once are no key', async () => {
+test('two keys in one request are rejected', async () => {
   const headers = new Headers({ 'x-api-key': service.apiKey })
   headers.append('x-api-key', service.apiKey)
   assert.equal((await fetch(`${service.url}/openapi/v1/runs`, { headers })).status, 401)
@@ -66,7 +66,7 @@ test('the checks come in the order 401, 403, 429, 413, 415, 400', async () => {
   assert.equal((await post(service.apiKey, 'x', 'application/json')).status, 400)
 })
 
-test('a key over its rate limit gets 429 with Retry-After, other keys go on', async () => {
+test('a key over its rate limit gets 429 with Retry-After, other keys are not affected', async () => {
   const key = await service.newKey({ scopes: ['events:write'], requestsPerSecond: 3 })
   const answers = await Promise.all(Array.from({ length: 12 }, () => service.record([event()], key)))
   const refused = answers.filter(({ status }) => status === 429)
@@ -77,7 +77,7 @@ test('a key over its rate limit gets 429 with Retry-After, other keys go on', as
   assert.equal((await service.record([event()])).status, 200)
 })
 
-test('a revoked key is refused within five seconds', async () => {
+test('a revoked key is rejected within five seconds', async () => {
   const key = await service.newKey({ scopes: ['usage:read'] })
   const read = async () => (await service.api('/runs', { headers: { 'x-api-key': key } })).status
   assert.equal(await read(), 200)

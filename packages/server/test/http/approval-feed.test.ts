@@ -21,12 +21,12 @@ after(async () => {
   rmSync(directory, { recursive: true })
 })
 
-/** A feed that looks often, of a node of its own: nothing tells it to look at once. */
+/** A feed that polls often, on a separate node, without local notifications. */
 function openFeed(given: Partial<Parameters<typeof createApprovalFeed>[0]> = {}) {
   return createApprovalFeed({ storage, onError: (error) => assert.fail(error as Error), intervalMs: 5, ...given })
 }
 
-/** A follower that keeps what it hears. */
+/** A follower that stores what it receives. */
 function listener() {
   const heard: ApprovalRow[] = []
   let ends = 0
@@ -38,7 +38,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await wait(2)
 }
 
-test('a change that another node has made is heard, once and whole', async () => {
+test('a change by another node arrives once and complete', async () => {
   const feed = openFeed()
   const env = randomUUID()
   await ask(storage, env)
@@ -54,7 +54,7 @@ test('a change that another node has made is heard, once and whole', async () =>
   assert.equal(feed.size(), 0)
 })
 
-test('a follower of one approval hears of that one only, and nobody of another environment', async () => {
+test('a follower of one approval receives only its changes, and nothing of another environment', async () => {
   const feed = openFeed()
   const [env, other] = [randomUUID(), randomUUID()]
   const [one, two] = [await ask(storage, env), await ask(storage, env)]
@@ -74,7 +74,7 @@ test('a follower of one approval hears of that one only, and nobody of another e
   for (const end of unfollow) end()
 })
 
-test('more changes than are read at once are all heard, in their order', async () => {
+test('more changes than one read returns all arrive, in their order', async () => {
   const feed = openFeed()
   const env = randomUUID()
   const { heard, follower } = listener()
@@ -87,7 +87,7 @@ test('more changes than are read at once are all heard, in their order', async (
   unfollow()
 })
 
-test('what changes between the promise and the first look is heard', async () => {
+test('a change between the subscription and the first poll arrives', async () => {
   const feed = openFeed({ intervalMs: 60_000 })
   const env = randomUUID()
   const { heard, follower } = listener()
@@ -98,7 +98,7 @@ test('what changes between the promise and the first look is heard', async () =>
   unfollow()
 })
 
-test('a store that fails is asked again, and nothing is missed meanwhile', async () => {
+test('after a store failure the feed polls again, and misses nothing', async () => {
   let failing = false
   const errors: unknown[] = []
   const feed = openFeed({
@@ -122,7 +122,7 @@ test('a store that fails is asked again, and nothing is missed meanwhile', async
   unfollow()
 })
 
-test('nobody follows: the store is not asked', async () => {
+test('without followers the store is not queried', async () => {
   let asked = 0
   const feed = openFeed({
     storage: {
@@ -145,7 +145,7 @@ test('nobody follows: the store is not asked', async () => {
   assert.equal(asked, before)
 })
 
-test('when the feed closes everybody is let go, and whoever comes later at once', async () => {
+test('when the feed closes all followers end, and later ones end at once', async () => {
   const feed = openFeed()
   const [one, two, late] = [listener(), listener(), listener()]
   const env = randomUUID()

@@ -1,4 +1,4 @@
-/** Two nodes on one database: what is decided on one is told by the other. */
+/** Two nodes on one database: a decision on one is visible on the other. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -72,7 +72,7 @@ const ask = (node: number, clientRequestId: string = randomUUID()) =>
 const decide = (node: number, id: string, decision: Decision) =>
   operator<Approval & { current?: Approval }>(node, `${approvals}/${id}/decision`, { decision })
 
-test('a client that waits on one node is told of a decision on the other', async () => {
+test('a long poll on one node gets a decision made on the other', async () => {
   const { id } = await ask(0)
   const waiting = client(0, `/${id}?wait=30`)
   await wait(100)
@@ -80,7 +80,7 @@ test('a client that waits on one node is told of a decision on the other', async
   assert.equal((await waiting).status, 'APPROVED')
 })
 
-test('a stream of one node tells what is asked for and decided on the other', async () => {
+test('a stream of one node shows requests and decisions of the other', async () => {
   const stream = await openEventStream(`${nodes[0]?.url}/operator/v1${approvals}/stream`, { authorization })
   assert.equal((await stream.next())?.event, 'snapshot')
   const { id } = await ask(1)
@@ -96,7 +96,7 @@ test('a stream of one node tells what is asked for and decided on the other', as
   stream.close()
 })
 
-test('one request on two nodes is one approval, and of two decisions one counts, on both', async () => {
+test('one request on two nodes is one approval, and one of two decisions counts, on both', async () => {
   await Promise.all(
     Array.from({ length: 40 }, async () => {
       const request = randomUUID()

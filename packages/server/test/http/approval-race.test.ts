@@ -14,7 +14,7 @@ interface Seen {
 }
 
 test('a hundred clients create, decide, expire and read the same approvals: each has one outcome', async () => {
-  // A clock that nobody should trust: each look is up to two seconds off, so deadlines pass and come again.
+  // An unreliable clock: each reading is up to two seconds off, so deadlines pass and come again.
   const service = await startService({}, () => Date.now() + Math.round((Math.random() - 0.5) * 4_000))
   const calls = approvalCalls(service)
   const seen = new Map<string, Seen[]>()
@@ -54,7 +54,7 @@ test('a hundred clients create, decide, expire and read the same approvals: each
       const last = (await calls.read(id)).body
       outcomes.add(last.status)
       const settled = all.filter(({ approval }) => approval.status !== 'PENDING')
-      // Whoever was told an outcome was told the same one, to the letter.
+      // Everyone who got an outcome got the same one, byte for byte.
       for (const { approval } of settled) assert.deepEqual(approvalOf(approval), last)
       const winners = decided.filter((approval) => approval.id === id)
       assert.equal(winners.length, last.decidedAt === null ? 0 : 1)
@@ -70,7 +70,7 @@ test('a hundred clients create, decide, expire and read the same approvals: each
   }
 })
 
-/** The public part of what an operator was told. */
+/** The public part of what an operator received. */
 function approvalOf({ id, status, expiresAt, decidedAt, decisionReason }: Approval): Approval {
   return { id, status, expiresAt, decidedAt, decisionReason }
 }

@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => service.close())
 
-test('a long poll is answered as soon as somebody decides', async () => {
+test('a long poll is answered as soon as a person decides', async () => {
   const { id } = (await approvals.ask()).body
   const waiting = approvals.read(id, '?wait=30')
   await approvals.untilFollowers(1)
@@ -38,18 +38,18 @@ test('a long poll is answered PENDING when its time is up', async () => {
   await approvals.untilFollowers(0)
 })
 
-test('a long poll of what is settled already does not wait', async () => {
+test('a long poll of a decided approval does not wait', async () => {
   const { id } = (await approvals.ask()).body
   await approvals.decide(id, 'REJECTED')
   assert.equal((await approvals.read(id, '?wait=30')).body.status, 'REJECTED')
 })
 
-test('a key that is revoked or expires during a long poll gets no answer by it', async () => {
+test('a key that is revoked or expires during a long poll gets no answer from it', async () => {
   const ways = {
     async revoked(keyId: string) {
       await service.operator(`/environments/${service.environmentId}/keys/${keyId}/revoke`, { method: 'POST' })
     },
-    // It expires by itself meanwhile.
+    // It expires in the meantime.
     expired: () => wait(2_000),
   }
   for (const [way, end] of Object.entries(ways)) {
@@ -69,7 +69,7 @@ test('a key that is revoked or expires during a long poll gets no answer by it',
   }
 })
 
-test('a client that leaves leaves nothing behind', async () => {
+test('a disconnected client leaves nothing behind', async () => {
   const { id } = (await approvals.ask()).body
   const leaving = new AbortController()
   const waiting = Array.from({ length: 20 }, () => approvals.read(id, '?wait=30', leaving.signal))
@@ -79,7 +79,7 @@ test('a client that leaves leaves nothing behind', async () => {
   await approvals.untilFollowers(0)
 })
 
-test('many wait at once, and each is told of its own approval only', async () => {
+test('many long polls wait at once, and each gets only its own approval', async () => {
   const asked = await Promise.all(Array.from({ length: 10 }, () => approvals.ask()))
   const ids = asked.map(({ body }) => body.id)
   const waiting = ids.flatMap((id) => Array.from({ length: 40 }, () => approvals.read(id, '?wait=30')))
@@ -91,13 +91,13 @@ test('many wait at once, and each is told of its own approval only', async () =>
   }
 })
 
-test('a hundred requests with one deadline expire together, for those who wait and for those who ask', async () => {
+test('a hundred requests with one deadline expire together, for long polls and reads', async () => {
   const asked = await Promise.all(Array.from({ length: 100 }, () => approvals.ask({ timeoutMs: 1_000 })))
   const answers = await Promise.all(asked.map(({ body }) => approvals.read(body.id, '?wait=30')))
   for (const { body } of answers) assert.equal(body.status, 'EXPIRED')
 })
 
-test('at drain a long poll is answered at once, and the server goes', async () => {
+test('at drain a long poll is answered at once, and the server stops', async () => {
   const draining = await startService()
   const calls = approvalCalls(draining)
   const { id } = (await calls.ask()).body
@@ -107,18 +107,18 @@ test('at drain a long poll is answered at once, and the server goes', async () =
   for (const { status, body } of await Promise.all(waiting)) assert.deepEqual([status, body.status], [200, 'PENDING'])
 })
 
-test('no clock that jumps turns an answer round', async () => {
+test('a clock jump never reverses an answer', async () => {
   let jump = 0
   const moved = await startService({}, () => Date.now() + jump)
   const calls = approvalCalls(moved)
   try {
     const [one, two, three] = await Promise.all([calls.ask(), calls.ask(), calls.ask()])
     const state = async (answer: typeof one) => (await calls.read(answer.body.id)).body.status
-    // Back, before they were asked for: they are pending, and can be decided.
+    // Back, before the requests: they are pending, and can be decided.
     jump = -3_600_000
     assert.equal(await state(one), 'PENDING')
     assert.equal((await calls.decide(one.body.id, 'APPROVED')).status, 200)
-    // Far ahead: what was decided stays, the rest is expired from now on.
+    // Far ahead: decisions stay, the rest is expired from now on.
     jump = 3_600_000
     assert.equal(await state(one), 'APPROVED')
     assert.equal(await state(two), 'EXPIRED')

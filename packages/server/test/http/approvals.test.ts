@@ -52,7 +52,7 @@ test('a request is answered 201 with exactly the documented fields, PENDING and 
   assert.deepEqual([found.status, found.body], [200, body])
 })
 
-test('both endpoints need the header that names the client instance', async () => {
+test('both endpoints require the header that identifies the client instance', async () => {
   const { id } = (await ask()).body
   const body = { clientRequestId: 'x', toolName: 't', inputHash: HASH }
   for (const headers of [{}, { 'x-service-client-id': '' }]) {
@@ -61,7 +61,7 @@ test('both endpoints need the header that names the client instance', async () =
   }
 })
 
-test('each endpoint needs its scope, and a key', async () => {
+test('each endpoint requires a key with its scope', async () => {
   const { id } = (await ask()).body
   const reader = await service.newKey({ scopes: ['policies:read'] })
   const writer = await service.newKey({ scopes: ['events:write'] })
@@ -77,7 +77,7 @@ test('each endpoint needs its scope, and a key', async () => {
   assert.equal((await read(id, { 'x-api-key': 'tacho_none' })).status, 401)
 })
 
-test('a retry gets the same 201 and the same approval, whatever else it says', async () => {
+test('a retry gets the same 201 and the same approval, whatever its other fields', async () => {
   const clientRequestId = randomUUID()
   const first = await ask({ clientRequestId, reason: 'one', timeoutMs: 60_000 })
   const retry = await ask({
@@ -110,7 +110,7 @@ test('the same clientRequestId for another tool or input is a conflict and chang
   assert.deepEqual((await read(first.id)).body, first)
 })
 
-test('another client instance may use the same clientRequestId for a call of its own', async () => {
+test('another client instance may use the same clientRequestId for its own call', async () => {
   const clientRequestId = randomUUID()
   const mine = await ask({ clientRequestId })
   const theirs = await ask({ clientRequestId, toolName: 'other' }, { 'x-service-client-id': 'client-2' })
@@ -138,7 +138,7 @@ test('unknown ids, other clients, other tenants and damaged ids get one and the 
   assert.equal((await read(id.toUpperCase())).status, 200)
 })
 
-test('required are clientRequestId, toolName and inputHash; null is no value for them', async () => {
+test('clientRequestId, toolName and inputHash are required, and null is rejected', async () => {
   for (const field of ['clientRequestId', 'toolName', 'inputHash']) {
     for (const value of [undefined, null, '', 7]) assertRefused(await ask({ [field]: value }), field)
   }
@@ -197,7 +197,7 @@ test('every text is well-formed Unicode without NUL', async () => {
   }
 })
 
-test('the reason is stored as given, up to the size of the body, which is 64 KiB', async () => {
+test('the reason is stored unchanged, up to the body limit of 64 KiB', async () => {
   const body = (reason: string) =>
     JSON.stringify({ clientRequestId: randomUUID(), toolName: 't', inputHash: HASH, reason })
   const send = (text: string) =>
@@ -212,7 +212,7 @@ test('the reason is stored as given, up to the size of the body, which is 64 KiB
   assert.equal(card.body.reason, reason)
 })
 
-test('what is not a JSON object is refused', async () => {
+test('anything but a JSON object is rejected', async () => {
   const headers = { 'x-service-client-id': CLIENT }
   const send = (body: unknown, more: Record<string, string> = {}) =>
     service.api('/firewall-approvals', { body, headers: { ...headers, ...more } })
@@ -233,7 +233,7 @@ test('wait is a whole number of seconds from 1 to 30', async () => {
   assertRefused(await read(id, {}, '?wait=1&wait=2'), 'wait')
 })
 
-test('on a nearly full disk a request is refused with 503 and Retry-After, and what is stored can be read', async () => {
+test('on a nearly full disk a request gets 503 with Retry-After, and stored approvals can be read', async () => {
   const full = await startService({ minFreeDisk: '1TiB' })
   try {
     const body = { clientRequestId: 'x', toolName: 't', inputHash: HASH }

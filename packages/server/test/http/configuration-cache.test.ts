@@ -4,7 +4,7 @@ import { createConfigurationCache } from '../../src/http/configuration-cache.ts'
 
 const ENV = 'environment'
 
-/** A store whose configuration can be changed, and that counts what it is asked. */
+/** A store whose configuration can be changed, and that counts its queries. */
 function setUp({ maxBytes = 1_000_000 } = {}) {
   const inForce = new Map<string, string>()
   const asked: (string | null)[] = []
@@ -37,7 +37,7 @@ function setUp({ maxBytes = 1_000_000 } = {}) {
   }
 }
 
-test('a configuration is asked for once while nothing changes', async () => {
+test('a configuration is read once while nothing changes', async () => {
   const { cache, asked, heard } = setUp()
   heard(1)
   assert.equal(await cache.tagOf(ENV), 'W/"empty"')
@@ -48,7 +48,7 @@ test('a configuration is asked for once while nothing changes', async () => {
   assert.deepEqual(asked, [null])
 })
 
-test('a change of the control tables asks for the revision again, and for the text only if it is another one', async () => {
+test('a change of the control tables reads the revision again, and the text only if the revision changed', async () => {
   const { cache, asked, heard, put } = setUp()
   heard(1)
   await cache.read(ENV)
@@ -63,7 +63,7 @@ test('a change of the control tables asks for the revision again, and for the te
   assert.deepEqual(asked, [null, 'empty', 'empty'])
 })
 
-test('the node that publishes serves it at once', async () => {
+test('the publishing node serves the new configuration at once', async () => {
   const { cache, heard, put } = setUp()
   heard(1)
   await cache.tagOf(ENV)
@@ -72,7 +72,7 @@ test('the node that publishes serves it at once', async () => {
   assert.equal(await cache.tagOf(ENV), 'W/"b"')
 })
 
-test('an answer that is older than a publication is given, but not kept', async () => {
+test('an answer older than a publication is returned, but not cached', async () => {
   const { cache, heard, put, holdAnswers } = setUp()
   for (const change of [() => cache.published(ENV), () => heard(2)]) {
     heard(1)
@@ -88,7 +88,7 @@ test('an answer that is older than a publication is given, but not kept', async 
   }
 })
 
-test('a node that has not heard from the store for a second trusts nothing', async () => {
+test('a node without an answer of the store for a second does not use its cache', async () => {
   const { cache, heard, put, pass } = setUp()
   assert.equal(await cache.tagOf(ENV), 'W/"empty"')
   put('b')
@@ -102,7 +102,7 @@ test('a node that has not heard from the store for a second trusts nothing', asy
   assert.equal(await cache.tagOf(ENV), 'W/"c"')
 })
 
-test('requests at the same time share one question to the store', async () => {
+test('concurrent requests share one query to the store', async () => {
   const { cache, asked, holdAnswers } = setUp()
   const answer = holdAnswers()
   const tag = async () => cache.tagOf(ENV)
@@ -112,7 +112,7 @@ test('requests at the same time share one question to the store', async () => {
   assert.equal(asked.length, 1)
 })
 
-test('texts are kept up to a bound, revisions stay: a tag still costs nothing', async () => {
+test('texts are cached up to a bound, revisions always: a matching tag stays free', async () => {
   const { cache, asked, heard, put } = setUp({ maxBytes: 20 })
   heard(1)
   for (const name of ['one', 'two', 'three']) {

@@ -15,7 +15,7 @@ function row({ id, hash }: NewCredential, changes: Partial<StoredCredential> = {
   return { id, hash, expiresAt: null, revokedAt: null, ...changes }
 }
 
-/** A cache over a table of rows that counts how often it is asked, by a clock that stands still. */
+/** A cache over a table of rows that counts its queries, with a stopped clock. */
 function open(rows: StoredCredential[], maxEntries = 100) {
   const table = new Map(rows.map((entry) => [entry.id, entry]))
   const clock: Clock = { monotonic: 1_000 }
@@ -34,7 +34,7 @@ function open(rows: StoredCredential[], maxEntries = 100) {
   return { table, clock, asked, cache }
 }
 
-test('a good key is looked up once, then remembered', async () => {
+test('a valid key is looked up once, then cached', async () => {
   const key = newApiKey(randomBytes)
   const { cache, asked } = open([row(key)])
   assert.equal((await cache.find(key.text, NOW))?.id, key.id)
@@ -42,7 +42,7 @@ test('a good key is looked up once, then remembered', async () => {
   assert.deepEqual(asked, [key.id])
 })
 
-test('an unknown id is looked up once, then remembered as unknown', async () => {
+test('an unknown id is looked up once, then cached as unknown', async () => {
   const key = newApiKey(randomBytes)
   const { cache, asked } = open([])
   assert.equal(await cache.find(key.text, NOW), null)
@@ -58,7 +58,7 @@ test('a text that cannot be a key never reaches the store', async () => {
   assert.deepEqual(asked, [])
 })
 
-test('the right id with a wrong secret is refused, and does not spoil the right one', async () => {
+test('the right id with a wrong secret is rejected, and does not affect the right one', async () => {
   const key = newApiKey(randomBytes)
   const { cache } = open([row(key)])
   const wrong = `${key.text.slice(0, -1)}${key.text.endsWith('0') ? '1' : '0'}`
@@ -67,20 +67,20 @@ test('the right id with a wrong secret is refused, and does not spoil the right 
   assert.equal(await cache.find(wrong, NOW), null)
 })
 
-test('a key expires at its millisecond, remembered or not', async () => {
+test('a key expires at its millisecond, cached or not', async () => {
   const key = newApiKey(randomBytes)
   const { cache } = open([row(key, { expiresAt: NOW })])
   assert.equal((await cache.find(key.text, NOW - 1))?.id, key.id)
   assert.equal(await cache.find(key.text, NOW), null)
 })
 
-test('a revoked key is refused', async () => {
+test('a revoked key is rejected', async () => {
   const key = newApiKey(randomBytes)
   const { cache } = open([row(key, { revokedAt: NOW + 1 })])
   assert.equal(await cache.find(key.text, NOW), null)
 })
 
-test('a new revision forgets everything: a revocation holds, a new key works', async () => {
+test('a new revision clears the cache: a revocation holds, a new key works', async () => {
   const [old, fresh] = [newApiKey(randomBytes), newApiKey(randomBytes)]
   const { cache, table, clock } = open([row(old)])
   assert.ok(await cache.find(old.text, NOW))
@@ -94,7 +94,7 @@ test('a new revision forgets everything: a revocation holds, a new key works', a
   assert.ok(await cache.find(fresh.text, NOW))
 })
 
-test('a look-up that began before a change is not remembered after it', async () => {
+test('a lookup that began before a change is not cached after it', async () => {
   const key = newApiKey(randomBytes)
   const { cache, table, clock } = open([])
   const before = row(key)
@@ -106,7 +106,7 @@ test('a look-up that began before a change is not remembered after it', async ()
   assert.equal(await cache.find(key.text, NOW), null)
 })
 
-test('while the store is silent for five seconds nothing remembered is trusted', async () => {
+test('while the store is silent for five seconds the cache is not used', async () => {
   const key = newApiKey(randomBytes)
   const { cache, table, clock, asked } = open([row(key)])
   assert.ok(await cache.find(key.text, NOW))
@@ -118,7 +118,7 @@ test('while the store is silent for five seconds nothing remembered is trusted',
   assert.equal(asked.length, 2)
 })
 
-test('concurrent requests with one key share a single look-up', async () => {
+test('concurrent requests with one key share one lookup', async () => {
   const key = newApiKey(randomBytes)
   const { cache, asked } = open([row(key)])
   const found = await Promise.all(Array.from({ length: 50 }, async () => cache.find(key.text, NOW)))
@@ -126,7 +126,7 @@ test('concurrent requests with one key share a single look-up', async () => {
   assert.equal(asked.length, 1)
 })
 
-test('a failed look-up is told to everyone who waits and is not remembered', async () => {
+test('a failed lookup rejects everyone who waits and is not cached', async () => {
   const key = newApiKey(randomBytes)
   let fail = true
   const cache = createCredentialCache<StoredCredential>({
@@ -145,7 +145,7 @@ test('a failed look-up is told to everyone who waits and is not remembered', asy
   assert.ok(await cache.find(key.text, NOW))
 })
 
-test('a flood of unknown ids keeps memory bounded and pushes no good key out', async () => {
+test('a flood of unknown ids keeps memory bounded and evicts no valid key', async () => {
   const key = newApiKey(randomBytes)
   const { cache, asked } = open([row(key)])
   assert.ok(await cache.find(key.text, NOW))
@@ -156,7 +156,7 @@ test('a flood of unknown ids keeps memory bounded and pushes no good key out', a
   assert.deepEqual(asked, [])
 })
 
-test('only successful uses are noted, each with its newest time, and handed over once', async () => {
+test('only successful uses are recorded, each with its newest time, and returned once', async () => {
   const key = newApiKey(randomBytes)
   const { cache } = open([row(key)])
   await cache.find(key.text, NOW)

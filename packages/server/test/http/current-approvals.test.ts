@@ -4,7 +4,7 @@ import { createCurrentApprovals } from '../../src/http/current-approvals.ts'
 import type { ApprovalRow } from '../../src/storage/approvals.ts'
 import { StorageError } from '../../src/storage/storage.ts'
 
-/** Rows that are PENDING until the store is asked to expire them; it counts how often it is. */
+/** Rows that are PENDING until the store is asked to expire them. Counts how often that happens. */
 function open(count: number, given: { fail?: boolean } = {}) {
   const rows = Array.from(
     { length: count },
@@ -31,7 +31,7 @@ function open(count: number, given: { fail?: boolean } = {}) {
   return { rows, asked, clock, current, changes: () => changes }
 }
 
-test('a thousand that look at once share the acts that expire what is overdue', async () => {
+test('a thousand concurrent reads share the acts that expire overdue approvals', async () => {
   const { asked, current, changes } = open(1_000)
   const found = await Promise.all(Array.from({ length: 1_000 }, (_, n) => current.find('env', `${n}`)))
   assert.ok(found.every((row) => row?.status === 'EXPIRED'))
@@ -40,7 +40,7 @@ test('a thousand that look at once share the acts that expire what is overdue', 
   assert.equal(changes(), 5)
 })
 
-test('what is not overdue costs no act, nor does what is not there', async () => {
+test('an approval that is not overdue or does not exist costs no act', async () => {
   const { asked, clock, current } = open(1)
   clock.now = 999
   assert.equal((await current.find('env', '0'))?.status, 'PENDING')
@@ -48,12 +48,12 @@ test('what is not overdue costs no act, nor does what is not there', async () =>
   assert.deepEqual(asked, [])
 })
 
-test('nobody is told PENDING or EXPIRED when the store cannot say which', async () => {
+test('nobody gets PENDING or EXPIRED when the store cannot say which', async () => {
   const { current } = open(1, { fail: true })
   for (let n = 0; n < 2; n++) await assert.rejects(current.find('env', '0'), StorageError)
 })
 
-test('a clock that runs wild is no reason to go on for ever', async () => {
+test('a clock that jumps does not cause an endless loop', async () => {
   const { current, rows } = open(0)
   rows.push({ id: 'x', status: 'PENDING', expiresAt: 1_000 } as ApprovalRow)
   let reads = 0

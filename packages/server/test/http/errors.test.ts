@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => service.close())
 
-/** Sends bytes as they are and reads the whole answer. */
+/** Sends raw bytes and reads the whole answer. */
 function raw(text: string, to = service): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(Number(new URL(to.url).port), '127.0.0.1', () => socket.write(text))
@@ -29,7 +29,7 @@ function raw(text: string, to = service): Promise<string> {
 const head = (path: string) =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${service.apiKey}\r\n\r\n`
 
-test('every error is a problem document, whoever raised it', async () => {
+test('every error is a problem document, whatever its source', async () => {
   const answers = await Promise.all([
     service.call('/nowhere'),
     service.call('/openapi/v1/nowhere'),
@@ -70,12 +70,12 @@ test('bad percent-encoding, an over-long path and broken HTTP are problem docume
   }
 })
 
-test('a cursor at fault is named as any other field', async () => {
+test('an invalid cursor is named like any other field', async () => {
   const { body } = await service.api<Problem>('/runs?cursor=x')
   assert.deepEqual(body.errors, [{ path: '/cursor', message: 'is damaged or belongs to another list' }])
 })
 
-test('a request that takes longer to arrive than it may is refused soon after, whatever the time is', async (t) => {
+test('a request that arrives too slowly is rejected soon after the limit, with any timing', async (t) => {
   const hasty = await startService({ requestTimeout: '1s' })
   t.after(() => hasty.close())
   const start = Date.now()

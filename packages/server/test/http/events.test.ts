@@ -26,7 +26,7 @@ test('what was acknowledged can be read at once', async () => {
   }
 })
 
-test('bad events are rejected with a reason, the good ones of the batch are stored', async () => {
+test('invalid events are rejected with a reason, the valid ones of the batch are stored', async () => {
   const { status, body } = await service.record([
     event({ runId: 'partial' }),
     event({ runId: 'partial', label: 7, eventId: 'bad-label' }),
@@ -45,7 +45,7 @@ test('bad events are rejected with a reason, the good ones of the batch are stor
   assert.equal((await timeline('partial')).events.length, 2)
 })
 
-test('an event that came before counts as accepted and is stored once, in the same batch too', async () => {
+test('a repeated event counts as accepted and is stored once, in the same batch too', async () => {
   const once = event({ runId: 'retries' })
   assert.equal((await service.record([once, once])).body.accepted, 2)
   const again = await service.record([once, { ...once, label: 'another body' }])
@@ -84,7 +84,7 @@ test('a batch has 1 to 100 events', async () => {
   assert.equal((await sent(batch(1000))).status, 400)
 })
 
-test('a body that is not a JSON array of events is refused as a whole', async () => {
+test('a body that is not a JSON array of events is rejected as a whole', async () => {
   const bodies = ['{', '', '{}', 'null', '"text"', '[1', '[{}] x', JSON.stringify(event()), '{"a":'.repeat(50_000)]
   for (const body of bodies) {
     const answer = await service.api<{ code: string }>('/events/batch', { method: 'POST', body })
@@ -114,7 +114,7 @@ test('the whole body has at most 1 MiB, however it is sent', async () => {
   }
 })
 
-test('a payload comes back as the very text that was sent', async () => {
+test('a payload is returned as the exact text sent', async () => {
   const payload = String.raw`{"10":1,"2":9007199254740993,"f":1.0,"z":-0,"d":1,"d":2,"__proto__":{"x":1},"u":"\u0041\ud800\u0000", "s": [ ] }`
   const text = JSON.stringify([event({ runId: 'verbatim', payload: 'HERE' })]).replace('"HERE"', payload)
   assert.equal((await service.api('/events/batch', { body: text })).status, 200)
@@ -123,7 +123,7 @@ test('a payload comes back as the very text that was sent', async () => {
   }
 })
 
-test('an event older than 30 days counts as accepted only when it is stored already', async () => {
+test('an event older than 30 days is accepted only if it is already stored', async () => {
   let now = Date.now()
   const aged = await startService({}, () => now)
   try {
@@ -143,7 +143,7 @@ test('an event older than 30 days counts as accepted only when it is stored alre
   }
 })
 
-test('a full disk gives valid events back as retryable, and reads go on', async () => {
+test('on a full disk valid events are retryable, and reads still work', async () => {
   const full = await startService({ minFreeDisk: '1TiB' })
   try {
     const { status, body } = await full.record([event({ eventId: 'keep' }), event({ eventId: 'bad', label: 1 })])

@@ -48,7 +48,7 @@ test('a configuration that has not changed is answered 304 with the same headers
   assert.deepEqual(cachingOf(second.headers), cachingOf(first.headers))
 })
 
-test('other pages have the headers too; only files that are the same for everybody may be kept', async () => {
+test('other pages have the headers too; only files that are the same for all users may be cached', async () => {
   for (const path of ['/healthz', '/readyz', '/metrics', '/docs', '/invitation', '/nowhere', '/openapi/v1/runs/%zz']) {
     assert.deepEqual(cachingOf((await service.call(path)).headers), KEPT_NOWHERE, path)
   }
@@ -57,7 +57,7 @@ test('other pages have the headers too; only files that are the same for everybo
   assert.equal(sniffing, 'nosniff')
 })
 
-/** Sends bytes as they are and reads the whole answer. */
+/** Sends raw bytes and reads the whole answer. */
 async function raw(request: string): Promise<string> {
   const socket = net.connect(Number(new URL(service.url).port), '127.0.0.1')
   await once(socket, 'connect')
@@ -65,13 +65,13 @@ async function raw(request: string): Promise<string> {
   return readText(socket)
 }
 
-test('what is not HTTP is answered with the headers too', async () => {
+test('an answer to broken HTTP has the headers too', async () => {
   const answer = await raw('NONSENSE\r\n\r\n')
   assert.match(answer, /^cache-control: no-store\r$/m)
   assert.match(answer, /^x-content-type-options: nosniff\r$/m)
 })
 
-test('a request has the header Host once', async () => {
+test('a request must have one Host header', async () => {
   const get = (hosts: string) => raw(`GET /healthz HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`)
   assert.match(await get('Host: a\r\n'), /^HTTP\/1\.1 200 /)
   for (const hosts of ['', 'Host: a\r\nHost: b\r\n', 'Host: a\r\nhOST: a\r\n']) {

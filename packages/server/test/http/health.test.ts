@@ -5,7 +5,7 @@ import { healthRoutes } from '@tacho/server/http/health.ts'
 import { StorageError, type Storage, type StorageErrorCode } from '@tacho/server/storage/storage.ts'
 import { startService } from '../setup/service.ts'
 
-/** The two routes over a store that is in some trouble, which a real one cannot be brought into at will. */
+/** The two routes over a store with failures that a real one cannot produce on demand. */
 function open(state: { draining?: boolean; refused?: StorageErrorCode | null; ping?: () => Promise<void> }) {
   const app = fastify()
   const { draining = false, refused = null, ping = async () => undefined } = state
@@ -47,7 +47,7 @@ test('readiness ends with draining, a full disk or a store that does not answer,
   assert.deepEqual(await ready({ ping: fail(new Error('bug')) }), [503, 'storage_unavailable'])
 })
 
-test('a full write queue passes and does not end readiness', async () => {
+test('a full write queue is temporary and does not end readiness', async () => {
   assert.deepEqual(await ready({ refused: 'overloaded' }), [200, 'ready'])
 })
 
@@ -55,13 +55,13 @@ test('a store that never answers is given up after a second', async () => {
   assert.deepEqual(await ready({ ping: () => new Promise(() => undefined) }), [503, 'storage_unavailable'])
 })
 
-test('being alive does not depend on the store', async () => {
+test('liveness does not depend on the store', async () => {
   const app = open({ draining: true, ping: () => new Promise(() => undefined) })
   assert.equal((await app.inject('/healthz')).statusCode, 200)
   await app.close()
 })
 
-test('however many ask, the store is asked once at a time', async () => {
+test('any number of concurrent checks query the store once', async () => {
   let asked = 0
   const app = open({
     async ping() {

@@ -18,7 +18,7 @@ after(() => service.close())
 const read = async (id: string): Promise<Answer<IssueRecordDetail>> =>
   service.operator(`/environments/${service.environmentId}/issue-records/${id}`)
 
-/** The place of the field that a record was refused for. */
+/** The place of the field for which a record was rejected. */
 async function faultOf(record: unknown): Promise<string | undefined> {
   const answer = await submit(service, record)
   assert.equal(answer.status, 400, `${JSON.stringify(record).slice(0, 200)} -> ${answer.text}`)
@@ -50,14 +50,14 @@ test('the same sdkInstanceId and clientRecordId get the first record and its pre
   assert.equal(other.body.isNew, true)
 })
 
-test('of retries that race, one is new and all name the same record', async () => {
+test('of concurrent retries, one is new and all return the same record', async () => {
   const record = issueRecord()
   const answers = await Promise.all(Array.from({ length: 25 }, () => submit(service, record)))
   assert.equal(answers.filter(({ body }) => body.isNew).length, 1)
   assert.equal(new Set(answers.map(({ body }) => body.recordId)).size, 1)
 })
 
-test('a record has what the interface says, whole and unchanged', async () => {
+test("a record has all the interface's fields, unchanged", async () => {
   const promptVersionId = randomUUID()
   const detectedAt = Date.now() - 123_456
   const given = {
@@ -206,7 +206,7 @@ test('payload and evidence are nested at most 200 levels deep', async () => {
   }
 })
 
-test('what is not a record is refused: 400, 415', async () => {
+test('anything but a record is rejected: 400, 415', async () => {
   for (const body of ['[]', 'null', '"x"', '7'])
     assert.deepEqual(refusalOf(await submit(service, body)), [400, 'invalid_request'])
   for (const body of ['', '{', 'x']) assert.deepEqual(refusalOf(await submit(service, body)), [400, 'invalid_json'])
@@ -236,7 +236,7 @@ test('the key selects the tenant: the same client id is free in another one, and
   assert.deepEqual(refusalOf(await read(other.recordId)), [404, 'not_found'])
 })
 
-test('a store that takes no writes answers 503 with Retry-After', async () => {
+test('a store that accepts no writes answers 503 with Retry-After', async () => {
   const full = await startService({ minFreeDisk: '1TiB' })
   try {
     const answer = await submit(full, issueRecord())
@@ -247,7 +247,7 @@ test('a store that takes no writes answers 503 with Retry-After', async () => {
   }
 })
 
-test('an event is told by its internal id when run and event are recorded', async () => {
+test('an event is shown by its internal id if run and event are recorded', async () => {
   const runId = `run ${randomUUID()}`
   const { body } = await submit(service, issueRecord({ runId, eventId: 'e1' }))
   const before = (await read(body.recordId)).body

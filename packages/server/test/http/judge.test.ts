@@ -10,7 +10,7 @@ const body = Buffer.from(
   ]),
 )
 
-test('a body is judged the same on its thread as at once', async () => {
+test('a body is judged the same on a thread as inline', async () => {
   const [direct, threaded] = [createJudge(body.length), createJudge(body.length - 1)]
   try {
     assert.deepEqual(await threaded.judge(body, context), await direct.judge(body, context))
@@ -26,7 +26,7 @@ test('a body is judged the same on its thread as at once', async () => {
   }
 })
 
-test('closing refuses what is still waiting, and the next body starts a new thread', async () => {
+test('closing rejects what still waits, and the next body starts a new thread', async () => {
   const judge = createJudge(0)
   const waiting = judge.judge(body, context)
   await judge.close()

@@ -55,7 +55,7 @@ test('requests are measured by the pattern of their route, so that clients canno
   assert.ok(names.every((name) => !name.includes('such')))
 })
 
-test('the process, the store and what runs are told, and no tenant', async () => {
+test('the metrics show the process, the store and the jobs, but no tenant', async () => {
   await service.record([event()])
   const samples = await scrape()
   for (const name of [
@@ -96,7 +96,7 @@ test('metrics and documents can be turned off', async () => {
   }
 })
 
-test('however many scrape at once, the store is asked for its backlog once', async () => {
+test('any number of concurrent scrapes reads the backlog once', async () => {
   let asked = 0
   const storage = {
     gauges: () => ({ queuedBytes: 0, commits: 0, committedEvents: 0, diskFreeBytes: 0, storeBytes: 0 }),

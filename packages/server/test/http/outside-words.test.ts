@@ -1,4 +1,4 @@
-/** No word or key from outside is taken for one of our own, in either routes table, on either engine. */
+/** No outside word or key is mistaken for one of our own, in either routes table, on either engine. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -105,7 +105,7 @@ function wordsFor(row: Row, engine: string): string[] {
   return ['constructor', '__proto__', WORDS[at % WORDS.length] ?? '', WORDS[(at + 5) % WORDS.length] ?? '']
 }
 
-/** Every request to a row with a word of Object.prototype, or a text that no store keeps, in one place of it. */
+/** Every request to a row, with a word of Object.prototype or an unstorable text in one place. */
 function* wordIn(row: Row, { engine, tenant }: Installation): Generator<[where: string, request: Partial<Request>]> {
   const { params, query, headers, body } = row.route
   const address = addressOf(row, tenant.ids)
@@ -150,7 +150,7 @@ function* textsIn(schema: JsonSchema, value: unknown, word: string, at = ''): Ge
   }
 }
 
-test('a word of Object.prototype, and NUL, is unknown wherever a word is taken', { timeout: 240_000 }, async () => {
+test('a word of Object.prototype, and NUL, is unknown wherever a word is accepted', { timeout: 240_000 }, async () => {
   for (const of of installations) {
     const requests = rows.flatMap((row) => [...wordIn(row, of)].map((given) => [row, ...given] as const))
     const faults: string[] = []

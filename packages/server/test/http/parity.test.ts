@@ -1,6 +1,6 @@
 /**
- * One script of requests, played against a server on each engine, gives the same answers byte for byte: apart from ids
- * that the servers make, secrets, and what is signed with them.
+ * One script of requests, against a server on each engine, gives the same answers byte for byte, except server-made
+ * ids, secrets and signed data.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -307,7 +307,7 @@ test('both engines answer every request alike', { timeout: 120_000 }, async () =
   }
 })
 
-test('a store in a database says how it is backed up instead', async () => {
+test('a store in a database says how to back it up instead', async () => {
   const database = await databases.create()
   const service = await startService({ databaseUrl: database.url })
   const { status, text } = await service.operator('/backups', { method: 'POST' })

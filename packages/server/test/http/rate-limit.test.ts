@@ -17,13 +17,13 @@ function allowed(nodes: () => number, limit: number | null, tries: number, key =
   return { count: refusals.filter((refusal) => refusal === null).length, headers, refusals }
 }
 
-test('one node grants the whole limit, and several their share of it', () => {
+test('one node grants the whole limit, and several nodes their share of it', () => {
   assert.equal(allowed(() => 1, null, 150).count, 100)
   assert.equal(allowed(() => 3, null, 150).count, 33)
   assert.equal(allowed(() => 4, 20, 150).count, 5)
 })
 
-test('a node grants one request a second however many nodes there are', () => {
+test('a node grants one request a second with any number of nodes', () => {
   assert.equal(allowed(() => 50, 3, 5).count, 1)
 })
 

@@ -40,7 +40,7 @@ async function bytesOf(service: Service): Promise<number> {
   return Number(bytes)
 }
 
-test('replies that are not read take no more than their memory: further pages are refused, small requests answered', async (t) => {
+test('unread replies take no more than their memory: further pages are rejected, small requests answered', async (t) => {
   const service = await start(t)
   const sockets = await Promise.all(Array.from({ length: 60 }, () => ask(t, service)))
   // While there are pages to build, what is counted stays within the limit.
@@ -60,7 +60,7 @@ test('replies that are not read take no more than their memory: further pages ar
   assert.equal((await service.api('/runs/run/events')).status, 200)
 })
 
-test('a connection that takes nothing of its reply is closed, and its memory is free again', async (t) => {
+test('a connection that does not read its reply is closed, and its memory is freed', async (t) => {
   const service = await start(t)
   const sockets = await Promise.all(Array.from({ length: 20 }, () => ask(t, service)))
   while ((await bytesOf(service)) === 0) await wait(1)

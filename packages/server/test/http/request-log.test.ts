@@ -58,7 +58,7 @@ test('an answered request is one line: id, method, pattern, status, time and the
   assert.ok(!JSON.stringify(lines).includes('secret'))
 })
 
-test('neither ids, queries nor credentials get into the log, whatever becomes of the request', async () => {
+test('ids, queries and credentials never reach the log, with any outcome', async () => {
   const bearer = { authorization: `Bearer ${token.text}` }
   await logged('/openapi/v1/runs/secret-run?cursor=secret', { headers: { 'x-api-key': apiKey.text } })
   assert.ok(!JSON.stringify(lines).includes('secret'))
@@ -72,13 +72,13 @@ test('neither ids, queries nor credentials get into the log, whatever becomes of
   assert.ok(!JSON.stringify(lines).includes(apiKey.text) && !JSON.stringify(lines).includes(token.text))
 })
 
-test('what is refused before it has a route is one line too', async () => {
+test('a request rejected before routing is one line too', async () => {
   const line = await logged('/openapi/v1/runs/secret%zz?secret', { headers: { 'x-api-key': apiKey.text } })
   assert.deepEqual([line['method'], line['route'], line['status']], ['GET', 'none', 400])
   assert.ok(!JSON.stringify(lines).includes('secret'))
 })
 
-test('what machines ask every few seconds is told at debug level only', async () => {
+test('health and metrics requests are logged at debug level only', async () => {
   assert.equal((await logged('/healthz'))['level'], 20)
   assert.equal((await logged('/readyz'))['level'], 20)
   assert.equal((await logged('/metrics'))['level'], 20)

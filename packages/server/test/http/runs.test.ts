@@ -208,7 +208,7 @@ test('odd query parameters get 400, unknown ones are ignored', async () => {
   }
 })
 
-test('a cursor is good for its own tenant, list, filter and run only, and for any limit and spelling', async () => {
+test('a cursor is valid only for its tenant, list, filter and run, with any limit and spelling', async () => {
   const cursorOf = async (path: string) => {
     const { body } = await service.api<{ nextCursor: string | null }>(path)
     assert.ok(body.nextCursor, path)

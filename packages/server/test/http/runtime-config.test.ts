@@ -163,7 +163,7 @@ test('both scopes are needed', async () => {
   assert.equal((await service.call('/openapi/v1/runtime-config', { headers: { 'if-none-match': '*' } })).status, 401)
 })
 
-test('clients that ask all the time see each publication, in order, and never a broken one', async () => {
+test('clients that poll constantly see each publication, in order, and never a broken one', async () => {
   const policy = await calls.newPolicy()
   for (let version = 2; version <= 10; version++) await calls.pushPolicy(policy.policyId, `tool.name == "${version}"`)
   let publishing = true

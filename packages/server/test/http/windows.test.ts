@@ -18,7 +18,7 @@ test('a subject gets its points in each window and not one more, and what is lef
   assert.deepEqual(windows.take('a', 2), { allowed: true, remaining: 1, resetMs: 1_000 })
 })
 
-test('what is counted is bounded, and the subject that was counted last is kept', () => {
+test('the number of counters is bounded, and the most recent subject is kept', () => {
   const { windows } = open(10)
   for (let other = 0; other < 1_000; other++) {
     windows.take('busy', 1)

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { deliverWebhooks, type DeliverOptions } from '../../src/jobs/deliver-webhooks.ts'
 import type { DeliveryOrder } from '../../src/storage/webhooks.ts'
 
-test("a receiver that does not answer holds up its own messages, and nobody else's", async () => {
+test('a receiver that does not answer delays its own messages, and no others', async () => {
   let clock = 1_000_000
   const sent: string[] = []
   const done: string[] = []
@@ -46,7 +46,7 @@ test("a receiver that does not answer holds up its own messages, and nobody else
   assert.deepEqual(done, ['silent-1 PENDING', 'quick-1 DELIVERED', 'quick-2 DELIVERED', 'silent-2 PENDING'])
 })
 
-test('a message that cannot be recorded ends the leases of no others: they are sent once', async () => {
+test('a message whose result cannot be stored keeps the leases of the others: they are sent once', async () => {
   const sent: string[] = []
   const slow = Promise.withResolvers<void>()
   const recorded: string[] = []

@@ -4,7 +4,7 @@ import { every } from '@tacho/server/jobs/every.ts'
 
 const pass = () => new Promise<void>((resolve) => setTimeout(resolve, 1))
 
-test('a job runs at once and again, also after it failed', async () => {
+test('a job runs at once and again, also after a failure', async () => {
   const errors: unknown[] = []
   let runs = 0
   const { promise: enough, resolve } = Promise.withResolvers<void>()
@@ -22,7 +22,7 @@ test('a job runs at once and again, also after it failed', async () => {
   assert.equal(errors.length, 1)
 })
 
-test('a job never runs twice at a time, and stop waits for the run under way', async () => {
+test('a job never overlaps itself, and stop waits for the current run', async () => {
   let running = 0
   let most = 0
   const { promise: begun, resolve } = Promise.withResolvers<void>()

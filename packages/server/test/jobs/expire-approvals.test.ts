@@ -21,7 +21,7 @@ after(async () => {
   rmSync(directory, { recursive: true })
 })
 
-test('what is overdue in any environment is expired, however much it is, and nothing else', async () => {
+test('every overdue approval in any environment is expired, and nothing else', async () => {
   let now = NOON
   const [one, two] = [randomUUID(), randomUUID()]
   await Promise.all(Array.from({ length: 450 }, () => ask(storage, one)))
@@ -42,7 +42,7 @@ test('what is overdue in any environment is expired, however much it is, and not
   await job.stop()
 })
 
-test('a store that fails is tried again', async () => {
+test('a failed store call is retried', async () => {
   const errors: unknown[] = []
   const failing = {
     listOverdueEnvironments: () => Promise.reject(new StorageError('storage_unavailable', 'away')),

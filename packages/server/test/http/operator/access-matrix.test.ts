@@ -1,6 +1,6 @@
 /**
- * Who may call what, for every row of the operator API: each role and token, with ids of its own, of another workspace and of
- * nobody. On both engines, for it is the store that finds the rows.
+ * Who may call what, for every row of the operator API: each role and token, with ids of its own and other workspaces
+ * and with unknown ids. On both engines, because the store finds the rows.
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -80,10 +80,10 @@ const TENANT = ['workspaceId', 'environmentId']
 const paramsOf = ({ route }: Row) => [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
 const namesTenant = (row: Row) => paramsOf(row).some((name) => TENANT.includes(name))
 
-/** Ids of nobody; what is no id of a thing stays. */
+/** Unknown ids; parameters that are not ids stay. */
 const unknown = ({ ids }: PopulatedTenant): Ids =>
   Object.fromEntries(Object.entries(ids).map(([name, id]) => [name, name === 'version' ? id : randomUUID()]))
-/** The own workspace with things of somebody else in it. */
+/** The caller's workspace, holding another workspace's objects. */
 const within = ({ workspaceId, environmentId }: PopulatedTenant, ids: Ids): Ids => ({
   ...ids,
   workspaceId,
@@ -119,7 +119,7 @@ async function forEachRow(of: readonly Row[], work: (row: Row) => Promise<void>)
 
 const options = { timeout: 240_000 }
 
-test('nothing is answered without a credential, or with one that is none', options, async () => {
+test('nothing is served without a valid credential', options, async () => {
   for (const estate of estates) {
     await forEachRow(rows, async (row) => {
       for (const token of [undefined, `tacho-operator_${'0'.repeat(16)}_${'0'.repeat(64)}`]) {
@@ -129,7 +129,7 @@ test('nothing is answered without a credential, or with one that is none', optio
   }
 })
 
-test('another workspace, and a thing of it named in one’s own, look like what does not exist', options, async () => {
+test('another workspace, and its objects addressed in one’s own, look like what does not exist', options, async () => {
   for (const estate of estates) {
     const { engine, own, foreign, tokenOf } = estate
     await forEachRow(rows.filter(namesTenant), async (row) => {
@@ -147,7 +147,7 @@ test('another workspace, and a thing of it named in one’s own, look like what 
         const nobody = await ask(estate, await token(), row, within(own, unknown(foreign)))
         assert.deepEqual(named, nobody, `${engine} ${row.name} as ${role}, in their own workspace`)
       }
-      // And the other way round.
+      // And the reverse.
       const [status] = await ask(estate, await tokenOf('foreign'), row, own.ids)
       assert.equal(status, 404, row.name)
     })
@@ -164,7 +164,7 @@ async function stillThere(estate: Estate): Promise<void> {
   })
 }
 
-test('what is one’s own is read by every role that may', options, async () => {
+test('every permitted role reads its own workspace', options, async () => {
   for (const estate of estates) {
     await forEachRow(
       rows.filter((row) => row.route.method === 'GET' && namesTenant(row)),
@@ -178,7 +178,7 @@ test('what is one’s own is read by every role that may', options, async () => 
   }
 })
 
-test('a role below the one of the endpoint is refused, the role itself is let in', options, async () => {
+test("a role below the endpoint's is rejected, the role itself is accepted", options, async () => {
   const order = [...ROLES, 'installation'] as const
   for (const estate of estates) {
     await forEachRow(rows, async (row) => {
@@ -197,6 +197,6 @@ test('a role below the one of the endpoint is refused, the role itself is let in
   }
 })
 
-test('an endpoint below a workspace is for a role in it, and no other is', () => {
+test('an endpoint below a workspace requires a role in that workspace', () => {
   for (const row of rows) assert.equal((ROLES as readonly string[]).includes(accessOf(row)), namesTenant(row), row.name)
 })

@@ -56,7 +56,7 @@ test('no endpoint is served without a credential', async () => {
   for (const [name, route] of rows) assert.equal((await ask(route, undefined)).status, 401, name)
 })
 
-test('what lies in another workspace looks like what is not there', async () => {
+test('objects of another workspace look like missing ones', async () => {
   const unknown = { workspaceId: UNKNOWN_ID, environmentId: UNKNOWN_ID }
   for (const [name, route] of rows.filter(([, row]) => namesTenant(row))) {
     const [foreign, absent] = [await ask(route, tokens.get('foreign')), await ask(route, tokens.get('owner'), unknown)]
@@ -65,7 +65,7 @@ test('what lies in another workspace looks like what is not there', async () => 
   }
 })
 
-test('who tries to change what is of another workspace is in the audit log of the installation, and in no other', async () => {
+test("an attempt to change another workspace is in the installation's audit log, and in no other", async () => {
   const deploy: OperatorRoute = OPERATOR_ROUTES.deploy
   assert.equal((await ask(deploy, tokens.get('foreign'))).status, 404)
   const action = 'action=endpoint.call.refused'
@@ -78,7 +78,7 @@ test('who tries to change what is of another workspace is in the audit log of th
   assert.ok(own.items.every(({ target }) => target.id !== `POST ${deploy.path}`))
 })
 
-test('a role below the one of the endpoint is refused, the role itself is let in', async () => {
+test("a role below the endpoint's is rejected, the role itself is accepted", async () => {
   const order = [...ROLES, 'installation'] as const
   for (const [name, route] of rows) {
     const { access } = route
@@ -95,7 +95,7 @@ test('a role below the one of the endpoint is refused, the role itself is let in
   }
 })
 
-test('an endpoint below a workspace is for a role in it, and no other is', () => {
+test('an endpoint below a workspace requires a role in that workspace', () => {
   for (const [name, route] of rows) {
     const byRole = (ROLES as readonly string[]).includes(route.access)
     assert.equal(byRole, namesTenant(route), name)

@@ -94,7 +94,7 @@ test('the tool ran after a rejection, after expiry, before anyone decided, or wi
   assert.equal(whole.calls.length, 4)
 })
 
-test('a run tells what ran without approval, or with one that is not there or not its own', async () => {
+test('a run shows calls without approval, or with a missing or foreign one', async () => {
   const [run, other] = [randomUUID(), randomUUID()]
   const foreign = await ask(other)
   await record(
@@ -134,7 +134,7 @@ test('an approval whose run id is the internal id of another run does not take i
   assert.deepEqual([judged, found], [[], null])
 })
 
-test('a run with more tool calls than are looked at says so', async () => {
+test('a run with more tool calls than the search bound says so', async () => {
   const run = randomUUID()
   const id = await ask(run)
   for (let batch = 0; batch < 51; batch++) await record(run, ...Array.from({ length: 100 }, () => ({ toolName: 'x' })))
@@ -143,7 +143,7 @@ test('a run with more tool calls than are looked at says so', async () => {
   assert.deepEqual([judged, truncated], [[], true])
 })
 
-test('an unknown run is not there, nor is the run of another environment', async () => {
+test('an unknown run, or one of another environment, is not found', async () => {
   const run = randomUUID()
   await record(run, ran)
   const { environmentId } = await service.newTenant('aftermath elsewhere')

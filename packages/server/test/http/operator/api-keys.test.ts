@@ -17,7 +17,7 @@ const create = (body: object, environmentId = service.environmentId) =>
 const list = async () => replyOf('listApiKeys', await service.operator(keysOf(service.environmentId)))
 const later = (ms: number) => new Date(Date.now() + ms).toISOString()
 
-test('a new key is shown once, works at once, and is kept without its secret', async () => {
+test('a new key is shown once, works at once, and is stored without its secret', async () => {
   const answer = await create({ name: 'ingest', scopes: [...SCOPES], requestsPerSecond: 7 })
   const { key, ...kept } = replyOf('createApiKey', answer)
   assert.match(key, new RegExp(`^tacho_${kept.id}_[0-9a-f]{64}$`))
@@ -50,7 +50,7 @@ test('a rate limit is from 1 to 1,000,000 requests a second, or the default', as
   }
 })
 
-test('a key expires when it was told to, and cannot be made expired', async () => {
+test('a key expires at its time, and cannot be created expired', async () => {
   const { key, expiresAt } = replyOf('createApiKey', await create({ expiresAt: later(300) }))
   assert.equal((await service.record([event()], key)).status, 200)
   await new Promise((resolve) => setTimeout(resolve, Date.parse(expiresAt ?? '') - Date.now() + 5))
@@ -64,7 +64,7 @@ test('a key expires when it was told to, and cannot be made expired', async () =
   }
 })
 
-test('a revoked key is refused at once on this node, and revoking again keeps the first time', async () => {
+test('a revoked key is rejected at once on this node, and revoking again keeps the first time', async () => {
   const { key, id } = replyOf('createApiKey', await create({}))
   assert.equal((await service.record([event()], key)).status, 200)
   const revoke = () => service.operator(`${keysOf(service.environmentId)}/${id}/revoke`, { method: 'POST' })
@@ -74,7 +74,7 @@ test('a revoked key is refused at once on this node, and revoking again keeps th
   assert.equal(replyOf('revokeApiKey', await revoke()).revokedAt, revokedAt)
 })
 
-test('keys are of one environment: unknown and foreign ids are one and the same 404', async () => {
+test('keys belong to one environment: unknown and foreign ids get the same 404', async () => {
   const { id } = replyOf('createApiKey', await create({}))
   const foreign = await service.newTenant('foreign')
   const revoke = (environmentId: string, keyId: string) =>
@@ -92,7 +92,7 @@ test('keys are of one environment: unknown and foreign ids are one and the same 
   assert.deepEqual(refusalOf(await service.operator(keysOf(UNKNOWN_ID))), [404, 'not_found'])
 })
 
-test('a walk by cursor meets every key of the environment once', async () => {
+test('paging by cursor returns every key of the environment once', async () => {
   const walk = async (limit: number) => {
     const ids: string[] = []
     let cursor = ''

@@ -50,13 +50,13 @@ async function newToken(role: Role): Promise<CreatedOperatorToken> {
   return (await service.operator<CreatedOperatorToken>(path, { body: { name: `a ${role}`, role } })).body
 }
 
-/** A refusal that leaves the approval as it was. */
+/** A rejection that leaves the approval unchanged. */
 async function assertPending(id: string, answer: Answer, status: number): Promise<void> {
   assert.equal(answer.status, status, answer.text)
   assert.equal(await statusOf(id), 'PENDING')
 }
 
-test('a decision is told to the client, with its time and reason, and to operators with who made it', async () => {
+test('the client gets a decision with its time and reason, operators also get who decided', async () => {
   const id = await ask({ agentId: 'agent', runId: 'run', policyId: 'policy' })
   const token = await newToken('approver')
   const decided = replyOf('decideApproval', await decide(id, { decision: 'APPROVED', reason: 'known' }, token.token))
@@ -84,7 +84,7 @@ test('a reason may be left out, and has at most 2000 characters', async () => {
   }
 })
 
-test('what is decided or expired cannot be decided: 409 with the present state, in the audit log as refused', async () => {
+test('a decided or expired approval cannot be decided: 409 with the present state, and an audit entry', async () => {
   const [decided, expired] = [await ask(), await ask({ timeoutMs: 1_000 })]
   await decide(decided, { decision: 'REJECTED', reason: 'first' })
   jump += 1_000
@@ -103,13 +103,13 @@ test('what is decided or expired cannot be decided: 409 with the present state, 
   }
 })
 
-test('the same decision twice is refused the second time', async () => {
+test('the same decision is rejected the second time', async () => {
   const id = await ask()
   assert.equal((await decide(id, { decision: 'APPROVED' })).status, 200)
   assert.equal((await decide(id, { decision: 'APPROVED' })).status, 409)
 })
 
-test('nothing decides by GET', async () => {
+test('a GET never decides', async () => {
   const id = await ask()
   const paths = [`/${id}/decision`, `/${id}/decision?decision=APPROVED`, `/${id}?decision=APPROVED`, '/decisions']
   for (const path of paths) await service.operator(approvals(path))
@@ -118,7 +118,7 @@ test('nothing decides by GET', async () => {
   assert.equal(await statusOf(id), 'PENDING')
 })
 
-test('a viewer decides nothing, an API key even less', async () => {
+test('neither a viewer nor an API key can decide', async () => {
   const id = await ask()
   const viewer = (await newToken('viewer')).token
   await assertPending(id, await decide(id, { decision: 'APPROVED' }, viewer), 403)
@@ -133,7 +133,7 @@ test('a viewer decides nothing, an API key even less', async () => {
   assert.equal((await service.operator(approvals(`/${id}`), { headers })).status, 200)
 })
 
-test('a name in the body decides nothing: who decides is whoever is let in', async () => {
+test('a name in the body is ignored: the decision belongs to the authenticated caller', async () => {
   const id = await ask()
   for (const name of ['decidedBy', 'deciderId', 'decider', 'status', 'now']) {
     await assertPending(id, await decide(id, { decision: 'APPROVED', [name]: 'somebody else' }), 400)
@@ -168,7 +168,7 @@ test('several of one tool and input are decided together, each with an outcome a
   assert.deepEqual(new Set(entries), new Set(expected))
 })
 
-test('all that is pending for a tool and input is decided at once, and nothing else', async () => {
+test('all pending approvals for a tool and input are decided at once, and no others', async () => {
   const toolName = randomUUID()
   const same = [await ask({ toolName }), await ask({ toolName }), await ask({ toolName, timeoutMs: 1_000 })]
   const others = [await ask({ toolName, inputHash: 'cd'.repeat(16) }), await ask()]
@@ -208,7 +208,7 @@ test('either ids or tool and input are given, at most 200 ids', async () => {
   assert.equal(await statusOf(id), 'APPROVED')
 })
 
-test('by tool and input at most 200 are decided at once, those with the oldest deadlines; there is more', async () => {
+test('at most 200 are decided at once by tool and input, oldest deadlines first; the answer says there are more', async () => {
   const toolName = randomUUID()
   const ids = await Promise.all(Array.from({ length: LIMITS.decisionsMax + 1 }, () => ask({ toolName })))
   const body = { decision: 'REJECTED', toolName, inputHash: HASH }

@@ -44,7 +44,7 @@ async function expectEvent<Data>(stream: EventStream, name: string, schema: TSch
 
 const snapshotOf = (stream: EventStream) => expectEvent<ApprovalSnapshot>(stream, 'snapshot', ApprovalSnapshot)
 
-/** Reads hints until the approval is told in that state. */
+/** Reads hints until one shows the approval in that state. */
 async function untilTold(stream: EventStream, id: string, status: string): Promise<void> {
   for (;;) {
     const { items } = await expectEvent<ApprovalChanges>(stream, 'changed', ApprovalChanges)
@@ -57,7 +57,7 @@ async function workspaceId(): Promise<string> {
   return body.items[0]?.id ?? ''
 }
 
-test('the stream opens with what is pending, and then tells what is new, decided and expired', async () => {
+test('the stream begins with the pending approvals, then shows new, decided and expired ones', async () => {
   const first = (await calls.ask({ timeoutMs: 600_000 })).body.id
   const stream = await open()
   assert.equal(stream.status, 200)
@@ -70,7 +70,7 @@ test('the stream opens with what is pending, and then tells what is new, decided
   await untilTold(stream, second, 'PENDING')
   await calls.decide(first, 'APPROVED')
   await untilTold(stream, first, 'APPROVED')
-  // Nobody asks for it: the background job finds it.
+  // Only the background job finds it.
   await untilTold(stream, second, 'EXPIRED')
   stream.close()
   await calls.untilFollowers(0)
@@ -88,7 +88,7 @@ test('a snapshot holds at most a hundred approvals, those with the oldest deadli
   stream.close()
 })
 
-test('a stream tells of its own environment only', async () => {
+test('a stream shows only its own environment', async () => {
   const { environmentId } = await service.newTenant(`elsewhere ${randomUUID()}`)
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
   const stream = await open(service, service.operatorToken, environmentId)
@@ -100,7 +100,7 @@ test('a stream tells of its own environment only', async () => {
   stream.close()
 })
 
-test('a heartbeat comes while nothing happens, and the stream ends when its token is revoked', async () => {
+test('heartbeats arrive while nothing happens, and the stream ends when its token is revoked', async () => {
   const workspace = await workspaceId()
   const made = await service.operator<CreatedOperatorToken>(`/workspaces/${workspace}/tokens`, {
     body: { name: 'watcher', role: 'viewer' },
@@ -108,7 +108,7 @@ test('a heartbeat comes while nothing happens, and the stream ends when its toke
   const stream = await open(service, made.body.token)
   await snapshotOf(stream)
   const ended = stream.next()
-  // Nobody looks at the stream meanwhile, so what is told next is the end.
+  // No reads in between, so the next event is the end.
   await wait(2_500)
   await service.operator(`/workspaces/${workspace}/tokens/${made.body.id}/revoke`, { method: 'POST' })
   const last = await ended
@@ -118,7 +118,7 @@ test('a heartbeat comes while nothing happens, and the stream ends when its toke
   assert.equal(await stream.next(), null)
 })
 
-test('at drain the stream says so and ends, and the server goes', async () => {
+test('at drain the stream says so and ends, and the server stops', async () => {
   const draining = await startService()
   const stream = await open(draining)
   await snapshotOf(stream)
@@ -128,7 +128,7 @@ test('at drain the stream says so and ends, and the server goes', async () => {
   await closed
 })
 
-/** A server of streams alone, with a feed that the test speaks through. */
+/** A server with only streams, and a feed that the test controls. */
 async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: StreamOptions = {}) {
   const logged: string[] = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line: string) => void logged.push(line) } } })
@@ -157,9 +157,9 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: 
   return { app, socket, followers, logged }
 }
 
-test('a client that does not read is cut off', async () => {
+test('a client that does not read is disconnected', async () => {
   const { app, socket, followers, logged } = await streamsAlone(async () => [])
-  // What the system keeps for both ends fills up first, then what the server is willing to keep.
+  // The system's buffers of both ends fill first, then the server's.
   const rows = Array.from({ length: 200 }, () => ({ id: randomUUID(), status: 'PENDING' }) as ApprovalRow)
   while (followers.size > 0) {
     for (const follower of followers) follower.changed(rows)
@@ -170,7 +170,7 @@ test('a client that does not read is cut off', async () => {
   assert.deepEqual(logged, [])
 })
 
-test('a client that leaves leaves nothing behind, and is no error', async () => {
+test('a disconnected client leaves nothing behind, and is not an error', async () => {
   const { app, socket, followers, logged } = await streamsAlone(async () => [])
   socket.resume()
   await once(socket, 'data')
@@ -180,7 +180,7 @@ test('a client that leaves leaves nothing behind, and is no error', async () => 
   assert.deepEqual(logged, [])
 })
 
-test('a client that leaves before the snapshot is read leaves nothing behind', async () => {
+test('a client that disconnects before the snapshot is read leaves nothing behind', async () => {
   const pending = Promise.withResolvers<ApprovalRow[]>()
   const { app, socket, followers, logged } = await streamsAlone(() => pending.promise)
   const connections = promisify(app.server.getConnections.bind(app.server))
@@ -192,7 +192,7 @@ test('a client that leaves before the snapshot is read leaves nothing behind', a
   assert.deepEqual(logged, [])
 })
 
-test('more streams than a process serves are refused, until one has ended', async () => {
+test('streams beyond the process limit are rejected until one ends', async () => {
   const { app, socket, followers } = await streamsAlone(async () => [], { mostStreams: 1 })
   const address = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}${path(UNKNOWN_ID)}`
   const refused = await fetch(address)
@@ -206,14 +206,14 @@ test('more streams than a process serves are refused, until one has ended', asyn
   await app.close()
 })
 
-test('HEAD tells the type of the stream and ends', async () => {
+test("HEAD returns the stream's type and ends", async () => {
   const headers = { authorization: `Bearer ${service.operatorToken}` }
   const reply = await fetch(`${service.url}/operator/v1${path()}`, { method: 'HEAD', headers })
   assert.deepEqual([reply.status, reply.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
   await calls.untilFollowers(0)
 })
 
-test('a stream needs a token, its workspace and an environment that is there', async () => {
+test('a stream requires a token, its workspace and an existing environment', async () => {
   assert.deepEqual(refusalOf(await service.call(`/operator/v1${path()}`)), [401, 'unauthenticated'])
   assert.deepEqual(refusalOf(await service.operator(path(UNKNOWN_ID))), [404, 'not_found'])
   assert.deepEqual(refusalOf(await service.operator(path('x'))), [400, 'invalid_request'])

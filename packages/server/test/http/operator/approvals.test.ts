@@ -35,7 +35,7 @@ async function ask(fields: Record<string, unknown> = {}): Promise<string> {
 
 const idsOf = (items: { id: string }[]) => items.map(({ id }) => id)
 
-test('a card shows what the client asked for, and nothing is decided yet', async () => {
+test("a card shows the client's request, still undecided", async () => {
   const fields = { runId: 'r', sessionId: 's', agentId: 'a', policyId: 'p', reason: 'why', timeoutMs: 90_000 }
   const id = await ask({ ...fields, clientRequestId: 'card', inputHash: HASH.toUpperCase() })
   const card = replyOf('readApproval', await service.operator(approvals(`/${id}`)))
@@ -71,7 +71,7 @@ test('pending approvals come by deadline, the oldest first; all others the newes
   assert.deepEqual(idsOf(await list({ toolName, status: 'REJECTED' })), [two])
 })
 
-test('pages go on where the last one ended, in either order', async () => {
+test('each page continues where the previous one ended, in either order', async () => {
   const toolName = randomUUID()
   for (let n = 0; n < 7; n++) await ask({ toolName })
   for (const query of [{ toolName }, { toolName, status: 'PENDING' }]) {
@@ -89,7 +89,7 @@ test('pages go on where the last one ended, in either order', async () => {
   }
 })
 
-test('a cursor holds for its own filter only', async () => {
+test('a cursor is valid only for its filter', async () => {
   const toolName = randomUUID()
   for (let n = 0; n < 2; n++) await ask({ toolName })
   const first = replyOf('listApprovals', await service.operator(approvals(`?toolName=${toolName}&limit=1`)))
@@ -112,7 +112,7 @@ test('the list can be filtered by tool, hash, agent, policy and run', async () =
   }
 })
 
-test('nothing overdue is shown as PENDING, in no list, group or card', async () => {
+test('an overdue approval is never shown as PENDING, in any list, group or card', async () => {
   const toolName = randomUUID()
   const ids = [await ask({ toolName, timeoutMs: 1_000 }), await ask({ toolName, timeoutMs: 60_000 })]
   jump += 1_000
@@ -142,7 +142,7 @@ test('the queue groups what waits for the same tool and input, oldest deadline f
   )
 })
 
-test('a card tells how often its agent has asked lately, and calls many a burst', async () => {
+test('a card shows how often its agent asked recently, and calls many requests a burst', async () => {
   const agentId = randomUUID()
   const id = await ask({ agentId })
   const asked = async () => replyOf('readApproval', await service.operator(approvals(`/${id}`))).askedLately
@@ -156,7 +156,7 @@ test('a card tells how often its agent has asked lately, and calls many a burst'
   assert.deepEqual(await asked(), { requests: 0, capped: false, windowMs: 300_000, burst: false })
 })
 
-test('approvals of another environment are not there', async () => {
+test('approvals of another environment are not found', async () => {
   const id = await ask()
   const other = await service.newTenant('approvals elsewhere')
   const path = `/environments/${other.environmentId}/approvals`

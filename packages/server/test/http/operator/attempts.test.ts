@@ -4,7 +4,7 @@ import { createAttempts } from '../../../src/http/operator/sign-in/attempts.ts'
 
 const limits = { perAddress: 3, perAccount: 2, windowSeconds: 60 }
 
-test('attempts count by account and by address, each for itself', () => {
+test('attempts count separately by account and by address', () => {
   const attempts = createAttempts(limits)
   for (let tries = 0; tries < 2; tries++) assert.equal(attempts.on('ann'), null)
   assert.equal(attempts.on('ann')?.code, 'rate_limited')
@@ -14,7 +14,7 @@ test('attempts count by account and by address, each for itself', () => {
   assert.equal(attempts.from('192.0.2.2'), null)
 })
 
-test('a success forgets the attempts of its account, and its own of the address', () => {
+test('a success resets the attempts of its account, and its share of the address', () => {
   const attempts = createAttempts(limits)
   for (let tries = 0; tries < 9; tries++) {
     assert.equal(attempts.from('192.0.2.1'), null)
@@ -32,7 +32,7 @@ test('an IPv4 address counts for itself, also written as IPv6: so a server on ::
   assert.equal(attempts.from('::ffff:192.0.2.2'), null)
 })
 
-test('all addresses of one IPv6 network are one, however they are written', () => {
+test('all addresses of one IPv6 network count as one, in any notation', () => {
   const attempts = createAttempts(limits)
   for (const address of ['2001:db8::1', '2001:db8:0:0::2', '2001:db8:0:0:1:2:3:4']) {
     assert.equal(attempts.from(address), null)

@@ -14,7 +14,7 @@ after(() => service.close())
 const list = async (query = '') =>
   replyOf('listAudit', await service.operator(`/workspaces/${tenant.workspaceId}/audit${query}`))
 
-test('every change of a workspace is told, the newest first: who, when, what, and by which request', async () => {
+test('every change of a workspace is logged, newest first: who, when, what, and by which request', async () => {
   const keys = `/environments/${tenant.environmentId}/keys`
   const body = { name: 'ingest', scopes: ['events:write'] }
   const made = await service.operator(keys, { body })
@@ -37,7 +37,7 @@ test('every change of a workspace is told, the newest first: who, when, what, an
   assert.ok(!JSON.stringify(items).includes(key.slice(-64)))
 })
 
-test('the log is narrowed by action, actor, target and time', async () => {
+test('the log can be filtered by action, actor, target and time', async () => {
   const { items } = await list()
   const oldest = items.at(-1)
   assert.ok(oldest)
@@ -56,7 +56,7 @@ test('the log is narrowed by action, actor, target and time', async () => {
   }
 })
 
-test('a walk by cursor meets every entry once, and its cursor belongs to this list and filter alone', async () => {
+test('paging by cursor returns every entry once, and a cursor is valid only for this list and filter', async () => {
   const all = (await list()).items.map(({ id }) => id)
   const met: string[] = []
   let cursor = ''
@@ -73,7 +73,7 @@ test('a walk by cursor meets every entry once, and its cursor belongs to this li
   assert.deepEqual(met, all)
 })
 
-test('the log of the installation has every workspace and what is of none; a download of everything is in it', async () => {
+test("the installation's log has entries of every workspace and of none, including full downloads", async () => {
   const foreign = await service.newTenant('globex')
   await (await fetch(`${service.url}/operator/v1/backups`, { method: 'POST', headers: bearer() })).arrayBuffer()
   const { items } = replyOf('listInstallationAudit', await service.operator('/audit'))

@@ -14,7 +14,7 @@ let service: Service
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-backup-'))
 before(async () => {
   service = await startService()
-  // More than the buffers of a connection hold, so that a backup can be caught while it is streamed.
+  // More than a connection's buffers hold, so that a backup can be observed while it streams.
   const text = 'x'.repeat(200_000)
   for (let sent = 0; sent < 20; sent++) {
     const recorded = await service.record(Array.from({ length: 5 }, () => event({ payload: { text } })))
@@ -28,7 +28,7 @@ after(async () => {
 
 const snapshots = () => readdirSync(service.directory).filter((name) => name.startsWith('snapshot-'))
 
-/** The answer as soon as its head is there: nothing of the body has been taken. */
+/** The answer as soon as its headers arrive; the body is unread. */
 async function start(): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${service.operatorToken}` }
   const sent = request(`${service.url}/operator/v1/backups`, { method: 'POST', headers }).end()
@@ -40,7 +40,7 @@ async function bodyOf(answer: IncomingMessage): Promise<Buffer> {
   return Buffer.concat((await answer.toArray()) as Buffer[])
 }
 
-test('a backup is a whole store with what was acknowledged, and its digest says so', async () => {
+test('a backup is a complete store with all acknowledged data, and its digest matches', async () => {
   const answer = await start()
   const body = await bodyOf(answer)
   assert.equal(answer.statusCode, 200)
@@ -56,7 +56,7 @@ test('a backup is a whole store with what was acknowledged, and its digest says 
   assert.deepEqual(snapshots(), [])
 })
 
-test('one backup at a time, until the first is taken or given up', async () => {
+test('one backup at a time, until the first ends or is cancelled', async () => {
   const first = await start()
   assert.deepEqual(refusalOf(await service.operator('/backups', { method: 'POST' })), [409, 'conflict'])
   assert.deepEqual(snapshots(), [], 'nothing lies in the directory while it is streamed')
@@ -72,7 +72,7 @@ test('one backup at a time, until the first is taken or given up', async () => {
   assert.deepEqual(snapshots(), [])
 })
 
-test('a backup for which there is no room is refused, and leaves nothing', async () => {
+test('a backup without enough disk space is rejected, and leaves nothing', async () => {
   const full = await startService({ minFreeDisk: '1TiB' })
   try {
     assert.deepEqual(refusalOf(await full.operator('/backups', { method: 'POST' })), [503, 'storage_full'])

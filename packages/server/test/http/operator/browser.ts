@@ -1,4 +1,4 @@
-/** A person at a browser: keeps cookies, and says which page a request comes from. */
+/** A person with a browser: keeps cookies, and sends the page's origin. */
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
@@ -61,7 +61,7 @@ export async function invite(service: Service, email: string, role: Role, worksp
   return answer.body.link.split('#')[1] ?? ''
 }
 
-/** Somebody who was invited, has accepted and signed in. */
+/** A person who was invited, has accepted and signed in. */
 export async function newPerson(
   service: Service,
   email: string,

@@ -24,13 +24,13 @@ const detailOf = ({ body }: Answer) => (body as unknown as { detail: string }).d
 const audited = async () =>
   replyOf('listAudit', await service.operator(`/workspaces/${calls.workspaceId}/audit?limit=200`)).items
 
-/** Everything that a refused publication must leave as it was. */
+/** Everything that a rejected publication must leave unchanged. */
 async function state(): Promise<unknown> {
   const { body, headers } = await calls.load()
   return [body, headers.get('etag'), await list(), await list(calls.staging), (await changes()).items.length]
 }
 
-test('versions are put in force and taken out of it, in one publication', async () => {
+test('versions are deployed and removed in one publication', async () => {
   const [prompt, policy] = [await calls.newPrompt(), await calls.newPolicy()]
   const published = replyOf(
     'deploy',
@@ -57,7 +57,7 @@ test('versions are put in force and taken out of it, in one publication', async 
   assert.deepEqual(nothing, { revision: out.revision, publication: null, changes: [] })
 })
 
-test('a version of another workspace, or that does not exist, is refused, nothing is changed, and it is audited', async () => {
+test('a foreign or missing version is rejected and audited, and nothing changes', async () => {
   const [policy, good] = [await calls.newPolicy(), await calls.newPolicy()]
   const foreign = await service.newTenant('foreign')
   const theirs = await service.operator<{ policyId: string }>(`/workspaces/${foreign.workspaceId}/policies`, {
@@ -85,10 +85,10 @@ test('a version of another workspace, or that does not exist, is refused, nothin
   assert.match(String(refusals[0]?.detail['reason']), /no uuid/)
 })
 
-test('a foreign environment looks like an unknown one, and nothing is changed in it', async () => {
+test('a foreign environment looks like an unknown one, and nothing changes in it', async () => {
   const policy = await calls.newPolicy()
   const foreign = await service.newTenant('foreign environment')
-  // Whoever runs the installation may enter both workspaces, and still not mix them.
+  // Installation owners may enter both workspaces, but not mix them.
   const mixed = await calls.deploy([['policy', policy.policyId, '1']], foreign.environmentId)
   assert.deepEqual(refusalOf(mixed), [404, 'not_found'])
   assert.deepEqual(await list(foreign.environmentId), [])
@@ -99,7 +99,7 @@ test('a foreign environment looks like an unknown one, and nothing is changed in
   }
 })
 
-test('promoting takes everything, or what is chosen, from an environment of the same workspace', async () => {
+test('promoting copies everything, or a selection, from an environment of the same workspace', async () => {
   const [one, two] = [await calls.newPolicy(), await calls.newPolicy()]
   await calls.pushPolicy(one.policyId, 'true')
   await calls.deploy(
@@ -132,7 +132,7 @@ test('promoting takes everything, or what is chosen, from an environment of the 
   )
 })
 
-test('promoting from a foreign, unknown or the same environment, or what is not in force there, is refused', async () => {
+test('promoting from a foreign, unknown or the same environment, or an undeployed item, is rejected', async () => {
   const [policy, foreign] = [await calls.newPolicy(), await service.newTenant('source')]
   const before = await state()
   for (const from of [foreign.environmentId, UNKNOWN_ID]) {
@@ -144,7 +144,7 @@ test('promoting from a foreign, unknown or the same environment, or what is not 
   assert.deepEqual(await state(), before)
 })
 
-test('rolling back restores the version before, again the one before that, and says when there is none', async () => {
+test('rolling back restores the previous version, then the one before, and says when there is none', async () => {
   const policy = await calls.newPolicy()
   for (const condition of ['true', 'false']) await calls.pushPolicy(policy.policyId, condition)
   const item: ['policy', string] = ['policy', policy.policyId]
@@ -167,7 +167,7 @@ test('rolling back restores the version before, again the one before that, and s
   assert.deepEqual(await state(), before)
 })
 
-test('a body that names nothing, something twice or something else is refused', async () => {
+test('a body that names nothing, a duplicate or something else is rejected', async () => {
   const { policyId } = await calls.newPolicy()
   const item = { kind: 'policy', id: policyId, version: '1' }
   for (const body of [
@@ -229,7 +229,7 @@ test('the changes of an environment are listed, all or of one item, page by page
   )
 })
 
-test('publications at the same time leave a configuration that is what is deployed', async () => {
+test('concurrent publications leave a configuration that matches what is deployed', async () => {
   const policy = await calls.newPolicy()
   for (let version = 2; version <= 4; version++) await calls.pushPolicy(policy.policyId, `tool.name == "${version}"`)
   const answers = await Promise.all(
@@ -244,7 +244,7 @@ test('publications at the same time leave a configuration that is what is deploy
   assert.deepEqual(served.toSorted(), (await list()).toSorted())
 })
 
-test('every change is audited with what changed, and what changes nothing is not', async () => {
+test('every change is audited with its content, and a publication without a change is not', async () => {
   const policy = await calls.newPolicy()
   const prompt = await calls.newPrompt()
   await calls.pushPolicy(policy.policyId, 'true')

@@ -12,7 +12,7 @@ async function report(flags: Record<string, string>) {
   }
 }
 
-test('a healthy installation is ok, and each check has one name and says what was found', async () => {
+test('a healthy installation is ok, and each check has a unique name and a finding', async () => {
   const { ok, version, checks } = await report({})
   assert.equal(ok, true)
   assert.match(version, /^\d+\.\d+\.\d+/)
@@ -23,7 +23,7 @@ test('a healthy installation is ok, and each check has one name and says what wa
   for (const { detail } of checks) assert.ok(detail.length > 0)
 })
 
-test('an open address without a proxy for TLS is warned of', async () => {
+test('a public address without a TLS proxy causes a warning', async () => {
   const address = async (flags: Record<string, string>) =>
     (await report(flags)).checks.find(({ name }) => name === 'address')?.detail ?? ''
   assert.match(await address({ host: '127.0.0.2' }), /this machine only/)
@@ -31,7 +31,7 @@ test('an open address without a proxy for TLS is warned of', async () => {
   assert.match(await address({ host: '0.0.0.0', trustProxy: '10.0.0.0/8' }), /behind 10\.0\.0\.0\/8$/)
 })
 
-test('a disk that is nearly full makes the report not ok, and says what to do', async () => {
+test('a nearly full disk makes the report not ok, and the report says what to do', async () => {
   const { ok, checks } = await report({ minFreeDisk: '1TiB' })
   assert.equal(ok, false)
   assert.deepEqual(

@@ -32,7 +32,7 @@ test('rows come by time, without payloads but with their size', async () => {
   assert.ok(page.items.every((item) => !('payload' in item)))
 })
 
-test('by arrival a walk never ends: its cursor shows what came since', async () => {
+test('paging by arrival never ends: its cursor returns later events', async () => {
   const now = Date.now()
   await service.record([event({ runId: 'live', eventId: 'a', timestamp: now })])
   const first = await rows('live', '?order=arrival')
@@ -46,7 +46,7 @@ test('by arrival a walk never ends: its cursor shows what came since', async () 
   assert.deepEqual(idsOf(await rows('live')), ['before a', 'a'])
 })
 
-test('a page has 1 to 200 rows, and a walk meets each once in either order', async () => {
+test('a page has 1 to 200 rows, and paging returns each row once in either order', async () => {
   const events = Array.from({ length: 100 }, (_, index) => event({ runId: 'long', timestamp: Date.now() - index }))
   const more = Array.from({ length: 100 }, (_, index) => event({ runId: 'long', timestamp: Date.now() + index }))
   await service.record(events)
@@ -108,7 +108,7 @@ test('rows are filtered by their type and by a text in their label', async () =>
   assert.equal((await rows('some', '?q=refund')).nextCursor, null)
 })
 
-test('a filtered page ends after 5,000 rows, with a cursor to go on', async () => {
+test('a filtered page ends after 5,000 rows, with a cursor to continue', async () => {
   const now = Date.now() - 60_000
   for (let n = 0; n <= LIMITS.eventsLookedAt; n += LIMITS.batchEvents) {
     const events = Array.from({ length: LIMITS.batchEvents }, (_, index) => {
@@ -125,7 +125,7 @@ test('a filtered page ends after 5,000 rows, with a cursor to go on', async () =
   }
 })
 
-test('an event is read with the payload as it was sent', async () => {
+test('an event is returned with the payload as sent', async () => {
   const payload = '{"10":1,"2":1.0,"n":9007199254740993,"n":-0,"__proto__":{"a":"\\u0041"}}'
   const sent = JSON.stringify([event({ runId: 'exact', eventId: 'e/1 ä' })]).replace(/}\]$/, `,"payload":${payload}}]`)
   assert.equal((await service.record(sent)).body.success, true)
@@ -137,7 +137,7 @@ test('an event is read with the payload as it was sent', async () => {
   assert.deepEqual({ ...fields, payloadBytes: payload.length }, row)
 })
 
-test('an event that is not there is 404, whatever is missing', async () => {
+test('a missing event is 404, whichever part of the path is missing', async () => {
   await service.record([event({ runId: 'there', eventId: 'there' })])
   for (const path of ['there/events/absent', 'absent/events/there', 'there/events/%00', '%00/events/there']) {
     const answer = await service.operator(`/environments/${service.environmentId}/runs/${path}`)
@@ -149,7 +149,7 @@ test('an event that is not there is 404, whatever is missing', async () => {
 const trace = async (runId: string, eventId: string) =>
   replyOf('traceEvent', await service.operator(`${timelineOf(runId)}/${encodeURIComponent(eventId)}/trace`))
 
-test('a trace tells where a stored event stands, and whether it counted or closed its run', async () => {
+test('a trace shows where a stored event is, and whether it counted or closed its run', async () => {
   const now = Date.now()
   await service.record([
     event({ runId: 'traced', eventId: 'step', timestamp: now - 30 }),
@@ -170,7 +170,7 @@ test('a trace tells where a stored event stands, and whether it counted or close
   assert.deepEqual(await facts('end 2'), ['stored', 5, false, false])
 })
 
-test('a trace tells why an event was refused, until it is stored', async () => {
+test('a trace shows why an event was rejected, until it is stored', async () => {
   const refused = event({ runId: 'refused', eventId: 'late', timestamp: Date.now() + 3_600_000 })
   await service.record([refused])
   const { outcome, rejection } = await trace('refused', 'late')

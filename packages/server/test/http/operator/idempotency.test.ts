@@ -40,7 +40,7 @@ function kept<Row>(sql: string, ...params: string[]): Row[] {
   }
 }
 
-test('a repeat gets the reply of the first request and creates nothing', async () => {
+test('a retry gets the reply of the first request and creates nothing', async () => {
   const key = newKey()
   const first = await create('repeated', key)
   replyOf('createWorkspace', first)
@@ -51,7 +51,7 @@ test('a repeat gets the reply of the first request and creates nothing', async (
   assert.deepEqual(await namesLike('repeated'), ['repeated'])
 })
 
-test('a repeat is answered for a day', async () => {
+test('a retry gets the stored reply for a day', async () => {
   const key = newKey()
   await create('for a day', key)
   now += 24 * 60 * 60 * 1000 - 1
@@ -60,7 +60,7 @@ test('a repeat is answered for a day', async () => {
   assert.deepEqual(refusalOf(await create('for a day', key)), CONFLICT)
 })
 
-test('a key belongs to one path and body', async () => {
+test('a key is bound to one path and body', async () => {
   const key = newKey()
   const made = replyOf('createWorkspace', await create('one body', key))
   const other = await create('one body, other', key)
@@ -70,7 +70,7 @@ test('a key belongs to one path and body', async () => {
   assert.deepEqual(await namesLike('one body'), ['one body'])
 })
 
-test('of twins one creates; the others get its reply or come too early', async () => {
+test('one of two identical concurrent requests creates; the other gets its reply or must retry', async () => {
   const { id } = replyOf('createWorkspace', await create('twins', newKey()))
   const key = newKey()
   const token = { name: 'twin', role: 'viewer' }
@@ -88,7 +88,7 @@ test('of twins one creates; the others get its reply or come too early', async (
   )
 })
 
-test('whoever comes while the first request runs is told to come again; a claim of a minute is dead', async () => {
+test('a retry during the first request is told to retry later; after a minute the claim is dead', async () => {
   const key = newKey()
   const made = await create('running', key)
   const db = new Database(path.join(service.directory, 'tacho.db'))
@@ -100,13 +100,13 @@ test('whoever comes while the first request runs is told to come again; a claim 
   assert.deepEqual(refusalOf(early), CONFLICT)
   assert.equal(early.headers.get('retry-after'), '1')
   now += 60_000
-  // It runs again: the name is taken now, and the key is given back.
+  // It runs again: the name is now taken, so the key is released.
   assert.deepEqual(refusalOf(await create('running', key)), CONFLICT)
   assert.equal(made.status, 201)
   assert.deepEqual(kept('SELECT * FROM idempotency_keys WHERE idempotency_key = ?', key), [])
 })
 
-test('a request that creates nothing gives its key back', async () => {
+test('a request that creates nothing releases its key', async () => {
   const key = newKey()
   await create('taken', newKey())
   assert.deepEqual(refusalOf(await create('taken', key)), CONFLICT)
@@ -115,7 +115,7 @@ test('a request that creates nothing gives its key back', async () => {
   assert.equal(replayed(await create('not taken', key)), 'true')
 })
 
-test('keys of different actors do not meet', async () => {
+test('keys of different actors are independent', async () => {
   const key = newKey()
   const body = { name: 'second', role: 'owner' }
   const { token } = replyOf('createInstallationToken', await service.operator('/tokens', { body }))
@@ -125,7 +125,7 @@ test('keys of different actors do not meet', async () => {
   assert.equal(replayed(other), null)
 })
 
-test('a secret is shown once and kept nowhere', async () => {
+test('a secret is shown once and stored nowhere', async () => {
   const { id } = replyOf('createWorkspace', await create('secrets', newKey()))
   const environment = service.environmentId
   const creations: [keyof typeof OPERATOR_ROUTES, string, object][] = [
@@ -153,7 +153,7 @@ test('a secret is shown once and kept nowhere', async () => {
   }
 })
 
-test('every endpoint that creates something takes a key, and no other', () => {
+test('every endpoint that creates something accepts a key, and no other does', () => {
   for (const [name, route] of Object.entries(OPERATOR_ROUTES) as [string, Route][]) {
     const takes = route.headers !== undefined && IDEMPOTENCY_KEY_HEADER in route.headers.properties
     assert.equal(takes, route.method === 'POST' && [201, 202].includes(route.status), name)
@@ -169,7 +169,7 @@ test('a key has 1 to 255 printable ASCII characters', async () => {
   assert.deepEqual(await namesLike('bad key'), [])
 })
 
-test('without a key nothing is kept', async () => {
+test('without a key nothing is stored', async () => {
   const count = () => kept('SELECT 1 FROM idempotency_keys').length
   const before = count()
   replyOf('createWorkspace', await service.operator('/workspaces', { body: { name: 'without' } }))

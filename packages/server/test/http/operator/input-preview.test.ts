@@ -20,7 +20,7 @@ async function ask(runId: string): Promise<string> {
   return body.id
 }
 
-/** Records a decision whose payload is this very text. */
+/** Records a decision with exactly this payload text. */
 async function record(runId: string, payload: string, given: object = {}): Promise<string> {
   const sent = event({ runId, eventType: 'POLICY_DECISION', ...given, payload: 'PAYLOAD' })
   const body = JSON.stringify([sent]).replace('"PAYLOAD"', () => payload)
@@ -36,7 +36,7 @@ async function preview(id: string) {
   return replyOf('readApproval', await service.operator(path)).inputPreview
 }
 
-test('operators see the very text of the input that the client recorded for the approval', async () => {
+test('operators see the exact input text that the client recorded for the approval', async () => {
   const run = randomUUID()
   const id = await ask(run)
   assert.equal(await preview(id), null)
@@ -47,7 +47,7 @@ test('operators see the very text of the input that the client recorded for the 
   assert.equal(shown?.bytes, Buffer.byteLength(input))
 })
 
-test('what another run or a later event says about it is not shown', async () => {
+test('input from another run or a later event is not shown', async () => {
   const [run, other] = [randomUUID(), randomUUID()]
   const id = await ask(run)
   await record(other, payloadOf(id, '"of another run"'))
@@ -77,7 +77,7 @@ test('an input that the client had to shorten says so', async () => {
   assert.deepEqual([(await preview(whole))?.isShortened, (await preview(cut))?.isShortened], [false, true])
 })
 
-test('an approval of no run, or whose run is not recorded, has no input to show', async () => {
+test('an approval without a recorded run has no input to show', async () => {
   assert.equal(await preview(await ask(randomUUID())), null)
   const { body } = await calls.ask({ runId: null })
   assert.equal(await preview(body.id), null)

@@ -26,7 +26,7 @@ const activity = async (id: string) =>
 const opened = (detectionType: string, more: object = {}) =>
   openedIssue(service, issueRecord({ detectionType, ...more }))
 
-test('an issue is resolved, ignored and opened again, each from the states that allow it; 409 tells the present one', async () => {
+test('an issue is resolved, ignored and reopened, each from the states that allow it; 409 shows the present one', async () => {
   const { id } = await opened('STATES')
   const steps: [verb: 'resolve' | 'ignore' | 'reopen', state: string | null][] = [
     ['reopen', null],
@@ -57,7 +57,7 @@ test('an issue is resolved, ignored and opened again, each from the states that 
   )
 })
 
-test('of operators who race, one resolves or ignores, and the others get 409', async () => {
+test('of concurrent operators, one resolves or ignores, and the others get 409', async () => {
   const { id } = await opened('RACE')
   const verbs = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? 'resolve' : 'ignore'))
   const answers = await Promise.all(verbs.map((verb) => post(`${id}/${verb}`)))
@@ -67,7 +67,7 @@ test('of operators who race, one resolves or ignores, and the others get 409', a
   )
 })
 
-test('a detection brings a resolved issue back as a regression, and leaves an ignored one alone', async () => {
+test('a detection reopens a resolved issue as a regression, and does not change an ignored one', async () => {
   const { id } = await opened('BACK')
   replyOf('resolveIssue', await post(`${id}/resolve`))
   const { body } = await submit(service, issueRecord({ detectionType: 'back' }))
@@ -90,7 +90,7 @@ test('a detection brings a resolved issue back as a regression, and leaves an ig
   assert.deepEqual([ignored.state, ignored.occurrences, ignored.regressions], ['IGNORED', 3, 1])
 })
 
-test('an issue is assigned to somebody, or to nobody', async () => {
+test('an issue is assigned to a person, or to nobody', async () => {
   const { id } = await opened('ASSIGNED')
   const assign = (assignee: unknown) => post(`${id}/assign`, { assignee })
   assert.equal(replyOf('assignIssue', await assign('ann@example.org')).assignee, 'ann@example.org')
@@ -105,7 +105,7 @@ test('an issue is assigned to somebody, or to nobody', async () => {
   )
 })
 
-test('a comment has 1 to 10,000 code points, its author from the token, and is kept as it was written', async () => {
+test('a comment has 1 to 10,000 code points, gets its author from the token, and is stored unchanged', async () => {
   const { id } = await opened('COMMENTED')
   const comment = (text: unknown) => post(`${id}/comments`, { text, actor: { name: 'somebody else' } })
   const made = replyOf('commentIssue', await comment('  first\n<b>'))
@@ -118,7 +118,7 @@ test('a comment has 1 to 10,000 code points, its author from the token, and is k
   }
 })
 
-test('a merge gives all records to the other issue, later ones too, and a split takes them out again', async () => {
+test('a merge moves all records to the other issue, later ones too, and a split moves them out again', async () => {
   const [from, into] = [await opened('MERGE FROM', { runId: 'a' }), await opened('MERGE INTO', { runId: 'b' })]
   const merged = replyOf('mergeIssue', await post(`${from.id}/merge`, { into: into.id.toUpperCase() }))
   assert.deepEqual([merged.id, merged.occurrences, merged.affectedRuns, merged.mergedFrom], [into.id, 2, 2, [from.id]])
@@ -134,7 +134,7 @@ test('a merge gives all records to the other issue, later ones too, and a split 
   assert.deepEqual([(await read(into.id)).occurrences, (await read(into.id)).mergedFrom], [1, []])
 })
 
-test('what cannot be merged or split is refused and changes nothing', async () => {
+test('an invalid merge or split is rejected and changes nothing', async () => {
   const [one, two] = [await opened('CYCLE ONE'), await opened('CYCLE TWO')]
   const fingerprint = one.groups[0]?.fingerprint ?? ''
   const merge = (from: string, into: unknown) => post(`${from}/merge`, { into })
@@ -163,7 +163,7 @@ test('what cannot be merged or split is refused and changes nothing', async () =
   }
 })
 
-test('an unknown issue, and one of another tenant, are one and the same 404, whatever is asked of it', async () => {
+test('an unknown issue and one of another tenant get the same 404 on every endpoint', async () => {
   const { environmentId } = await service.newTenant('elsewhere')
   const { id, groups } = await opened('FOREIGN')
   const asked: [string, unknown][] = [

@@ -26,7 +26,7 @@ const ROUTE = {
   activity: 'listIssueActivity',
 } as const
 
-test('an issue tells what happened, how often, and why its records are together', async () => {
+test('an issue shows what happened, how often, and why its records are grouped', async () => {
   const payload = { toolName: 'Send_Email', tools: ['b', 'a'], reasonCode: 'LIMIT', model: 'm', other: 1 }
   const given = { detectionType: 'Explained', policyId: 'p', payload }
   const issue = await openedIssue(
@@ -116,7 +116,7 @@ test('issues are listed by last sight and found by state, type, agent, run and a
   }
 })
 
-test('a walk by cursor meets every issue once, and its cursor goes on with its own filter only', async () => {
+test('paging by cursor returns every issue once, and a cursor is valid only for its filter', async () => {
   const met: string[] = []
   let cursor: string | null = null
   do {
@@ -142,7 +142,7 @@ test('a walk by cursor meets every issue once, and its cursor goes on with its o
   }
 })
 
-test('runs and agents tell what is recorded of them', async () => {
+test('runs and agents show their recorded data', async () => {
   await service.record([event({ runId: 'recorded', agentId: 'known', agentName: 'Bot' })])
   const given = { detectionType: 'AFFECTED' }
   const { id } = await openedIssue(
@@ -169,7 +169,7 @@ test('runs and agents tell what is recorded of them', async () => {
   )
 })
 
-test('each list of an issue goes page by page', async () => {
+test('each list of an issue is paged', async () => {
   const records = Array.from({ length: 5 }, (_, index) =>
     ['DETECTION', 'RECOVERY'].map((recordKind) =>
       issueRecord({
@@ -205,7 +205,7 @@ test('each list of an issue goes page by page', async () => {
   }
 })
 
-test('an unknown issue, and one of another tenant, are one and the same 404; a malformed id is told as such', async () => {
+test('an unknown issue and one of another tenant get the same 404; a malformed id is reported', async () => {
   const { environmentId } = await service.newTenant('elsewhere')
   const { id } = await openedIssue(service, issueRecord({ detectionType: 'MINE' }))
   for (const part of ['', ...LISTS.map((name) => `/${name}`)]) {

@@ -7,7 +7,7 @@ import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
 import { createOperatorLimits } from '../../../src/http/operator/limits.ts'
 import { startService } from '../../setup/service.ts'
 
-test('a token or session gets its limit and an address four times as many, and not one more', () => {
+test('a token or session gets exactly its limit, and an address four times as much', () => {
   const limits = createOperatorLimits({ requestsPerSecond: 5, nodes: () => 1 })
   const reply = { header: () => reply } as unknown as FastifyReply
   const from = (ip: string) => limits.byAddress({ ip } as FastifyRequest, reply)
@@ -31,7 +31,7 @@ test('a token or session gets its limit and an address four times as many, and n
   )
 })
 
-test('a token that asks more often than its limit gets 429 with Retry-After, and the headers of its limit', async (t) => {
+test('a token over its limit gets 429 with Retry-After, and the headers of its limit', async (t) => {
   const service = await startService({ operatorRateLimit: '5' })
   t.after(() => service.close())
   const answers = await Promise.all(Array.from({ length: 60 }, () => service.operator('/me')))
@@ -56,7 +56,7 @@ test('an address that presents no valid credential is limited, too', async (t) =
   assert.equal(refused?.headers.get('ratelimit-limit'), '8')
 })
 
-test('refused changes are logged 60 times a minute and caller; further ones are answered 429 and leave nothing', async (t) => {
+test('rejected changes are logged 60 times a minute per caller; further ones get 429 and are not logged', async (t) => {
   const service = await startService()
   t.after(() => service.close())
   const { body: made } = await service.operator<CreatedOperatorToken>('/tokens', {

@@ -37,7 +37,7 @@ async function freePort(): Promise<string> {
   return String(port)
 }
 
-/** Goes to the identity provider and comes back; answers with where the browser ends up. */
+/** Goes to the identity provider and returns; resolves with the final page. */
 async function goThrough(browser: Browser): Promise<string> {
   const { url } = replyOf('startOidc', await browser.post('/sign-in/oidc'))
   const there = await browser.open(url)
@@ -48,12 +48,12 @@ async function goThrough(browser: Browser): Promise<string> {
 
 const person = (sub: string, email: string, more: object = {}) => ({ sub, email, email_verified: true, ...more })
 
-test('the way in is told with its name', async () => {
+test("sign-in shows the identity provider's name", async () => {
   const methods = replyOf('readSignInMethods', await service.call('/operator/v1/sign-in/methods'))
   assert.deepEqual(methods, { password: true, oidc: { name: 'Acme ID' } })
 })
 
-test('whoever is invited comes in with a verified address, and gets the roles they are invited to', async () => {
+test('an invited person signs in with a verified address, and gets the invited roles', async () => {
   await invite(service, 'Ann@example.com', 'approver', workspaceId)
   provider.person = person('ann', 'ANN@example.com', { name: 'Ann Lee' })
   const browser = openBrowser(service)
@@ -64,13 +64,13 @@ test('whoever is invited comes in with a verified address, and gets the roles th
     me.workspaces.map(({ role }) => role),
     ['approver'],
   )
-  // Again, now that there is nothing to accept.
+  // Again, with no invitation left.
   assert.equal(await goThrough(openBrowser(service)), '/')
   const { items } = replyOf('listOperators', await service.operator(`/workspaces/${workspaceId}/operators`))
   assert.equal(items.filter(({ email }) => email === 'ann@example.com').length, 1)
 })
 
-test('a stranger, an unverified address and one of another domain stay out and leave nothing', async () => {
+test('a stranger, an unverified address and another domain are rejected and leave nothing', async () => {
   await invite(service, 'invited@example.com', 'viewer', workspaceId)
   const before = replyOf('listInstallationOperators', await service.operator('/operators')).items.length
   for (const claims of [
@@ -91,19 +91,19 @@ test('a stranger, an unverified address and one of another domain stay out and l
   assert.equal(replyOf('listInstallationOperators', await service.operator('/operators')).items.length, before)
 })
 
-test('whoever has an address of the domain comes in without an invitation, with the role of the domain', async () => {
+test("a person with an address of the domain signs in without an invitation, with the domain's role", async () => {
   provider.person = person('dan', 'dan@example.org')
   const browser = openBrowser(service)
   assert.equal(await goThrough(browser), '/')
   const me = replyOf('readMe', await browser.get('/me'))
   assert.deepEqual([me.everywhere, me.installation], ['approver', false])
-  // A role that was taken away is not given again.
+  // A removed role is not granted again.
   replyOf('changeInstallationRole', await service.operator(`/operators/${me.id}/role`, { body: { role: null } }))
   assert.equal(await goThrough(browser), '/')
   assert.equal(replyOf('readMe', await browser.get('/me')).everywhere, null)
 })
 
-test('an id token that is forged, stale or for somebody else is no sign-in', async (t) => {
+test('an id token that is forged, stale or for another audience is rejected', async (t) => {
   t.after(() => (provider.fault = 'none'))
   provider.person = person('ann', 'ann@example.com')
   for (const fault of ['nonce', 'audience', 'issuer', 'signature', 'expired'] as const) {
@@ -114,7 +114,7 @@ test('an id token that is forged, stale or for somebody else is no sign-in', asy
   }
 })
 
-test('an answer of the identity provider is good once, and only in the browser that asked', async () => {
+test('an answer of the identity provider is valid once, and only in the browser that asked', async () => {
   provider.person = person('ann', 'ann@example.com')
   const browser = openBrowser(service)
   const { url } = replyOf('startOidc', await browser.post('/sign-in/oidc'))
@@ -132,7 +132,7 @@ test('an answer of the identity provider is good once, and only in the browser t
   }
 })
 
-test('whoever opened an account in the name of an address loses it to the one who has the address', async () => {
+test("an account opened in another person's name goes to the verified owner of the address", async () => {
   const email = 'owner@example.com'
   const squatter = await newPerson(service, email, 'viewer', workspaceId)
   provider.person = person('real owner', email)
@@ -145,12 +145,12 @@ test('whoever opened an account in the name of an address loses it to the one wh
   assert.deepEqual(refusalOf(await owner.post('/me/second-factor', { password: PASSWORD })), [409, 'conflict'])
 })
 
-test('another person of the provider does not get the account of an address that is linked', async () => {
+test('another person of the provider does not get the account of a linked address', async () => {
   provider.person = person('ann', 'ann@example.com')
   const ann = openBrowser(service)
   await goThrough(ann)
   const id = replyOf('readMe', await ann.get('/me')).id
-  // Her address has changed there: she is still herself, and takes nobody's invitation along.
+  // Her address changed at the provider: she keeps her account, and gets no other person's invitation.
   await invite(service, 'eve@example.com', 'owner', workspaceId)
   provider.person = person('ann', 'eve@example.com')
   const moved = openBrowser(service)
@@ -159,7 +159,7 @@ test('another person of the provider does not get the account of an address that
   assert.deepEqual([me.id, me.email, me.workspaces[0]?.role], [id, 'ann@example.com', 'approver'])
 })
 
-test('starting needs our own page, and an identity provider that is set up and there', async (t) => {
+test('sign-in starts only from our own page, with a configured and reachable identity provider', async (t) => {
   const foreign = await openBrowser(service).post('/sign-in/oidc', undefined, { origin: 'https://evil.example' })
   assert.deepEqual(refusalOf(foreign), [403, 'forbidden'])
 
@@ -177,7 +177,7 @@ test('starting needs our own page, and an identity provider that is set up and t
   await signIn(browser, 'ann@example.com')
 })
 
-test('nothing of what the identity provider gave is kept', async () => {
+test('no data from the identity provider is stored', async () => {
   const audit = JSON.stringify(replyOf('listInstallationAudit', await service.operator('/audit')))
   assert.ok(!audit.includes(provider.clientSecret) && !audit.includes('eyJ'))
 })

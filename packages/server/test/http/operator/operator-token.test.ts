@@ -20,7 +20,7 @@ test('every row of the operator API asks for a token before anything else', asyn
   }
 })
 
-test('a wrong token is told as such, without saying what is wrong with it', async () => {
+test('a wrong token is rejected without saying what is wrong with it', async () => {
   const good = service.operatorToken
   const wrong = [
     `Bearer ${good.slice(0, -1)}${good.endsWith('0') ? '1' : '0'}`,
@@ -38,7 +38,7 @@ test('a wrong token is told as such, without saying what is wrong with it', asyn
   assert.equal(details.size, 1)
 })
 
-test('the scheme may be written in any case, other schemes and bare tokens are none', async () => {
+test('the scheme is case-insensitive; other schemes and bare tokens are rejected', async () => {
   const status = async (authorization: string) =>
     (await service.operator('/workspaces', { headers: { authorization } })).status
   assert.equal(await status(`bearer  ${service.operatorToken}`), 200)
@@ -47,7 +47,7 @@ test('the scheme may be written in any case, other schemes and bare tokens are n
   assert.equal(await status(`Bearer ${service.operatorToken} x`), 401)
 })
 
-test('an operator token opens nothing of the public interface', async () => {
+test('an operator token is not valid in the public interface', async () => {
   const { status } = await service.call('/openapi/v1/runs', { headers: { 'x-api-key': service.operatorToken } })
   assert.equal(status, 401)
 })

@@ -38,7 +38,7 @@ test('people are listed with their role, within their workspace only', async () 
   ])
 })
 
-test('another role holds at once on this node, for what is under way too', async () => {
+test('a changed role applies at once on this node, also to open requests', async () => {
   const browser = await newPerson(service, 'ann@example.com', 'admin', workspaceId)
   const make = (name: string) => browser.post(`/workspaces/${workspaceId}/environments`, { name })
   replyOf('createEnvironment', await make('one'))
@@ -48,7 +48,7 @@ test('another role holds at once on this node, for what is under way too', async
   assert.equal((await browser.get(`/workspaces/${workspaceId}/environments`)).status, 200)
 })
 
-test('whoever is taken out sees nothing of the workspace any more', async () => {
+test('a removed person no longer sees the workspace', async () => {
   const browser = await newPerson(service, 'bob@example.com', 'admin', workspaceId)
   const id = await idOf(browser)
   replyOf('removeOperator', await remove(id))
@@ -58,7 +58,7 @@ test('whoever is taken out sees nothing of the workspace any more', async () => 
   assert.deepEqual(refusalOf(await changeRole(id, 'viewer')), [404, 'not_found'])
 })
 
-test('the last owner stays: neither demoted nor taken out, not even by themselves or with the account', async () => {
+test('the last owner cannot be demoted or removed, even by themselves or with the account', async () => {
   assert.deepEqual(refusalOf(await changeRole(ownerId, 'admin')), [409, 'conflict'])
   assert.deepEqual(refusalOf(await remove(ownerId)), [409, 'conflict'])
   const gone = await service.operator(`/operators/${ownerId}/remove`, { method: 'POST' })
@@ -69,7 +69,7 @@ test('the last owner stays: neither demoted nor taken out, not even by themselve
   assert.deepEqual(refusalOf(await changeRole(ownerId, 'viewer')), [409, 'conflict'])
 })
 
-test('ids of other workspaces and of nobody are one and the same 404', async () => {
+test('foreign and unknown ids get the same 404', async () => {
   const foreign = await service.newTenant('initech')
   const stranger = await newPerson(service, 'stranger@example.com', 'viewer', foreign.workspaceId)
   for (const id of [await idOf(stranger), UNKNOWN_ID]) {
@@ -80,7 +80,7 @@ test('ids of other workspaces and of nobody are one and the same 404', async () 
   assert.deepEqual(refusalOf(await changeRole(ownerId, 'root')), [400, 'invalid_request'])
 })
 
-test('a role in every workspace is given and taken; an owner of all runs the installation', async () => {
+test('an installation role is granted and removed; its owner runs the installation', async () => {
   const browser = await newPerson(service, 'root@example.com', 'owner', null)
   const me = replyOf('readMe', await browser.get('/me'))
   assert.deepEqual([me.installation, me.everywhere, me.workspaces], [true, 'owner', []])
@@ -90,7 +90,7 @@ test('a role in every workspace is given and taken; an owner of all runs the ins
   const other = await newPerson(service, 'other.root@example.com', 'owner', null)
   replyOf('changeInstallationRole', await role(null))
   assert.deepEqual(refusalOf(await browser.get('/operators')), [403, 'forbidden'])
-  // An account that is ended takes its sessions along.
+  // Deleting an account ends its sessions.
   const ended = await other.post(`/operators/${me.id}/remove`)
   assert.deepEqual(replyOf('deleteOperator', ended), { id: me.id })
   assert.equal((await browser.get('/me')).status, 401)
@@ -98,7 +98,7 @@ test('a role in every workspace is given and taken; an owner of all runs the ins
   assert.deepEqual(refusalOf(late), [401, 'unauthenticated'])
 })
 
-test('opening the link does nothing: it is a page without the secret, and of our own origin alone', async () => {
+test('opening the link does nothing: it shows a page without the secret, from our own origin', async () => {
   const answer = await service.operator<{ link: string }>(`/workspaces/${workspaceId}/invitations`, {
     body: { email: 'link@example.com', role: 'viewer' },
   })
@@ -128,7 +128,7 @@ test('opening the link does nothing: it is a page without the secret, and of our
   }
 })
 
-test('an invitation is good once, for a password that is long enough', async () => {
+test('an invitation is valid once, with a password that is long enough', async () => {
   const token = await invite(service, 'once@example.com', 'viewer', workspaceId)
   const accept = (password: string, text = token) =>
     openBrowser(service).post('/invitations/accept', { token: text, password, name: 'Once' })
@@ -145,7 +145,7 @@ test('an invitation is good once, for a password that is long enough', async () 
   assert.deepEqual(refusalOf(await accept(PASSWORD)), [404, 'not_found'])
 })
 
-test('an invitation that was taken back, replaced or is too old is good for nothing', async () => {
+test('a revoked, replaced or expired invitation is rejected', async () => {
   const path = `/workspaces/${workspaceId}/invitations`
   const accept = (token: string) => openBrowser(service).post('/invitations/accept', { token, password: PASSWORD })
   const first = await invite(service, 'late@example.com', 'viewer', workspaceId)
@@ -172,7 +172,7 @@ test('an invitation expires after a week', async (t) => {
   assert.deepEqual(refusalOf(await accept(tokens[1])), [404, 'not_found'])
 })
 
-test('whoever has an account accepts with the password they have, and keeps it', async () => {
+test('a person with an account accepts with their existing password, and keeps it', async () => {
   const email = 'both@example.com'
   const foreign = await service.newTenant('umbrella')
   await newPerson(service, email, 'viewer', workspaceId)
@@ -186,7 +186,7 @@ test('whoever has an account accepts with the password they have, and keeps it',
   assert.deepEqual(workspaces.map(({ role }) => role).toSorted(), ['admin', 'viewer'])
 })
 
-test('who is a member already is not invited, and nobody is without an address or a role', async () => {
+test('members are not invited again, and an invitation needs an address and a role', async () => {
   const path = `/workspaces/${workspaceId}/invitations`
   const post = (body: object) => owner.post(path, body)
   assert.deepEqual(refusalOf(await post({ email: 'OWNER@example.com', role: 'viewer' })), [409, 'conflict'])
@@ -204,7 +204,7 @@ test('who is a member already is not invited, and nobody is without an address o
   }
 })
 
-test('what is done to people is in the log of the workspace, without a secret', async () => {
+test("changes to people are in the workspace's log, without secrets", async () => {
   const { items } = replyOf('listAudit', await owner.get(`/workspaces/${workspaceId}/audit?limit=200`))
   const actions = new Set(items.map(({ action }) => action))
   for (const action of [
@@ -221,7 +221,7 @@ test('what is done to people is in the log of the workspace, without a secret', 
   assert.deepEqual([byOwner?.actor.kind, byOwner?.actor.name], ['operator', 'owner@example.com'])
 })
 
-test('a link of an invitation says what it is for before it is accepted, and nothing once it is dead', async () => {
+test('an invitation link shows its purpose before acceptance, and nothing once it is invalid', async () => {
   const browser = openBrowser(service)
   const token = await invite(service, 'opened@example.com', 'approver', workspaceId)
   const opened = replyOf('openInvitation', await browser.post('/invitations/open', { token }))

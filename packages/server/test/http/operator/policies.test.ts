@@ -22,7 +22,7 @@ const push = (policyId: string, given: object) => {
   return service.operator(`${calls.policies}/${policyId}/versions`, { body: { ...version, ...given } })
 }
 
-test('a policy is created with its first version, its condition as it was written', async () => {
+test('a policy is created with its first version, its condition unchanged', async () => {
   const condition = '// why\ntool.name == "refund"  &&\n\ttool.input.amount > 100.0'
   const given = { policyId: 'no-refunds', condition, name: 'No refunds', description: 'Large ones', note: 'first' }
   const policy = replyOf('createPolicy', await create(given))
@@ -44,14 +44,14 @@ test('a policy is created with its first version, its condition as it was writte
   assert.deepEqual(replyOf('readPolicyVersion', await service.operator(`${path}/versions/1`)), policy.newest)
 })
 
-test('a policy without a name is called by its id', async () => {
+test('a policy without a name is named by its id', async () => {
   for (const given of [{}, { name: null, description: null }]) {
     const { policyId, newest } = replyOf('createPolicy', await create(given))
     assert.deepEqual([newest.name, newest.description], [policyId, null])
   }
 })
 
-test('every action and severity is taken, and no other; the policy engine knows the same', async () => {
+test('every action and severity of the policy engine is accepted, and no other', async () => {
   assert.deepEqual([POLICY_ACTIONS, SEVERITIES], [ACTIONS, POLICY_SEVERITIES])
   for (const action of POLICY_ACTIONS) {
     for (const severity of SEVERITIES) replyOf('createPolicy', await create({ action, severity }))
@@ -61,7 +61,7 @@ test('every action and severity is taken, and no other; the policy engine knows 
   }
 })
 
-test('a condition that does not parse, check or end in bool is refused with its place', async () => {
+test('a condition that does not parse, type-check or return bool is rejected with its position', async () => {
   for (const [condition, place] of [
     ['tool.name ==', '1:'],
     ['tool.name == "a" &&\n  tool.nam == "b"', '2:3'],
@@ -82,7 +82,7 @@ test('a condition that does not parse, check or end in bool is refused with its 
   assert.equal(newest.version, '1', 'nothing was saved')
 })
 
-test('an id is a slug that no other differs from by case alone', async () => {
+test('an id is a slug, unique regardless of case', async () => {
   const longest = 'a'.repeat(LIMITS.policyIdChars)
   for (const policyId of ['a', '0', 'a-b_c.d', '9-lives', longest]) {
     assert.equal(replyOf('createPolicy', await create({ policyId })).policyId, policyId)
@@ -110,7 +110,7 @@ test('each limit holds at the limit and one past it', async () => {
   }
 })
 
-test('versions are added; saying the same again adds none, and nobody writes over what they have not seen', async () => {
+test('versions are added; equal content adds none, and an author cannot overwrite an unseen version', async () => {
   const { policyId, newest } = await calls.newPolicy()
   const { version: _v, author: _a, createdAt: _c, policyId: _p, ...said } = newest
   const again = replyOf('createPolicyVersion', await push(policyId, { ...said, note: 'other' }))
@@ -156,7 +156,7 @@ test('two versions are compared by their fields', async () => {
   ])
 })
 
-test('unknown and foreign policies are one and the same 404', async () => {
+test('unknown and foreign policies get the same 404', async () => {
   const { policyId } = await calls.newPolicy()
   const foreign = await service.newTenant('foreign')
   const theirs = `/workspaces/${foreign.workspaceId}/policies`

@@ -20,7 +20,7 @@ const create = (body: object, path = calls.prompts) =>
 const versionsOf = (promptId: string) => `${calls.prompts}/${promptId}/versions`
 const push = (promptId: string, body: object) => service.operator(versionsOf(promptId), { body })
 
-test('a prompt is created with its first version, written by who is authenticated', async () => {
+test('a prompt is created with its first version, whose author is the authenticated caller', async () => {
   const content = ' Sei höflich.\r\n\t🙂 '
   const prompt = replyOf('createPrompt', await create({ name: 'greeting', content, note: 'first', author: 'mallory' }))
   assert.deepEqual([prompt.name, prompt.workspaceId, prompt.newest.version], ['greeting', calls.workspaceId, '1'])
@@ -33,7 +33,7 @@ test('a prompt is created with its first version, written by who is authenticate
   assert.deepEqual(version, { ...prompt.newest, content })
 })
 
-test('versions are added and never changed; saying the same again adds none', async () => {
+test('versions are added and never changed; equal content adds none', async () => {
   const { promptId } = await calls.newPrompt('one')
   const two = replyOf('createPromptVersion', await push(promptId, { content: 'two', note: 'why' }))
   assert.deepEqual([two.version, two.isNew, two.note], ['2', true, 'why'])
@@ -50,13 +50,13 @@ test('versions are added and never changed; saying the same again adds none', as
   assert.equal(first.content, 'one')
 })
 
-test('nobody writes over a version they have not seen', async () => {
+test('an author cannot overwrite an unseen version', async () => {
   const { promptId } = await calls.newPrompt('one')
   replyOf('createPromptVersion', await push(promptId, { content: 'two', follows: '1' }))
   const late = await push(promptId, { content: 'three', follows: '1' })
   assert.deepEqual(refusalOf(late), [409, 'conflict'])
   assert.equal((late.body as { current: { version: string } }).current.version, '2')
-  // A retry of what was saved says the same as the newest: it is no conflict.
+  // A retry equals the newest version, so it is not a conflict.
   const retry = replyOf('createPromptVersion', await push(promptId, { content: 'two', follows: '1' }))
   assert.deepEqual([retry.version, retry.isNew], ['2', false])
   for (const follows of ['0', '01', 'x', 1, '', null]) {
@@ -88,7 +88,7 @@ test('each limit holds at the limit and one past it', async () => {
   assert.deepEqual(refusalOf(await service.operator(calls.prompts, { body })), [413, 'body_too_large'])
 })
 
-test('texts that no store keeps are refused, and found nowhere', async () => {
+test('texts that cannot be stored are rejected, and searches for them find nothing', async () => {
   for (const wrong of [{ name: 'a\0b' }, { content: 'a\0b' }, { note: 'a\0b' }, { content: '\ud800' }]) {
     const body = JSON.stringify({ name: `p${++count}`, content: 'x', ...wrong })
     assert.deepEqual(refusalOf(await service.operator(calls.prompts, { body })), [400, 'invalid_request'], body)
@@ -96,7 +96,7 @@ test('texts that no store keeps are refused, and found nowhere', async () => {
   assert.deepEqual(replyOf('listPrompts', await service.operator(`${calls.prompts}?name=%00`)).items, [])
 })
 
-test('what a body lacks or has of a wrong type is told with its place', async () => {
+test('a missing field or wrong type is reported with its place', async () => {
   for (const [body, path] of [
     [{ name: 'x' }, ''],
     [{ content: 'x' }, ''],
@@ -111,7 +111,7 @@ test('what a body lacks or has of a wrong type is told with its place', async ()
   }
 })
 
-test('prompts are found by name, and walked page by page', async () => {
+test('prompts are found by name, and paged', async () => {
   const { name, promptId } = await calls.newPrompt()
   const found = replyOf('listPrompts', await service.operator(`${calls.prompts}?name=${encodeURIComponent(name)}`))
   assert.deepEqual([found.items.map((item) => item.promptId), found.nextCursor], [[promptId], null])
@@ -162,7 +162,7 @@ test('two versions are compared line by line', async () => {
   }
 })
 
-test('unknown and foreign prompts are one and the same 404', async () => {
+test('unknown and foreign prompts get the same 404', async () => {
   const { promptId } = await calls.newPrompt()
   const foreign = await service.newTenant('foreign')
   const theirs = `/workspaces/${foreign.workspaceId}/prompts`

@@ -104,7 +104,7 @@ test('a filter that is malformed is refused', async () => {
   assert.deepEqual(refusalOf(await runs(`?limit=${LIMITS.operatorPageMax + 1}`)), [400, 'invalid_request'])
 })
 
-test('a cursor goes on with its own filter only', async () => {
+test('a cursor is valid only for its filter', async () => {
   const first = replyOf('listOperatorRuns', await runs('?limit=4'))
   const cursor = `cursor=${encodeURIComponent(first.nextCursor ?? '')}`
   assert.deepEqual(await found(`?${cursor}`), ['r1', 'r0'])

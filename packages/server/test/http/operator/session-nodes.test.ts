@@ -1,4 +1,7 @@
-/** Two nodes on one PostgreSQL database: who signs in on one is known on the other, and what is taken away is gone there too. */
+/**
+ * Two nodes on one PostgreSQL database: a sign-in on one is valid on the other, and a removed permission is removed on
+ * both.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -69,7 +72,7 @@ async function becomes(wanted: number, ask: () => Promise<{ status: number }>): 
   assert.equal(last, wanted)
 }
 
-test('a session that ends on one node is refused on the other within 5 seconds', async () => {
+test('a session that ends on one node is rejected on the other within 5 seconds', async () => {
   const cookie = await newPerson('ann@example.com', 'viewer')
   const me = () => call(1, '/me', { cookie })
   assert.equal((await me()).status, 200)
@@ -77,7 +80,7 @@ test('a session that ends on one node is refused on the other within 5 seconds',
   await becomes(401, me)
 })
 
-test('a role that is taken away on one node holds on the other within 5 seconds', async () => {
+test('a role removed on one node is removed on the other within 5 seconds', async () => {
   const cookie = await newPerson('bob@example.com', 'admin')
   const { body: me } = await call(1, '/me', { cookie })
   const [workspace] = ((await operator('/workspaces')).body['items'] as { id: string }[]) ?? []

@@ -14,7 +14,7 @@ after(() => service.close())
 
 const SESSION = 'tacho.session_token'
 
-test('a person signs in by e-mail and password, whatever the case, and is who they are', async () => {
+test('a person signs in by e-mail in any case and password, and gets their own account', async () => {
   await newPerson(service, 'Ann@Example.com', 'approver', workspaceId)
   const browser = openBrowser(service)
   const answer = await browser.post('/sign-in', { email: 'ANN@example.com', password: PASSWORD })
@@ -35,7 +35,7 @@ test('a person signs in by e-mail and password, whatever the case, and is who th
   ])
 })
 
-test('where people come over TLS, the cookie is for TLS alone', async (t) => {
+test('behind TLS, the cookie is marked Secure', async (t) => {
   const proxied = await startService({ trustProxy: 'loopback' })
   const known = await startService({ publicUrl: 'https://tacho.example.com' })
   t.after(() => Promise.all([proxied.close(), known.close()]))
@@ -55,7 +55,7 @@ test('where people come over TLS, the cookie is for TLS alone', async (t) => {
   assert.ok(made.body.link.startsWith('https://tacho.example.com/invitation#'))
 })
 
-test('a wrong password and an unknown address are one and the same answer', async () => {
+test('a wrong password and an unknown address get the same answer', async () => {
   await newPerson(service, 'bob@example.com', 'viewer', workspaceId)
   const browser = openBrowser(service)
   const details = new Set<unknown>()
@@ -76,7 +76,7 @@ test('a wrong password and an unknown address are one and the same answer', asyn
   assert.equal(browser.cookies.size, 0)
 })
 
-test('what changes something is taken with a cookie from our own origin alone', async () => {
+test("with a session cookie, changes are accepted only from the server's own origin", async () => {
   const browser = await newPerson(service, 'carl@example.com', 'owner', workspaceId)
   const path = `/workspaces/${workspaceId}/tokens`
   const body = { name: 't', role: 'viewer' }
@@ -92,9 +92,9 @@ test('what changes something is taken with a cookie from our own origin alone', 
   }
   replyOf('createToken', await browser.post(path, body))
   replyOf('createToken', await browser.post(path, body, { 'sec-fetch-site': 'same-origin' }))
-  // Reading is safe from anywhere: other sites do not get to see the answer.
+  // Reads are safe from anywhere: other sites cannot read the answer.
   assert.equal((await browser.get(path)).status, 200)
-  // A sign-in that another site causes is refused too.
+  // A sign-in from another site is rejected too.
   const foreign = await openBrowser(service).post(
     '/sign-in',
     { email: 'carl@example.com', password: PASSWORD },
@@ -103,7 +103,7 @@ test('what changes something is taken with a cookie from our own origin alone', 
   assert.deepEqual(refusalOf(foreign), [403, 'forbidden'])
 })
 
-test('a session ends with signing out, and no copy of its cookie is good after it', async () => {
+test('signing out ends a session, and copies of its cookie are invalid', async () => {
   const browser = await newPerson(service, 'dora@example.com', 'viewer', workspaceId)
   const copy = openBrowser(service)
   copy.cookies.set(SESSION, browser.cookies.get(SESSION) ?? '')
@@ -113,7 +113,7 @@ test('a session ends with signing out, and no copy of its cookie is good after i
   assert.deepEqual(refusalOf(await copy.get('/me')), [401, 'unauthenticated'])
 })
 
-test('own sessions are listed and ended one by one, those of others are not there', async () => {
+test('a person lists and ends their own sessions, and cannot find those of others', async () => {
   const one = await newPerson(service, 'eve@example.com', 'viewer', workspaceId)
   const two = openBrowser(service)
   await signIn(two, 'eve@example.com')
@@ -144,7 +144,7 @@ test('a changed password ends all other sessions, and only the new one signs in'
   await signIn(two, 'gina@example.com', newPassword)
 })
 
-test('a second factor is needed once it is confirmed: a code, or a recovery code once', async () => {
+test('once confirmed, a second factor is required: a code, or a recovery code once', async () => {
   const email = 'hal@example.com'
   const browser = await newPerson(service, email, 'viewer', workspaceId)
   const add = (password: string) => browser.post('/me/second-factor', { password })
@@ -172,14 +172,14 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   }
   const withCode = await challenged()
   assert.deepEqual(refusalOf(await withCode.post('/sign-in/code', { code: '000000' })), [401, 'unauthenticated'])
-  // The code that confirmed the factor may have been seen, too. The next one is good already.
+  // An observer may have seen the code that confirmed the factor. The next one is already valid.
   const tooSoon = await challenged()
   assert.deepEqual(refusalOf(await tooSoon.post('/sign-in/code', { code: confirming })), [401, 'unauthenticated'])
   assert.equal(tooSoon.cookies.has(SESSION), false)
   const code = codeOf(uri, Date.now() + 30_000)
   replyOf('signInWithCode', await withCode.post('/sign-in/code', { code }))
   assert.equal((await withCode.get('/me')).status, 200)
-  // Whoever has seen it being typed is too late.
+  // A code that was already used is rejected.
   const onlooker = await challenged()
   assert.deepEqual(refusalOf(await onlooker.post('/sign-in/code', { code })), [401, 'unauthenticated'])
   assert.equal(onlooker.cookies.has(SESSION), false)
@@ -191,7 +191,7 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   const again = await challenged()
   assert.deepEqual(refusalOf(await again.post('/sign-in/recovery-code', { code: recovery })), [401, 'unauthenticated'])
 
-  // Several at once with one code: it lets one of them in, and is used up for the others.
+  // Concurrent attempts with one code: one succeeds, the others find it used.
   const [, , contested = ''] = recoveryCodes
   const racers = await Promise.all([challenged(), challenged(), challenged(), challenged()])
   const race = await Promise.all(racers.map((each) => each.post('/sign-in/recovery-code', { code: contested })))
@@ -200,7 +200,7 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
     [200, 401, 401, 401],
   )
 
-  // Without a challenge no code is worth anything.
+  // Without a challenge no code is accepted.
   const bare = await openBrowser(service).post('/sign-in/code', { code: codeOf(uri) })
   assert.deepEqual(refusalOf(bare), [401, 'unauthenticated'])
 
@@ -209,7 +209,7 @@ test('a second factor is needed once it is confirmed: a code, or a recovery code
   await signIn(openBrowser(service), email)
 })
 
-test('tokens have no sessions, password or second factor of their own', async () => {
+test('tokens have no sessions, password or second factor', async () => {
   for (const [path, body] of [
     ['/me/sessions', undefined],
     ['/me/password', { password: 'x', newPassword: PASSWORD }],
@@ -220,7 +220,7 @@ test('tokens have no sessions, password or second factor of their own', async ()
   }
 })
 
-test('a token that is bad is not made good by a session', async () => {
+test('a bad token fails even with a valid cookie', async () => {
   const browser = await newPerson(service, 'iris@example.com', 'viewer', workspaceId)
   const cookie = `${SESSION}=${browser.cookies.get(SESSION)}`
   const call = (authorization: string) => service.call('/operator/v1/me', { headers: { cookie, authorization } })
@@ -228,14 +228,14 @@ test('a token that is bad is not made good by a session', async () => {
   assert.equal((await call('Basic eDp5')).status, 401)
 })
 
-test('a cookie that is none of a session opens nothing', async () => {
+test('a cookie without a session is rejected', async () => {
   for (const value of ['', 'x', '%', 'a.b', `${'a'.repeat(32)}.${'b'.repeat(44)}`, '%00'.repeat(32)]) {
     const answer = await service.call('/operator/v1/me', { headers: { cookie: `${SESSION}=${value}` } })
     assert.deepEqual(refusalOf(answer), [401, 'unauthenticated'], value)
   }
 })
 
-test('sign-ins and refused attempts of people are in the log, without what they typed', async () => {
+test('sign-ins and rejected attempts are logged, without passwords or codes', async () => {
   const email = 'jack@example.com'
   await newPerson(service, email, 'viewer', workspaceId)
   await openBrowser(service).post('/sign-in', { email, password: 'a wrong password' })
@@ -251,7 +251,7 @@ test('sign-ins and refused attempts of people are in the log, without what they 
   }
 })
 
-test('guessing is slowed: by account, whoever guesses, and by address, whichever account', async (t) => {
+test('guessing is limited per account, from any address, and per address, for any account', async (t) => {
   // Nobody else signs in from the address of this one.
   const guessed = await startService()
   t.after(() => guessed.close())

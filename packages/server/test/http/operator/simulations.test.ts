@@ -209,7 +209,7 @@ test('the facts are those of the call: agent, run, session, signals and the time
   assert.equal(await hits('tool.name == "" && agent.id == "" && session.id == "" && size(tool.input) == 0'), 1)
 })
 
-test('only calls of the last days are looked at', async () => {
+test('only calls of the last days are scanned', async () => {
   const now = Date.now()
   const environmentId = await recorded(
     ...[0.5, 1.5, 6.5, 29.5].map((days) => call('t', {}, { timestamp: Math.round(now - days * DAY) })),
@@ -246,7 +246,7 @@ test('a condition that does not compile, or days out of range, are refused', asy
   }
 })
 
-test('a simulation can be cancelled while it runs or waits, and stays as it is once it has ended', async () => {
+test('a simulation can be cancelled while queued or running, and an ended one stays unchanged', async () => {
   const environmentId = await recorded(...Array.from({ length: 2000 }, () => call('t', { text: 'x'.repeat(200) })))
   const cancel = async (id: string, env = environmentId) =>
     service.operator(`${pathOf(env)}/${id}/cancel`, { method: 'POST' })
@@ -274,7 +274,7 @@ test('a simulation can be cancelled while it runs or waits, and stays as it is o
   }
 })
 
-test('only so many may wait at a time', async () => {
+test('the number of waiting simulations is bounded', async () => {
   const environmentId = await recorded(...Array.from({ length: 5000 }, () => call('t', { text: 'x'.repeat(100) })))
   const answers = []
   for (let count = 0; count <= LIMITS.simulationsWaiting; count++) answers.push(await ask({}, environmentId))

@@ -18,7 +18,7 @@ const create = (body: object) =>
   service.operator(tokensOf(workspaceId), { body: { name: 't', role: 'viewer', ...body } })
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
-test('a new token is shown once, works at once in its workspace, and is kept without its secret', async () => {
+test('a new token is shown once, works at once in its workspace, and is stored without its secret', async () => {
   const answer = await create({ name: 'ci', role: 'admin' })
   const { token, ...kept } = replyOf('createToken', answer)
   assert.match(token, new RegExp(`^tacho-operator_${kept.id}_[0-9a-f]{64}$`))
@@ -34,7 +34,7 @@ test('a new token is shown once, works at once in its workspace, and is kept wit
   assert.ok(!listed.text.includes(token.slice(-64)))
 })
 
-test('whoever asks is told who they are and what they may do', async () => {
+test('a caller can read who they are and what they may do', async () => {
   const { token, id } = replyOf('createToken', await create({ name: 'who', role: 'approver' }))
   assert.deepEqual(replyOf('readMe', await service.operator('/me', { headers: as(token) })), {
     kind: 'token',
@@ -50,7 +50,7 @@ test('whoever asks is told who they are and what they may do', async () => {
   assert.deepEqual([first.installation, first.everywhere, first.workspaces], [true, 'owner', []])
 })
 
-test('a token of the installation holds in every workspace, with its role and not above', async () => {
+test('an installation token is valid in every workspace, with its role and no more', async () => {
   const body = { name: 'watch', role: 'viewer' }
   const { token, id } = replyOf('createInstallationToken', await service.operator('/tokens', { body }))
   assert.equal((await service.operator(`/workspaces/${workspaceId}/environments`, { headers: as(token) })).status, 200)
@@ -78,7 +78,7 @@ test('a revoked token is refused at once on this node, and revoking again keeps 
   assert.equal(replyOf('revokeToken', await revoke()).revokedAt, revokedAt)
 })
 
-test('a token is of one workspace: unknown and foreign ids are one and the same 404', async () => {
+test('a token belongs to one workspace: unknown and foreign ids get the same 404', async () => {
   const foreign = await service.newTenant('foreign')
   const { id } = replyOf('createToken', await create({}))
   const revoke = (workspace: string, token: string) =>

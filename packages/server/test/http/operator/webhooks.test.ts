@@ -106,7 +106,7 @@ test('a new approval and its decision arrive, signed with the secret that was sh
   assert.ok(!listed.text.includes(webhook.secret))
 })
 
-test('a failing receiver is tried again later, the log tells why, and it can be sent again by hand', async () => {
+test('a failing receiver gets a retry, the log shows why, and a person can send it again', async () => {
   const webhook = await create({ url: at('/500/failing') })
   const { status, body } = await service.operator<Delivery>(`${home()}/${webhook.id}/test`, { method: 'POST' })
   assert.deepEqual([status, body.status, body.type], [202, 'PENDING', 'webhook.test'])
@@ -119,7 +119,7 @@ test('a failing receiver is tried again later, the log tells why, and it can be 
   assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 409)
 })
 
-test('a receiver that is gone disables its webhook; a delivered message can be sent again with the same id', async () => {
+test('a receiver that answers 410 disables its webhook; a delivered message can be sent again with the same id', async () => {
   const gone = await create({ url: at('/410/gone') })
   await service.operator(`${home()}/${gone.id}/test`, { method: 'POST' })
   await deliveryOf(gone, ({ status }) => status === 'FAILED')
@@ -147,7 +147,7 @@ test('after its secret is rotated both sign, and only the new one is shown', asy
   assert.equal(message?.headers['webhook-signature']?.split(' ').length, 2)
 })
 
-test('an address inside our network is refused with its reason, and the attempt is audited', async () => {
+test('an address inside our network is rejected with its reason, and the attempt is audited', async () => {
   const urls = ['http://169.254.169.254/latest', 'http://10.0.0.1/', 'http://[fd00::1]/', 'ftp://example.com', 'x']
   for (const url of urls) {
     const answer = await service.operator<{ errors: { path: string }[] }>(home(), { body: { url } })
@@ -163,7 +163,7 @@ test('an address inside our network is refused with its reason, and the attempt 
   assert.ok(!JSON.stringify(body).includes(webhook.secret))
 })
 
-test('bad fields get 400, unknown and foreign webhooks one and the same 404', async () => {
+test('invalid fields get 400, unknown and foreign webhooks the same 404', async () => {
   const bad = [
     {},
     { url: at('/200'), events: [] },

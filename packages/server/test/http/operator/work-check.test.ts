@@ -8,7 +8,7 @@ const backlog = (dueSince: number | null) => [
   { kind: 'review_issue_record' as const, items: 3, due: dueSince === null ? 0 : 1, dueSince },
 ]
 
-test('work that nobody has taken for a minute makes the report not ok, and is named', () => {
+test('work that no node takes for a minute makes the report not ok, and is named', () => {
   assert.deepEqual(workCheck([], NOW), {
     name: 'background work',
     ok: true,
