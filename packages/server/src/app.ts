@@ -25,6 +25,7 @@ import { requestLogHooks } from './http/request-log.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
+import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 
 /** A path id may have 255 code points, and each up to 12 characters when percent-encoded. */
 const PATH_PARAMETER_CHARS = 4_096
@@ -58,6 +59,8 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     frameworkErrors,
     clientErrorHandler: clientError,
   })
+  // At level debug each 304 has its line in the log, which the framework's hooks write.
+  if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
   everyReplyHooks(app)
   // Node would refuse an expectation that it does not know without a body; HTTP lets a server pass it over.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))

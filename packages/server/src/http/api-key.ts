@@ -1,9 +1,9 @@
 /** Who calls the public interface: the API key selects the tenant; then its scopes and its rate limit. */
-import type { Route } from '@tacho/contract/route.ts'
+import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { ApiKeyRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
-import type { RateLimit } from './rate-limit.ts'
+import { limitRate, type RateLimit } from './rate-limit.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 
 export type FoundApiKey = ApiKeyRow & { workspaceId: string }
@@ -30,7 +30,7 @@ export function apiKeyHook(
     function admit(key: FoundApiKey | Refusal): void {
       if (isRefusal(key)) return void replyError(request, reply, key)
       request.apiKey = key
-      const tooMany = rateLimit(reply, key.id, key.requestsPerSecond)
+      const tooMany = limitRate(rateLimit, reply, key.id, key.requestsPerSecond)
       if (tooMany) replyError(request, reply, tooMany)
       else done()
     }
@@ -53,8 +53,12 @@ export function presentKey(
 
 function withScopes(key: FoundApiKey | null, route: Route | undefined): FoundApiKey | Refusal {
   if (!key) return refuse('unauthenticated', 'The API key is unknown, expired or revoked')
-  const missing = route?.scopes.filter((scope) => !key.scopes.includes(scope)) ?? []
+  const missing = missingScopes(key, route?.scopes ?? [])
   return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key
+}
+
+export function missingScopes(key: FoundApiKey, scopes: readonly Scope[]): Scope[] {
+  return scopes.filter((scope) => !key.scopes.includes(scope))
 }
 
 /** The tenant of a request that has passed the hook. */

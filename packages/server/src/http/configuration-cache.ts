@@ -15,6 +15,8 @@ export interface ServedConfiguration {
 export interface ConfigurationCache {
   /** The tag of what is in force; costs nothing while it is remembered. */
   tagOf(environmentId: string): string | Promise<string>
+  /** The tag of what is in force if it is remembered; never asks the store. */
+  rememberedTag(environmentId: string): string | null
   /** What is in force, whole. */
   read(environmentId: string): Promise<ServedConfiguration>
   /** This node has published: what is remembered of the environment is out of date. */
@@ -105,6 +107,7 @@ export function createConfigurationCache({
     tagOf(environmentId) {
       return current(environmentId)?.tag ?? load(environmentId).then(({ tag }) => tag)
     },
+    rememberedTag: (environmentId) => current(environmentId)?.tag ?? null,
     async read(environmentId) {
       const entry = current(environmentId)
       const body = entry && texts.get(entry.revision)

@@ -24,6 +24,8 @@ export interface CredentialCache<Row extends StoredCredential> {
    * why. At once where it is remembered. Rejects with the store's error when it had to be asked and could not answer.
    */
   find(text: string, now: number): Row | null | Promise<Row | null>
+  /** The row of a credential that was verified before and is still remembered; never asks the store. */
+  findRemembered(text: string, now: number): Row | null
   /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
   observeRevision(revision: number, askedAt: number): void
   /** When each id was last used with success, since the last call. */
@@ -57,9 +59,18 @@ export function createCredentialCache<Row extends StoredCredential>({
   let heardAt = Number.NEGATIVE_INFINITY
 
   function find(text: string, now: number): Row | null | Promise<Row | null> {
-    const isTrusted = monotonicNow() - heardAt < TRUST_MS
+    const isTrusted = trustsMemory()
     const row = isTrusted ? verified.get(text) : undefined
     return row ? goodRow(row, now) : verify(text, now, isTrusted)
+  }
+
+  function findRemembered(text: string, now: number): Row | null {
+    const row = trustsMemory() ? verified.get(text) : undefined
+    return row ? goodRow(row, now) : null
+  }
+
+  function trustsMemory(): boolean {
+    return monotonicNow() - heardAt < TRUST_MS
   }
 
   async function verify(text: string, now: number, isTrusted: boolean): Promise<Row | null> {
@@ -107,6 +118,7 @@ export function createCredentialCache<Row extends StoredCredential>({
 
   return {
     find,
+    findRemembered,
     observeRevision(newRevision, askedAt) {
       heardAt = Math.max(heardAt, askedAt)
       if (newRevision === revision) return

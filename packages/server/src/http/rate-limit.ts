@@ -7,8 +7,32 @@ import { refuse, type Refusal } from './reply-error.ts'
 import { createWindows, type Windows } from './windows.ts'
 
 export interface RateLimit {
-  /** Counts one request of a caller and sets the RateLimit headers; the refusal when it is one too many. */
-  (reply: FastifyReply, callerId: string, requestsPerSecond: number | null): Refusal | null
+  /** Counts one request of a caller. */
+  count(callerId: string, requestsPerSecond: number | null): Counted
+}
+
+export interface Counted {
+  /** What this node grants the caller each second, and what is left of it. */
+  limit: number
+  remaining: number
+  resetSeconds: number
+  /** Set when the request is one too many; it was not counted then. */
+  refusal: Refusal | null
+}
+
+/** Counts one request of a caller and sets the RateLimit headers; the refusal when it is one too many. */
+export function limitRate(
+  rateLimit: RateLimit,
+  reply: FastifyReply,
+  callerId: string,
+  requestsPerSecond: number | null = null,
+): Refusal | null {
+  const { limit, remaining, resetSeconds, refusal } = rateLimit.count(callerId, requestsPerSecond)
+  void reply
+    .header('ratelimit-limit', limit)
+    .header('ratelimit-remaining', remaining)
+    .header('ratelimit-reset', resetSeconds)
+  return refusal
 }
 
 export interface RateLimitOptions {
@@ -28,23 +52,26 @@ export function createRateLimit({
   windows = createWindows({ windowMs: 1_000 }),
 }: RateLimitOptions): RateLimit {
   let sharedBy = nodes()
-  return (reply, callerId, requestsPerSecond) => {
-    const limit = requestsPerSecond ?? byDefault
+
+  function count(callerId: string, requestsPerSecond: number | null): Counted {
+    const wholeLimit = requestsPerSecond ?? byDefault
     const living = nodes()
     // With other shares, everybody starts anew.
     if (living !== sharedBy) windows.clear()
     sharedBy = living
-    const points = Math.max(1, Math.floor(limit / living))
-    const { allowed, remaining, resetMs } = windows.take(callerId, points)
-    const seconds = Math.max(1, Math.ceil(resetMs / 1000))
-    void reply
-      .header('ratelimit-limit', points)
-      .header('ratelimit-remaining', remaining)
-      .header('ratelimit-reset', seconds)
-    if (allowed) return null
-    const share = living === 1 ? '' : `, ${points} of them on each of ${living} nodes`
-    return refuse('rate_limited', `This ${subject} may make ${limit} requests a second${share}`, {
-      retryAfterSeconds: seconds,
+    const limit = Math.max(1, Math.floor(wholeLimit / living))
+    const { allowed, remaining, resetMs } = windows.take(callerId, limit)
+    const resetSeconds = Math.max(1, Math.ceil(resetMs / 1000))
+    const refusal = allowed ? null : tooMany(wholeLimit, limit, living, resetSeconds)
+    return { limit, remaining, resetSeconds, refusal }
+  }
+
+  function tooMany(wholeLimit: number, limit: number, living: number, retryAfterSeconds: number): Refusal {
+    const share = living === 1 ? '' : `, ${limit} of them on each of ${living} nodes`
+    return refuse('rate_limited', `This ${subject} may make ${wholeLimit} requests a second${share}`, {
+      retryAfterSeconds,
     })
   }
+
+  return { count }
 }

@@ -6,7 +6,7 @@ import { matchesTag } from './etag.ts'
 import { serveRoute } from './serve-route.ts'
 
 /** Kept by the client only, which asks each time whether it is still true; the key selects what is served. */
-const CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
+export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 
 export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
   const { configurations } = deps
@@ -19,11 +19,15 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
 
   function answer(request: FastifyRequest, reply: FastifyReply, tag: string): FastifyReply | Promise<FastifyReply> {
     if (!matchesTag(request.headers['if-none-match'], tag)) return sendWhole(request, reply)
-    return reply.code(304).headers(CACHING).header('etag', tag).send()
+    return reply.code(304).headers(CONFIGURATION_CACHING).header('etag', tag).send()
   }
 
   async function sendWhole(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const current = await configurations.read(tenantOf(request).environmentId)
-    return reply.headers(CACHING).header('etag', current.tag).type('application/json; charset=utf-8').send(current.body)
+    return reply
+      .headers(CONFIGURATION_CACHING)
+      .header('etag', current.tag)
+      .type('application/json; charset=utf-8')
+      .send(current.body)
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FastifyReply } from 'fastify'
-import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { createRateLimit, limitRate } from '../../src/http/rate-limit.ts'
 
 /** How many of `tries` requests at once are let through, and what the last reply says of the limit. */
 function allowed(nodes: () => number, limit: number | null, tries: number, key = 'key') {
@@ -13,7 +13,7 @@ function allowed(nodes: () => number, limit: number | null, tries: number, key =
     },
   } as unknown as FastifyReply
   const rateLimit = createRateLimit({ requestsPerSecond: 100, nodes })
-  const refusals = Array.from({ length: tries }, () => rateLimit(reply, key, limit))
+  const refusals = Array.from({ length: tries }, () => limitRate(rateLimit, reply, key, limit))
   return { count: refusals.filter((refusal) => refusal === null).length, headers, refusals }
 }
 
@@ -36,10 +36,9 @@ test('headers tell the share of the node that answers, and the refusal the whole
 test('the share follows the number of living nodes', () => {
   let nodes = 2
   const rateLimit = createRateLimit({ requestsPerSecond: 10, nodes: () => nodes })
-  const reply = { header: () => reply } as unknown as FastifyReply
   const granted = () => {
-    const refusals = Array.from({ length: 20 }, () => rateLimit(reply, 'k', null))
-    return refusals.filter((refusal) => refusal === null).length
+    const counted = Array.from({ length: 20 }, () => rateLimit.count('k', null))
+    return counted.filter(({ refusal }) => refusal === null).length
   }
   assert.equal(granted(), 5)
   nodes = 1

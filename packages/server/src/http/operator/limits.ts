@@ -3,7 +3,7 @@
  * and then by its token or session. Refused changes leave audit entries, so they have a limit of their own.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { createRateLimit } from '../rate-limit.ts'
+import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { createWindows } from '../windows.ts'
 import { network } from './sign-in/attempts.ts'
@@ -33,8 +33,8 @@ export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimit
   const callers = createRateLimit({ requestsPerSecond, nodes, subject: 'token or session' })
   const refused = createWindows({ windowMs: 60_000 })
   return {
-    byAddress: ({ ip }, reply) => addresses(reply, network(ip), null),
-    byCaller: (callerId, reply) => callers(reply, callerId, null),
+    byAddress: ({ ip }, reply) => limitRate(addresses, reply, network(ip)),
+    byCaller: (callerId, reply) => limitRate(callers, reply, callerId),
     ofRefusedChanges(callerId) {
       const { allowed, resetMs } = refused.take(callerId, REFUSED_CHANGES_A_MINUTE)
       if (allowed) return null

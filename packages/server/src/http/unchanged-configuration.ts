@@ -1,0 +1,73 @@
+/**
+ * Answers "has my configuration changed?" with 304 before the framework sees the request: SDKs ask it all the time, and
+ * the framework costs more than the answer. Only the plain case: the key and the tag are remembered, nothing is refused.
+ * Every other request goes on to the framework, whose route answers in full; a test compares both.
+ */
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import type { FastifyInstance } from 'fastify'
+import { missingScopes } from './api-key.ts'
+import type { Deps } from './deps.ts'
+import { matchesTag } from './etag.ts'
+import { REPLY_HEADERS } from './reply-error.ts'
+import { CONFIGURATION_CACHING } from './runtime-config.ts'
+
+const { method: METHOD, path, scopes: SCOPES } = ROUTES.loadRuntimeConfig
+const ROUTE = `${PUBLIC_PREFIX}${path}`
+const LABELS = { method: METHOD, route: ROUTE, status: 304 }
+const FIXED_HEADERS = Object.entries({ ...REPLY_HEADERS, ...CONFIGURATION_CACHING }).flat()
+
+type Needs = Pick<Deps, 'keys' | 'configurations' | 'rateLimit' | 'metrics' | 'draining' | 'now'>
+
+/** Puts the answer in front of the framework. Call it before other listeners count the requests. */
+export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
+  const framework: RequestListener = (request, response) => app.routing(request, response)
+  app.server.removeAllListeners('request')
+  app.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url !== ROUTE || !answerUnchanged(request, response, deps)) framework(request, response)
+  })
+}
+
+/** False: nothing was counted or answered. */
+function answerUnchanged(request: IncomingMessage, response: ServerResponse, deps: Needs): boolean {
+  const startedAt = performance.now()
+  if (request.method !== METHOD || request.httpVersion !== '1.1' || deps.draining()) return false
+  const given = plainHeaders(request.rawHeaders)
+  if (given === null) return false
+  const key = deps.keys.findRemembered(given.apiKey, deps.now())
+  if (key === null || missingScopes(key, SCOPES).length > 0) return false
+  const tag = deps.configurations.rememberedTag(key.environmentId)
+  if (tag === null || !matchesTag(given.ifNoneMatch, tag)) return false
+  const { limit, remaining, resetSeconds, refusal } = deps.rateLimit.count(key.id, key.requestsPerSecond)
+  if (refusal !== null) return false
+  response.writeHead(304, [
+    'x-request-id',
+    randomUUID(),
+    ...FIXED_HEADERS,
+    'ratelimit-limit',
+    limit,
+    'ratelimit-remaining',
+    remaining,
+    'ratelimit-reset',
+    resetSeconds,
+    'etag',
+    tag,
+  ])
+  response.end()
+  deps.metrics.recordRequest(LABELS, (performance.now() - startedAt) / 1000)
+  return true
+}
+
+/** Null where one of them is missing or given twice. */
+function plainHeaders(rawHeaders: readonly string[]): { apiKey: string; ifNoneMatch: string } | null {
+  const found = { host: '', 'x-api-key': '', 'if-none-match': '' }
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? ''
+    if (name !== 'host' && name !== 'x-api-key' && name !== 'if-none-match') continue
+    if (found[name] !== '') return null
+    found[name] = rawHeaders[at + 1] ?? ''
+  }
+  const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch } = found
+  return host === '' || apiKey === '' || ifNoneMatch === '' ? null : { apiKey, ifNoneMatch }
+}
