@@ -15,6 +15,8 @@ export const POLICY_LIMITS = {
   patternChars: 500,
   /** Sum of all counts in `{n}` and `{n,m}` of all patterns of a condition: RE2 unrolls them. */
   patternRepeats: 200,
+  /** Sum of the characters in all ranges of all patterns of a condition that ignore case: RE2 folds them one by one. */
+  patternFoldedChars: 200_000,
   /** Instructions of one compiled pattern. */
   patternInstructions: 1000,
   /** Values in `tool.input`, including itself; also the texts in `risk.signals`. */

@@ -1,7 +1,7 @@
 import { TIMESTAMP_FIELDS, zoneOf } from './clock.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { TOO_DEEP } from './parse.ts'
-import { compilePattern, repeatsOf, tooManyRepeats } from './pattern.ts'
+import { compilePattern, foldedCharsOf, repeatsOf, tooManyFolded, tooManyRepeats } from './pattern.ts'
 import { type Fault, inOrder, positionAt } from './position.ts'
 import { FIELDS, TYPE_NAMES } from './profile.ts'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from './signatures.ts'
@@ -20,6 +20,7 @@ type Place = { readonly level: number; readonly loops: number; readonly variable
 export function checkRules(root: Node, source: string): Fault[] {
   const faults: Fault[] = []
   let repeats = 0
+  let foldedChars = 0
 
   const refuse = (node: { start: number; end: number }, message: string) => {
     faults.push({ message, position: positionAt(source, node.start, node.end) })
@@ -117,8 +118,14 @@ export function checkRules(root: Node, source: string): Fault[] {
     if (pattern === undefined)
       return refuse(node, 'the pattern must be a text literal, because only literals can be checked')
     repeats += repeatsOf(pattern)
-    const compiled = repeats > POLICY_LIMITS.patternRepeats ? tooManyRepeats : compilePattern(pattern)
+    foldedChars += foldedCharsOf(pattern)
+    const compiled = compileWithin(pattern)
     if ('message' in compiled) refuse(node, compiled.message)
+  }
+
+  function compileWithin(pattern: string): ReturnType<typeof compilePattern> {
+    if (repeats > POLICY_LIMITS.patternRepeats) return tooManyRepeats
+    return foldedChars > POLICY_LIMITS.patternFoldedChars ? tooManyFolded : compilePattern(pattern)
   }
 
   function visitZone(node: Node): void {

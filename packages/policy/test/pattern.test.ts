@@ -137,6 +137,28 @@ test('the counts of all patterns can sum to exactly the limit', () => {
   assert.match(faultOf('tool.name.matches("((a{100}){100}){100}")'), /must be at most 200/)
 })
 
+test('the ranges of all patterns that ignore case can have exactly the maximum number of characters', () => {
+  const [first, last, left] = [0x41, 0x1e943, POLICY_LIMITS.patternFoldedChars - (0x1e943 - 0x41 + 1)]
+  const upTo = (end: number) => `tool.name.matches(r"(?i)[b-\\x{${end.toString(16)}}]")`
+  const both = (more: number) => `${upTo(last)} || ${upTo(first + left - 1 + more)}`
+  assert.equal(resultOf(both(0)), true)
+  assert.match(faultOf(both(1)), /must have at most 200000 characters together/)
+  // Nothing beyond the last character with another case is folded, and nothing at all without the flag.
+  assert.equal(resultOf(upTo(0x10ffff)), true)
+  assert.equal(resultOf(both(1).replaceAll('(?i)', '')), true)
+})
+
+test('no spelling of a large range hides it', () => {
+  for (const flag of ['(?i)', '(?i:a)|', '(?si)', '(?-si)', '(?s-i:a)']) {
+    for (const end of ['\u{1e942}', '\\x{1e942}', '\\x{1E942}', '\\x{0001e942}', '\\\u{1e942}']) {
+      for (const start of ['b', '-', '+-', 'a-zb', '\\-', '[:alpha:]b', '^b']) {
+        const pattern = `${flag}${`[${start}-${end}]`.repeat(2)}`
+        assert.match(faultOf(`tool.name.matches(r"${pattern}")`), /must have at most 200000/, pattern)
+      }
+    }
+  }
+})
+
 test('a pattern can compile to exactly the maximum number of instructions', () => {
   const sizeOf = (pattern: string) => new Automaton(RE2JS.compile(pattern).re2().prog).size
   const most = '(a{10}b){70}'
