@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
-import { apiKeyHook } from './http/api-key.ts'
+import { apiKeyHook, keyAgainHook } from './http/api-key.ts'
 import { createApprovalReader } from './http/approval-reader.ts'
 import { approvalsRoutes } from './http/approvals.ts'
 import { consoleRoutes, hasConsole } from './http/console.ts'
@@ -17,7 +17,7 @@ import { issueRecordsRoutes } from './http/issue-records.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
 import { invitationPageRoutes } from './http/operator/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
-import { callerHook } from './http/operator/caller.ts'
+import { callerAgainHook, callerHook } from './http/operator/caller.ts'
 import { createOperatorLimits } from './http/operator/limits.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
@@ -89,6 +89,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
         if (!route) throw new Error(`${options.url} is not in the routes table`)
         const byKey = apiKeyHook(route, deps.keys, deps.rateLimit, deps.now)
         options.onRequest = [byKey, ...[options.onRequest ?? []].flat()]
+        if (route.body) options.preHandler = keyAgainHook(deps.keys, deps.now)
       })
       eventsRoutes(api, deps)
       runsRoutes(api, deps)
@@ -108,6 +109,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
       })
       api.addHook('onRequest', callerHook(deps, limits))
       api.addHook('onRequest', accessHook(deps.storage, limits, deps.now))
+      api.addHook('preHandler', callerAgainHook(deps))
       operatorRoutes(api, deps, approvals)
     },
     { prefix: OPERATOR_PREFIX },

@@ -1,6 +1,6 @@
 /** Who calls the public interface: the API key selects the tenant; then its scopes and its rate limit. */
 import type { Route, Scope } from '@tacho/contract/route.ts'
-import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import type { ApiKeyRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import { limitRate, type RateLimit } from './rate-limit.ts'
@@ -32,6 +32,20 @@ export function apiKeyHook(
       request.apiKey = key
       const tooMany = limitRate(rateLimit, reply, key.id, key.requestsPerSecond)
       if (tooMany) replyError(request, reply, tooMany)
+      else done()
+    }
+  }
+}
+
+/** A slow body can outlast its key: the key is checked again when the body has arrived. */
+export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => number): preHandlerHookHandler {
+  return (request, reply, done) => {
+    const found = presentKey(keys, request, now())
+    if (found instanceof Promise) found.then(admit, done)
+    else admit(found)
+
+    function admit(key: FoundApiKey | Refusal): void {
+      if (isRefusal(key)) replyError(request, reply, key)
       else done()
     }
   }

@@ -123,6 +123,15 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   return mayCall(access, actor, role) ? null : refuse('forbidden', `This needs ${wanted(access)}`)
 }
 
+/** The same for a request that was admitted before, with its actor as things are now. */
+export function admitAgain(request: FastifyRequest, actor: Actor): Refusal | null {
+  const { access } = request.routeOptions.config.route as OperatorRoute
+  const { workspace = null, environment = null } = request.operator ?? {}
+  request.operator = { actor, workspace, environment }
+  if (access === 'anyone' || mayCall(access, actor, workspace && actor.roleIn(workspace.id))) return null
+  return refuse('forbidden', `This needs ${wanted(access)}`)
+}
+
 function mayCall(access: Exclude<Access, 'anyone'>, actor: Actor, role: Role | null): boolean {
   if (access === 'signed-in') return true
   if (access === 'installation') return actor.installation

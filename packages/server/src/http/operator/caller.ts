@@ -1,6 +1,6 @@
 /** Who calls the operator API: a token, or a person by the cookie of a session. */
 import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
-import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
 import { sessionCredential } from '../../domain/credential.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { OperatorTokenRow } from '../../storage/storage.ts'
@@ -9,7 +9,7 @@ import { bearerOf, tokenActor } from './operator-token.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { foreignOrigin } from './same-origin.ts'
 import { sessionTokenOf } from './sign-in/session-cookie.ts'
-import { actorWith, type Actor } from './access.ts'
+import { actorWith, admitAgain, type Actor } from './access.ts'
 import type { OperatorLimits } from './limits.ts'
 
 declare module 'fastify' {
@@ -40,6 +40,16 @@ export const parseSessionToken = sessionCredential
 export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = limits.byAddress(request, reply) ?? (await admit(deps, limits, request, reply))
+    if (refusal) return replyError(request, reply, refusal)
+  }
+}
+
+/** A slow body can outlast its sender's access: it is checked again when the body has arrived. */
+export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
+  return async (request, reply) => {
+    if (request.bodyBytes === null || request.operator === null) return
+    const actor = await presentActor(deps, request)
+    const refusal = actor ? admitAgain(request, actor) : unauthenticated(request, reply)
     if (refusal) return replyError(request, reply, refusal)
   }
 }
