@@ -10,6 +10,7 @@ import type { ApprovalRow } from '../../src/storage/approvals.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { StorageError, type Storage } from '../../src/storage/storage.ts'
 import { ask, decision } from '../storage/suite/approval-sample.ts'
+import { eventually } from '../setup/eventually.ts'
 
 let storage: Storage
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-feed-'))
@@ -34,10 +35,6 @@ function listener() {
   return { heard, follower, ends: () => ends }
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await wait(2)
-}
-
 test('a change by another node arrives once and complete', async () => {
   const feed = openFeed()
   const env = randomUUID()
@@ -45,9 +42,9 @@ test('a change by another node arrives once and complete', async () => {
   const { heard, follower } = listener()
   const unfollow = await feed.follow(env, follower)
   const made = await ask(storage, env)
-  await until(() => heard.length === 1)
+  await eventually(() => heard.length === 1, 'the changes to arrive')
   await storage.decideApprovals(env, [made.id], decision(), [])
-  await until(() => heard.length === 2)
+  await eventually(() => heard.length === 2, 'the changes to arrive')
   assert.deepEqual(heard[0], made)
   assert.deepEqual(heard[1], await storage.findApproval(env, made.id))
   unfollow()
@@ -65,7 +62,7 @@ test('a follower of one approval receives only its changes, and nothing of anoth
     feed.follow(other, elsewhere.follower),
   ])
   await storage.decideApprovals(env, [one.id, two.id], decision(), [])
-  await until(() => all.heard.length === 2)
+  await eventually(() => all.heard.length === 2, 'the changes to arrive')
   assert.deepEqual(
     single.heard.map(({ id }) => id),
     [one.id],
@@ -80,7 +77,7 @@ test('more changes than one read returns all arrive, in their order', async () =
   const { heard, follower } = listener()
   const unfollow = await feed.follow(env, follower)
   const asked = await Promise.all(Array.from({ length: 450 }, () => ask(storage, env)))
-  await until(() => new Set(heard.map(({ id }) => id)).size === 450)
+  await eventually(() => new Set(heard.map(({ id }) => id)).size === 450, 'the changes to arrive')
   assert.equal(heard.length, 450)
   assert.ok(heard.every(({ revision }, at) => at === 0 || revision > (heard[at - 1]?.revision ?? 0)))
   assert.deepEqual(new Set(heard.map(({ id }) => id)), new Set(asked.map(({ id }) => id)))
@@ -94,7 +91,7 @@ test('a change between the subscription and the first poll arrives', async () =>
   const unfollow = await feed.follow(env, follower)
   await ask(storage, env)
   feed.look()
-  await until(() => heard.length === 1)
+  await eventually(() => heard.length === 1, 'the changes to arrive')
   unfollow()
 })
 
@@ -114,11 +111,11 @@ test('after a store failure the feed polls again, and misses nothing', async () 
   const unfollow = await feed.follow(env, follower)
   failing = true
   await ask(storage, env)
-  await until(() => errors.length > 1)
+  await eventually(() => errors.length > 1, 'two failures')
   await assert.rejects(feed.follow(randomUUID(), follower))
   assert.equal(feed.size(), 1)
   failing = false
-  await until(() => heard.length === 1)
+  await eventually(() => heard.length === 1, 'the changes to arrive')
   unfollow()
 })
 
@@ -135,7 +132,7 @@ test('without followers the store is not queried', async () => {
   })
   feed.look()
   const unfollow = await feed.follow(randomUUID(), listener().follower)
-  await until(() => asked > 3)
+  await eventually(() => asked > 3, 'four polls')
   unfollow()
   unfollow()
   assert.equal(feed.size(), 0)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import net from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { event, startService, type Service } from '../setup/service.ts'
+import { eventually } from '../setup/eventually.ts'
 
 const MIB = 1_048_576
 const LIMIT = 16 * MIB
@@ -56,16 +56,16 @@ test('unread replies take no more than their memory: further pages are rejected,
   assert.equal(first?.headers.get('retry-after'), '1')
   assert.match(first?.text ?? '', /"code":"overloaded"/)
   for (const socket of sockets) socket.destroy()
-  while ((await bytesOf(service)) > 0) await wait(10)
+  await eventually(async () => (await bytesOf(service)) === 0, 'the memory of replies to be freed')
   assert.equal((await service.api('/runs/run/events')).status, 200)
 })
 
 test('a connection that does not read its reply is closed, and its memory is freed', async (t) => {
   const service = await start(t)
   const sockets = await Promise.all(Array.from({ length: 20 }, () => ask(t, service)))
-  while ((await bytesOf(service)) === 0) await wait(1)
+  await eventually(async () => (await bytesOf(service)) > 0, 'a reply in memory')
   // Nobody reads and nobody hangs up: only the server can end this.
-  while ((await bytesOf(service)) > 0) await wait(50)
+  await eventually(async () => (await bytesOf(service)) === 0, 'the memory of replies to be freed')
   assert.equal((await service.api('/runs/run/events')).status, 200)
   for (const socket of sockets) socket.destroy()
 })

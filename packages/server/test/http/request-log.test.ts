@@ -9,6 +9,7 @@ import { readConfig } from '@tacho/server/config/config.ts'
 import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
 import { startServer, type RunningServer } from '@tacho/server/process/main.ts'
 import { event } from '../setup/service.ts'
+import { eventually } from '../setup/eventually.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-log-'))
 const apiKey = newApiKey(randomBytes)
@@ -36,7 +37,7 @@ async function logged(target: string, init: RequestInit = {}): Promise<Record<st
   const reply = await fetch(`${server.url}${target}`, init)
   await reply.text()
   // The line is written when the reply has left, which the client may see first.
-  while (lines.length === 0) await new Promise(setImmediate)
+  await eventually(() => lines.length > 0, 'a log line')
   assert.equal(lines.length, 1)
   assert.equal(lines[0]?.['requestId'], reply.headers.get('x-request-id'))
   return lines[0] ?? {}

@@ -10,6 +10,7 @@ import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { StorageError, type Storage } from '../../src/storage/storage.ts'
 import { ask, MINUTE } from '../storage/suite/approval-sample.ts'
 import { NOON } from '../storage/suite/sample.ts'
+import { eventually } from '../setup/eventually.ts'
 
 let storage: Storage
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-expire-'))
@@ -36,7 +37,10 @@ test('every overdue approval in any environment is expired, and nothing else', a
   await wait(20)
   assert.deepEqual(await expired(one), [])
   now += 5 * MINUTE
-  while ((await expired(one)).length < 450 || (await expired(two)).length < 1) await wait(5)
+  await eventually(async () => {
+    assert.ok((await expired(one)).length >= 450)
+    return (await expired(two)).length >= 1
+  }, 'overdue approvals to expire')
   assert.equal((await storage.findApproval(two, overdue.id))?.status, 'EXPIRED')
   assert.equal((await storage.findApproval(two, later.id))?.status, 'PENDING')
   await job.stop()
@@ -54,6 +58,6 @@ test('a failed store call is retried', async () => {
     onError: (error) => errors.push(error),
     intervalMs: 1,
   })
-  while (errors.length < 3) await wait(1)
+  await eventually(() => errors.length >= 3, 'three failed attempts')
   await job.stop()
 })

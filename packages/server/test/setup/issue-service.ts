@@ -1,10 +1,10 @@
 /** Issue records of a running server, for tests. */
 import assert from 'node:assert/strict'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { IssueRecordReceipt } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordPage } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssuePage } from '@tacho/contract/operator/issue.ts'
 import type { Answer, Service } from './service.ts'
+import { eventually } from './eventually.ts'
 
 let count = 0
 
@@ -33,7 +33,10 @@ export async function reviewed(service: Service, environmentId = service.environ
   // In this order, for records go this way.
   for (const status of ['RECEIVED', 'EVALUATING']) {
     const path = `/environments/${environmentId}/issue-records?limit=1&status=${status}`
-    while ((await service.operator<IssueRecordPage>(path)).body.items.length > 0) await wait(10)
+    await eventually(
+      async () => (await service.operator<IssueRecordPage>(path)).body.items.length === 0,
+      'every record to be decided',
+    )
   }
 }
 

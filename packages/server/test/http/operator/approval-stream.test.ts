@@ -19,6 +19,7 @@ import { approvalCalls, type ApprovalCalls } from '../../setup/approval-service.
 import { openEventStream, type EventStream } from '../../setup/event-stream.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, UNKNOWN_ID } from './contract.ts'
+import { eventually } from '../../setup/eventually.ts'
 
 let service: Service
 let calls: ApprovalCalls
@@ -153,7 +154,7 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: 
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
   socket.on('error', () => undefined)
   socket.write(`GET ${path(UNKNOWN_ID)} HTTP/1.1\r\nHost: x\r\n\r\n`)
-  while (followers.size === 0) await wait(5)
+  await eventually(() => followers.size > 0, 'a follower')
   return { app, socket, followers, logged }
 }
 
@@ -175,7 +176,7 @@ test('a disconnected client leaves nothing behind, and is not an error', async (
   socket.resume()
   await once(socket, 'data')
   socket.destroy()
-  while (followers.size > 0) await wait(5)
+  await eventually(() => followers.size === 0, 'the followers to leave')
   await app.close()
   assert.deepEqual(logged, [])
 })
@@ -185,9 +186,9 @@ test('a client that disconnects before the snapshot is read leaves nothing behin
   const { app, socket, followers, logged } = await streamsAlone(() => pending.promise)
   const connections = promisify(app.server.getConnections.bind(app.server))
   socket.destroy()
-  while ((await connections()) > 0) await wait(5)
+  await eventually(async () => (await connections()) === 0, 'the connection to close')
   pending.resolve([])
-  while (followers.size > 0) await wait(5)
+  await eventually(() => followers.size === 0, 'the followers to leave')
   await app.close()
   assert.deepEqual(logged, [])
 })
@@ -199,7 +200,7 @@ test('streams beyond the process limit are rejected until one ends', async () =>
   assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
   await refused.text()
   socket.destroy()
-  while (followers.size > 0) await wait(5)
+  await eventually(() => followers.size === 0, 'the followers to leave')
   const stream = await openEventStream(address, {})
   assert.equal((await stream.next())?.event, 'snapshot')
   stream.close()

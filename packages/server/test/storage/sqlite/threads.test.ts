@@ -6,6 +6,7 @@ import { startThread, type ThreadEnd } from '../../../src/storage/sqlite/thread.
 import { StorageError } from '../../../src/storage/storage.ts'
 import { append, batch, event, newId, NOON, runOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
+import { eventually } from '../../setup/eventually.ts'
 
 const failed = (code: string) => (error: unknown) => error instanceof StorageError && error.code === code
 
@@ -105,7 +106,7 @@ for (const name of ['writer', 'reader'] as const) {
       for (const call of lost) await assert.rejects(call, failed('storage_unavailable'))
       assert.equal(thread.alive(), false)
       await assert.rejects(thread.call('ping', []), failed('storage_unavailable'))
-      while (!thread.alive()) await new Promise((resolve) => setTimeout(resolve, 5))
+      await eventually(() => thread.alive(), 'a new thread')
       // What was acknowledged is there, and the new thread reads and writes.
       if (name === 'reader') assert.ok(await thread.call('findRun', [env, 'run']))
       else await thread.call('createWorkspace', [{ id: newId(), name: `after ${deaths}`, createdAt: NOON }, []])

@@ -1,0 +1,30 @@
+/** Waits for a condition, instead of a loop in every test. */
+import { AssertionError } from 'node:assert'
+import { setTimeout as wait } from 'node:timers/promises'
+import { inspect } from 'node:util'
+
+/** Less than the 60 s that the test run allows a test, so that this error is the one reported. */
+const TIMEOUT_MS = 50_000
+const PAUSE_MS = 5
+
+/**
+ * Calls `look` until it returns a truthy value, and returns that value. A failed assertion in `look` counts as "not yet".
+ *
+ * @throws Error after 50 s. It names `what` and the last value or failed assertion.
+ */
+export async function eventually<Value>(look: () => Value | Promise<Value>, what: string): Promise<Value> {
+  const deadline = performance.now() + TIMEOUT_MS
+  for (;;) {
+    let last: unknown
+    try {
+      const value = await look()
+      if (value) return value
+      last = value
+    } catch (error) {
+      if (!(error instanceof AssertionError)) throw error
+      last = error.message
+    }
+    if (performance.now() > deadline) throw new Error(`Timed out waiting for ${what}; last: ${inspect(last)}`)
+    await wait(PAUSE_MS)
+  }
+}
