@@ -1,12 +1,13 @@
 /** Flags of commands for one workspace or the whole installation. */
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
-import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
+import type { Role } from '@tacho/contract/operator/access.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { OperatorClient } from './operator-client.ts'
 import { asOperator, type ServerOptions } from './options.ts'
 import { printable } from './output.ts'
 import { wrongUsage } from './stop.ts'
 import { findWorkspace } from './tenants.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 
 export interface ScopeOptions extends ServerOptions {
   workspace?: string

@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { id, nullableText, nullableTime, optionalText, time, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
+import { APPROVAL_STATUSES } from './words.ts'
 
-export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
 export const ApprovalStatus = Type.Enum([...APPROVAL_STATUSES], { $id: 'ApprovalStatus' })
 export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number]
 

@@ -1,12 +1,11 @@
 import Type, { type Static } from 'typebox'
 import { id, nullableText, optionalText, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
+import { RECORD_KINDS, RECORD_STATUSES } from './words.ts'
 
-export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
 export type RecordKind = (typeof RECORD_KINDS)[number]
 export const RecordKind = Type.Enum([...RECORD_KINDS], { $id: 'RecordKind' })
 
-export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
 export type RecordStatus = (typeof RECORD_STATUSES)[number]
 export const RecordStatus = Type.Enum([...RECORD_STATUSES], { $id: 'RecordStatus' })
 

@@ -4,10 +4,7 @@
  * omits text, messages, input and output.
  */
 import Type, { type Static, type TProperties, type TSchema } from 'typebox'
-import { POLICY_ACTIONS } from './runtime-config.ts'
-
-/** Final statuses of a run. */
-export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
+import { POLICY_ACTIONS, RUN_OUTCOMES } from './words.ts'
 
 const convention = <Properties extends TProperties>($id: string, description: string, properties: Properties) =>
   Type.Partial(Type.Object(properties), { $id, description })

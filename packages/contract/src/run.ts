@@ -2,9 +2,8 @@ import Type, { type Static } from 'typebox'
 import { Event } from './event.ts'
 import { cursor, nextCursor, nullableTime, pageLimit, time, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
-import { RUN_OUTCOMES } from './payload.ts'
+import { RUN_STATUSES } from './words.ts'
 
-export const RUN_STATUSES = ['RUNNING', ...RUN_OUTCOMES] as const
 export const RunStatus = Type.Enum([...RUN_STATUSES], { $id: 'RunStatus' })
 export type RunStatus = (typeof RUN_STATUSES)[number]
 

@@ -1,13 +1,10 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from './fields.ts'
+import { POLICY_ACTIONS, SEVERITIES } from './words.ts'
 
-/** In ascending order. */
-export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 export const Severity = Type.Enum([...SEVERITIES], { $id: 'Severity' })
 export type Severity = (typeof SEVERITIES)[number]
 
-/** What a policy does with a matching tool call, from least to most strict. */
-export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 export const PolicyAction = Type.Enum([...POLICY_ACTIONS], { $id: 'PolicyAction' })
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 

@@ -1,12 +1,10 @@
 /** Parses tacho.yaml into a manifest, or lists every fault. `readFile` reads the files that it names. */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { POLICY_ID_PATTERN } from '@tacho/contract/operator/policy.ts'
-import { VERSION_PATTERN } from '@tacho/contract/operator/version.ts'
-import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/runtime-config.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { withoutLastLineEnd, type TextRead } from '../configuration/source-file.ts'
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
 import { YamlReader, type Entry } from './yaml-reader.ts'
+import { POLICY_ACTIONS, POLICY_ID_PATTERN, SEVERITIES, VERSION_PATTERN } from '@tacho/contract/words.ts'
 
 /** The text of a file, or the end of a sentence that says why it cannot be read. */
 export type ReadFile = (file: string) => TextRead

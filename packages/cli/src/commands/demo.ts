@@ -1,4 +1,4 @@
-import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
+import type { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { randomBytes } from 'node:crypto'
 import { demoRuns } from '../demo/runs.ts'
@@ -13,6 +13,8 @@ interface Options extends OutputOptions {
   url?: string
   seed?: string
 }
+
+const RUNS: `${typeof PUBLIC_PREFIX}${(typeof ROUTES.listRuns)['path']}` = '/openapi/v1/runs'
 
 export function addDemo(program: Command): void {
   withJson(withUrl(program.command('demo').description('record a dozen realistic sample runs')))
@@ -61,5 +63,5 @@ async function demo(options: Options): Promise<void> {
   )
   printLine()
   printLine(`Look at them with \`tacho runs list\` and \`tacho runs show ${items[1]?.runId}\`, or with the API key:`)
-  printLine(`GET ${url}${PUBLIC_PREFIX}${ROUTES.listRuns.path}`)
+  printLine(`GET ${url}${RUNS}`)
 }

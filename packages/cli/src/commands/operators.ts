@@ -1,5 +1,5 @@
 import { allItems } from '@tacho/client/items.ts'
-import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
+import type { Role } from '@tacho/contract/operator/access.ts'
 import type { Operator } from '@tacho/contract/operator/operator.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import { InvalidArgumentError, type Command } from 'commander'
@@ -8,6 +8,7 @@ import { connect } from '../options.ts'
 import { printable, printJson, printLine, printTable } from '../output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../scope.ts'
 import { wrongUsage } from '../stop.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 
 interface InviteOptions extends ScopeOptions {
   role: Role

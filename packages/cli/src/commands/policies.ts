@@ -1,5 +1,4 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/runtime-config.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { check } from '../configuration/check.ts'
 import { addDeploying } from '../configuration/deploy.ts'
@@ -7,6 +6,7 @@ import { diffPolicy, listPolicies, showPolicy } from '../configuration/policies.
 import { simulatePolicy } from '../configuration/simulate-policy.ts'
 import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../options.ts'
+import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
 export function addPolicies(program: Command): void {
   const policies = program.command('policies').description('versioned conditions on tool calls: what agents may do')

@@ -1,4 +1,4 @@
-import { RUN_STATUSES, type RunStatus } from '@tacho/contract/run.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
 import { followRun, followRuns } from '../runs/follow.ts'
@@ -6,6 +6,7 @@ import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
 import { findEnvironment } from '../tenants.ts'
 import { moment } from '../time-text.ts'
+import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
 interface ListOptions extends EnvironmentOptions {
   search?: string

@@ -1,11 +1,12 @@
 import { allItems } from '@tacho/client/items.ts'
-import { ROLES, type Role } from '@tacho/contract/operator/access.ts'
+import type { Role } from '@tacho/contract/operator/access.ts'
 import type { OperatorToken } from '@tacho/contract/operator/token.ts'
 import type { Command } from 'commander'
 import { connect } from '../options.ts'
 import { printable, printJson, printLine, printTable } from '../output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../scope.ts'
 import { moment } from '../time-text.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 
 interface CreateOptions extends ScopeOptions {
   name: string

@@ -1,19 +1,17 @@
 import { allItems } from '@tacho/client/items.ts'
-import {
-  DELIVERY_STATUSES,
-  WEBHOOK_EVENTS,
-  WEBHOOK_FORMATS,
-  type CreatedWebhook,
-  type Delivery,
-  type DeliveryStatus,
-  type Webhook,
-  type WebhookEvent,
-  type WebhookFormat,
+import type {
+  CreatedWebhook,
+  Delivery,
+  DeliveryStatus,
+  Webhook,
+  WebhookEvent,
+  WebhookFormat,
 } from '@tacho/contract/operator/webhook.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { connected } from '../connected.ts'
 import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
 import { printable, printJson, printLine, printTable } from '../output.ts'
+import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/words.ts'
 
 interface CreateOptions extends EnvironmentOptions {
   events?: WebhookEvent[]

@@ -1,11 +1,6 @@
 import type { Route } from '../route.ts'
+import { ROLES } from '../words.ts'
 
-/**
- * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
- * the workspace. An approver also decides approvals and triages issues. An admin also changes environments, keys,
- * prompts, policies, deployments and webhooks. An owner also manages operators and tokens.
- */
-export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 export type Role = (typeof ROLES)[number]
 
 /**

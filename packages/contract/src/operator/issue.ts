@@ -2,8 +2,8 @@ import Type, { type Static } from 'typebox'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { RunStatus } from '../run.ts'
+import { ISSUE_STATES } from '../words.ts'
 
-export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
 export const IssueState = Type.Enum([...ISSUE_STATES], { $id: 'IssueState' })
 export type IssueState = (typeof ISSUE_STATES)[number]
 

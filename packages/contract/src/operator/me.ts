@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, uuid } from '../fields.ts'
-import { ROLES } from './access.ts'
+import { ROLES } from '../words.ts'
 
 const role = Type.Enum([...ROLES])
 

@@ -1,7 +1,8 @@
 import Type, { type Static } from 'typebox'
 import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { ROLES, type Role } from './access.ts'
+import type { Role } from './access.ts'
+import { ROLES } from '../words.ts'
 
 const role = Type.Enum([...ROLES], { description: 'What the person can do; each role includes the roles before it' })
 

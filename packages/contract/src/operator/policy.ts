@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { nextCursor, nullableText, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { POLICY_ID_PATTERN } from '../words.ts'
 import { PolicyAction, Severity } from '../runtime-config.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
@@ -40,9 +41,6 @@ export const PolicyVersionPage = Type.Object(
 
 export const SavedPolicyVersion = Type.Object({ ...policyVersionFields, isNew }, { $id: 'SavedPolicyVersion' })
 export type SavedPolicyVersion = Static<typeof SavedPolicyVersion>
-
-/** Lower case only, so no two ids differ only by case. Ids also appear in addresses and file names. */
-export const POLICY_ID_PATTERN = `^[a-z0-9][a-z0-9._-]{0,${LIMITS.policyIdChars - 1}}$`
 
 const optionalText = (maxLength: number, description: string) =>
   Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], minLength: 1, maxLength, description }))

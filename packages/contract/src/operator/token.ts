@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { ROLES } from './access.ts'
+import { ROLES } from '../words.ts'
 
 const role = Type.Enum([...ROLES], { description: 'What the token can do; each role includes the roles before it' })
 

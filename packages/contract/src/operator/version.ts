@@ -2,9 +2,8 @@
 import Type, { type Static } from 'typebox'
 import { nullableText, text, time } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { VERSION_PATTERN } from '../words.ts'
 
-/** `1` for the first version of a prompt or policy, then `2`, … */
-export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
 export const Version = Type.String({ $id: 'Version', pattern: VERSION_PATTERN, description: 'Version: "1", "2", …' })
 
 export const versionFields = {

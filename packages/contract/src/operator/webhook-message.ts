@@ -3,7 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 import { ApprovalStatus } from '../approval.ts'
 import { nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { IssueState } from './issue.ts'
-import type { WEBHOOK_EVENTS } from './webhook.ts'
+import type { WEBHOOK_EVENTS } from '../words.ts'
 
 const at = time('When it happened')
 

@@ -1,19 +1,10 @@
 import Type, { type Static } from 'typebox'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, text, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '../words.ts'
 
-/** Events that can trigger a webhook. */
-export const WEBHOOK_EVENTS = [
-  'approval.requested',
-  'approval.decided',
-  'approval.expired',
-  'issue.opened',
-  'issue.regressed',
-] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
-/** `standard`: signed JSON (Standard Webhooks). `slack`: a message for a Slack incoming webhook. */
-export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
 const url = Type.String({ minLength: 1, maxLength: LIMITS.webhookUrlChars, description: 'https or http address' })
@@ -88,7 +79,6 @@ export type WebhookPage = Static<typeof WebhookPage>
 
 export const WebhookParams = Type.Object({ environmentId: uuid('Environment id'), webhookId: uuid('Webhook id') })
 
-export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 export const DeliveryStatus = Type.Enum([...DELIVERY_STATUSES], { $id: 'DeliveryStatus' })
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 

@@ -1,8 +1,9 @@
 /** What an event adds to the usage of its run, and how it ends it. Source: decision "Runs" in docs/decisions. */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { RUN_STATUSES, type RunOutcome, type Usage } from '@tacho/contract/run.ts'
+import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'
 import { isStorableText } from './text.ts'
+import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
 const NANOS = 1e9
 const MODEL_CHARS = 255

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { RECORD_KINDS } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueRecordDetail } from '@tacho/contract/operator/issue-record.ts'
 import { issueRecord, reviewed, submit } from '../setup/issue-service.ts'
 import { startService, type Answer, type Service } from '../setup/service.ts'
 import { refusalOf } from './operator/contract.ts'
+import { RECORD_KINDS } from '@tacho/contract/words.ts'
 
 let service: Service
 before(async () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import { WEBHOOK_EVENTS, type CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
+import type { CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
@@ -15,6 +15,7 @@ import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
+import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 
 const NO_WEBHOOK = refuse('not_found', 'There is no such webhook')
 const NO_DELIVERY = refuse('not_found', 'There is no such delivery')

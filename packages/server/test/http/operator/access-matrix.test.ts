@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { ROLES, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
+import type { OperatorRoute, Role } from '@tacho/contract/operator/access.ts'
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import {
   addressOf,
@@ -16,6 +16,7 @@ import {
   type Row,
 } from '../../setup/route-samples.ts'
 import { startService, type Service } from '../../setup/service.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 
 type Ids = Record<string, string>
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { ROLES, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
+import type { OperatorRoute, Role } from '@tacho/contract/operator/access.ts'
 import type { AuditPage } from '@tacho/contract/operator/audit.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { UNKNOWN_ID } from './contract.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 
 let service: Service
 let tenant: { workspaceId: string; environmentId: string }

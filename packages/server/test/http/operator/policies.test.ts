@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/runtime-config.ts'
 import { ACTIONS, SEVERITIES as POLICY_SEVERITIES } from '@tacho/policy/decide.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import { configurationCalls, policyBody, type ConfigurationCalls } from '../../setup/configuration-service.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
+import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
 let service: Service
 let calls: ConfigurationCalls

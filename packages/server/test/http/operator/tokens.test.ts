@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { ROLES } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 
 let service: Service
 let workspaceId: string

@@ -1,7 +1,6 @@
 /** How many statements an act runs: acts hold locks, and others wait for every round trip. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { WEBHOOK_EVENTS } from '@tacho/contract/operator/webhook.ts'
 import type { Decided } from '../../../src/storage/approvals.ts'
 import type { Intent, Published } from '../../../src/storage/deployments.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
@@ -9,6 +8,7 @@ import type { Sql } from '../../../src/storage/sql/sql.ts'
 import { decision, request } from './approval-sample.ts'
 import { auditEntry, policyVersion, promptVersion } from './configuration-sample.ts'
 import { newId, NOON } from './sample.ts'
+import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 
 /** `sql` is the adapter of an engine on an empty store. */
 export function statementsSuite(sql: () => Sql) {

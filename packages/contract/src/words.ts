@@ -1,0 +1,48 @@
+/** Words and patterns of fields, without the schema library, so that commands start quickly. */
+import { LIMITS } from './limits.ts'
+
+/** Final statuses of a run. */
+export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
+
+export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
+
+export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
+
+export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const
+
+export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] as const
+
+/** In ascending order. */
+export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
+
+/** What a policy does with a matching tool call, from least to most strict. */
+export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
+
+/**
+ * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
+ * the workspace. An approver also decides approvals and triages issues. An admin also changes environments, keys,
+ * prompts, policies, deployments and webhooks. An owner also manages operators and tokens.
+ */
+export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
+
+/** Events that can trigger a webhook. */
+export const WEBHOOK_EVENTS = [
+  'approval.requested',
+  'approval.decided',
+  'approval.expired',
+  'issue.opened',
+  'issue.regressed',
+] as const
+
+/** `standard`: signed JSON (Standard Webhooks). `slack`: a message for a Slack incoming webhook. */
+export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
+
+export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
+
+export const RUN_STATUSES = ['RUNNING', ...RUN_OUTCOMES] as const
+
+/** Lower case only, so no two ids differ only by case. Ids also appear in addresses and file names. */
+export const POLICY_ID_PATTERN = `^[a-z0-9][a-z0-9._-]{0,${LIMITS.policyIdChars - 1}}$`
+
+/** `1` for the first version of a prompt or policy, then `2`, … */
+export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
