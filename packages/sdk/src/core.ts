@@ -41,7 +41,8 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
   const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid)
   const listener = typeof options.onDiagnostic === 'function' ? options.onDiagnostic : undefined
   const diagnostics = createDiagnostics(listener, runtime)
-  for (const problem of problems) diagnostics.report('error', 'invalid_option', problem)
+  // One message: without a listener, each code is shown only once.
+  if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const request = createRequest({ baseUrl: settings.baseUrl, apiKey, fetch: runtime.fetch }, runtime)
   const context = createContext()
   const mask = createMask(settings.masking)

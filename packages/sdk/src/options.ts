@@ -11,7 +11,7 @@ export type Capture = 'full' | 'metadata-only'
 export interface TachoOptions {
   /** API key with the scope `events:write`. Default: TACHO_API_KEY. Without a key, nothing is recorded. */
   apiKey?: string | undefined
-  /** Origin of the service. Default: TACHO_BASE_URL, else http://localhost:4680. */
+  /** Origin of the service. Default: TACHO_URL, else http://localhost:4680. */
   baseUrl?: string | undefined
   /** Stable id of this installation, at most 120 characters. Default: TACHO_CLIENT_ID, else random for each process. */
   clientId?: string | undefined
@@ -85,7 +85,7 @@ export interface Settings {
 export interface Resolved {
   readonly settings: Settings
   readonly apiKey: string
-  /** One sentence per fault. */
+  /** One sentence per fault; first the ones because of which nothing is recorded. */
   readonly problems: readonly string[]
 }
 
@@ -137,6 +137,7 @@ const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
  * strictest choice. Without a usable key or address the client is disabled.
  */
 export function resolveOptions(options: TachoOptions, environment: Environment, newId: () => string): Resolved {
+  const fatal: string[] = []
   const problems: string[] = []
   const given = options as Readonly<Record<string, unknown>>
   for (const name of Object.keys(given)) {
@@ -176,10 +177,10 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
   const hasKey = typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)
   if (!hasKey && options.enabled !== false) {
-    problems.push('apiKey is missing or malformed: nothing is recorded. Set it, or TACHO_API_KEY.')
+    fatal.push('Nothing is recorded: apiKey is missing or malformed. Set it, or TACHO_API_KEY.')
   }
-  const base = origin(options.baseUrl ?? environment['TACHO_BASE_URL'] ?? 'http://localhost:4680')
-  if (!base) problems.push('baseUrl must be an http or https address: nothing is recorded.')
+  const base = origin(options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680')
+  if (!base) fatal.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')
   const masking = maskingFrom(options.masking)
   if (!masking) problems.push('masking is malformed: only metadata is recorded.')
   const metadataKeys: unknown = options.metadataKeys ?? []
@@ -207,7 +208,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     flushOnSignals: choice('flushOnSignals', [false, true], false),
     waitUntil: callback('waitUntil'),
   }
-  return { settings: Object.freeze(settings), apiKey: hasKey ? apiKey : '', problems }
+  return { settings: Object.freeze(settings), apiKey: hasKey ? apiKey : '', problems: [...fatal, ...problems] }
 }
 
 function maskingFrom(given: unknown): MaskingOptions | undefined {

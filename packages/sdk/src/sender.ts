@@ -27,6 +27,7 @@ export interface FlushResult {
 }
 
 export interface SenderSettings extends Bounds {
+  readonly baseUrl: string
   readonly flushIntervalMs: number
   readonly requestTimeoutMs: number
   readonly compress: boolean
@@ -269,7 +270,7 @@ export class Sender {
     this.#diagnostics.report(
       'warning',
       'delivery_failing',
-      `Events stay queued because the service does not accept them: ${why}.`,
+      `Events stay queued because ${this.#settings.baseUrl} does not accept them: ${why}.`,
     )
   }
 

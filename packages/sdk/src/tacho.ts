@@ -32,8 +32,18 @@ export class Tacho {
     this.#forgetEnd = flushAtEnd({
       flushOnSignals: core.settings.flushOnSignals,
       hasQueued: () => core.sender.held.queued > 0 || this.#control.hasQueued,
-      flush: () => this.flush(),
+      flush: () => this.#flushAtEnd(),
     })
+  }
+
+  /** Reports the events that could not be delivered before the process ends. */
+  async #flushAtEnd(): Promise<void> {
+    const { left } = await this.flush()
+    if (left === 0) return
+    const { baseUrl, spool } = this.#core.settings
+    const fate = spool ? 'The spool keeps them for the next process.' : 'They are lost when the process ends.'
+    const message = `${left} ${left === 1 ? 'event was' : 'events were'} not delivered to ${baseUrl}. ${fate}`
+    this.#core.diagnostics.report('error', 'events_undelivered', message)
   }
 
   /**

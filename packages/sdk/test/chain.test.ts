@@ -101,7 +101,7 @@ function chain(start: () => Promise<TestServer>) {
 
   test('the example agent waits until a person has seen the input and approved; the timeline shows it all', async () => {
     const example = fileURLToPath(new URL('../../../examples/agents/guarded-refund.ts', import.meta.url))
-    const env = { ...process.env, TACHO_BASE_URL: server.url, TACHO_API_KEY: API_KEY }
+    const env = { ...process.env, TACHO_URL: server.url, TACHO_API_KEY: API_KEY }
     const agent = spawn(process.execPath, [example, '250'], { env })
     const end = ended(agent)
     const id = await pending('refund')

@@ -32,7 +32,7 @@ describe('documentation of the SDK', () => {
     server = await startServer()
   })
   after(() => server.stop())
-  const variables = () => ({ TACHO_BASE_URL: server.url, TACHO_API_KEY: API_KEY, NODE_TEST_CONTEXT: '' })
+  const variables = () => ({ TACHO_URL: server.url, TACHO_API_KEY: API_KEY, NODE_TEST_CONTEXT: '' })
 
   for (const page of PAGES) {
     for (const [number, program] of programsOf(page).entries()) {

@@ -5,7 +5,9 @@ import { Tacho, type TachoOptions } from '../src/index.ts'
 const [way = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
 const given = JSON.parse(options) as TachoOptions & { events?: number }
 const { events = 10, ...rest } = given
-const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', onDiagnostic: () => undefined, ...rest })
+// "reports" shows diagnostics on the console, as a host without a listener does.
+const listener = way === 'reports' ? {} : { onDiagnostic: () => undefined }
+const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...listener, ...rest })
 await tacho.ready()
 
 const run = tacho.startRun({ runId: 'exit', agentName: 'child' })
@@ -24,6 +26,7 @@ const drain = () => {
 
 switch (way) {
   case 'normal':
+  case 'reports':
     break
   case 'return-later':
     setTimeout(() => run.step('late'), 20)

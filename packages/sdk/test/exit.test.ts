@@ -17,6 +17,7 @@ interface End {
   code: number | null
   signal: NodeJS.Signals | null
   output: string
+  errors: string
 }
 
 type ChildOptions = TachoOptions & { events?: number }
@@ -29,16 +30,18 @@ async function endOf(
   onReady: (kill: (signal: NodeJS.Signals) => void) => void = () => undefined,
 ): Promise<End> {
   const child = spawn(process.execPath, [CHILD, way, url, JSON.stringify(options)], {
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
+  let errors = ''
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
   child.stdout.on('data', (chunk: Buffer) => {
     const wasReady = output.includes('ready')
     output += chunk.toString()
     if (!wasReady && output.includes('ready')) onReady((signal) => child.kill(signal))
   })
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
-  return { code, signal, output }
+  return { code, signal, output, errors }
 }
 
 async function serve(t: TestContext, ...answers: Answer[]) {
@@ -73,6 +76,29 @@ test('a service that is away holds a process that ends by itself no longer than 
   assert.equal((await endOf('normal', server.url, { flushTimeoutMs: 300 })).code, 0)
   // Far below the backoff that goes on for ever.
   assert.ok(Date.now() - begun < 30_000)
+})
+
+test('a process that ends by itself reports how many events were not delivered, to which address, and their fate', async (t) => {
+  const server = await serve(t, status(503))
+  const options = { events: 2, flushTimeoutMs: 300, flushIntervalMs: 0 }
+  const lost = await endOf('reports', server.url, options)
+  const sentence = `2 events were not delivered to ${server.url}.`
+  assert.ok(lost.errors.includes(`${sentence} They are lost when the process ends.`), lost.errors)
+  const kept = await endOf('reports', server.url, { ...options, spool: temporaryFolder(t) })
+  assert.ok(kept.errors.includes(`${sentence} The spool keeps them for the next process.`), kept.errors)
+  server.script()
+  assert.equal((await endOf('reports', server.url)).errors, '')
+})
+
+test('a failing delivery names the address and the cause', async (t) => {
+  const server = await serve(t, status(503))
+  const message = await new Promise<string>((resolve) => {
+    const onDiagnostic = (diagnostic: { message: string }) => resolve(diagnostic.message)
+    const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, flushIntervalMs: 0, onDiagnostic })
+    t.after(() => tacho.shutdown(0))
+    tacho.startRun().step('step')
+  })
+  assert.equal(message, `Events stay queued because ${server.url} does not accept them: status 503.`)
 })
 
 test('shutdown delivers and accounts for everything', async (t) => {

@@ -109,9 +109,20 @@ test('options never throw: what is faulty is reported and replaced, privacy by t
   assert.equal(resolve({ apiKey: 'two\nlines' }).settings.enabled, false)
   assert.equal(resolve({ ...good, baseUrl: 'ftp://x' }).settings.enabled, false)
   assert.equal(resolve({ ...good, baseUrl: 'https://x.test/tacho/' }).settings.baseUrl, 'https://x.test/tacho')
-  const environment = { TACHO_API_KEY: 'k', TACHO_BASE_URL: 'https://y.test', TACHO_CLIENT_ID: 'c' }
+  const environment = { TACHO_API_KEY: 'k', TACHO_URL: 'https://y.test', TACHO_CLIENT_ID: 'c' }
   const { settings, apiKey } = resolveOptions({}, environment, () => 'id')
   assert.deepEqual([settings.enabled, settings.baseUrl, settings.clientId, apiKey], [true, 'https://y.test', 'c', 'k'])
+})
+
+test('all faulty options are one message, which begins with the reason why nothing is recorded', () => {
+  const messages: string[] = []
+  const options = { apikey: 'x', apiKey: 'key', baseUrl: 'localhost:4791', flushIntervalMs: 'abc' }
+  const onDiagnostic = ({ message }: { message: string }) => messages.push(message)
+  new Tacho({ ...options, onDiagnostic } as unknown as TachoOptions)
+  assert.deepEqual(messages, [
+    'Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address. Unknown option apikey. ' +
+      'flushIntervalMs must be a number from 0 to 3600000.',
+  ])
 })
 
 test('a disabled client counts what it drops and sends nothing', async () => {

@@ -33,7 +33,7 @@ test('all code in the pages is typed correctly, runs, and records', async (t) =>
   assert.ok(files.length >= 8)
   const settings = { extends: path.join(ROOT, 'tsconfig.base.json'), include: ['*.ts'] }
   writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(settings))
-  const env = { ...process.env, TACHO_API_KEY: 'key', TACHO_BASE_URL: server.url }
+  const env = { ...process.env, TACHO_API_KEY: 'key', TACHO_URL: server.url }
   await run(process.execPath, [path.join(ROOT, 'node_modules/.bin/tsc'), '-p', folder], { cwd: ROOT }).catch(
     ({ stdout }: { stdout: string }) => assert.fail(stdout),
   )

@@ -126,7 +126,7 @@ export class ConfigurationSource {
       timeoutMs: settings.requestTimeoutMs,
       maxReplyBytes: REPLY_BYTES_MAX,
     })
-    if (reply.kind === 'no-reply') return this.#fail(`no answer (${reply.message})`, null)
+    if (reply.kind === 'no-reply') return this.#fail(reply.message, null)
     if (reply.status === 304 && this.#current) {
       this.#confirm()
       return true
@@ -164,8 +164,10 @@ export class ConfigurationSource {
   #fail(why: string, retryAfter: string | null): false {
     this.#failures++
     this.#retryAfter = retryAfter
-    const kept = this.#current ? 'The last valid one stays in use.' : 'None is loaded yet.'
-    this.#core.diagnostics.report('warning', 'configuration_unavailable', `No configuration: ${why}. ${kept}`)
+    const { settings, diagnostics } = this.#core
+    const used = this.#current ? 'the last loaded ones stay in use' : 'fallbacks are used'
+    const message = `Could not load prompts and policies from ${settings.baseUrl} (${why}); ${used}.`
+    diagnostics.report('warning', 'configuration_unavailable', message)
     return false
   }
 

@@ -106,7 +106,7 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     },
     async assertNoEvent(eventType, payload = {}) {
       const wrong = (await events()).find((event) => holds(event, { eventType, payload }))
-      if (wrong) throw new Error(`Found an event that must not exist: ${JSON.stringify(wrong)}`)
+      if (wrong) throw new Error(`Expected no such event, but found ${JSON.stringify(wrong)}`)
     },
     assertRun: async (fields) => found(await runs(), fields, 'run'),
     assertDecision: async (fields) => found(await decisions(), fields, 'decision'),

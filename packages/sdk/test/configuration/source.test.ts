@@ -187,3 +187,12 @@ test('a host that cannot check hashes gets no configuration, and no rejected pro
   assert.equal(await open().configuration.ready(), false)
   assert.ok(said.includes('configuration_unavailable'))
 })
+
+test('a failed load names the address, the reason and what is used instead', async (t) => {
+  const { service, open } = await start(t, refuse(503))
+  const messages: string[] = []
+  await open({ onDiagnostic: ({ message }) => messages.push(message) }).configuration.ready()
+  assert.deepEqual(messages, [
+    `Could not load prompts and policies from ${service.url} (status 503); fallbacks are used.`,
+  ])
+})

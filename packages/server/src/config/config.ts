@@ -210,8 +210,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
-/** Variables of the other commands: the same shell may hold them. */
-const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY']
+/** Variables of the other commands and of the SDK: the same shell may hold them. */
+const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
 /** All settings in the order of the table: for the options of `tacho serve` and for the documentation. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
@@ -137,6 +137,13 @@ test('an unknown flag or variable is rejected by name, with the probable one sug
 
 test('variables of the other commands and of other programs are ignored', () => {
   config({}, { TACHO_URL: 'x', TACHO_OPERATOR_TOKEN: 'x', TACHO_API_KEY: 'x', PATH: 'x', TACHOMETER: 'x' })
+})
+
+test('every variable that the SDK documents may be set in the shell that starts the server', () => {
+  const options = readFileSync(new URL('../../../../docs/sdk/options.md', import.meta.url), 'utf8')
+  const variables = new Set(options.match(/TACHO_[A-Z_]+/g))
+  assert.deepEqual([...variables].toSorted(), ['TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_URL'])
+  config({}, Object.fromEntries([...variables].map((name) => [name, 'x'])))
 })
 
 test('the service links of Kubernetes are one error that says what to do', () => {
