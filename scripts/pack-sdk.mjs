@@ -1,5 +1,5 @@
 // Makes the package that is published from packages/sdk, and prints the path of its tarball.
-//   node scripts/pack-sdk.mjs <folder>
+//   scripts/node scripts/pack-sdk.mjs <folder>
 // Sources are compiled by tsc, file by file. Only the policy engine is bundled: it comes from packages of this
 // repository that are not published, and the SDK must have no dependencies.
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -125,7 +125,7 @@ export async function packSdk(folder) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [folder] = process.argv.slice(2)
   if (!folder) {
-    console.error('Usage: node scripts/pack-sdk.mjs <folder>')
+    console.error('Usage: scripts/node scripts/pack-sdk.mjs <folder>')
     process.exit(2)
   }
   console.log(await packSdk(path.resolve(folder)))
