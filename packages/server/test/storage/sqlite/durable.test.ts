@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
+import { inspect } from 'node:util'
 import { openDatabase, STORE_FILE } from '../../../src/storage/sqlite/database.ts'
 import { assertDurable, durability } from '../../../src/storage/sqlite/durable.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
+import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 test('a connection whose commits may not reach the disk is refused, whatever makes it so', (t) => {
@@ -23,4 +25,17 @@ test('a connection whose commits may not reach the disk is refused, whatever mak
   }
   db.pragma('journal_mode = WAL')
   assert.doesNotThrow(() => assertDurable(db))
+})
+
+test('the writer thread proves it at its start: a store that fails the proof does not open', async (t) => {
+  const directory = temporaryDirectory(t)
+  const db = openDatabase(path.join(directory, STORE_FILE))
+  migrate(db)
+  // Only the proof writes a revision that does not change.
+  db.exec(`CREATE TRIGGER refuse_proof BEFORE UPDATE OF revision ON control WHEN new.revision = old.revision
+    BEGIN SELECT RAISE(ABORT, 'the proof failed'); END`)
+  db.close()
+  const onTrouble = (): void => undefined
+  const opening = openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble }).then((storage) => storage.close())
+  await assert.rejects(opening, (error: Error) => /SQLITE_CONSTRAINT_TRIGGER/.test(inspect(error.cause)))
 })
