@@ -38,7 +38,7 @@ export const NewApproval = Type.Object(
     toolName: id(LIMITS.textChars, 'Protected tool'),
     inputHash: Type.String({
       pattern: `^[0-9a-fA-F]{${LIMITS.inputHashDigitsMin},${LIMITS.inputHashDigitsMax}}$`,
-      description: 'Deterministic hash of the tool input, in hex; not case-sensitive',
+      description: `${LIMITS.inputHashDigitsMin} to ${LIMITS.inputHashDigitsMax} hexadecimal digits: a deterministic hash of the tool input; not case-sensitive`,
     }),
     reason: optionalText('Why approval is needed, with secrets masked; stored unchanged', LIMITS.approvalBodyBytes),
     timeoutMs: Type.Optional(

@@ -13,7 +13,7 @@ export const CreationHeaders = Type.Object({
       maxLength: 255,
       pattern: '^[ -~]+$',
       description:
-        'Any text; use a new one for each thing you create. A retry within 24 hours creates nothing and gets the first ' +
+        'Any printable ASCII text; use a new one for each thing you create. A retry within 24 hours creates nothing and gets the first ' +
         'reply, with the header Idempotency-Replayed',
     }),
   ),

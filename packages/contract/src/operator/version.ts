@@ -28,7 +28,7 @@ export const followsField = {
   follows: Type.Optional(
     Type.String({
       pattern: VERSION_PATTERN,
-      description: 'The newest version the author has seen; rejected with 409 when a newer one exists',
+      description: 'The newest version the author has seen, for example "3"; rejected with 409 when a newer one exists',
     }),
   ),
 }

@@ -4,7 +4,9 @@ import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
+import { jsonFault } from './json-fault.ts'
 import { payloadSlices, type JsonSlice } from './json-slices.ts'
+import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText } from './text.ts'
 import { outcomeOf, usageOf } from './usage.ts'
 
@@ -37,11 +39,7 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
     items = JSON.parse(text)
   } catch {
     // V8's message quotes the body, and payloads stay out of replies and logs.
-    return {
-      ok: false,
-      code: 'invalid_json',
-      detail: text.trim() === '' ? 'The body is empty' : 'The body does not parse',
-    }
+    return { ok: false, code: 'invalid_json', detail: jsonFault(text) }
   }
   if (!Array.isArray(items)) {
     return { ok: false, code: 'invalid_request', detail: 'The body must be a JSON array of events' }
@@ -89,7 +87,9 @@ function judgeItem(item: unknown, text: string, slice: JsonSlice | null, context
   if (slice && slice.levels > LIMITS.payloadDepthLevels) return fault('payload_too_deep')
   if (typeof item.workspaceId === 'string' && item.workspaceId !== context.workspaceId)
     return fault('workspace_mismatch')
-  if (item.timestamp > context.now + LIMITS.eventFutureMs) return fault('timestamp_too_new')
+  if (item.timestamp > context.now + LIMITS.eventFutureMs) {
+    return fault('timestamp_too_new', timestampMessage('timestamp_too_new', item.timestamp))
+  }
   return toNewEvent(item, payload, item.timestamp < context.now - LIMITS.eventPastMs)
 }
 
@@ -121,13 +121,40 @@ function spanId(value: unknown): string | null {
 }
 
 function schemaFault(item: object): Fault {
-  // Errors() is slow and only asked for what has failed.
-  const error = eventInput.Errors(item)[0]
-  if (!error) return fault('invalid_type')
-  if (error.keyword === 'required') return fault('missing_field', error.message)
-  const code = error.keyword === 'minLength' ? 'empty' : error.keyword === 'maxLength' ? 'too_long' : 'invalid_type'
-  return fault(code, `${error.instancePath.slice(1)} ${error.message}`)
+  // Errors() is slow and only needed after a failed check.
+  const errors = eventInput.Errors(item)
+  const faults = schemaFaults(EventInput, errors).map(({ path, message }) => ({
+    path,
+    message: path === '/timestamp' && message !== 'is missing' ? TIMESTAMP_UNIT : message,
+  }))
+  return fault(FAULT_CODES.get(errors[0]?.keyword ?? '') ?? 'invalid_type', faultLine(faults))
 }
+
+const TIMESTAMP_UNIT = 'must be a whole number of milliseconds since 1970'
+
+const FAULT_CODES = new Map<string, RejectionCode>([
+  ['required', 'missing_field'],
+  ['minLength', 'empty'],
+  ['maxLength', 'too_long'],
+])
+
+/** Below this, a timestamp is read as seconds: as milliseconds it is before March 1973. */
+const SECONDS_BELOW = 100_000_000_000
+/** The last millisecond that a Date can show. */
+const DATE_MAX_MS = 8_640_000_000_000_000
+
+function timestampMessage(code: 'timestamp_too_old' | 'timestamp_too_new', time: number): string {
+  if (Math.abs(time) > DATE_MAX_MS) return `timestamp ${time} is no date: ${SEND_MS}`
+  const found = `timestamp is ${new Date(time).toISOString()}`
+  if (code === 'timestamp_too_new') {
+    return time > LIMITS.detectedAtMaxMs ? `${found}: ${SEND_MS}` : `${found}, more than 5 minutes in the future`
+  }
+  return time >= 0 && time < SECONDS_BELOW
+    ? `${found}: ${SEND_MS}, not seconds`
+    : `${found}, more than 30 days in the past`
+}
+
+const SEND_MS = 'send milliseconds since 1970'
 
 const TEXTS = [
   'eventId',
@@ -177,7 +204,10 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
     const index = batch.indexes[place] ?? 0
     const code = verdicts === null ? null : rejectionOf(verdicts[place])
     if (verdicts === null) retryable.add(event.eventId)
-    else if (code) rejections.push({ index, eventId: event.eventId, code, message: REJECTIONS[code] })
+    else if (code) {
+      const message = code === 'timestamp_too_old' ? timestampMessage(code, event.time) : REJECTIONS[code]
+      rejections.push({ index, eventId: event.eventId, code, message })
+    }
   })
   if (rejections.length === 0 && retryable.size === 0) {
     return { success: true, accepted: batch.ids.length, retryableEventIds: [], rejectedEventIds: [], rejections }

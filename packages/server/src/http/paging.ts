@@ -16,7 +16,7 @@ export function startOf<Position extends object>(
   if (cursor === undefined) return { after: null }
   const after = cursors.read<Position>(walk, cursor)
   if (after) return { after }
-  return refuse('invalid_cursor', undefined, {
+  return refuse('invalid_cursor', 'Start again without cursor', {
     errors: [{ path: '/cursor', message: 'is damaged or belongs to another list' }],
   })
 }

@@ -4,6 +4,8 @@ import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { jsonFault } from '../domain/json-fault.ts'
+import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
@@ -171,32 +173,37 @@ function bodyHook(maxBytes: number, { memory, admit }: RouteOptions): onRequestA
 
 /**
  * Checks the parameters of an address against a schema of texts, enums and whole numbers. An empty or repeated
- * parameter is refused, unknown ones are ignored.
+ * parameter is rejected; unknown ones are ignored. `subject` comes before each name in the error.
  */
-function queryChecker(schema: TObject): (given: unknown) => object {
+function queryChecker(schema: TObject, subject = ''): (given: unknown) => object {
   const compiled = compiledAtFirstUse(schema)
   const names = Object.entries(schema.properties).map(([name, property]) => ({
     name,
-    whole: 'type' in property && property.type === 'integer',
+    number: 'type' in property && property.type === 'integer' ? numberOf(property) : null,
   }))
   return (given) => {
     const values = given as Record<string, string | string[] | undefined>
     const checked: Record<string, unknown> = {}
-    for (const { name, whole } of names) {
+    const faults: SchemaFault[] = []
+    for (const { name, number } of names) {
       const value = values[name]
       if (value === undefined) continue
-      if (Array.isArray(value)) return invalid(name, 'is given more than once')
-      if (value === '') return invalid(name, 'is empty')
-      if (whole && !/^[1-9][0-9]*$/.test(value)) return invalid(name, 'must be a whole number from 1')
-      checked[name] = whole ? Number(value) : value
+      if (Array.isArray(value)) faults.push({ path: `/${name}`, message: 'is given more than once' })
+      else if (value === '') faults.push({ path: `/${name}`, message: 'is empty' })
+      else if (number !== null && !/^[1-9][0-9]*$/.test(value)) {
+        faults.push({ path: `/${name}`, message: `must be ${number}` })
+      } else checked[name] = number !== null ? Number(value) : value
     }
-    return compiled().Check(checked) ? checked : schemaRefusal(compiled().Errors(checked))
+    if (faults.length === 0 && compiled().Check(checked)) return checked
+    const known = new Set(faults.map(({ path }) => path))
+    const more = schemaFaults(schema, compiled().Errors(checked)).filter(({ path }) => !known.has(path))
+    return schemaRefusal([...faults, ...more].slice(0, FAULTS_MAX), subject)
   }
 }
 
-/** Checks headers against a schema of texts, by their documented names. One that is given twice is refused. */
+/** Checks headers against a schema of texts, by their documented names. A repeated header is rejected. */
 function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
-  const check = queryChecker(schema)
+  const check = queryChecker(schema, 'The header ')
   return (rawHeaders) => {
     const given = Object.keys(schema.properties).map((name): [string, string | string[] | undefined] => {
       const values = rawHeaders.filter(
@@ -211,13 +218,14 @@ function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
 function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
   const compiled = compiledAtFirstUse(schema)
   return (bytes) => {
+    const text = bytes?.toString() ?? ''
     let body: unknown
     try {
-      body = JSON.parse(bytes?.toString() ?? '')
+      body = JSON.parse(text)
     } catch {
-      return refuse('invalid_json', bytes?.length ? 'The body does not parse' : 'The body is empty')
+      return refuse('invalid_json', jsonFault(text))
     }
-    return compiled().Check(body) ? body : schemaRefusal(compiled().Errors(body))
+    return compiled().Check(body) ? body : schemaRefusal(schemaFaults(schema, compiled().Errors(body)))
   }
 }
 
@@ -227,12 +235,6 @@ function compiledAtFirstUse(schema: TSchema): () => Validator {
   return () => (validator ??= Compile(schema))
 }
 
-function schemaRefusal(errors: { instancePath: string; message: string }[]): Refusal {
-  const fields = errors.slice(0, 20).map(({ instancePath, message }) => ({ path: instancePath, message }))
-  const [first] = fields
-  return refuse('invalid_request', first && `${first.path.slice(1)} ${first.message}`.trim(), { errors: fields })
-}
-
-function invalid(name: string, message: string): Refusal {
-  return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
+function schemaRefusal(faults: SchemaFault[], subject?: string): Refusal {
+  return refuse('invalid_request', faultLine(faults, subject), { errors: faults })
 }

@@ -192,8 +192,13 @@ test('the answer counts what is stored, now or before, and names the rest', () =
     retryableEventIds: [],
     rejectedEventIds: ['e2', 'e3'],
     rejections: [
-      { index: 1, eventId: 'e2', code: 'timestamp_too_old', message: 'The timestamp is more than 30 days in the past' },
-      { index: 2, eventId: 'e3', code: 'invalid_type', message: 'label must be string' },
+      {
+        index: 1,
+        eventId: 'e2',
+        code: 'timestamp_too_old',
+        message: 'timestamp is 1970-01-01T00:00:00.001Z: send milliseconds since 1970, not seconds',
+      },
+      { index: 2, eventId: 'e3', code: 'invalid_type', message: 'label must be a string' },
       { index: 3, eventId: null, code: 'missing_field', message: batch.rejections[1]?.message },
     ],
   })
@@ -215,4 +220,37 @@ test('of several verdicts on one id, retryable beats rejected beats accepted', (
   assert.deepEqual([stored.accepted, stored.rejectedEventIds, stored.retryableEventIds], [1, ['e1'], []])
   const failed = batchResult(batch, null)
   assert.deepEqual([failed.accepted, failed.rejectedEventIds, failed.retryableEventIds], [0, [], ['e1', 'e2']])
+})
+
+test('a rejected timestamp is shown as a time, with its unit', () => {
+  const messageOf = (timestamp: unknown) => {
+    const batch = judged({ ...good, timestamp })
+    return batchResult(batch, ['absent']).rejections[0]?.message
+  }
+  const day = 24 * 60 * 60 * 1000
+  const unit = 'timestamp must be a whole number of milliseconds since 1970'
+  for (const [timestamp, message] of [
+    [NOW / 1000, 'timestamp is 1970-01-21T20:00:00.000Z: send milliseconds since 1970, not seconds'],
+    [NOW - 31 * day, 'timestamp is 2026-12-15T08:00:00.000Z, more than 30 days in the past'],
+    [-1, 'timestamp is 1969-12-31T23:59:59.999Z, more than 30 days in the past'],
+    [NOW + day, 'timestamp is 2027-01-16T08:00:00.000Z, more than 5 minutes in the future'],
+    [NOW * 1000, 'timestamp is +059009-09-24T08:00:00.000Z: send milliseconds since 1970'],
+    [9_007_199_254_740_991, 'timestamp 9007199254740991 is no date: send milliseconds since 1970'],
+    ['2026-01-01T00:00:00Z', unit],
+    [1.5, unit],
+    [null, unit],
+    [undefined, 'timestamp is missing'],
+  ] as const) {
+    assert.equal(messageOf(timestamp), message)
+  }
+})
+
+test('a rejection names every invalid field', () => {
+  const { runId, ...rest } = good
+  const [rejection] = judged({ ...rest, eventId: '', label: 'x'.repeat(256) }).rejections
+  assert.equal(runId, 'r1')
+  assert.equal(
+    rejection?.message,
+    'runId is missing; eventId must have 1 to 160 characters; label must have at most 255 characters',
+  )
 })

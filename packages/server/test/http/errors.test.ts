@@ -73,6 +73,21 @@ test('bad percent-encoding, an over-long path and broken HTTP are problem docume
 test('an invalid cursor is named like any other field', async () => {
   const { body } = await service.api<Problem>('/runs?cursor=x')
   assert.deepEqual(body.errors, [{ path: '/cursor', message: 'is damaged or belongs to another list' }])
+  assert.equal(body.detail, 'Start again without cursor')
+})
+
+test('the detail names every invalid parameter with its limits, and calls a header a header', async () => {
+  const detailOf = async (path: string) => (await service.api<Problem>(path)).body.detail
+  const limit = 'limit must be a whole number between 1 and 100'
+  for (const value of ['0', '101', '99999', 'text', '1.5']) assert.equal(await detailOf(`/runs?limit=${value}`), limit)
+  assert.equal(await detailOf('/runs?limit=0&cursor='), `${limit}; cursor is empty`)
+  const id = '00000000-0000-4000-8000-000000000000'
+  assert.equal(await detailOf(`/firewall-approvals/${id}`), 'The header X-Service-Client-ID is missing')
+})
+
+test('a body that is not JSON is told by line and column', async () => {
+  const { body } = await service.api<Problem>('/issue-records', { body: '{\n  "secret": nope\n}' })
+  assert.deepEqual([body.code, body.detail], ['invalid_json', 'The body is not valid JSON at line 2, column 13'])
 })
 
 test('a request that arrives too slowly is rejected soon after the limit, with any timing', async (t) => {

@@ -19,7 +19,7 @@ test('a body is judged the same on a thread as inline', async () => {
     assert.deepEqual(await threaded.judge(Buffer.from(`{${' '.repeat(body.length)}`), context), {
       ok: false,
       code: 'invalid_json',
-      detail: 'The body does not parse',
+      detail: `The body ends before its JSON is complete, at line 1, column ${body.length + 2}`,
     })
   } finally {
     await Promise.all([direct.close(), threaded.close()])

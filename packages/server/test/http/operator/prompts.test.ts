@@ -98,8 +98,8 @@ test('texts that cannot be stored are rejected, and searches for them find nothi
 
 test('a missing field or wrong type is reported with its place', async () => {
   for (const [body, path] of [
-    [{ name: 'x' }, ''],
-    [{ content: 'x' }, ''],
+    [{ name: 'x' }, '/content'],
+    [{ content: 'x' }, '/name'],
     [{ name: 'x', content: 1 }, '/content'],
     [{ name: 1, content: 'x' }, '/name'],
     [[], ''],

@@ -1,0 +1,109 @@
+/** Turns the schema library's errors into sentences. They name fields and limits, never a value from the request. */
+import type { TSchema } from 'typebox'
+import type { TLocalizedValidationError } from 'typebox/error'
+
+/** One invalid field. `path` is a JSON Pointer; `message` completes a sentence that starts with the field's name. */
+export interface SchemaFault {
+  path: string
+  message: string
+}
+
+/** Faults in one reply. */
+export const FAULTS_MAX = 8
+
+/** Longer lists of allowed values fill a line; the documentation has them. */
+const ENUM_VALUES_MAX = 12
+
+/** At most one fault for each field, in the order of the errors. */
+export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidationError[]): SchemaFault[] {
+  const faults = new Map<string, string>()
+  for (const error of errors) {
+    // The error of the object itself names the allowed fields; this one would repeat a name from the request.
+    if (error.keyword === 'boolean') continue
+    if (error.keyword === 'required') {
+      for (const name of error.params.requiredProperties) add(`${error.instancePath}/${name}`, 'is missing')
+    } else add(error.instancePath, messageOf(error, part(schema, error.schemaPath)))
+  }
+  return [...faults].slice(0, FAULTS_MAX).map(([path, message]) => ({ path, message }))
+
+  function add(path: string, message: string): void {
+    if (!faults.has(path)) faults.set(path, message)
+  }
+}
+
+/** One line for people. */
+export function faultLine(faults: readonly SchemaFault[], subject = ''): string {
+  return faults.map(({ path, message }) => `${subject}${path.slice(1) || 'The body'} ${message}`).join('; ')
+}
+
+type Part = Record<string, unknown>
+
+/** The part of the schema that an error's `schemaPath` (`#/properties/a`) names. */
+function part(schema: TSchema, schemaPath: string): Part {
+  let found: unknown = schema
+  for (const name of schemaPath.split('/').slice(1)) found = (found as Part | undefined)?.[name]
+  return (found ?? {}) as Part
+}
+
+function messageOf(error: TLocalizedValidationError, schema: Part): string {
+  switch (error.keyword) {
+    case 'enum': {
+      const values = error.params.allowedValues
+      return values.length > ENUM_VALUES_MAX ? error.message : `must be one of ${values.join(', ')}`
+    }
+    case 'type':
+      return isNumeric(schema) ? `must be ${numberOf(schema)}` : `must be ${typeWords(error.params.type)}`
+    case 'minimum':
+    case 'maximum':
+      return `must be ${numberOf(schema)}`
+    case 'minLength':
+    case 'maxLength':
+      return sizeMessage(schema['minLength'], schema['maxLength'], 'character')
+    case 'minItems':
+    case 'maxItems':
+      return sizeMessage(schema['minItems'], schema['maxItems'], 'item')
+    case 'pattern':
+      return typeof schema['description'] === 'string'
+        ? `does not match its description: ${schema['description']}`
+        : 'has the wrong form'
+    case 'format':
+      return error.params.format === 'uuid' ? 'must be a UUID' : `must be a ${error.params.format} text`
+    case 'additionalProperties':
+      return `must have no fields other than ${Object.keys(schema['properties'] ?? {}).join(', ')}`
+    default:
+      return error.message
+  }
+}
+
+function isNumeric({ type }: Part): boolean {
+  return [type].flat().some((name) => name === 'integer' || name === 'number')
+}
+
+/** What a schema of numbers demands: `a whole number between 1 and 100`. */
+export function numberOf({ type, minimum, maximum }: { type?: unknown; minimum?: unknown; maximum?: unknown }): string {
+  const noun = [type].flat().includes('integer') ? 'a whole number' : 'a number'
+  if (typeof minimum === 'number' && typeof maximum === 'number') return `${noun} between ${minimum} and ${maximum}`
+  if (typeof minimum === 'number') return `${noun} of at least ${minimum}`
+  return typeof maximum === 'number' ? `${noun} of at most ${maximum}` : noun
+}
+
+function sizeMessage(min: unknown, max: unknown, noun: string): string {
+  const least = typeof min === 'number' ? min : 0
+  if (typeof max !== 'number') return least === 1 ? 'must not be empty' : `must have at least ${least} ${noun}s`
+  const range = least > 0 ? `${least} to ${max}` : `at most ${max}`
+  return `must have ${range} ${noun}s`
+}
+
+const TYPES = new Map([
+  ['string', 'a string'],
+  ['boolean', 'true or false'],
+  ['object', 'an object'],
+  ['array', 'an array'],
+])
+
+function typeWords(type: string | string[]): string {
+  return [type]
+    .flat()
+    .map((name) => TYPES.get(name) ?? name)
+    .join(' or ')
+}
