@@ -23,7 +23,7 @@ test('a workspace token is the only output on stdout, works with its role, and c
   assert.match((await asToken('workspaces', 'list')).stdout, /^acme /m)
   const tooMuch = await asToken('environments', 'create', 'production')
   assert.equal(tooMuch.code, 1)
-  assert.match(tooMuch.stderr, /This needs the role admin/)
+  assert.match(tooMuch.stderr, /This requires the role admin/)
   const id = token.split('_')[1] ?? ''
   assert.match(await text('tokens', 'list', '-w', 'acme'), new RegExp(`^${id} +ci +viewer +valid until`, 'm'))
   assert.match(await text('tokens', 'revoke', id, '-w', 'acme'), /was revoked at/)

@@ -133,7 +133,7 @@ test('approve and reject store a reason; a decided approval is refused with its 
   assert.match(await text('reject', two), new RegExp(`REJECTED +${two} +refund +cli +by first token at`))
   const refused = await run('reject', one)
   assert.deepEqual([refused.code, refused.stdout], [1, ''])
-  assert.match(refused.stderr, /The approval is APPROVED already/)
+  assert.match(refused.stderr, /The approval is already APPROVED/)
 })
 
 test('several are decided together, by id or by tool and input; exit code 0 only if all were', async () => {

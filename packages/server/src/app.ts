@@ -1,4 +1,4 @@
-/** The whole surface of the server, as one ordered list. The app has not listened: tests inject into it. */
+/** All routes and hooks of the server, in order. The app does not listen, so tests can inject requests into it. */
 import { randomUUID } from 'node:crypto'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
@@ -27,21 +27,21 @@ import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
 import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 
-/** A path id may have 255 code points, and each up to 12 characters when percent-encoded. */
+/** A path id can have 255 code points, each up to 12 characters when percent-encoded. */
 const PATH_PARAMETER_CHARS = 4_096
 const HEADERS_TIMEOUT_MS = 10_000
-/** How often the server looks for requests that take too long to arrive; by default it would be every 30 seconds. */
+/** How often the server checks for requests that arrive too slowly. Node's default is 30 seconds. */
 const TIMEOUT_CHECK_MS = 1_000
-/** Longer than the idle timeout of common load balancers, so that they close first. */
+/** Longer than the idle timeout of common load balancers, so the load balancer closes the connection first. */
 const KEEP_ALIVE_MS = 65_000
 
 export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance {
   const { config } = deps
   const app = fastify({
     ...(log ? { loggerInstance: log } : {}),
-    // The framework's lines have the address with its query; ours do not.
+    // The framework's log lines include the address with its query; ours do not.
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger for each request would cost more than all that most requests log: lines name the request themselves.
+    // A logger per request would cost more than most requests' log output, so our lines include the request id.
     childLoggerFactory: (logger) => logger,
     genReqId: () => randomUUID(),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
@@ -51,10 +51,10 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     http: {
       headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout),
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      // Node would refuse it without a body; the hook on every request does it with one.
+      // Node would reject it without a body; the hook on every request sends a problem body.
       requireHostHeader: false,
     },
-    // What still arrives on open connections is answered; the drain bounds it.
+    // Still answer requests on open connections; the drain timeout bounds this.
     return503OnClosing: false,
     frameworkErrors,
     clientErrorHandler: clientError,
@@ -62,7 +62,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // At level debug each 304 has its line in the log, which the framework's hooks write.
   if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
   everyReplyHooks(app)
-  // Node would refuse an expectation that it does not know without a body; HTTP lets a server pass it over.
+  // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   errorHandlers(app)
   withoutBodyParsers(app)
@@ -70,7 +70,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
 
   const approvals = createApprovalReader(app, deps)
 
-  // Keyless.
+  // No key needed.
   metricsHooks(app, deps)
   requestLogHooks(app)
   drainingHooks(app, deps)

@@ -18,31 +18,27 @@ import {
 } from './setting.ts'
 
 /**
- * Every setting of the server, once. The name gives the flag and the variable: `dataDir` is --data-dir and
- * TACHO_DATA_DIR. A flag wins over a variable; a secret has no flag.
+ * Every setting of the server. The name implies the flag and the variable: `dataDir` is --data-dir and TACHO_DATA_DIR.
+ * A flag overrides a variable. A secret has no flag.
  */
 export const SETTINGS = {
   host: text(
-    { placeholder: 'address', byDefault: '127.0.0.1', help: 'Address to listen on; :: or 0.0.0.0 for all' },
+    { placeholder: 'address', byDefault: '127.0.0.1', help: 'Address to listen on; :: or 0.0.0.0 for all interfaces' },
     255,
   ),
-  port: integer({ placeholder: 'port', byDefault: '4680', help: 'Port to listen on; 0 for any free one' }, 0, 65_535),
-  dataDir: text({ placeholder: 'directory', byDefault: './data', help: 'Where the embedded store lies' }, 4_096),
+  port: integer({ placeholder: 'port', byDefault: '4680', help: 'Port to listen on; 0 for any free port' }, 0, 65_535),
+  dataDir: text({ placeholder: 'directory', byDefault: './data', help: 'Directory of the embedded store' }, 4_096),
   databaseUrl: optionalText(
     {
       placeholder: 'url',
-      help: 'PostgreSQL database to use instead: postgres://user:password@host/database?sslmode=verify-full',
+      help: 'PostgreSQL database to use instead of the embedded store: postgres://user:password@host/database?sslmode=verify-full',
       fromFile: true,
     },
     4_096,
   ),
-  databasePool: integer(
-    { placeholder: 'number', byDefault: '10', help: 'Connections to the database of each process' },
-    2,
-    1_000,
-  ),
+  databasePool: integer({ placeholder: 'number', byDefault: '10', help: 'Database connections per process' }, 2, 1_000),
   databaseTimeout: quantity(
-    { placeholder: 'duration', byDefault: '20s', help: 'Time the database gets for a statement' },
+    { placeholder: 'duration', byDefault: '20s', help: 'Timeout for a database statement' },
     'duration',
     '1s',
     '10m',
@@ -51,7 +47,7 @@ export const SETTINGS = {
     {
       placeholder: 'number',
       byDefault: '1',
-      help: 'Processes that serve together on this machine; more than one need a database',
+      help: 'Server processes on this machine; more than one require a database',
     },
     1,
     256,
@@ -59,9 +55,9 @@ export const SETTINGS = {
   trustProxy: networks({
     placeholder: 'networks',
     byDefault: 'none',
-    help: 'Proxies whose X-Forwarded headers are believed, separated by commas',
+    help: 'Proxies whose X-Forwarded headers are trusted, separated by commas',
   }),
-  logLevel: choice({ byDefault: 'info', help: 'What is logged' }, [
+  logLevel: choice({ byDefault: 'info', help: 'Lowest level to log' }, [
     'debug',
     'info',
     'warn',
@@ -73,7 +69,7 @@ export const SETTINGS = {
     {
       placeholder: 'number',
       byDefault: String(LIMITS.requestsPerSecondDefault),
-      help: 'Requests a second of an API key without a limit of its own',
+      help: 'Requests per second for an API key without its own limit',
     },
     1,
     LIMITS.requestsPerSecondMax,
@@ -82,13 +78,13 @@ export const SETTINGS = {
     {
       placeholder: 'number',
       byDefault: String(LIMITS.operatorRequestsPerSecondDefault),
-      help: 'Requests a second of an operator token or session; of an address four times as many',
+      help: 'Requests per second for an operator token or session; an address gets four times as many',
     },
     1,
     LIMITS.requestsPerSecondMax,
   ),
   minFreeDisk: quantity(
-    { placeholder: 'bytes', byDefault: '256MiB', help: 'Writes are refused while less disk is free' },
+    { placeholder: 'bytes', byDefault: '256MiB', help: 'Reject writes while less disk space is free' },
     'bytes',
     '0B',
     '1TiB',
@@ -97,27 +93,27 @@ export const SETTINGS = {
     {
       placeholder: 'duration',
       byDefault: '30s',
-      help: 'Time a request may take to arrive, and a client to take nothing of its reply',
+      help: 'Timeout for a request to arrive, and for a client that does not read its reply',
     },
     'duration',
     '1s',
     '1h',
   ),
   bodyMemory: quantity(
-    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for the bodies of all requests under way' },
+    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for all request bodies' },
     'bytes',
     '4MiB',
     '64GiB',
   ),
   replyMemory: quantity(
-    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for all replies that clients have not read yet' },
+    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for all unread replies' },
     'bytes',
     '16MiB',
     '64GiB',
   ),
-  // Below the ten seconds after which container engines kill by default.
+  // Below the ten seconds after which container engines kill a process by default.
   drainTimeout: quantity(
-    { placeholder: 'duration', byDefault: '8s', help: 'Time that requests under way get when the server stops' },
+    { placeholder: 'duration', byDefault: '8s', help: 'Time for open requests to finish when the server stops' },
     'duration',
     '0s',
     '10m',
@@ -125,40 +121,40 @@ export const SETTINGS = {
   webhookNetworks: networks({
     placeholder: 'networks',
     byDefault: 'none',
-    help: 'Networks of your own that webhooks may be sent to, separated by commas; public ones always may',
+    help: 'Private networks that webhooks can reach, separated by commas; public networks are always allowed',
   }),
   readers: integer({ placeholder: 'number', byDefault: '2', help: 'Threads that read from the store' }, 1, 32),
   publicUrl: optional(
-    { placeholder: 'address', help: 'Where people reach the server, for links and for an identity provider' },
+    { placeholder: 'address', help: 'Public address of the server, for links and for an identity provider' },
     webAddress,
-    'an http or https address without query',
+    'an http or https address without a query',
   ),
   oidcIssuer: optional(
-    { placeholder: 'address', help: 'Identity provider that people may sign in with; it is asked where its parts are' },
+    { placeholder: 'address', help: 'Identity provider for sign-in; its endpoints are discovered automatically' },
     webAddress,
-    'an http or https address without query',
+    'an http or https address without a query',
   ),
-  oidcClientId: optional({ placeholder: 'id', help: 'Our id at the identity provider' }, anyText, 'a text'),
+  oidcClientId: optional({ placeholder: 'id', help: 'Client id at the identity provider' }, anyText, 'a text'),
   oidcClientSecret: secret(
-    { placeholder: 'secret', help: 'Our secret at the identity provider', fromFile: true },
+    { placeholder: 'secret', help: 'Client secret at the identity provider', fromFile: true },
     (given) => anyText(given) !== null,
     'a text of up to 1024 characters',
   ),
   oidcName: text(
-    { placeholder: 'name', byDefault: 'Single sign-on', help: 'What people call the identity provider' },
+    { placeholder: 'name', byDefault: 'Single sign-on', help: 'Display name of the identity provider' },
     LIMITS.nameChars,
   ),
   oidcDomain: optional(
-    { placeholder: 'domain', help: 'Whoever has an address of it at the identity provider needs no invitation' },
+    { placeholder: 'domain', help: 'People with a verified address in this domain need no invitation' },
     (given) => (isEmail(`x@${given}`) ? lowerCase(given) : null),
     'a domain such as example.com',
   ),
-  oidcDomainRole: choice({ byDefault: 'viewer', help: 'Their role, in every workspace' }, [
+  oidcDomainRole: choice({ byDefault: 'viewer', help: 'Role of people who join by domain, in every workspace' }, [
     'viewer',
     'approver',
     'admin',
   ]),
-  console: onOff({ byDefault: 'on', help: 'Serve the operator console at /, where it is built' }),
+  console: onOff({ byDefault: 'on', help: 'Serve the operator console at /, if it is built' }),
   metrics: onOff({ byDefault: 'on', help: 'Serve /metrics, without a key' }),
   docs: onOff({ byDefault: 'on', help: 'Serve /docs and the interface documents, without a key' }),
   initWorkspace: text(
@@ -170,21 +166,21 @@ export const SETTINGS = {
     LIMITS.nameChars,
   ),
   initApiKey: secret(
-    { placeholder: 'key', help: 'API key of a new store; otherwise one is made and printed once', fromFile: true },
+    { placeholder: 'key', help: 'API key of a new store; if omitted, one is created and printed once', fromFile: true },
     (given) => parseApiKey(given) !== null,
     API_KEY_FORM,
   ),
   initOperatorToken: secret(
     {
       placeholder: 'token',
-      help: 'Operator token of a new store; otherwise one is made and printed once',
+      help: 'Operator token of a new store; if omitted, one is created and printed once',
       fromFile: true,
     },
     (given) => parseOperatorToken(given) !== null,
     OPERATOR_TOKEN_FORM,
   ),
   initOperatorEmail: optional(
-    { placeholder: 'address', help: 'E-mail address of the first person of a new store; a one-time link is printed' },
+    { placeholder: 'address', help: 'E-mail address of the first owner of a new store; a one-time link is printed' },
     (given) => (isEmail(given) ? lowerCase(given) : null),
     'an e-mail address',
   ),
@@ -194,7 +190,7 @@ export type SettingName = keyof typeof SETTINGS
 type ValueOf<OneSetting> = OneSetting extends Setting<infer Value> ? Value : never
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
 
-/** A setting in the words of a command line. */
+/** One setting for command-line help. */
 export interface SettingText {
   name: SettingName
   /** `--data-dir <directory>`; null for a secret. */
@@ -214,7 +210,7 @@ const PREFIX = 'TACHO_'
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
-/** All settings in the order of the table: for the options of `tacho serve` and for the documentation. */
+/** All settings in table order, for the options of `tacho serve` and for the documentation. */
 export function settingTexts(): SettingText[] {
   return ENTRIES.map(([name, setting]) => ({
     name,
@@ -226,7 +222,9 @@ export function settingTexts(): SettingText[] {
   }))
 }
 
-/** The whole configuration from flags (by setting name) and environment, or everything that is wrong with them. */
+/**
+ * Builds the configuration from flags (by setting name) and environment, or lists everything that is wrong with them.
+ */
 export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   const faults = [...unknownFlags(flags), ...unknownVariables(environment)]
   const values: Record<string, unknown> = {}
@@ -245,10 +243,10 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
 
 function workersFault({ workers, databaseUrl }: Config): string | null {
   if (workers === 1 || databaseUrl !== null) return null
-  return `--workers ${workers} needs a database: the embedded store has one process. Set --database-url, or leave --workers out.`
+  return `--workers ${workers} needs a database, because the embedded store supports one process. Set --database-url, or omit --workers.`
 }
 
-/** The identity provider is set up as a whole or not at all. */
+/** An identity provider needs all of its settings or none. */
 function identityProviderFault(config: Config): string | null {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
   const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
@@ -256,7 +254,7 @@ function identityProviderFault(config: Config): string | null {
   )
   const missing = needed.filter((name) => config[name] === null).map(variableOf)
   if (given === undefined || missing.length === 0) return null
-  return `${variableOf(given)} is for an identity provider, which needs ${missing.join(', ')} too.`
+  return `${variableOf(given)} configures an identity provider, which also needs ${missing.join(', ')}.`
 }
 
 function anyText(given: string): string | null {
@@ -274,19 +272,19 @@ function findText(name: SettingName, setting: Setting<unknown>, flags: Flags, en
   if (flag !== undefined) return { from: flagOf(name), text: flag }
   const variable = variableOf(name)
   const fileVariable = `${variable}_FILE`
-  // An empty variable is one that is not set: compose and unit files write it so.
+  // Compose and unit files can set an empty variable; treat it as unset.
   const value = environment[variable] || null
   const file = (setting.fromFile && environment[fileVariable]) || null
-  if (value !== null && file !== null) return noText(`Only one of ${variable} and ${fileVariable} may be set.`)
+  if (value !== null && file !== null) return noText(`Set only one of ${variable} and ${fileVariable}.`)
   if (file !== null) return readText(fileVariable, file)
-  // A service link is told of as what it is, not as a bad value.
+  // A service link gets its own message, not one about a bad value.
   if (value === null || isServiceLink(value)) return { from: 'The default', text: setting.byDefault }
   return { from: variable, text: value }
 }
 
 function readText(fileVariable: string, file: string): Given {
   try {
-    return { from: `What ${fileVariable} names`, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
+    return { from: `The content of ${fileVariable}`, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
   } catch (error) {
     return noText(
       `${fileVariable} names ${quoted(file)}, which cannot be read (${(error as NodeJS.ErrnoException).code}).`,
@@ -316,12 +314,12 @@ function unknownVariables(environment: Environment): string[] {
     .map((variable) => ({ variable, fault: `There is no setting ${variable}${suggestion(variable, known)}` }))
   if (!isServiceLink(environment['TACHO_PORT'])) return unknown.map(({ fault }) => fault)
   return [
-    'TACHO_PORT is a service link that Kubernetes made, not a port: set enableServiceLinks to false, or rename the Service.',
+    'TACHO_PORT is a service link from Kubernetes, not a port: set enableServiceLinks to false, or rename the Service.',
     ...unknown.filter(({ variable }) => !/^TACHO_(SERVICE|PORT)_/.test(variable)).map(({ fault }) => fault),
   ]
 }
 
-/** Kubernetes gives each pod TACHO_PORT=tcp://…, and more, for a Service that is named tacho. */
+/** Kubernetes sets TACHO_PORT=tcp://… and more in each pod when a Service is named tacho. */
 function isServiceLink(value: string | undefined): boolean {
   return /^(tcp|udp|sctp):\/\//.test(value ?? '')
 }

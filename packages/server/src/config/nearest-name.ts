@@ -1,4 +1,4 @@
-/** The known name that was probably meant, null when none is near: at most a third of the letters differ. */
+/** The most similar known name; null if more than a third of the letters differ. */
 export function nearestName(given: string, known: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Math.floor(given.length / 3) + 1
@@ -9,7 +9,7 @@ export function nearestName(given: string, known: readonly string[]): string | n
   return best
 }
 
-/** Letters to add, drop or change to get from one text to the other (Levenshtein). */
+/** How many letters to add, drop or change to turn one text into the other (Levenshtein). */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, column) => column)
   for (let line = 1; line <= one.length; line++) {

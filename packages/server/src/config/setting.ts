@@ -1,17 +1,17 @@
 import { isIP } from 'node:net'
 
-/** One setting of the server: what it is for, what it may be, and what it is when nobody says. */
+/** One setting of the server: its purpose, allowed values and default. */
 export interface Setting<Value> {
-  /** What stands for the value in the help, as in `<port>`. */
+  /** Placeholder for the value in the help, as in `<port>`. */
   placeholder: string
   help: string
-  /** As a person would write it; null: the setting then has no value. */
+  /** Written as a person would write it; null if there is no default. */
   byDefault: string | null
-  /** Reads a text that a person wrote; answers with what the text must be when it is not. */
+  /** Parses a text from a person; if it is invalid, returns what the text must be. */
   parse: (text: string) => Parsed<Value>
-  /** A secret has no flag, since others can read the arguments of a process, and is never shown. */
+  /** A secret has no flag and is never shown: other users can read the arguments of a process. */
   secret?: boolean
-  /** May be given as the name of a file that holds it, as container secrets are: TACHO_…_FILE. */
+  /** Can be given as a file name in TACHO_…_FILE, as for container secrets. */
   fromFile?: boolean
 }
 
@@ -39,7 +39,7 @@ export function text(about: About, maxChars: number): Setting<string> {
   }
 }
 
-/** A text that may be left out. */
+/** An optional text. */
 export function optionalText(about: Omit<About, 'byDefault'>, maxChars: number): Setting<string | null> {
   return { ...text({ ...about, byDefault: '' }, maxChars), byDefault: null }
 }
@@ -55,7 +55,7 @@ export function integer(about: About, minimum: number, maximum: number): Setting
   }
 }
 
-/** A number with a unit, kept in the smallest one: `256MiB` in bytes, `30s` in milliseconds. */
+/** A number with a unit, stored in the smallest unit: `256MiB` in bytes, `30s` in milliseconds. */
 export function quantity(about: About, kind: keyof typeof UNITS, minimum: string, maximum: string): Setting<number> {
   const mustBe = `from ${minimum} to ${maximum}, with a unit (${Object.keys(UNITS[kind]).join(', ')})`
   const [least, most] = [inSmallestUnit(kind, minimum), inSmallestUnit(kind, maximum)]
@@ -102,7 +102,7 @@ export function networks(about: About): Setting<string[]> {
   }
 }
 
-/** A secret in a form of its own; `mustBe` says which, without repeating what was given. */
+/** A secret with its own format; `mustBe` describes the format without repeating the given value. */
 export function secret(
   about: Omit<About, 'byDefault'>,
   isValid: (text: string) => boolean,
@@ -117,7 +117,7 @@ export function secret(
   }
 }
 
-/** A text in a form of its own that need not be given; `mustBe` says which. */
+/** An optional text with its own format; `mustBe` describes the format. */
 export function optional(
   about: Omit<About, 'byDefault'>,
   read: (text: string) => string | null,
@@ -133,14 +133,14 @@ export function optional(
   }
 }
 
-/** An origin with a path where a proxy adds one, without a slash at the end; null: it is no address of that kind. */
+/** An origin, with a path if a proxy adds one, without a trailing slash; null if it is not such an address. */
 export function webAddress(given: string): string | null {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null
   return url.search === '' && url.hash === '' ? url.origin + url.pathname.replace(/\/+$/, '') : null
 }
 
-/** NaN when the text is not a number with one of the units. */
+/** NaN unless the text is a number with a known unit. */
 function inSmallestUnit(kind: keyof typeof UNITS, given: string): number {
   const [, digits, unit] = /^([0-9]{1,15})([A-Za-z]+)$/.exec(given) ?? []
   const factor = Object.entries(UNITS[kind]).find(([name]) => name.toLowerCase() === unit?.toLowerCase())?.[1]

@@ -1,6 +1,6 @@
 /**
- * What happened after approvals were asked for, judged from what a run recorded (docs/decisions, "What happened after an
- * approval"). Times of clients are not compared with the server's: only when an event was stored is.
+ * What happened after approvals were requested, judged from the events of a run (docs/decisions, "What happened after
+ * an approval"). Client clocks are not comparable with the server clock, so only the storage time of events counts.
  */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
@@ -12,16 +12,16 @@ export interface CallJudgement {
   call: ToolEventRow
   verdict: CallVerdict
   approval: ApprovalRow | null
-  /** The id that the call named, also where there is no such approval. */
+  /** The id that the call named, even if no such approval exists. */
   approvalId: string | null
   linkedBy: JudgedCall['linkedBy']
 }
 
 /**
- * Judges the tool calls that have to do with approvals; all others are left out.
+ * Judges the tool calls related to approvals and omits all other calls.
  * @param run external id of the run
- * @param approvals those of the run, the oldest first, and those that its calls name
- * @param events tool calls and policy decisions of the run, in the order of the timeline
+ * @param approvals approvals of the run, oldest first, and approvals that its calls name
+ * @param events tool calls and policy decisions of the run, in timeline order
  */
 export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEventRow[]): CallJudgement[] {
   const calls = events.filter(({ kind }) => kind === 'TOOL_CALL')
@@ -62,7 +62,7 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
       (approval) => approval.toolName === call.toolName && approval.createdAt <= call.receivedAt && unused(approval),
     )
     const own = decided.about(call)
-    // A policy that has judged this very input says more than an approval of another one.
+    // A policy decision about this exact input is stronger evidence than an approval of another input.
     if (asked && (call.inputHash === null || own === null)) judge(call, asked, 'toolName')
     else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
       judged.set(call, { call, verdict: 'without_approval', approval: null, approvalId: null, linkedBy: 'none' })
@@ -76,14 +76,14 @@ function verdictOf(run: string, call: ToolEventRow, approval: ApprovalRow, usedB
   if (approval.runId !== null && approval.runId !== run) return 'other_run'
   if (call.toolName !== null && call.toolName !== approval.toolName) return 'other_tool'
   if (call.inputHash !== null && call.inputHash !== approval.inputHash) return 'other_input'
-  const settledAt = status === 'EXPIRED' ? expiresAt : (decidedAt ?? Infinity)
-  if (call.receivedAt < settledAt) return 'before_decision'
+  const closedAt = status === 'EXPIRED' ? expiresAt : (decidedAt ?? Infinity)
+  if (call.receivedAt < closedAt) return 'before_decision'
   if (status === 'REJECTED') return 'after_rejection'
   if (status === 'EXPIRED') return 'after_expiry'
   return usedBefore ? 'ran_again' : 'as_approved'
 }
 
-/** What policies decided in the run: about one tool and input, and about tools whatever their input. */
+/** Policy decisions in the run: by tool and input, and by tool for any input. */
 function policyDecisions(events: ToolEventRow[]) {
   const required = new Set<string>()
   const other = new Set<string>()

@@ -1,4 +1,4 @@
-/** Rules and shapes of approvals. How they go from state to state is drawn in storage/sql/approvals.ts. */
+/** Rules and shapes of approvals. storage/sql/approvals/approvals.ts shows the state diagram. */
 import type { Approval, NewApproval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -8,17 +8,17 @@ import { isStorableText } from './text.ts'
 
 const MINUTE_MS = 60_000
 
-/** The window in which requests of one agent are counted, and how many of them make a burst. */
+/** The window for counting requests of one agent, and how many requests are a burst. */
 export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } as const
 
 const TEXTS = ['clientRequestId', 'runId', 'sessionId', 'agentId', 'policyId', 'toolName', 'reason'] as const
 
-/** The first text that no store keeps as it is, or null. */
+/** The first text that a store cannot keep unchanged, or null. */
 export function unstorableText(request: NewApproval): (typeof TEXTS)[number] | null {
   return TEXTS.find((field) => !isStorableText(request[field] ?? '')) ?? null
 }
 
-/** A request that has passed its schema, as it is stored. `now` in milliseconds. */
+/** Converts a validated request to its stored form. `now` in milliseconds. */
 export function toNewApproval(
   request: NewApproval,
   asked: { id: string; environmentId: string; clientId: string; now: number },
@@ -43,7 +43,7 @@ export function toNewApproval(
   }
 }
 
-/** Whether the clock has made it EXPIRED, though the store does not say so yet: nobody may be told before it does. */
+/** Whether the deadline has passed but the store still says PENDING. Never show EXPIRED before the store does. */
 export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
   return status === 'PENDING' && expiresAt <= now
 }
@@ -77,7 +77,7 @@ export function toOperatorApproval(row: ApprovalRow): OperatorApproval {
   }
 }
 
-/** `requests` as counted up to ASKED_LATELY.most. */
+/** `requests` is the count, up to ASKED_LATELY.most. */
 export function toAskedLately(requests: number): AskedLately {
   const { windowMs, burst, most } = ASKED_LATELY
   return { requests, capped: requests >= most, windowMs, burst: requests >= burst }

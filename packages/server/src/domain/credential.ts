@@ -1,13 +1,13 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../storage/uuid.ts'
 
-/** What is kept of a key or token: its public part and the SHA-256 of the whole text as presented, in hex. */
+/** The stored form of a key or token: its public part and the SHA-256 of the whole presented text, in hex. */
 export interface Credential {
   id: string
   hash: string
 }
 
-/** A credential just made; `text` is shown once and not kept. */
+/** A new credential; `text` is shown once and not stored. */
 export interface NewCredential extends Credential {
   text: string
 }
@@ -18,13 +18,13 @@ const INVITATION_PREFIX = 'tacho-invitation'
 const ID_BYTES = 8
 const SECRET_BYTES = 32
 
-// Neither part has an underscore, so a text can be read in one way only. Ours are 16 and 64 hex digits; those that
-// an installation brings along may be made otherwise.
+// Neither part contains an underscore, so a text has only one reading. Generated parts have 16 and 64 hex digits; an
+// installation can bring its own keys in another form.
 const API_KEY = pattern(API_KEY_PREFIX)
 const OPERATOR_TOKEN = pattern(OPERATOR_TOKEN_PREFIX)
 const INVITATION = pattern(INVITATION_PREFIX)
 
-/** How a key or token that an installation brings along must look, for people. */
+/** Describes the format of a key or token that an installation brings itself. */
 export const API_KEY_FORM = form(API_KEY_PREFIX)
 export const OPERATOR_TOKEN_FORM = form(OPERATOR_TOKEN_PREFIX)
 
@@ -32,7 +32,7 @@ export function newApiKey(random: Random): NewCredential {
   return create(API_KEY_PREFIX, random)
 }
 
-/** Null: the text is not an API key at all. */
+/** Null if the text is not an API key. */
 export function parseApiKey(text: string): Credential | null {
   return parse(API_KEY, text)
 }
@@ -41,28 +41,28 @@ export function newOperatorToken(random: Random): NewCredential {
   return create(OPERATOR_TOKEN_PREFIX, random)
 }
 
-/** Null: the text is not an operator token at all. */
+/** Null if the text is not an operator token. */
 export function parseOperatorToken(text: string): Credential | null {
   return parse(OPERATOR_TOKEN, text)
 }
 
-/** What a link of an invitation holds. */
+/** The token in an invitation link. */
 export function newInvitation(random: Random): NewCredential {
   return create(INVITATION_PREFIX, random)
 }
 
-/** Null: the text is not of an invitation at all. */
+/** Null if the text is not an invitation token. */
 export function parseInvitation(text: string): Credential | null {
   return parse(INVITATION, text)
 }
 
-/** What a session is looked up by: its token has no public part. */
+/** The lookup value of a session; its token has no public part. */
 export function sessionCredential(token: string): Credential {
   const digest = hash('sha256', token)
   return { id: digest, hash: digest }
 }
 
-/** Compares two hashes in constant time, as texts: decoding hex is lenient. */
+/** Compares two hashes in constant time, as texts, because decoding hex is lenient. */
 export function sameHash(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'))
 }

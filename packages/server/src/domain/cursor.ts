@@ -1,16 +1,16 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /**
- * Opaque, authenticated page positions. A cursor is bound to what it walks (tenant, list, filter or run), so one from
- * elsewhere is refused; it is not bound to the page size.
+ * Opaque, authenticated page positions. A cursor is bound to its tenant, list, filter or run, so a cursor from
+ * elsewhere is rejected. It is not bound to the page size.
  */
 export interface Cursors {
   write(walk: readonly unknown[], position: object): string
-  /** The position that `write` was given, or null when the cursor is damaged or belongs to another walk. */
+  /** The position passed to `write`; null if the cursor is damaged or belongs to another list. */
   read<Position extends object>(walk: readonly unknown[], cursor: string): Position | null
 }
 
-/** `secret`: the installation's, kept in the store, so that every node and restart reads the same cursors. */
+/** `secret` belongs to the installation and is in the store, so every node and restart reads the same cursors. */
 export function cursors(secret: string): Cursors {
   const sign = (walk: readonly unknown[], text: string): string =>
     createHmac('sha256', secret)
@@ -24,7 +24,7 @@ export function cursors(secret: string): Cursors {
     read<Position extends object>(walk: readonly unknown[], cursor: string) {
       const dot = cursor.indexOf('.')
       const text = cursor.slice(0, Math.max(dot, 0))
-      // The texts are compared, not decoded bytes: base64url decoders accept a changed last character.
+      // Compare texts, not decoded bytes: base64url decoders accept a changed last character.
       const given = Buffer.from(cursor.slice(dot + 1))
       const expected = Buffer.from(sign(walk, text))
       if (dot < 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) return null

@@ -1,13 +1,13 @@
-/** What differs between two versions, line by line. */
+/** Compares two versions line by line. */
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
 import { diffArrays } from 'diff'
 
 type FieldDiff = VersionDiff['fields'][number]
 
-/** Lines removed and added up to which they are matched up: 15 ms of work at the most, however long the texts are. */
+/** Maximum removed plus added lines to match: bounds the work to 15 ms for any text length. */
 const EDITS_MAX = 400
 
-/** The fields that differ, in the order given; null counts as an empty text. */
+/** The fields that differ, in the given order; null counts as an empty text. */
 export function diffFields(one: Record<string, string | null>, other: Record<string, string | null>): FieldDiff[] {
   return Object.keys(one).flatMap((field) => {
     const [before, after] = [one[field] ?? '', other[field] ?? '']
@@ -29,7 +29,7 @@ function marked(change: 'same' | 'removed' | 'added', lines: string[]): FieldDif
   return lines.map((text) => ({ change, text }))
 }
 
-/** A last line's end counts only where one of the texts lacks it: it then shows as an empty line. */
+/** A missing final line break counts only if one text has it; it then shows as an empty line. */
 function linesOf(...texts: [string, string]): [string[], string[]] {
   const whole = texts.every((text) => text.endsWith('\n'))
   const [one, other] = texts.map((text) => (text === '' ? [] : (whole ? text.slice(0, -1) : text).split('\n')))

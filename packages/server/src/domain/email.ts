@@ -1,4 +1,4 @@
-/** E-mail addresses: enough of a form to tell a slip; only mail that arrives proves one. */
+/** E-mail addresses. The format check catches typing errors only; delivery is the real proof. */
 
 const LOCAL_PART = /^[^\s@<>",;:\\()[\]\p{Cc}]{1,64}$/u
 const DOMAIN_LABEL = /^[\p{L}\p{N}]([\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?$/u
@@ -15,7 +15,7 @@ export function isEmail(text: string): boolean {
   )
 }
 
-/** The form in which addresses are kept and compared. */
+/** The form for storing and comparing addresses. */
 export function lowerCase(text: string): string {
   return text.toLowerCase()
 }

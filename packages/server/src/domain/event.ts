@@ -1,4 +1,4 @@
-/** Judges the events of a batch, each on its own: what the interface calls per-event evaluation. */
+/** Validates the events of a batch separately: "per-event evaluation" in the interface. */
 import { EventInput, type BatchResult, type Rejection } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -12,19 +12,21 @@ import { outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
 
-/** What the judgement depends on beside the text. `now` in milliseconds. */
+/** Inputs of the validation besides the text. `now` in milliseconds. */
 export interface JudgeContext {
   workspaceId: string
   now: number
 }
 
-/** A judged batch. `indexes[i]` is the place of `events[i]` in the request, `ids` has the usable id of every item. */
+/**
+ * A validated batch. `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item.
+ */
 export interface JudgedBatch {
   ids: (string | null)[]
   events: NewEvent[]
   indexes: number[]
   rejections: Rejection[]
-  /** The refusals that named a run and an id, for the store to remember. */
+  /** Rejections with a run and an event id, for the store to keep. */
   refused: RejectionRow[]
 }
 
@@ -32,7 +34,7 @@ export type Judgement =
   | { ok: true; batch: JudgedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request'; detail: string }
 
-/** Judges the text of a batch body; only the envelope can fail as a whole. Source: interface, POST /events/batch. */
+/** Validates the text of a batch body; only the envelope can fail as a whole. Source: interface, POST /events/batch. */
 export function judgeBatch(text: string, context: JudgeContext): Judgement {
   let items: unknown
   try {
@@ -45,7 +47,7 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
     return { ok: false, code: 'invalid_request', detail: 'The body must be a JSON array of events' }
   }
   if (items.length < 1 || items.length > LIMITS.batchEvents) {
-    const detail = `A batch has 1 to ${LIMITS.batchEvents} events; this one has ${items.length}`
+    const detail = `A batch must have 1 to ${LIMITS.batchEvents} events, not ${items.length}`
     return { ok: false, code: 'invalid_request', detail }
   }
   return { ok: true, batch: judgeItems(text, items, context) }
@@ -115,7 +117,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
   }
 }
 
-/** Span ids never fail an event: an unusable or overlong one is left out. */
+/** An unusable or overlong span id never fails an event; it is dropped. */
 function spanId(value: unknown): string | null {
   return typeof value === 'string' && isStorableText(value) && hasAtMost(value, LIMITS.textChars) ? value : null
 }
@@ -196,7 +198,7 @@ function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionR
   return { runId, eventId, code, rejectedAt: now }
 }
 
-/** The answer, once the store has spoken; `verdicts` is null when nothing could be stored. */
+/** Builds the reply after the store's verdicts; `verdicts` is null when nothing could be stored. */
 export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null): BatchResult {
   const rejections = [...batch.rejections]
   const retryable = new Set<string>()
@@ -213,7 +215,7 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
     return { success: true, accepted: batch.ids.length, retryableEventIds: [], rejectedEventIds: [], rejections }
   }
   rejections.sort((a, b) => a.index - b.index)
-  // One id may have several verdicts in a batch: retryable beats rejected beats accepted.
+  // One id can have several verdicts in a batch: retryable beats rejected, which beats accepted.
   const rejected = new Set<string>()
   for (const { eventId } of rejections) if (eventId !== null && !retryable.has(eventId)) rejected.add(eventId)
   const accepted = batch.ids.filter((id) => id !== null && !retryable.has(id) && !rejected.has(id)).length

@@ -1,4 +1,4 @@
-/** Counts which of the fields that a condition names were recorded, and of which types. */
+/** Counts which fields of a condition were recorded, and their types. */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
 
@@ -6,19 +6,24 @@ type Path = readonly (string | number)[]
 type Warning = SimulationResult['warnings'][number]
 
 export interface FieldCensus {
-  /** The input of one call; undefined where none was recorded. */
+  /** The input of one call; undefined if it was not recorded. */
   count(input: unknown): void
   fields(): SimulationResult['fields']
   warnings(): Warning[]
 }
 
-/** Of the fields of `tool.input` that a condition names. */
+/** The fields of `tool.input` that a condition names. */
 export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): FieldCensus {
   const readsInput = variables.includes('tool.input')
-  const wanted = Map.groupBy(inputTypes, ({ path }) => spelled(path))
+  const expected = Map.groupBy(inputTypes, ({ path }) => spelled(path))
   const counts = inputPaths.map((path) => {
     const field = spelled(path)
-    return { path, field, wanted: wanted.get(field)?.map(({ type }) => type) ?? [], types: new Map<string, number>() }
+    return {
+      path,
+      field,
+      expected: expected.get(field)?.map(({ type }) => type) ?? [],
+      types: new Map<string, number>(),
+    }
   })
   let calls = 0
   let withoutInput = 0
@@ -39,7 +44,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
     fields,
     warnings() {
       if (calls === 0) return []
-      const warnings = counts.flatMap(({ field, types, wanted: as }) => [
+      const warnings = counts.flatMap(({ field, types, expected: as }) => [
         ...neverRecorded(field, types, calls),
         ...otherTypes(field, types, as),
       ])
@@ -54,17 +59,17 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
 
 function neverRecorded(field: string, types: Map<string, number>, calls: number): Warning[] {
   if (sum(types) > 0) return []
-  return [{ code: 'never_recorded', field, message: `${field} was in none of ${calls} recorded calls` }]
+  return [{ code: 'never_recorded', field, message: `None of the ${calls} recorded calls has ${field}` }]
 }
 
 /**
- * What the condition fails on, or passes over: values of another type than it takes the field for; where it does not tell,
- * than most calls have.
+ * Values the condition fails on or ignores: values of a type other than the condition expects. If the condition expects
+ * no type, values of a type other than the most common one.
  */
-function otherTypes(field: string, types: Map<string, number>, wanted: readonly string[]): Warning[] {
+function otherTypes(field: string, types: Map<string, number>, expected: readonly string[]): Warning[] {
   const [usual] = [...types].toSorted(([, a], [, b]) => b - a)
   if (!usual) return []
-  const right = wanted.length > 0 ? wanted : [usual[0]]
+  const right = expected.length > 0 ? expected : [usual[0]]
   const recorded = sum(types)
   return [...types]
     .filter(([type]) => !right.includes(type))
@@ -85,7 +90,7 @@ function spelled(path: Path): string {
   return `tool.input${parts.join('')}`
 }
 
-/** Undefined: it is not there. A null is. */
+/** Undefined means absent; null is a value. */
 function valueAt(input: unknown, path: Path): unknown {
   let value = input
   for (const key of path) {
@@ -96,7 +101,7 @@ function valueAt(input: unknown, path: Path): unknown {
   return value
 }
 
-/** The names that conditions have for the types of JSON. */
+/** The names that conditions use for JSON types. */
 function typeOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'list'

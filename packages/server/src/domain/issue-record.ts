@@ -1,17 +1,17 @@
-/** From the body of an issue record to what is stored. */
+/** Converts the body of an issue record to its stored form. */
 import type { IssueRecordInput } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewIssueRecord } from '../storage/issue-records.ts'
 import { memberSlices, type JsonSlice } from './json-slices.ts'
 import { isStorableText } from './text.ts'
 
-/** Why one field cannot be kept. */
+/** Why one field cannot be stored. */
 export interface FieldFault {
   field: string
   message: string
 }
 
-/** What the service itself says about a record. Time in milliseconds. */
+/** Values that the service adds to a record. Time in milliseconds. */
 export interface Receipt {
   id: string
   environmentId: string
@@ -30,7 +30,7 @@ const TEXTS = [
 ] as const
 const OBJECTS = ['payload', 'evidence'] as const
 
-/** `text` is the JSON that `input` was parsed from: payload and evidence are kept as they were sent. */
+/** `text` is the JSON source of `input`: payload and evidence are stored exactly as sent. */
 export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt: Receipt): NewIssueRecord | FieldFault {
   for (const field of TEXTS) {
     const value = input[field]
@@ -57,7 +57,7 @@ export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt:
     agentId: input.agentId,
     policyId: input.policyId ?? null,
     promptVersionId: input.promptVersionId?.toLowerCase() ?? null,
-    // -0 is in range and must not be stored as such.
+    // -0 is in range but must not be stored as -0.
     detectedAt: input.detectedAt + 0,
     payload: sliceText(text, input.payload, payload),
     evidence: sliceText(text, input.evidence, evidence),

@@ -1,14 +1,14 @@
 /**
- * Which records belong together: stable facts are taken from a record, normalised, and hashed. What is taken must not
- * depend on when the record arrived or on what else had arrived by then, or one failure would become several issues.
+ * Decides which records belong together. Takes stable facts from a record, normalises them and hashes them. The facts
+ * must not depend on arrival time or on other records; otherwise one failure would become several issues.
  */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/operator/issue.ts'
 import type { RecordInReview } from '../storage/issue-records.ts'
 
-/** Grows with every change of what is hashed, so that old fingerprints stay what they were. */
+/** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v1'
-/** Longer facts are shortened to this, with their hash, so that an issue can always be shown. */
+/** Longer facts are cut to this length plus a hash, so an issue can always be shown. */
 const FACT_CHARS = 200
 const TOOLS = 100
 const TITLE_CHARS = 200
@@ -36,13 +36,13 @@ function factsOf(detectionType: string, policyId: string | null, payload: Record
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
 }
 
-/** Canonical JSON (RFC 8785): the facts stand in the order of their names, and are texts and lists of texts only. */
+/** Canonical JSON (RFC 8785): the facts are sorted by name, and are only texts and lists of texts. */
 export function canonicalFacts(facts: Facts): string {
   const names = Object.keys(facts).toSorted() as (keyof Facts)[]
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, facts[name]])))
 }
 
-/** A text as it is compared: lower case, white space at the ends removed and inside made one space. */
+/** Normalises a text for comparison: lower case, trimmed, inner white space collapsed to one space. */
 export function normalised(text: string): string {
   const plain = text.toWellFormed().toLowerCase().trim().replaceAll(/\s+/g, ' ')
   if (plain.length <= FACT_CHARS) return plain
@@ -53,7 +53,7 @@ export function normalised(text: string): string {
     .trimEnd()} ${digest}`
 }
 
-/** Undefined: there is no such fact. A number counts as its text, for reason codes are often numbers. */
+/** Undefined if the fact is missing. A number counts as text, because reason codes are often numbers. */
 function fact(value: unknown): string | undefined {
   const text = typeof value === 'number' ? String(value) : value
   return (typeof text === 'string' && normalised(text)) || undefined
@@ -68,7 +68,7 @@ function toolSet(value: unknown): string[] | undefined {
   return [...tools.slice(0, TOOLS - 1), rest].toSorted()
 }
 
-/** One line for people. */
+/** A title of one line. */
 export function issueTitle({ detectionType, toolName, tools, reasonCode, policyId, model }: Facts): string {
   const tool = toolName ?? (tools && `tools ${tools.join(', ')}`)
   const parts = [detectionType, tool, reasonCode, policyId && `policy ${policyId}`, model && `model ${model}`]

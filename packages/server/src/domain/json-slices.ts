@@ -1,8 +1,8 @@
-/** Where a value stands in the text, and how deep it is nested. */
+/** Where a value is in the text, and how deeply it is nested. */
 export interface JsonSlice {
   start: number
   end: number
-  /** Levels of objects and arrays, the value itself being the first. */
+  /** Nesting levels of objects and arrays; the value itself is level one. */
   levels: number
 }
 
@@ -16,11 +16,11 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Finds the value of the key `payload` in each item of a JSON array, so that the very text can be kept: parsing and
- * encoding again would change numbers, key order, duplicate keys and escapes.
+ * Finds the value of the key `payload` in each item of a JSON array, so the exact text can be stored. Parsing and
+ * encoding would change numbers, key order, duplicate keys and escapes.
  *
- * The text must be valid JSON and an array: it has been through JSON.parse. Of duplicate keys the last one counts, as
- * it does there. Items without a payload, and those that are not objects, give null.
+ * The text must be a valid JSON array that JSON.parse has accepted. The last of duplicate keys counts, as in
+ * JSON.parse. Items without a payload, and items that are not objects, give null.
  */
 export function payloadSlices(text: string): (JsonSlice | null)[] {
   const slices: (JsonSlice | null)[] = []
@@ -43,7 +43,7 @@ export function payloadSlices(text: string): (JsonSlice | null)[] {
 
 const PAYLOAD = ['payload']
 
-/** The same for some keys of one JSON object, in the order of `names`. */
+/** Finds the values of several keys of one JSON object, in the order of `names`. */
 export function memberSlices(text: string, names: readonly string[]): (JsonSlice | null)[] {
   return membersOf(text, text.indexOf('{'), names).slices
 }
@@ -63,17 +63,17 @@ function membersOf(text: string, open: number, names: readonly string[]) {
   return { slices, end: at + 1 }
 }
 
-/** Which of the names the key from `start` to `end` is; -1: none. */
+/** Index of the key from `start` to `end` in the names; -1 if it is not there. */
 function placeOf(text: string, start: number, end: number, names: readonly string[]): number {
   const written = end - start - 2
   const plain = names.findIndex((name) => written === name.length && text.startsWith(name, start + 1))
   if (plain >= 0) return plain
-  // The key may be written with escapes: "p\u0061yload".
+  // The key can contain escapes: "p\u0061yload".
   const key = text.slice(start, end)
   return key.includes('\\') ? names.indexOf(JSON.parse(key) as string) : -1
 }
 
-/** End (exclusive) and nesting of the value that starts at `at`. Iterative: a body may be nested 500,000 deep. */
+/** End (exclusive) and nesting of the value at `at`. Iterative, because a body can be nested 500,000 levels deep. */
 function valueEnd(text: string, at: number): { end: number; levels: number } {
   let open = 0
   let levels = 0
@@ -99,7 +99,7 @@ function valueEnd(text: string, at: number): { end: number; levels: number } {
   }
 }
 
-/** End (exclusive) of the string whose opening quote is at `at`. */
+/** End (exclusive) of the string with its opening quote at `at`. */
 function stringEnd(text: string, at: number): number {
   let quote = at
   for (;;) {
@@ -114,7 +114,7 @@ function stringEnd(text: string, at: number): number {
 function scalarEnd(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at)
-    // NaN: the end of the text, which a valid array never reaches here.
+    // NaN means the end of the text; a valid array never gets there.
     if (Number.isNaN(code) || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET || isSpace(code))
       return at
     at += 1

@@ -1,14 +1,14 @@
-/** Passwords as argon2id hashes in PHC form, made off the main thread, a few at a time. */
+/** Hashes passwords with argon2id in PHC form, off the main thread, a few at a time. */
 import { argon2, randomBytes, timingSafeEqual, type Argon2Parameters } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** OWASP's second choice: 19 MiB and two passes, about 30 ms. */
+/** OWASP's second recommendation: 19 MiB and two passes, about 30 ms. */
 const MEMORY_KIB = 19_456
 const PASSES = 2
 const LANES = 1
 const HASH_BYTES = 32
 const SALT_BYTES = 16
-/** Each takes 19 MiB, and a thread that others need too. */
+/** Each hash takes 19 MiB and a thread that other work needs too. */
 const AT_ONCE = 2
 
 const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
@@ -23,7 +23,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${unpadded(salt)}$${unpadded(hash)}`
 }
 
-/** A hash that is none is no password's; it takes as long to say so. */
+/** A malformed hash matches no password and takes the same time. */
 export async function verifyPassword(password: string, phc: string | null): Promise<boolean> {
   const [, memory, passes, parallelism, salt = '', hash = ''] = PHC.exec(phc ?? '') ?? []
   if (memory === undefined) {
@@ -41,7 +41,7 @@ async function derive(password: string, salt: Buffer, cost: Cost, tagLength: num
   if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve))
   else running++
   try {
-    // However it was typed, the same letters are the same password.
+    // NFC makes equal letters equal, whatever the keyboard sends.
     return await run('argon2id', { message: password.normalize('NFC'), nonce: salt, tagLength, ...cost })
   } finally {
     const next = waiting.shift()

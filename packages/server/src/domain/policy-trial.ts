@@ -1,4 +1,4 @@
-/** One policy, tried on recorded tool calls as they come. */
+/** Evaluates one policy on recorded tool calls as they arrive. */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import { fieldsOf, type Condition } from '@tacho/policy/compile.ts'
@@ -14,7 +14,7 @@ export interface TrialPolicy {
   action: PolicyAction
 }
 
-/** An approval that was asked for a call, and whether the policy would have acted on that call. */
+/** An approval requested for a call, and whether the policy would have acted on that call. */
 export interface AskedApproval {
   approvalId: string
   hit: boolean
@@ -23,10 +23,10 @@ export interface AskedApproval {
 export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from'>
 
 export interface Trial {
-  /** What runs did before the calls that come next; only needed where `needsRunUsage`. */
+  /** Earlier steps of runs, before the next calls; required only if `needsRunUsage`. */
   addSteps(run: string, steps: RunStepRow[]): void
   forgetRuns(runs: string[]): void
-  /** Calls in the order of time. */
+  /** Calls in time order. */
   look(calls: ToolCallRow[]): AskedApproval[]
   findings(): TrialFindings
 }
@@ -36,7 +36,7 @@ const TOOLS_LISTED = 50
 const TOOLS_COUNTED = 1_000
 const REASONS_LISTED = 20
 
-/** Whether a condition reads what the run had used, which takes looking at the rest of the run. */
+/** Whether a condition uses the run's usage, which requires reading the rest of the run. */
 export function needsRunUsage(condition: Condition): boolean {
   const { variables } = fieldsOf(condition)
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))

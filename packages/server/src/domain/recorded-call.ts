@@ -1,18 +1,18 @@
-/** A recorded tool call, as the policies of its client saw it. Source: decision "Payload conventions" in docs/decisions. */
+/** A recorded tool call as the client's policies saw it. Source: decision "Payload conventions" in docs/decisions. */
 import type { Facts } from '@tacho/policy/variables.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'
 import { isUuid } from '../storage/uuid.ts'
 
 export interface RecordedCall {
   toolName: string
-  /** Undefined where it was not recorded, as in metadata-only mode. */
+  /** Undefined if it was not recorded, as in metadata-only mode. */
   input: unknown
   riskSignals: string[]
-  /** The approval that was asked for it; lower case. */
+  /** The approval requested for it, in lower case. */
   approvalId: string | null
 }
 
-/** What the run had used before the call. */
+/** Usage of the run before the call. */
 export interface RunUsage {
   cost: number
   totalTokens: number
@@ -30,10 +30,10 @@ export function recordedCall(payload: string): RecordedCall {
   }
 }
 
-/** `now` is the time of the call: what its client decided by. */
+/** `now` is the time of the call, which the client used for its decision. */
 export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage): Facts {
   return {
-    // An input that is no object is a fact of the wrong type: conditions that need it fail, as they do at the client.
+    // An input that is not an object has the wrong type: conditions that use it fail, as they do in the client.
     tool: { name: call.toolName, input: call.input as Record<string, unknown> | undefined },
     agent: { id: row.agentId, name: row.agentName },
     run: { id: row.runId, ...usage },

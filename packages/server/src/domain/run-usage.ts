@@ -1,11 +1,11 @@
-/** What runs had used at a place of their timelines, followed forwards. */
+/** Computes what runs had used at positions of their timelines, moving forward only. */
 import type { RunStepRow } from '../storage/simulations.ts'
 import type { RunUsage } from './recorded-call.ts'
 import { toUsage, usageOf } from './usage.ts'
 
 type Place = Pick<RunStepRow, 'time' | 'seq'>
 
-/** A model call, or a tool call where both are null. */
+/** A model call; a tool call if both are null. */
 interface Step extends Place {
   costNanos: number | null
   totalTokens: number | null
@@ -15,15 +15,15 @@ interface Followed {
   costNanos: number
   totalTokens: number
   toolCalls: number
-  /** Steps that are not behind yet, in timeline order. */
+  /** Steps after the current position, in timeline order. */
   ahead: Step[]
 }
 
 export interface RunUsages {
-  /** Further steps of a run, in timeline order. */
+  /** Adds later steps of a run, in timeline order. */
   add(run: string, steps: RunStepRow[]): void
   forget(runs: string[]): void
-  /** What the run had used before that place. Places of a run are asked for in timeline order. */
+  /** Usage of the run before that position. Ask for positions of a run in timeline order. */
   before(run: string, place: Place): RunUsage
 }
 

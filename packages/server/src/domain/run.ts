@@ -31,12 +31,14 @@ export function toOperatorRun(row: RunRow): OperatorRun {
   }
 }
 
-/** An event without its payload. Its internal id follows from the run and the client's event id, and is not stored. */
+/**
+ * An event without its payload. Its internal id is derived from the run and the client's event id, so it is not stored.
+ */
 export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
   return { ...eventFields(run, row), payloadBytes: row.payloadBytes }
 }
 
-/** JSON text of a read event, with the payload's own text spliced in: encoding it again would change it. */
+/** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
 export function eventJson(run: RunRow, row: StoredEvent, times = EACH): string {
   return `${JSON.stringify(eventFields(run, row, times)).slice(0, -1)},"payload":${row.payload}}`
 }
@@ -59,7 +61,7 @@ export function isoTime(milliseconds: number): string {
 
 const EACH = { sent: isoTime, received: isoTime }
 
-/** The same for many times that lie close together: what they have in common is made once. */
+/** Formats many times that are close together and reuses their common prefix. */
 function isoTimes(): typeof isoTime {
   let second = Number.NaN
   let text = ''

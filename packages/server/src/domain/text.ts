@@ -1,9 +1,9 @@
-/** Whether every store keeps the text as it is: without NUL, and well-formed (no lone surrogates). */
+/** Whether every store keeps the text unchanged: no NUL, and well-formed (no lone surrogates). */
 export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Whether the text has at most so many code points. */
+/** Whether the text has at most this many code points. */
 export function hasAtMost(text: string, codePoints: number): boolean {
   if (text.length <= codePoints) return true
   return text.length <= 2 * codePoints && Array.from(text).length <= codePoints

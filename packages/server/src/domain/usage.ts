@@ -1,4 +1,4 @@
-/** What an event adds to the usage of its run, and how it ends it. Source: decision "Runs" in docs/decisions. */
+/** What an event adds to its run's usage, and how it ends the run. Source: decision "Runs" in docs/decisions. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'
@@ -10,7 +10,7 @@ const MODEL_CHARS = 255
 
 type Payload = Record<string, unknown>
 
-/** Usage of an LLM_CALL, null for every other event. What is missing or out of range counts as nothing. */
+/** Usage of an LLM_CALL; null for other events. Missing or out-of-range values count as zero. */
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL') return null
   const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
@@ -25,14 +25,14 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   }
 }
 
-/** The status a SESSION_OUTCOME closes its run with, null for every other event and status. */
+/** The status that a SESSION_OUTCOME closes its run with; null for other events and statuses. */
 export function outcomeOf(eventType: string, payload: Payload): RunOutcome | null {
   const status = payload['status']
   if (eventType !== 'SESSION_OUTCOME' || typeof status !== 'string' || status === 'RUNNING') return null
   return RUN_STATUSES.find((known): known is RunOutcome => known === status) ?? null
 }
 
-/** Usage as the interface shows it. Cost is kept as an integer of 1e-9 units, so that sums are exact in any order. */
+/** Usage as in the interface. The stored cost is an integer of 1e-9 units, so sums are exact in any order. */
 export function toUsage(sums: Omit<NewUsage, 'model'>): Usage {
   const { promptTokens, completionTokens, totalTokens } = sums
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
@@ -40,7 +40,7 @@ export function toUsage(sums: Omit<NewUsage, 'model'>): Usage {
 
 function tokens(value: unknown): number | null {
   if (typeof value !== 'number' || !Number.isInteger(value)) return null
-  // -0 is an integer from 0 and must not be stored as such.
+  // -0 is an allowed integer but must not be stored as -0.
   return value >= 0 && value <= LIMITS.tokensPerCall ? value + 0 : null
 }
 

@@ -1,4 +1,4 @@
-/** What a webhook is sent: signed as Standard Webhooks says, or written for Slack. */
+/** Builds webhook messages: signed according to Standard Webhooks, or formatted for Slack. */
 import { createHmac } from 'node:crypto'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
@@ -8,7 +8,7 @@ import type { Random } from '../storage/uuid.ts'
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 const SECOND_MS = 1_000
-/** Delays before the second and later attempts, in milliseconds: about a day in all. */
+/** Delays before the second and later attempts, in milliseconds; about a day in total. */
 const DELAYS_MS = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200].map((seconds) => seconds * SECOND_MS)
 
 /** `whsec_` and base64 (Standard Webhooks, "Secret"). */
@@ -16,7 +16,7 @@ export function newWebhookSecret(random: Random): string {
   return SECRET_PREFIX + Buffer.from(random(SECRET_BYTES)).toString('base64')
 }
 
-/** When to try again after so many attempts; null: that was the last. */
+/** Delay before the next attempt; null if this was the last one. */
 export function nextAttemptAt(attempts: number, now: number, spread: number): number | null {
   const delay = DELAYS_MS[attempts - 1]
   return delay === undefined ? null : now + Math.round(delay * (0.9 + 0.2 * spread))
@@ -27,7 +27,7 @@ export interface WebhookMessage {
   body: string
 }
 
-/** The request for a delivery, signed at `now` with the secret, and the previous one for as long as it holds. */
+/** Builds the request of a delivery, signed at `now` with the secret and, while it is valid, the previous secret. */
 export function webhookMessage({ webhook, delivery }: DeliveryOrder, now: number): WebhookMessage {
   const { type, createdAt } = delivery
   const data = JSON.parse(delivery.data) as Record<string, unknown>
@@ -51,7 +51,7 @@ export function webhookMessage({ webhook, delivery }: DeliveryOrder, now: number
   }
 }
 
-/** `showsUrl`: with the path and query, which often hold a secret; otherwise only where it leads. */
+/** `showsUrl`: with path and query, which often contain a secret; otherwise only the origin. */
 export function toWebhook(row: WebhookRow, showsUrl = true): Webhook {
   const url = showsUrl ? row.url : `${new URL(row.url).origin}/…`
   const { id, environmentId, description, format, events, disabledReason, droppedDeliveries } = row
@@ -74,15 +74,15 @@ function sign(secret: string, text: string): string {
 }
 
 const TITLES: Record<string, string> = {
-  'approval.requested': 'Approval wanted',
+  'approval.requested': 'Approval requested',
   'approval.decided': 'Approval decided',
   'approval.expired': 'Approval expired undecided',
   'issue.opened': 'New issue',
-  'issue.regressed': 'An issue has come back',
+  'issue.regressed': 'An issue came back',
   'webhook.test': 'This is a test',
 }
 
-/** Shown on the message in this order, where the data has them. */
+/** Shown in this order, if the data has them. */
 const SHOWN = {
   toolName: 'Tool',
   status: 'Decision',
@@ -90,7 +90,7 @@ const SHOWN = {
   runId: 'Run',
   policyId: 'Policy',
   deciderName: 'By',
-  decisionReason: 'Reason given',
+  decisionReason: 'Reason',
   expiresAt: 'Until',
   detectionType: 'Detector',
   occurrences: 'Occurrences',
@@ -117,7 +117,7 @@ function slackMessage(type: string, data: Record<string, unknown>): object {
   }
 }
 
-/** Slack reads & < > as markup, so that whoever names a tool could otherwise mention a whole channel. */
+/** Slack reads & < > as markup; unescaped, a tool's name could notify a whole channel. */
 function slackText(value: unknown, chars: number): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const short = Array.from(text).slice(0, chars).join('')

@@ -10,12 +10,12 @@ export type FoundApiKey = ApiKeyRow & { workspaceId: string }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on every request of the public interface that reaches a handler. */
+    /** Set on every public request that reaches a handler. */
     apiKey: FoundApiKey | null
   }
 }
 
-/** The hook of one route. It answers in the same turn for a key that is remembered. */
+/** The hook of one route. It runs synchronously for a cached key. */
 export function apiKeyHook(
   route: Route,
   keys: CredentialCache<FoundApiKey>,
@@ -58,7 +58,7 @@ export function presentKey(
   now: number,
   route = request.routeOptions.config.route,
 ): FoundApiKey | Refusal | Promise<FoundApiKey | Refusal> {
-  // A Bearer token beside it is ignored: older clients send both.
+  // Ignore a Bearer token in the same request: older clients send both.
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)

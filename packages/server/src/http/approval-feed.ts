@@ -1,42 +1,42 @@
 /**
- * What changes among approvals, for whoever waits in this process: long polls and streams.
+ * Delivers changes of approvals to the waiting requests of this process: long polls and streams.
  *
- * One loop per process asks the store which environments have a new revision, and reads what changed in those; it runs
- * only while somebody follows. Revisions of an environment are committed in their order (storage/sql/approvals.ts), so
- * nothing is missed, whichever node made the change. A change of this process is looked for at once.
+ * One loop per process asks the store which environments have a new revision and reads their changes. It runs only
+ * while there are followers. Revisions of an environment are committed in order (storage/sql/approvals/approvals.ts),
+ * so the feed misses no change from any node. A change from this process triggers a read immediately.
  */
 import type { ApprovalRow, ApprovalStore, ChangePlace } from '../storage/approvals.ts'
 
 export interface Follower {
-  /** New and changed approvals, in the order of their changes. */
+  /** New and changed approvals, in change order. */
   changed(rows: ApprovalRow[]): void
-  /** No more changes follow: the process drains. */
+  /** No more changes follow, because the process drains. */
   ended(): void
 }
 
 export interface ApprovalFeed {
   /**
-   * Tells the follower every change from now on, of one approval or of all of the environment. Whatever is read after
-   * the promise has resolved and is not news then will be told. The result ends it.
+   * Sends the follower every later change of one approval or of the whole environment. After the promise resolves, a
+   * read plus these changes is complete. Call the result to stop.
    */
   follow(environmentId: string, follower: Follower, id?: string): Promise<() => void>
-  /** Looks at once. */
+  /** Reads changes immediately. */
   look(): void
-  /** Lets everybody go; who comes later is let go at once. */
+  /** Ends all followers; later followers end immediately. */
   close(): void
-  /** Followers just now, for tests and metrics. */
+  /** Number of followers, for tests and metrics. */
   size(): number
 }
 
 export interface FeedOptions {
   storage: Pick<ApprovalStore, 'approvalRevisions' | 'listChangedApprovals'>
-  /** A failed look is told here; the next one comes all the same. */
+  /** Receives the error of a failed read; the next read still happens. */
   onError: (error: unknown) => void
   intervalMs?: number
 }
 
 interface Topic {
-  /** Everything up to here has been told; null until the store has said where the environment is. */
+  /** Position of the last delivered change; null until the store has returned the environment's position. */
   place: ChangePlace | null
   opened: Promise<void>
   all: Set<Follower>
@@ -44,7 +44,7 @@ interface Topic {
 }
 
 const ROWS_AT_ONCE = 200
-/** After every approval of a revision. */
+/** Sorts after every approval id of a revision. */
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedOptions): ApprovalFeed {
@@ -74,8 +74,8 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
 
   function open(environmentId: string): Topic {
     const topic: Topic = { place: null, opened: Promise.resolve(), all: new Set(), byId: new Map() }
-    topic.opened = storage.approvalRevisions([environmentId]).then(([told]) => {
-      topic.place = { revision: told?.revision ?? 0, id: LAST_ID }
+    topic.opened = storage.approvalRevisions([environmentId]).then(([read]) => {
+      topic.place = { revision: read?.revision ?? 0, id: LAST_ID }
     })
     topics.set(environmentId, topic)
     return topic
@@ -123,8 +123,8 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
 
   async function lookOnce(): Promise<void> {
     if (topics.size === 0) return
-    const told = await storage.approvalRevisions([...topics.keys()])
-    for (const { environmentId, revision } of told) {
+    const revisions = await storage.approvalRevisions([...topics.keys()])
+    for (const { environmentId, revision } of revisions) {
       const topic = topics.get(environmentId)
       if (topic?.place && topic.place.revision < revision) await read(environmentId, topic, topic.place, revision)
     }

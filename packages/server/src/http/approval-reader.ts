@@ -1,4 +1,4 @@
-/** How the public and the operator API read approvals: as the clock has them now, and as they change. */
+/** Reads approvals for the public and the operator API: current rows with expiry applied, and changes. */
 import type { FastifyInstance } from 'fastify'
 import { Gauge } from 'prom-client'
 import { createApprovalFeed, type ApprovalFeed } from './approval-feed.ts'
@@ -10,15 +10,15 @@ export interface ApprovalReader {
   current: CurrentApprovals
 }
 
-/** Ends all waiting requests when the app begins to close. */
+/** Ends all waiting requests when the app starts to close. */
 export function createApprovalReader(app: FastifyInstance, { storage, metrics, now }: Deps): ApprovalReader {
   const feed = createApprovalFeed({
     storage,
-    onError: (err) => app.log.warn({ err }, 'changes of approvals could not be read; they are read again'),
+    onError: (err) => app.log.warn({ err }, 'could not read changes of approvals; it will retry'),
   })
   new Gauge({
     name: 'tacho_approval_followers',
-    help: 'Long polls and streams that wait for approvals',
+    help: 'Open long polls and streams for approvals',
     registers: [metrics.registry],
     collect() {
       this.set(feed.size())

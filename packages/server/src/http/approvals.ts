@@ -12,8 +12,8 @@ import type { Deps } from './deps.ts'
 import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
-/** The same for an unknown approval and for one of another tenant or client. */
-const NO_APPROVAL = refuse('not_found', 'There is no such approval')
+/** The same reply for an unknown approval and for one of another tenant or client. */
+const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current }: ApprovalReader): void {
   const { storage, memory, replies, keys, now } = deps
@@ -34,7 +34,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const asked = { id: uuidv7(askedAt, randomBytes), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
-    if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId was used for another tool or input')
+    if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
     return toApproval(approval)
   })
 
@@ -51,7 +51,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       return row ? toApproval(row) : NO_APPROVAL
     }
     const row = await waitUntilSettled({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
-    // The key may have been revoked, or have expired, during the wait.
+    // The key may have expired or been revoked during the wait.
     const key = await presentKey(keys, request, now())
     if (isRefusal(key)) return key
     return row ? toApproval(row) : NO_APPROVAL
@@ -65,7 +65,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     response: ServerResponse
   }
 
-  /** The approval as soon as it is no longer PENDING, or as it is when the time is up, the client gone, or at drain. */
+  /** The approval as soon as it is no longer PENDING; the current row after a timeout, a disconnect or at drain. */
   async function waitUntilSettled({ environmentId, id, find, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     const news = Promise.withResolvers<ApprovalRow | null>()
@@ -74,7 +74,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       over = true
       news.resolve(null)
     }
-    // Follow first, then read: a change in between is not missed.
+    // Follow first, then read, so no change in between is missed.
     const changed = ([row]: ApprovalRow[]) => row && row.status !== 'PENDING' && news.resolve(row)
     response.once('close', end)
     const unfollow = await feed.follow(environmentId, { changed, ended: end }, id)
@@ -93,7 +93,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   }
 }
 
-/** What the promise gives, or null after that many milliseconds. */
+/** Resolves with the promise's value, or with null after `milliseconds`. */
 async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>()
   const timer = setTimeout(resolve, ms, null)

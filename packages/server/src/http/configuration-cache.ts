@@ -1,11 +1,10 @@
-/** What clients ask for all the time, remembered: the revision of each environment, and the texts. */
+/** Caches what clients request most: the revision of each environment, and the configuration texts. */
 import { LRUCache } from 'lru-cache'
 import type { Configuration, DeploymentStore } from '../storage/deployments.ts'
 
 export interface ServedConfiguration {
   /**
-   * Weak: a proxy that compresses takes strong tags away, as the bytes are no longer the same, and then no 304 is ever
-   * sent.
+   * Weak, because a compressing proxy removes strong tags: the bytes change. Without a tag, 304 would never be sent.
    */
   tag: string
   /** JSON in UTF-8. */
@@ -13,30 +12,30 @@ export interface ServedConfiguration {
 }
 
 export interface ConfigurationCache {
-  /** The tag of what is in force; costs nothing while it is remembered. */
+  /** The tag of the deployed configuration; free while cached. */
   tagOf(environmentId: string): string | Promise<string>
   /** The tag of what is in force if it is remembered; never asks the store. */
   rememberedTag(environmentId: string): string | null
   /** What is in force, whole. */
   read(environmentId: string): Promise<ServedConfiguration>
-  /** This node has published: what is remembered of the environment is out of date. */
+  /** Call after this node publishes: the cached revision of the environment is stale. */
   published(environmentId: string): void
-  /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
+  /** Reports the control-table revision that the store returned when asked at `askedAt`, by the monotonic clock. */
   observeRevision(revision: number, askedAt: number): void
 }
 
 export interface ConfigurationCacheOptions {
   storage: Pick<DeploymentStore, 'readConfiguration'>
-  /** Milliseconds of a clock that never jumps. */
+  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
-  /** Bytes of texts that are kept; revisions are kept beside them. */
+  /** Maximum bytes of cached texts; revisions are cached separately. */
   maxBytes?: number
 }
 
 interface Known {
   revision: string
   tag: string
-  /** The round in which it was true. */
+  /** The round in which the entry was valid. */
   round: number
 }
 
@@ -44,15 +43,15 @@ interface Loaded extends ServedConfiguration {
   revision: string
 }
 
-/** All nodes see a publication within a second: a node that has not heard from the store for that long asks it. */
+/** All nodes see a publication within a second: after a second without news, a node asks the store. */
 const TRUST_MS = 1_000
 const MAX_ENVIRONMENTS = 10_000
 const MAX_BYTES = 32 * 1_048_576
 
 /**
- * A revision is the digest of its text, so a text is never out of date: only which revision is in force can change. A
- * round ends when the control tables change; then each environment's revision is asked for once more, and its text only
- * if it is another one.
+ * A revision is the digest of its text, so a cached text never becomes stale. Only the deployed revision can change. A
+ * round ends when the control tables change. Then the cache asks for each environment's revision again, and for its
+ * text only if the revision is new.
  */
 export function createConfigurationCache({
   storage,
@@ -64,10 +63,10 @@ export function createConfigurationCache({
   const loading = new Map<string, Promise<Loaded>>()
   let round = 0
   let controlRevision = Number.NaN
-  let heardAt = Number.NEGATIVE_INFINITY
+  let observedAt = Number.NEGATIVE_INFINITY
 
   function current(environmentId: string): Known | undefined {
-    if (monotonicNow() - heardAt >= TRUST_MS) return undefined
+    if (monotonicNow() - observedAt >= TRUST_MS) return undefined
     const entry = known.get(environmentId)
     return entry?.round === round ? entry : undefined
   }
@@ -79,7 +78,7 @@ export function createConfigurationCache({
     const startedIn = round
     const started = readText(environmentId, remembered?.revision)
       .then((loaded) => {
-        // A look-up that began before the last change may be older than it: its answer is given but not kept.
+        // A read that started before the last change may be stale: return it, but do not cache it.
         if (loading.get(environmentId) === started) remember(environmentId, loaded, startedIn)
         return loaded
       })
@@ -94,7 +93,7 @@ export function createConfigurationCache({
     const text = revision === undefined ? undefined : texts.get(revision)
     const read: Configuration = await storage.readConfiguration(environmentId, text ? (revision ?? null) : null)
     const body = read.text === null ? text : Buffer.from(read.text)
-    if (body === undefined) throw new Error('the store left out a text that is not known')
+    if (body === undefined) throw new Error('the store omitted a text that is not cached')
     return { revision: read.revision, tag: `W/"${read.revision}"`, body }
   }
 
@@ -119,7 +118,7 @@ export function createConfigurationCache({
       if (entry) entry.round = -1
     },
     observeRevision(revision, askedAt) {
-      heardAt = Math.max(heardAt, askedAt)
+      observedAt = Math.max(observedAt, askedAt)
       if (revision === controlRevision) return
       controlRevision = revision
       round += 1

@@ -1,46 +1,46 @@
 import { LRUCache } from 'lru-cache'
 import { sameHash, type Credential } from '../domain/credential.ts'
 
-/** What every kind of credential is stored with. */
+/** Stored fields of every kind of credential. */
 export interface StoredCredential extends Credential {
   expiresAt: number | null
   revokedAt: number | null
 }
 
 export interface CredentialCacheOptions<Row extends StoredCredential> {
-  /** The id and hash of a presented text; null when it cannot be a credential at all. */
+  /** The id and hash of a presented text; null if the text has the wrong format. */
   parse: (text: string) => Credential | null
-  /** Reads the stored row; null when the id is unknown. */
+  /** Reads the stored row; null if the id is unknown. */
   load: (id: string) => Promise<Row | null>
-  /** Milliseconds of a clock that never jumps. */
+  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
-  /** Most known and most unknown ids that are kept, each. */
+  /** Maximum cached ids, separately for known and unknown ids. */
   maxEntries?: number
 }
 
 export interface CredentialCache<Row extends StoredCredential> {
   /**
-   * The row of a credential that is good at `now` (milliseconds since 1970); null for every other text, without saying
-   * why. At once where it is remembered. Rejects with the store's error when it had to be asked and could not answer.
+   * The row of a credential that is valid at `now` (milliseconds since 1970); null for any other text, without a
+   * reason. Synchronous if cached. Rejects with the store's error when the store cannot answer.
    */
   find(text: string, now: number): Row | null | Promise<Row | null>
   /** The row of a credential that was verified before and is still remembered; never asks the store. */
   findRemembered(text: string, now: number): Row | null
   /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
   observeRevision(revision: number, askedAt: number): void
-  /** When each id was last used with success, since the last call. */
+  /** When each id was last used successfully, since the last call. */
   takeUses(): Map<string, number>
-  /** Ids kept just now, for tests and metrics. */
+  /** Number of cached ids, for tests and metrics. */
   size(): number
 }
 
-/** A node that has not heard from the store for this long trusts nothing it remembers. */
+/** After this long without an answer from the store, a node ignores its cache. */
 const TRUST_MS = 5_000
 
 /**
- * Remembers looked-up credentials, unknown ids too, so that a request costs microseconds. Whatever is remembered goes
- * when the revision of the control tables changes, and is not used while the store is silent: so a revocation holds on
- * every node within 5 seconds. Memory is bounded, and unknown ids never push out known ones.
+ * Caches credential lookups, including unknown ids, so a request costs microseconds. A new control-table revision
+ * clears the cache, and a silent store disables it, so a revocation takes effect on every node within 5 seconds. Memory
+ * is bounded, and unknown ids never evict known ones.
  */
 export function createCredentialCache<Row extends StoredCredential>({
   parse,
@@ -50,13 +50,13 @@ export function createCredentialCache<Row extends StoredCredential>({
 }: CredentialCacheOptions<Row>): CredentialCache<Row> {
   const known = new LRUCache<string, Row>({ max: maxEntries })
   const unknown = new LRUCache<string, true>({ max: maxEntries })
-  // By the text as presented: a request with a key that was verified before costs no hash. Finding a text by this map
-  // tells nothing of a secret: a text is compared only where its seeded hash is the same.
+  // Keyed by the presented text, so a verified key costs no hash. The map's timing reveals no secret: it compares texts
+  // only if their seeded hashes match.
   const verified = new LRUCache<string, Row>({ max: maxEntries })
   const uses = new Map<string, number>()
   let loading = new Map<string, Promise<Row | null>>()
   let revision = Number.NaN
-  let heardAt = Number.NEGATIVE_INFINITY
+  let observedAt = Number.NEGATIVE_INFINITY
 
   function find(text: string, now: number): Row | null | Promise<Row | null> {
     const isTrusted = trustsMemory()
@@ -78,7 +78,7 @@ export function createCredentialCache<Row extends StoredCredential>({
     if (!presented) return null
     const row = await lookUp(presented.id, isTrusted)
     if (!row || !sameHash(row.hash, presented.hash)) return null
-    // Only a row that is still remembered is followed when the control tables change.
+    // Only a row that is still cached follows changes of the control tables.
     if (known.peek(row.id) === row) verified.set(text, row)
     return goodRow(row, now)
   }
@@ -99,7 +99,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   function loadOnce(id: string): Promise<Row | null> {
     const running = loading.get(id)
     if (running) return running
-    // A look-up that began before the last change may be older than it: its answer is given but not kept.
+    // A read that started before the last change may be stale: return it, but do not cache it.
     const round = loading
     const started = load(id)
       .then((row) => {
@@ -120,7 +120,7 @@ export function createCredentialCache<Row extends StoredCredential>({
     find,
     findRemembered,
     observeRevision(newRevision, askedAt) {
-      heardAt = Math.max(heardAt, askedAt)
+      observedAt = Math.max(observedAt, askedAt)
       if (newRevision === revision) return
       revision = newRevision
       known.clear()

@@ -1,6 +1,7 @@
 /**
- * Reads approvals as the clock has them. Overdue ones are made EXPIRED in the store before any caller sees that status.
- * Requests that find the same environment overdue share one act, because a thousand clients may have one deadline.
+ * Reads approvals with expiry applied. The store marks overdue approvals EXPIRED before any caller sees that status.
+ * Concurrent requests for the same overdue environment share one write, because a thousand clients may share a
+ * deadline.
  */
 import { isOverdue } from '../domain/approval.ts'
 import type { ApprovalRow, ApprovalStore } from '../storage/approvals.ts'
@@ -8,19 +9,19 @@ import { StorageError } from '../storage/storage.ts'
 
 export interface CurrentApprovals {
   find(environmentId: string, id: string): Promise<ApprovalRow | null>
-  /** What `read` finds once nothing in it is overdue. */
+  /** Repeats `read` until none of its rows is overdue. */
   read(environmentId: string, read: () => Promise<ApprovalRow[]>): Promise<ApprovalRow[]>
 }
 
 export interface CurrentOptions {
   storage: Pick<ApprovalStore, 'findApproval' | 'expireApprovals'>
   now: () => number
-  /** Called when approvals have been expired. */
+  /** Called after approvals expired. */
   onChange: () => void
 }
 
 const EXPIRED_AT_ONCE = 200
-/** A bound for a clock that runs wild. */
+/** Stops the loop if the clock runs wild. */
 const MOST_ROUNDS = 5
 
 export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions): CurrentApprovals {
@@ -53,7 +54,10 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
   }
 }
 
-/** Runs work for a key once at a time. Calls during a run share the next one, because this one may have begun too early. */
+/**
+ * Runs work once at a time per key. Calls during a run share the next run, because the current one may have started too
+ * early.
+ */
 function sharing(work: (key: string) => Promise<void>): (key: string) => Promise<void> {
   const running = new Map<string, Promise<void>>()
   const waiting = new Map<string, Promise<void>>()

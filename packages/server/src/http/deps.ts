@@ -1,4 +1,4 @@
-/** Everything the routes need; main.ts makes it once. Files that are named here take single parts of it, never `Deps`. */
+/** Dependencies of all routes; main.ts creates them once. Files named here take single members, never all of `Deps`. */
 import type { Config } from '../config/config.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { SessionRow } from '../storage/operators.ts'
@@ -21,10 +21,10 @@ export interface Deps {
   storage: Storage
   keys: CredentialCache<FoundApiKey>
   operatorTokens: CredentialCache<OperatorTokenRow>
-  /** People who have signed in. */
+  /** Sessions of signed-in people. */
   sessions: CredentialCache<SessionRow>
   signIn: SignInLibrary
-  /** Where people reach the server, as far as it knows. */
+  /** The server's public address, if known. */
   publicUrl: () => string
   configurations: ConfigurationCache
   cursors: Cursors
@@ -32,15 +32,15 @@ export interface Deps {
   judge: Judge
   memory: BodyMemory
   replies: ReplyMemory
-  /** Set for the operator API: creations are carried out once for each Idempotency-Key. */
+  /** Set for the operator API: makes creations idempotent per Idempotency-Key. */
   once?: RouteOptions['once']
   metrics: Metrics
-  /** Whoever does background work: told when some was queued here. */
+  /** Wakes the background worker after this process queued work. */
   work: { wake(kind: WorkKind): void }
-  /** Why a webhook must not be sent to this address, in words that follow its name; or null. */
+  /** Why a webhook must not use this address, to append to the field name; null if it may. */
   checkWebhookUrl: (url: string) => Promise<string | null>
   /** Milliseconds since 1970. */
   now: () => number
-  /** Whether the process has begun to drain. */
+  /** Whether the process is draining. */
   draining: () => boolean
 }

@@ -1,4 +1,4 @@
-/** The OpenAPI documents, and the page to browse them, served from our own origin. */
+/** Serves the OpenAPI documents and a page to browse them, from the server's own origin. */
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { operatorDocument, publicDocument } from '@tacho/contract/openapi.ts'
@@ -9,7 +9,7 @@ import type { FastifyInstance } from 'fastify'
 
 const ASSETS = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
-// No inline scripts: the page works under this policy.
+// The page works under this policy because it has no inline scripts.
 const POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
 
 const PAGE = `<!doctype html>

@@ -11,7 +11,8 @@ import { serveRoute } from './serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, judge, memory, replies, metrics, now } = deps
-  // A full queue is told before the body is read; on a full disk the batch is judged, and its valid events come back as retryable.
+  // A full queue is reported before the body is read. On a full disk, valid events come back as retryable after
+  // validation.
   const admit = () => (storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null)
 
   serveRoute(
@@ -29,7 +30,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     },
   )
 
-  /** Null: nothing could be stored just now. */
+  /** Null if nothing could be stored. */
   async function store(
     environmentId: string,
     receivedAt: number,
@@ -41,7 +42,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused })
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
-      request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'events could not be stored')
+      request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')
       return null
     }
   }

@@ -1,4 +1,4 @@
-/** What holds for every request and every reply, whoever answers. */
+/** Hooks for every request and every reply. */
 import type { FastifyInstance } from 'fastify'
 import { refuse, replyError, REPLY_HEADERS } from './reply-error.ts'
 
@@ -6,10 +6,10 @@ export function everyReplyHooks(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(REPLY_HEADERS)
     const hosts = countHosts(request.raw.rawHeaders)
-    // RFC 9112 3.2: a proxy in front may have gone by the other one.
-    if (hosts > 1) replyError(request, reply, refuse('invalid_request', 'Send the header Host once'))
+    // RFC 9112 3.2: a proxy may have used the other Host header.
+    if (hosts > 1) replyError(request, reply, refuse('invalid_request', 'Send exactly one Host header'))
     else if (hosts === 0 && request.raw.httpVersion === '1.1') {
-      replyError(request, reply, refuse('invalid_request', 'Send the header Host'))
+      replyError(request, reply, refuse('invalid_request', 'Send a Host header'))
     } else done()
   })
 }

@@ -1,4 +1,4 @@
-/** For load balancers and process supervisors: alive, and ready for requests. Both need no key. */
+/** Liveness and readiness for load balancers and process supervisors. Neither needs a key. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { StorageError, type Storage } from '../storage/storage.ts'
@@ -6,11 +6,11 @@ import { refuse, replyError, type Refusal } from './reply-error.ts'
 
 export interface HealthDeps {
   storage: Storage
-  /** Whether the process has begun to drain. */
+  /** Whether the process is draining. */
   draining: () => boolean
 }
 
-/** A store that takes longer to answer one small read is not ready. */
+/** The store is not ready if one small read takes longer. */
 const PING_MS = 1_000
 
 export function healthRoutes(app: FastifyInstance, { storage, draining }: HealthDeps): void {
@@ -24,12 +24,12 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Health
     return { status: 'ready' }
   })
 
-  /** Why requests should go elsewhere. A full write queue is no reason: it passes within moments. */
+  /** Why requests should go to another node. A full write queue does not count, because it drains within moments. */
   async function notReady(): Promise<Refusal | null> {
     if (draining()) return refuse('shutting_down')
     const refused = storage.writesRefused()
     if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
-    // Shared, for nobody needs a key to ask: however many do, the store is asked once at a time.
+    // Shared, because no key is needed: concurrent checks cause only one store read at a time.
     pinging ??= pingStore().finally(() => (pinging = null))
     return pinging
   }

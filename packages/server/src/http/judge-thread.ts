@@ -1,4 +1,4 @@
-/** The thread behind judge.ts. */
+/** The worker thread of judge.ts. */
 import { parentPort } from 'node:worker_threads'
 import { judgeBatch } from '../domain/event.ts'
 import type { JudgeAnswer, JudgeTask } from './judge.ts'

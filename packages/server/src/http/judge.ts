@@ -1,11 +1,11 @@
-/** Judges batches: small ones at once, large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
+/** Validates small batches directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
 import { Worker } from 'node:worker_threads'
 import { myTurn } from './turns.ts'
 import { moduleUrl } from '../threads/module-url.ts'
 import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 
-/** Up to here even the costliest JSON parses within a few milliseconds. */
+/** Up to this size, even the slowest JSON parses within a few milliseconds. */
 const DIRECT_BYTES = 128 * 1024
 
 export interface Judge {
@@ -13,7 +13,7 @@ export interface Judge {
   close(): Promise<void>
 }
 
-/** What crosses to the thread and back. */
+/** Messages to and from the thread. */
 export interface JudgeTask {
   id: number
   body: Uint8Array
@@ -28,13 +28,13 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
   const calls = new PendingCalls<Judgement>()
   let thread: Worker | null = null
 
-  // Started with the first large body: most installations never need it.
+  // Start the thread for the first large body: most installations never need it.
   function start(): Worker {
     const started = new Worker(moduleUrl('judge-thread', import.meta.url))
     started.unref()
     started.on('message', ({ id, judgement }: JudgeAnswer) => calls.resolve(id, judgement))
     started.once('error', (error) => end(error instanceof Error ? error : new Error(String(error))))
-    started.once('exit', () => end(new Error('the judging thread has ended')))
+    started.once('exit', () => end(new Error('the validation thread ended')))
     return started
   }
 

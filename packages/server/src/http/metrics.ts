@@ -1,4 +1,4 @@
-/** Prometheus metrics. Labels come from fixed sets, and no tenant is named: /metrics needs no key. */
+/** Prometheus metrics. Labels have fixed values and never name a tenant, because /metrics needs no key. */
 import { monitorEventLoopDelay, type ELDHistogram } from 'node:perf_hooks'
 import type { BatchResult } from '@tacho/contract/event.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -10,9 +10,9 @@ import type { ReplyMemory } from './reply-memory.ts'
 
 export interface Metrics {
   registry: Registry
-  /** What a scrape gets: of all workers of this machine, where there are several. */
+  /** The text of a scrape; it covers all workers of this machine. */
   text(): Promise<string>
-  /** Counts the events of one answered batch. */
+  /** Counts the events of one batch reply. */
   recordBatch(result: BatchResult): void
   recordRequest(labels: { method: string; route: string; status: number }, seconds: number): void
 }
@@ -22,19 +22,19 @@ export interface MetricsSources {
   storage: Storage
   memory: BodyMemory
   replies: ReplyMemory
-  /** Null: this process is the only one here. */
+  /** Null if this process is the only one. */
   workers?: MetricsOfWorkers | null
 }
 
 export interface MetricsOfWorkers {
-  /** Of all workers together. */
+  /** Metrics of all workers together. */
   gather(own: Registry): Promise<string>
 }
 
-/** How often the event loop is looked at. */
+/** How often to sample the event loop. */
 const LOOK_MS = 20
 
-/** Nothing here is measured until somebody asks, except requests, events and the delay of the event loop. */
+/** Everything is measured at scrape time, except requests, events and event loop delay. */
 export function createMetrics(sources: MetricsSources): Metrics {
   const registry = new Registry()
   const requests = new Histogram({
@@ -46,13 +46,13 @@ export function createMetrics(sources: MetricsSources): Metrics {
   })
   const events = new Counter({
     name: 'tacho_events_total',
-    help: 'Events by verdict; accepted ones were stored now or before',
+    help: 'Events by verdict; accepted includes events stored before',
     labelNames: ['verdict'],
     registers: [registry],
   })
   const rejections = new Counter({
     name: 'tacho_event_rejections_total',
-    help: 'Items of batches that were refused for good, by reason',
+    help: 'Permanently rejected batch items, by reason',
     labelNames: ['code'],
     registers: [registry],
   })
@@ -88,7 +88,7 @@ export function metricsRoutes(app: FastifyInstance, { metrics }: { metrics: Metr
   })
 }
 
-/** The pattern of the route; whatever matches none shares one label. */
+/** The pattern of the route; unmatched requests share one label. */
 export function routeLabel(request: FastifyRequest): string {
   return request.routeOptions.url ?? 'none'
 }
@@ -101,40 +101,46 @@ function storeMetrics(registry: Registry, storage: Storage): void {
   gauge(
     registry,
     'tacho_store_queued_bytes',
-    'Bytes of events that wait for a commit',
+    'Bytes of events waiting for a commit',
     () => storage.gauges().queuedBytes,
   )
-  gauge(registry, 'tacho_store_size_bytes', 'Size of the store with its log', () => storage.gauges().storeBytes, 'max')
+  gauge(
+    registry,
+    'tacho_store_size_bytes',
+    'Size of the store including its log',
+    () => storage.gauges().storeBytes,
+    'max',
+  )
   gauge(
     registry,
     'tacho_store_disk_free_bytes',
-    'Free disk where the store lies',
+    'Free disk space at the store',
     () => storage.gauges().diskFreeBytes,
     'min',
   )
   const writable = () => (storage.writesRefused() === null ? 1 : 0)
-  gauge(registry, 'tacho_store_writable', 'Whether writes are taken, by all workers', writable, 'min')
-  gauge(registry, 'tacho_nodes', 'Processes that serve the store, on all machines', () => storage.nodes(), 'max')
+  gauge(registry, 'tacho_store_writable', '1 if every worker accepts writes, otherwise 0', writable, 'min')
+  gauge(registry, 'tacho_nodes', 'Processes serving the store, on all machines', () => storage.nodes(), 'max')
   counter(registry, 'tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
   counter(
     registry,
     'tacho_store_committed_events_total',
-    'Events in them, repeated ones too',
+    'Committed events, including duplicates',
     () => storage.gauges().committedEvents,
   )
 }
 
-/** Anyone may scrape: however many do, the store is asked for its backlog once in so long. */
+/** Anyone can scrape, so the backlog is read at most once per interval. */
 const BACKLOG_KEPT_MS = 1_000
 
 function workMetrics(registry: Registry, storage: Storage): void {
   let reading: { at: number; backlog: Promise<{ now: number; kinds: WorkBacklog[] } | null> } | null = null
-  // Both metrics of a scrape share it.
+  // Both metrics of a scrape share the value.
   const backlog = () => {
     if (reading === null || performance.now() - reading.at >= BACKLOG_KEPT_MS) {
       const now = Date.now()
       const kinds = storage.workBacklog(now)
-      // Without the store the other metrics are wanted all the more.
+      // Without the store, the other metrics matter even more.
       reading = {
         at: performance.now(),
         backlog: kinds.then(
@@ -151,7 +157,7 @@ function workMetrics(registry: Registry, storage: Storage): void {
       help,
       labelNames: ['kind'],
       registers: [registry],
-      // Of the store, not of this process.
+      // Describes the store, not this process.
       aggregator: 'max',
       async collect() {
         this.reset()
@@ -161,8 +167,8 @@ function workMetrics(registry: Registry, storage: Storage): void {
         for (const each of found.kinds) this.set({ kind: each.kind }, read(each, found.now))
       },
     })
-  gaugeByKind('tacho_work_items', 'Background work that waits or is under way', ({ items }) => items)
-  gaugeByKind('tacho_work_late_seconds', 'For how long the oldest of it is due and not taken', ({ dueSince }, now) =>
+  gaugeByKind('tacho_work_items', 'Waiting and running background work items', ({ items }) => items)
+  gaugeByKind('tacho_work_late_seconds', 'How long the oldest due item has waited', ({ dueSince }, now) =>
     dueSince === null ? 0 : Math.max(0, now - dueSince) / 1000,
   )
 }
@@ -170,42 +176,59 @@ function workMetrics(registry: Registry, storage: Storage): void {
 function processMetrics(registry: Registry, { version, memory, replies }: MetricsSources): void {
   const delay = monitorEventLoopDelay({ resolution: LOOK_MS })
   delay.enable()
-  gauge(registry, 'tacho_body_memory_bytes', 'Bytes of the request bodies in memory', () => memory.bytes)
-  gauge(registry, 'tacho_body_memory_limit_bytes', 'Most of them that are taken', () => memory.maxBytes)
-  gauge(registry, 'tacho_reply_memory_bytes', 'Bytes of replies that are built or not read yet', () => replies.bytes)
-  gauge(registry, 'tacho_reply_memory_limit_bytes', 'Most of them', () => replies.maxBytes)
+  gauge(registry, 'tacho_body_memory_bytes', 'Bytes of request bodies in memory', () => memory.bytes)
+  gauge(registry, 'tacho_body_memory_limit_bytes', 'Limit for request bodies in memory', () => memory.maxBytes)
+  gauge(
+    registry,
+    'tacho_reply_memory_bytes',
+    'Bytes of replies that are being built or are unread',
+    () => replies.bytes,
+  )
+  gauge(registry, 'tacho_reply_memory_limit_bytes', 'Limit for replies in memory', () => replies.maxBytes)
   delayGauges(registry, delay)
-  // The names that Prometheus clients share.
+  // The standard names of Prometheus clients.
   gauge(registry, 'process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
   const startedAt = () => Date.now() / 1000 - process.uptime()
-  gauge(registry, 'process_start_time_seconds', 'Start, since 1970; of the oldest worker', startedAt, 'min')
-  counter(registry, 'process_cpu_seconds_total', 'CPU time of user and system', () => {
+  gauge(
+    registry,
+    'process_start_time_seconds',
+    'Start time of the oldest worker, in seconds since 1970',
+    startedAt,
+    'min',
+  )
+  counter(registry, 'process_cpu_seconds_total', 'User and system CPU time', () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   })
   new Gauge({
     name: 'tacho_build_info',
-    help: 'Always 1; what runs',
+    help: 'Always 1; labels name the version',
     labelNames: ['version', 'node'],
     registers: [registry],
     aggregator: 'first',
   }).set({ version, node: process.versions.node }, 1)
 }
 
-/** Delay of the event loop since the last scrape. The histogram has the time between two looks: a delay is what goes beyond. */
+/** Event loop delay since the last scrape. The histogram records sample intervals; the excess is the delay. */
 function delayGauges(registry: Registry, delay: ELDHistogram): void {
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000) || 0
   const p99 = () => seconds(delay.percentile(99))
-  gauge(registry, 'nodejs_eventloop_lag_p99_seconds', '99th percentile since the last scrape', p99, 'max')
+  gauge(
+    registry,
+    'nodejs_eventloop_lag_p99_seconds',
+    '99th percentile of event loop delay since the last scrape',
+    p99,
+    'max',
+  )
   const longest = () => {
     const found = seconds(delay.max)
     delay.reset()
     return found
   }
-  gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest since the last scrape', longest, 'max')
+  gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest event loop delay since the last scrape', longest, 'max')
 }
 
-/** A gauge that asks at every scrape; null leaves it out. `aggregator` makes one number of those of all workers. */
+/** A gauge read at every scrape; null omits it. `aggregator` combines the values of all workers. */
 function gauge(
   registry: Registry,
   name: string,
@@ -227,7 +250,7 @@ function gauge(
   })
 }
 
-/** A counter whose count is kept elsewhere. */
+/** A counter whose value is kept elsewhere. */
 function counter(registry: Registry, name: string, help: string, read: () => number): void {
   new Counter({
     name,

@@ -1,13 +1,13 @@
-/** What every list has in common: a cursor comes in, a page and the next cursor go out. */
+/** Shared by all lists: a cursor comes in; a page and the next cursor go out. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { Page } from '../storage/page.ts'
 import { refuse, type Refusal } from './reply-error.ts'
 
-/** One walk through a list: the tenant, the list and its filter. A cursor of another walk is refused. */
+/** Identifies one list: tenant, list name and filter. A cursor of another list is rejected. */
 export type Walk = readonly unknown[]
 
-/** The place to go on from (null: the beginning), or the refusal of a damaged or foreign cursor. */
+/** Where to continue (null: at the start), or the refusal of a damaged or foreign cursor. */
 export function startOf<Position extends object>(
   cursors: Cursors,
   walk: Walk,
@@ -22,8 +22,8 @@ export function startOf<Position extends object>(
 }
 
 /**
- * A page of at most `limit` items and LIMITS.listBytes, but at least one item, from rows that were asked for with one
- * more than `limit`: the surplus row tells that another page follows.
+ * A page of at most `limit` items and LIMITS.listBytes, but at least one item. Pass `limit` + 1 rows: the extra row
+ * shows that another page follows.
  */
 export function pageOf<Row, Item>(
   rows: Row[],
@@ -43,7 +43,7 @@ export function pageOf<Row, Item>(
   return { items, nextCursor: last === undefined ? null : cursorAfter(last) }
 }
 
-/** A page of items from a page of rows, which the store has cut. */
+/** A page of items from a page of rows that the store already limited. */
 export function pageFrom<Row, Item>(
   { rows, more }: Page<Row>,
   toItem: (row: Row) => Item,

@@ -1,6 +1,6 @@
 /**
- * Requests per second of each caller. Each node grants its share of the limit, so that no request costs a look at the
- * database; the number of living nodes is what the store last heard.
+ * Limits requests per second for each caller. Each node grants its share of the limit, so no request needs the
+ * database. The node count is the latest one from the store.
  */
 import type { FastifyReply } from 'fastify'
 import { refuse, type Refusal } from './reply-error.ts'
@@ -36,11 +36,11 @@ export function limitRate(
 }
 
 export interface RateLimitOptions {
-  /** Of callers without a limit of their own. */
+  /** Limit for callers without their own limit. */
   requestsPerSecond: number
-  /** How many nodes serve the store, this one included. */
+  /** How many nodes serve the store, including this one. */
   nodes: () => number
-  /** What the limit belongs to, as the refusal names it. */
+  /** What the limit applies to, for the error message. */
   subject?: string
   windows?: Windows
 }
@@ -56,7 +56,7 @@ export function createRateLimit({
   function count(callerId: string, requestsPerSecond: number | null): Counted {
     const wholeLimit = requestsPerSecond ?? byDefault
     const living = nodes()
-    // With other shares, everybody starts anew.
+    // Reset all counters when the shares change.
     if (living !== sharedBy) windows.clear()
     sharedBy = living
     const limit = Math.max(1, Math.floor(wholeLimit / living))

@@ -1,11 +1,13 @@
-/** Reads a request body into memory: bounded as it arrives and as it is decompressed, whatever its headers promise. */
+/**
+ * Reads a request body into memory. Limits its size on arrival and during decompression, whatever the headers claim.
+ */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 
-/** Bytes of bodies in memory over all requests; a bound on what a flood of uploads can take. */
+/** Bytes of all request bodies in memory; bounds a flood of uploads. */
 export class BodyMemory {
   readonly maxBytes: number
   bytes = 0
@@ -14,7 +16,7 @@ export class BodyMemory {
     this.maxBytes = maxBytes
   }
 
-  /** Whether `bytes` more fit; they are taken if so. */
+  /** Reserves `bytes` if they fit; returns whether they did. */
   take(bytes: number): boolean {
     if (this.bytes + bytes > this.maxBytes) return false
     this.bytes += bytes
@@ -26,7 +28,7 @@ export class BodyMemory {
   }
 }
 
-/** By Content-Encoding. A map: the names of Object.prototype are words that a client may send. */
+/** By Content-Encoding. A Map, because clients can send names such as those of Object.prototype. */
 const DECODERS = new Map<string, (() => Transform) | null>([
   ['', null],
   ['identity', null],
@@ -37,12 +39,12 @@ const DECODERS = new Map<string, (() => Transform) | null>([
   ['zstd', createZstdDecompress],
 ])
 
-/** A compressed body may arrive larger than it decodes to, within reason; empty blocks could go on for ever. */
+/** A compressed body may be somewhat larger than its content. The limit stops endless empty blocks. */
 const COMPRESSED_SLACK = 2
 
 /**
- * The body as UTF-8 bytes of at most `maxBytes`, decoded; or why it is refused, in the order 413, 415, 400.
- * Its bytes count in `memory` until the response is over.
+ * Returns the decoded body as at most `maxBytes` of UTF-8, or a refusal, in the order 413, 415, 400. Its bytes count in
+ * `memory` until the response ends.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -58,7 +60,7 @@ export async function readBody(
     announced > wireBytes
       ? tooLarge(maxBytes)
       : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory })
-  // Whatever still arrives is thrown away, so that the client can read the answer; the request timeout bounds it.
+  // Discard the rest of the upload so the client can read the reply; the request timeout bounds this.
   request.resume()
   if (isRefusal(body) && body.code === 'body_too_large') return body
   const refusal = mediaRefusal(request.headers, decoder !== undefined)
@@ -85,11 +87,11 @@ async function collect(
   response.once('close', () => memory.give(taken))
   const source = decoder ? feed(request, decoder, wireBytes) : request
   try {
-    // Leaving the loop must not destroy the request: the socket would go with it, before the answer is read.
+    // Leaving the loop must not destroy the request: that would close the socket before the client reads the reply.
     for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length
       if (size > maxBytes) return tooLarge(maxBytes)
-      if (!memory.take(chunk.length)) return refuse('overloaded', 'Too many request bodies at once')
+      if (!memory.take(chunk.length)) return refuse('overloaded', 'Too many request bodies in memory')
       taken += chunk.length
       chunks.push(chunk)
     }
@@ -107,7 +109,7 @@ async function collect(
 
 class WireOverflow extends Error {}
 
-/** Pipes the request into its decoder, bounded; unlike stream.pipeline it leaves the socket alone when that fails. */
+/** Pipes the request into its decoder, with limits. Unlike stream.pipeline, it keeps the socket open on failure. */
 function feed(request: IncomingMessage, decoder: Transform, wireBytes: number): Transform {
   let received = 0
   request.on('data', (chunk: Buffer) => {
@@ -119,22 +121,22 @@ function feed(request: IncomingMessage, decoder: Transform, wireBytes: number): 
 }
 
 function tooLarge(maxBytes: number): Refusal {
-  return refuse('body_too_large', `The body may have at most ${maxBytes} bytes, decompressed`)
+  return refuse('body_too_large', `The body must have at most ${maxBytes} bytes after decompression`)
 }
 
-/** Some platforms put one before every text; RFC 8259 lets a parser ignore it. */
+/** Some platforms start every text with a byte order mark; RFC 8259 lets a parser ignore it. */
 function withoutByteOrderMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
 }
 
-/** 415 unless the body is JSON in an encoding that is known. */
+/** 415 unless the body is JSON in a supported encoding. */
 function mediaRefusal(headers: IncomingHttpHeaders, knownEncoding: boolean): Refusal | null {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';')
   if (type.trim() !== 'application/json') return refuse('unsupported_media_type', 'Send Content-Type: application/json')
   const charset = parameters.map((each) => each.trim()).find((each) => each.startsWith('charset='))
   if (charset !== undefined && !/^charset="?utf-?8"?$/.test(charset)) {
-    return refuse('unsupported_media_type', 'JSON is UTF-8')
+    return refuse('unsupported_media_type', 'JSON must be in UTF-8')
   }
-  if (!knownEncoding) return refuse('unsupported_media_type', 'Content-Encoding may be gzip, deflate, br or zstd')
+  if (!knownEncoding) return refuse('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
   return null
 }

@@ -1,4 +1,4 @@
-/** The one place where errors become replies: RFC 9457 problem details, whoever raised them. */
+/** Turns all errors into replies: RFC 9457 problem details. */
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,8 +13,7 @@ interface RefusalDetails {
 }
 
 /**
- * A request that is answered with an error. Handlers return it; hooks pass it to replyError. It is a class so that no
- * parsed body, whatever its keys, can pass for one.
+ * An error reply. Handlers return it; hooks pass it to replyError. A class, so that no parsed body can look like one.
  */
 export class Refusal {
   readonly code: ErrorCode
@@ -37,8 +36,8 @@ export function isRefusal(value: unknown): value is Refusal {
 }
 
 /**
- * Replies hold what one key or person may see: nothing between the service and the client keeps them, and no browser takes
- * them for another type. A route that wants to be cached says so itself.
+ * Replies contain what one key or person is allowed to see: proxies and browsers must not cache them, and browsers must
+ * not guess another type. A cacheable route overrides this.
  */
 export const REPLY_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
@@ -54,7 +53,7 @@ export function replyError(request: FastifyRequest, reply: FastifyReply, refusal
     .send(problem(refusal, request.id))
 }
 
-/** Registers the handlers for everything the framework and the parser raise. */
+/** Registers handlers for all framework and parser errors. */
 export function errorHandlers(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const refusal = refusalOf(error)
@@ -67,7 +66,7 @@ export function errorHandlers(app: FastifyInstance): void {
   })
 }
 
-/** A bad address reaches neither the router's error handler nor any hook. */
+/** A malformed address reaches no hook and no error handler of the router. */
 export function frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error)
   void replyError(request, reply.header('x-request-id', request.id).headers(REPLY_HEADERS), refusal)
@@ -75,7 +74,7 @@ export function frameworkErrors(error: FastifyError, request: FastifyRequest, re
   request.log.info({ requestId: request.id, method: request.method, route: 'none', status }, 'request')
 }
 
-/** What the HTTP parser refuses has no request: the answer is written to the socket. */
+/** A request the HTTP parser rejects has no request object, so write the reply to the socket. */
 export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

@@ -1,26 +1,26 @@
-/** Memory for replies: what is being built, and what clients have not read yet. */
+/** Limits memory for replies that are being built or are unread. */
 import type { FastifyReply } from 'fastify'
 import { refuse, type Refusal } from './reply-error.ts'
 
 export interface ReplyMemoryOptions {
   maxBytes: number
-  /** A client that takes nothing of its reply for so long loses its connection. */
+  /** A client that reads nothing of its reply for this long is disconnected. */
   stalledMs: number
 }
 
-/** A page that is being built. */
+/** A page being built. */
 export interface Page {
-  /** It is built; its bytes count until the client has them. */
+  /** The page is built; its bytes count until the client has read them. */
   built(reply: FastifyReply, bytes: number): void
   /** There is nothing to send. */
   dropped(): void
 }
 
-/** Pages that are built at a time: each keeps the event loop for some milliseconds. */
+/** Pages to build concurrently: each blocks the event loop for some milliseconds. */
 const BUILDERS = 4
-/** Requests that wait for their turn. */
+/** Requests waiting to build a page. */
 const MAX_WAITING = 1_000
-/** Smaller replies are not counted: together they are bounded by the number of connections. */
+/** Smaller replies are not counted; the number of connections bounds them. */
 const UNCOUNTED_BYTES = 16_384
 
 export class ReplyMemory {
@@ -35,7 +35,7 @@ export class ReplyMemory {
     this.#stalledMs = stalledMs
   }
 
-  /** Waits for the turn to build a page of at most about `mostBytes`; refuses where they do not fit. */
+  /** Waits to build a page of at most about `mostBytes`; refuses if they do not fit. */
   async begin(mostBytes: number): Promise<Page | Refusal> {
     if (this.#building >= BUILDERS || this.#waiting.length > 0) {
       if (this.#waiting.length >= MAX_WAITING) return overloaded()
@@ -61,7 +61,7 @@ export class ReplyMemory {
     }
   }
 
-  /** Counts a reply that is built already; the refusal where it does not fit. */
+  /** Counts a finished reply; refuses if it does not fit. */
   take(reply: FastifyReply, text: string): Refusal | null {
     if (text.length <= UNCOUNTED_BYTES) return null
     const bytes = Buffer.byteLength(text)
@@ -73,16 +73,16 @@ export class ReplyMemory {
   #count(reply: FastifyReply, bytes: number): void {
     this.bytes += bytes
     reply.raw.once('close', () => (this.bytes -= bytes))
-    // Node sets the timeout of idle connections when the reply has gone.
+    // Node resets the socket timeout for idle connections after the reply.
     reply.raw.socket?.setTimeout(this.#stalledMs)
   }
 
-  // In the next turn of the event loop, so that other requests are answered between two pages.
+  // Starts in the next turn of the event loop, so other requests run between two pages.
   #startNext(): void {
     if (this.#waiting.length > 0) setImmediate(() => this.#waiting.shift()?.())
   }
 }
 
 function overloaded(): Refusal {
-  return refuse('overloaded', 'Too many replies wait to be read')
+  return refuse('overloaded', 'Too many unread replies')
 }

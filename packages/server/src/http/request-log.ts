@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { routeLabel } from './metrics.ts'
 
-/** Asked every few seconds by machines, as is whether something has changed: told only where somebody looks for it. */
+/** Machines call these every few seconds, so they are logged only at debug level. */
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 
 /**
- * One line for each answered request. It has the pattern of the route, not the address, and the public part of the
- * key: no ids of clients, no query, no body, no secret.
+ * One line per answered request. It contains the route pattern, not the address, and the public part of the key. It
+ * contains no client ids, query, body or secret.
  */
 export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {

@@ -73,14 +73,14 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-const noSuchRun = () => refuse('not_found', 'There is no such run')
+const noSuchRun = () => refuse('not_found', 'The run does not exist')
 
-/** By external id or internal UUID; a text that no store keeps is nobody's id. */
+/** Finds a run by external id or internal UUID. A text that no store can keep matches no run. */
 export async function findRun(storage: Storage, environmentId: string, id: string): Promise<RunRow | null> {
   return isStorableText(id) ? storage.findRun(environmentId, id) : null
 }
 
-/** The walk of a run's timeline, however its path was spelled. */
+/** Identifies a run's timeline, however the path spelled the run. */
 function eventsWalk(environmentId: string, run: RunRow): Walk {
   return [environmentId, 'events', run.id]
 }

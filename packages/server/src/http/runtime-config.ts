@@ -12,7 +12,7 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
   const { configurations } = deps
 
   serveRoute(app, ROUTES.loadRuntimeConfig, deps, ({ request, reply }) => {
-    // The revision first: a client that has it is answered without a text.
+    // Read the revision first: a client with the current revision needs no text.
     const tag = configurations.tagOf(tenantOf(request).environmentId)
     return typeof tag === 'string' ? answer(request, reply, tag) : tag.then((read) => answer(request, reply, read))
   })

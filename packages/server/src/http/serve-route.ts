@@ -1,4 +1,4 @@
-/** Serves one row of a routes table on Fastify: parameters, query and body are checked before the handler sees them. */
+/** Serves one route of a routes table with Fastify. Checks parameters, query and body before the handler runs. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
@@ -13,16 +13,16 @@ import type { ReplyMemory } from './reply-memory.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The row of the routes table that is served; hooks read its scopes. */
+    /** The served route; hooks read its scopes. */
     route?: Route
   }
   interface FastifyRequest {
-    /** Decoded bytes of the body, valid UTF-8; null where the route has none. */
+    /** Decoded bytes of the body, valid UTF-8; null if the route has no body. */
     bodyBytes: Buffer | null
   }
 }
 
-/** What a handler gets: only what the contract has, checked. */
+/** Input of a handler: only contract fields, validated. */
 export interface RouteRequest<R extends Route> {
   params: R['params'] extends TObject ? Static<R['params']> : Record<string, never>
   query: R['query'] extends TObject ? Static<R['query']> : Record<string, never>
@@ -32,7 +32,7 @@ export interface RouteRequest<R extends Route> {
   reply: FastifyReply
 }
 
-/** A reply that is JSON text already. A class, so that no reply made of a client's data can pass for one. */
+/** A reply that is already JSON text. A class, so that client data can never look like one. */
 export class RawJson {
   readonly text: string
 
@@ -43,10 +43,10 @@ export class RawJson {
 
 type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
 
-/** JSON text, a refusal, or null if the handler has sent the reply itself. */
+/** JSON text, a refusal, or null if the handler sent the reply itself. */
 export type Answer = string | Refusal | null
 
-/** Answers a repeated request as the first one, without calling the handler. */
+/** Answers a repeated request like the first one, without calling the handler. */
 export type AnswerOnce = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -56,19 +56,19 @@ export type AnswerOnce = (
 export interface RouteOptions {
   memory: BodyMemory
   replies: ReplyMemory
-  /** Asked before the body is read: why requests are refused just now, or null. */
+  /** Runs before the body is read; returns why to refuse the request now, or null. */
   admit?: () => Refusal | null
-  /** The handler reads `request.bodyBytes` itself; the body is not parsed nor checked here. */
+  /** The handler reads `request.bodyBytes` itself; the body is not parsed or checked here. */
   rawBody?: boolean
-  /** How repeats of the route's requests are recognised; null if they are not. */
+  /** Recognises repeated requests of the route; null if the route does not. */
   once?: ((route: Route) => AnswerOnce | null) | undefined
-  /** Told when the body does not match the contract, before that is answered. */
+  /** Called before the reply when the body does not match the contract. */
   refused?: (request: FastifyRequest, refusal: Refusal) => Promise<void>
 }
 
 /**
- * Registers `route`. The order of refusals is 401, 403, 429 (hooks of the enclosing scope), then 413, 415, 400.
- * A handler returns the reply's body, a Refusal, JSON text, or the reply it has sent itself.
+ * Registers `route`. Refusals come in this order: 401, 403, 429 (hooks of the enclosing scope), then 413, 415, 400. A
+ * handler returns the reply body, a Refusal, JSON text, or the reply it sent itself.
  */
 export function serveRoute<R extends Route>(
   app: FastifyInstance,
@@ -88,11 +88,11 @@ export function serveRoute<R extends Route>(
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     config: { route },
     onRequest: route.body ? [bodyHook(route.bodyBytes ?? 0, options)] : [],
-    // Without waiting where nothing has to be waited for.
+    // Synchronous when nothing needs to wait.
     handler: (request, reply) => {
       const params = checkParams?.(request.params) ?? {}
       if (isRefusal(params)) return replyError(request, reply, params)
-      // An id that no store can hold names nothing.
+      // An id that no store can hold matches nothing.
       if (!Object.values(params).every(isStorableText)) return replyError(request, reply, refuse('not_found'))
       const query = checkQuery?.(request.query) ?? {}
       if (isRefusal(query)) return replyError(request, reply, query)
@@ -111,7 +111,7 @@ export function serveRoute<R extends Route>(
       function send(answer: Answer): FastifyReply {
         if (answer === null) return reply
         if (isRefusal(answer)) return replyError(request, reply, answer)
-        // What has changed something is told in any case.
+        // Always answer a completed change, even if the reply does not fit.
         const tooMuch = options.replies.take(reply, answer)
         if (tooMuch && route.method === 'GET') return replyError(request, reply, tooMuch)
         return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
@@ -142,19 +142,19 @@ export function serveRoute<R extends Route>(
 }
 
 function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): Answer {
-  // A handler that sends the reply itself gives nothing: a reply is thenable, and awaited until it has gone.
+  // A handler that sends the reply itself returns nothing: Fastify would await a returned reply until it is sent.
   if (result === undefined || reply.sent) return null
   if (isRefusal(result)) return result
   return result instanceof RawJson ? result.text : JSON.stringify(result)
 }
 
-/** How much a reply may have where that is much; 0 elsewhere. */
+/** Expected size of a large reply; 0 for small ones. */
 function pageBytesOf({ reply, replyBytes }: Route): number {
   const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')
   return replyBytes ?? (isList ? LIMITS.listBytes : 0)
 }
 
-/** Turns off the framework's body parsing: bodies are read by the hook of their route. */
+/** Turns off the framework's body parsing: each route's hook reads the body. */
 export function withoutBodyParsers(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -229,7 +229,7 @@ function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
   }
 }
 
-/** Most of a hundred endpoints are never called on most days: those that are not cost no start time and no memory. */
+/** Compiled on first use: most of a hundred endpoints are rarely called, so start time and memory stay low. */
 function compiledAtFirstUse(schema: TSchema): () => Validator {
   let validator: Validator | undefined
   return () => (validator ??= Compile(schema))

@@ -1,10 +1,10 @@
 /**
- * Spreads work that takes a millisecond or more over turns of the event loop, one piece a turn. So a small request does not
- * wait for all the batches that arrived before it.
+ * Spreads work of a millisecond or more over turns of the event loop, one piece per turn. A small request then does not
+ * wait for all earlier batches.
  */
 const waiting: (() => void)[] = []
 
-/** Resolves when it is the caller's turn, in the order of the calls. */
+/** Resolves on the caller's turn, in call order. */
 export function myTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.push(resolve)

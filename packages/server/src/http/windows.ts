@@ -1,27 +1,27 @@
-/** Counts per subject in windows of time. Bounded: the subjects that were counted least recently are forgotten first. */
+/** Counts events per subject in time windows. Bounded: evicts the least recently counted subjects first. */
 import { LRUCache } from 'lru-cache'
 
 export interface Taken {
   allowed: boolean
-  /** What is left of the window. */
+  /** Time left in the window. */
   remaining: number
   resetMs: number
 }
 
 export interface Windows {
-  /** Counts one for the subject, unless it has used up its `points`. */
+  /** Counts one for the subject unless it has reached its `points`. */
   take(subject: string, points: number): Taken
-  /** Takes back one that was counted. */
+  /** Takes one count back. */
   giveBack(subject: string): void
   forget(subject: string): void
   clear(): void
-  /** Subjects that are counted, for tests. */
+  /** Number of counted subjects, for tests. */
   size(): number
 }
 
 export interface WindowsOptions {
   windowMs: number
-  /** Milliseconds of a clock that never jumps. */
+  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
   maxSubjects?: number
 }

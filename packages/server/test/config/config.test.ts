@@ -178,7 +178,7 @@ test('a first credential may come from a file, without its last line break', () 
   writeFileSync(file, `${key}\n`)
   assert.equal(config({}, { TACHO_INIT_API_KEY_FILE: file }).initApiKey, key)
   assert.deepEqual(faults({}, { TACHO_INIT_API_KEY_FILE: file, TACHO_INIT_API_KEY: key }), [
-    'Only one of TACHO_INIT_API_KEY and TACHO_INIT_API_KEY_FILE may be set.',
+    'Set only one of TACHO_INIT_API_KEY and TACHO_INIT_API_KEY_FILE.',
   ])
   const missing = path.join(folder, 'missing')
   assert.match(faults({}, { TACHO_INIT_API_KEY_FILE: missing })[0] ?? '', /cannot be read \(ENOENT\)/)

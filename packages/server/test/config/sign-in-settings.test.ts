@@ -20,10 +20,13 @@ test('an identity provider is configured completely or not at all', () => {
   for (const name of Object.keys(WHOLE)) {
     const told = faults({ ...WHOLE, [name]: '' })
     assert.equal(told.length, 1)
-    assert.match(told[0] ?? '', new RegExp(`needs ${name} too`))
+    assert.match(told[0] ?? '', new RegExp(`also needs ${name}`))
     assert.ok(!told[0]?.includes('hunter2'))
   }
-  assert.match(faults({ TACHO_OIDC_DOMAIN: 'example.com' })[0] ?? '', /TACHO_OIDC_DOMAIN is for an identity provider/)
+  assert.match(
+    faults({ TACHO_OIDC_DOMAIN: 'example.com' })[0] ?? '',
+    /TACHO_OIDC_DOMAIN configures an identity provider/,
+  )
   assert.deepEqual(faults({ TACHO_PUBLIC_URL: 'https://tacho.example.com' }), [])
 })
 

@@ -77,7 +77,7 @@ test('a Slack message names what it is about and cannot mention anyone', () => {
   const data = { toolName: '<!channel>', reason: 'a & b', agentId: null, status: 'PENDING', inputHash: 'x' }
   const { body } = webhookMessage(order({ format: 'slack' }, data), NOW)
   const message = JSON.parse(body) as { text: string; blocks: { type: string }[] }
-  assert.equal(message.text, 'Approval wanted: a &amp; b')
+  assert.equal(message.text, 'Approval requested: a &amp; b')
   assert.deepEqual(
     message.blocks.map(({ type }) => type),
     ['header', 'section', 'section'],

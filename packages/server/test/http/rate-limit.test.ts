@@ -30,7 +30,7 @@ test('a node grants one request a second with any number of nodes', () => {
 test('headers tell the share of the node that answers, and the refusal the whole limit too', () => {
   const { headers, refusals } = allowed(() => 2, 6, 4)
   assert.equal(headers['ratelimit-limit'], 3)
-  assert.match(JSON.stringify(refusals.at(-1)), /6 requests a second, 3 of them on each of 2 nodes/)
+  assert.match(JSON.stringify(refusals.at(-1)), /6 requests per second, 3 on each of 2 nodes/)
 })
 
 test('the share follows the number of living nodes', () => {

@@ -1,4 +1,4 @@
-/** What the caller of the operator API may do: the role in the workspace that the path names decides. */
+/** Checks what the caller of the operator API can do: the role in the workspace that the path names decides. */
 import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../storage/uuid.ts'
@@ -8,22 +8,22 @@ import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { auditOf } from './audit.ts'
 import type { OperatorLimits } from './limits.ts'
 
-/** Whoever acts: a person who has signed in, or a token. */
+/** The caller: a signed-in person or a token. */
 export interface Actor {
   kind: 'operator' | 'token'
   id: string
   name: string
-  /** Whether they run the whole installation. */
+  /** Whether the caller is an owner of the whole installation. */
   installation: boolean
-  /** The role that they have at least in every workspace. */
+  /** The caller's minimum role in every workspace. */
   everywhere: Role | null
-  /** Ids of the workspaces where they have a role of their own. */
+  /** Ids of the workspaces where the caller has a role of their own. */
   ownWorkspaces: readonly string[]
-  /** Null: the workspace is none of theirs. */
+  /** Null: the caller has no access to the workspace. */
   roleIn: (workspaceId: string) => Role | null
 }
 
-/** The workspace and environment that the path names, looked up; null where it names none. */
+/** The workspace and environment that the path names; null if it names none. */
 export interface OperatorScope {
   actor: Actor
   workspace: WorkspaceRow | null
@@ -32,9 +32,9 @@ export interface OperatorScope {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the hook that knows who calls. */
+    /** Set by the hook that identifies the caller. */
     actor: Actor | null
-    /** Set on every request of the operator API that reaches a handler. */
+    /** Set on every operator API request that reaches a handler. */
     operator: OperatorScope | null
   }
 }
@@ -42,8 +42,8 @@ declare module 'fastify' {
 type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment' | 'appendAudit'>
 
 /**
- * Who tries to change what their role does not let them is in the audit log: in that of the installation where they have no
- * role at all, so that nobody writes into the log of a workspace that is none of theirs.
+ * Logs attempts at changes that the caller's role does not allow. If the caller has no role in the workspace, the entry
+ * goes to the installation's audit log, so strangers cannot write into a workspace's log.
  */
 export function accessHook(storage: Lookups, limits: OperatorLimits, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
@@ -64,7 +64,7 @@ function refusedEntry(request: FastifyRequest, now: number): AuditEntry {
   return auditOf(request, now, 'endpoint.call.refused', target, { needs: access, ...(request.params as object) })
 }
 
-/** An actor by their roles: `everywhere`, and in the workspaces of `own`; the higher one counts. */
+/** An actor from its roles: `everywhere` and the workspaces in `own`; the higher role counts. */
 export function actorWith(
   who: Pick<Actor, 'kind' | 'id' | 'name'>,
   everywhere: Role | null,
@@ -83,7 +83,7 @@ export function actorWith(
   }
 }
 
-/** Who acts, behind the hook. */
+/** The caller, after the hook. */
 export function actorOf({ operator }: FastifyRequest): Actor {
   if (!operator) throw new Error('the route is not behind the access hook')
   return operator.actor
@@ -95,7 +95,7 @@ export function environmentOf(request: FastifyRequest): EnvironmentRow {
   return request.operator.environment
 }
 
-/** The workspace that the path of a request names, itself or by an environment. */
+/** The workspace that the path names directly or through an environment. */
 export function workspaceOf(request: FastifyRequest): WorkspaceRow {
   if (!request.operator?.workspace) throw new Error('the path of this route names no workspace')
   return request.operator.workspace
@@ -103,24 +103,24 @@ export function workspaceOf(request: FastifyRequest): WorkspaceRow {
 
 async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal | null> {
   const { actor } = request
-  // An address without a route has nothing to protect: it goes on to its 404.
+  // A path without a route has nothing to protect and goes on to its 404.
   const access = (request.routeOptions.config.route as OperatorRoute | undefined)?.access
   if (!actor || access === undefined || access === 'anyone') return null
   const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
-  // A malformed id names nothing: it goes on to the check of parameters, which answers 400.
+  // A malformed id names nothing and goes on to the parameter check, which answers 400.
   if ([workspaceId, environmentId].some((id) => id !== undefined && !isUuid(id))) return null
   const environment = environmentId === undefined ? null : await storage.findEnvironment(environmentId.toLowerCase())
   const inWorkspace = environment?.workspaceId ?? workspaceId?.toLowerCase()
   const workspace = inWorkspace === undefined ? null : await storage.findWorkspace(inWorkspace)
   const role = workspace ? actor.roleIn(workspace.id) : null
   const named = environmentId !== undefined || workspaceId !== undefined
-  // What is none of theirs looks like what is not there.
+  // A workspace without access looks like one that does not exist.
   if (named && role === null) {
     request.operator = { actor, workspace: null, environment: null }
-    return refuse('not_found', `There is no such ${environmentId ? 'environment' : 'workspace'}`)
+    return refuse('not_found', `The ${environmentId ? 'environment' : 'workspace'} does not exist`)
   }
   request.operator = { actor, workspace, environment }
-  return mayCall(access, actor, role) ? null : refuse('forbidden', `This needs ${wanted(access)}`)
+  return mayCall(access, actor, role) ? null : refuse('forbidden', `This requires ${requirementOf(access)}`)
 }
 
 /** The same for a request that was admitted before, with its actor as things are now. */
@@ -138,6 +138,6 @@ function mayCall(access: Exclude<Access, 'anyone'>, actor: Actor, role: Role | n
   return role !== null && includesRole(role, access)
 }
 
-function wanted(access: Access): string {
+function requirementOf(access: Access): string {
   return access === 'installation' ? 'an owner of the whole installation' : `the role ${access}`
 }

@@ -13,7 +13,9 @@ import { findRun } from '../runs.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 
-/** What is looked at in one run: pages that each take a reader some ten milliseconds, and not too many of them. */
+/**
+ * How much of one run to examine: pages that each take a reader about ten milliseconds, and a limited number of them.
+ */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
 const MOST_APPROVALS = 500
@@ -30,10 +32,10 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
   serveRoute(app, OPERATOR_ROUTES.readApprovalAftermath, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const row = await current.find(environment.id, params.approvalId.toLowerCase())
-    if (!row) return refuse('not_found', 'There is no such approval')
+    if (!row) return refuse('not_found', 'The approval does not exist')
     const approval = toOperatorApproval(row)
     const run = row.runId === null ? null : await storage.findRun(environment.id, row.runId)
-    // Asked by external id: a run whose internal id has that form is another one.
+    // The approval names an external id, so ignore a run whose internal id matches it.
     if (!run || run.runId !== row.runId) return { approval, calls: [], run: null, truncated: false }
     const { judged, truncated } = await look(environment.id, run)
     const calls = judged.filter(({ approvalId }) => approvalId === row.id).map((each) => toJudgedCall(run, each))
@@ -43,7 +45,7 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
   serveRoute(app, OPERATOR_ROUTES.listRunApprovals, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const run = await findRun(storage, environment.id, params.runId)
-    if (!run) return refuse('not_found', 'There is no such run')
+    if (!run) return refuse('not_found', 'The run does not exist')
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
       approvals: approvals.map(toOperatorApproval),

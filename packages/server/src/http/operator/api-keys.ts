@@ -28,7 +28,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal) return refusal
     const expiresAt = typeof body.expiresAt === 'string' ? timeOf('expiresAt', body.expiresAt) : null
     if (isRefusal(expiresAt)) return expiresAt
-    if (expiresAt !== null && expiresAt <= createdAt) return refuseField('expiresAt', 'is not in the future')
+    if (expiresAt !== null && expiresAt <= createdAt) return refuseField('expiresAt', 'must be in the future')
     const { id, hash, text } = newApiKey(randomBytes)
     const row: ApiKeyRow = {
       id,
@@ -46,7 +46,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     const detail = { name, scopes, requestsPerSecond, expiresAt: body.expiresAt ?? null }
     const audit = auditOf(request, createdAt, 'api_key.create', { kind: 'api_key', id }, detail)
     const outcome = await storage.createApiKey(row, [audit])
-    if (outcome === 'no_environment') return refuse('not_found', 'There is no such environment')
+    if (outcome === 'no_environment') return refuse('not_found', 'The environment does not exist')
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
   })
 
@@ -54,8 +54,8 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     const at = now()
     const audit = auditOf(request, at, 'api_key.revoke', { kind: 'api_key', id: keyId })
     const row = isStorableText(keyId) ? await storage.revokeApiKey(environmentOf(request).id, keyId, at, [audit]) : null
-    if (!row) return refuse('not_found', 'The environment has no such key')
-    // This node need not wait until it hears of the change.
+    if (!row) return refuse('not_found', 'The environment does not have this key')
+    // Apply it on this node now instead of waiting for the next poll.
     const askedAt = performance.now()
     keys.observeRevision(await storage.controlRevision(), askedAt)
     return toApiKey(row)

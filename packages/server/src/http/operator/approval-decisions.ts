@@ -13,10 +13,10 @@ import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField } from './field.ts'
 
-/** Which approvals are decided together. */
+/** The approvals to decide together. */
 interface Chosen {
   rows: ApprovalRow[]
-  /** Ids that were asked for and are of no approval. */
+  /** Requested ids that match no approval. */
   unknown: string[]
   more: boolean
 }
@@ -30,12 +30,12 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     if (refusal) return refusal
     const id = params.approvalId.toLowerCase()
     const row = await storage.findApproval(environmentOf(request).id, id)
-    if (!row) return refuse('not_found', 'There is no such approval')
+    if (!row) return refuse('not_found', 'The approval does not exist')
     const [decided] = await decide(request, [row], body)
-    if (!decided?.approval) return refuse('not_found', 'There is no such approval')
+    if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
     const approval = toOperatorApproval(decided.approval)
     if (decided.outcome === 'decided') return approval
-    return refuse('conflict', `The approval is ${approval.status} already`, { current: { ...approval } })
+    return refuse('conflict', `The approval is already ${approval.status}`, { current: { ...approval } })
   })
 
   serveRoute(app, OPERATOR_ROUTES.decideApprovals, options, async ({ body, request }) => {
@@ -48,7 +48,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
   })
 
-  /** Decides what is still pending; each decision and each refusal gets an entry of its own in the audit log. */
+  /** Decides the pending approvals. Each decision and each refusal gets its own audit entry. */
   async function decide(request: FastifyRequest, rows: ApprovalRow[], body: NewDecision): Promise<Decided[]> {
     const at = now()
     const verb = body.decision === 'APPROVED' ? 'approve' : 'reject'
@@ -72,7 +72,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     return decided
   }
 
-  /** Whoever tries to decide in another's name, for instance, is in the audit log; what they sent is not. */
+  /** Logs invalid attempts, such as deciding in another person's name, without the body's values. */
   async function auditRefused(request: FastifyRequest, { more: { errors = [] } }: Refusal): Promise<void> {
     const { approvalId = '' } = request.params as { approvalId?: string }
     const target = { kind: 'approval', id: approvalId }
@@ -84,7 +84,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     const { ids, toolName, inputHash } = body
     const byTool = toolName !== undefined && inputHash !== undefined
     if (byTool === (ids !== undefined) || (ids && (toolName ?? inputHash) !== undefined)) {
-      return refuse('invalid_request', 'Give either ids, or toolName and inputHash')
+      return refuse('invalid_request', 'Send either ids, or toolName and inputHash')
     }
     return ids ? chooseByIds(environmentId, ids) : chooseByTool(environmentId, toolName ?? '', inputHash ?? '')
   }
@@ -93,7 +93,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     const ids = [...new Set(given.map((id) => id.toLowerCase()))]
     const found = await storage.findApprovals(environmentId, ids)
     if (new Set(found.map(({ toolName, inputHash }) => `${inputHash} ${toolName}`)).size > 1) {
-      return refuse('conflict', 'The approvals are for different tools or inputs: decide those of each together')
+      return refuse('conflict', 'The approvals are for different tools or inputs: send one request per tool and input')
     }
     const byId = new Map(found.map((row) => [row.id, row]))
     const unknown = ids.filter((id) => !byId.has(id))
@@ -117,7 +117,7 @@ function reasonRefusal({ reason }: NewDecision): Refusal | null {
   return isStorableText(reason ?? '') ? null : refuseField('reason', 'contains NUL or is not well-formed Unicode')
 }
 
-/** Who decides is whoever has been let in, never a name in the request. */
+/** The decider is always the authenticated caller, never a name in the request. */
 function decisionOf({ operator }: FastifyRequest, { decision, reason }: NewDecision, now: number): DecisionRow {
   if (!operator) throw new Error('the route is not behind the access hook')
   const { kind, id, name } = operator.actor

@@ -1,7 +1,7 @@
 /**
- * The live stream of approvals, as server-sent events: a snapshot when it opens, then hints to look again, and a comment
- * as heartbeat. It ends when the process drains, when the token or session is no longer good, and when the client does
- * not read: what waits to be read is bounded.
+ * The live stream of approvals as server-sent events: a snapshot, then hints about changes, and comments as heartbeats.
+ * It ends when the process drains, when the token or session becomes invalid, or when the client stops reading, because
+ * unread data is bounded.
  */
 import { Readable } from 'node:stream'
 import type { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
@@ -17,7 +17,7 @@ import { environmentOf, workspaceOf } from './access.ts'
 import { presentActor } from './caller.ts'
 
 export interface StreamOptions {
-  /** Pause between heartbeats. Before each of them, and before each message, access is checked again. */
+  /** Interval between heartbeats. Access is checked again before each heartbeat and each message. */
   beatMs?: number
   mostStreams?: number
 }
@@ -25,7 +25,7 @@ export interface StreamOptions {
 const STREAM_TYPE = 'text/event-stream; charset=utf-8'
 const SNAPSHOT_ROWS = 100
 const SNAPSHOT_BYTES = 256 * 1024
-/** A client that lets more than this pile up is cut off; it connects again and gets a snapshot. */
+/** A client with more unread data than this is disconnected; it reconnects and gets a snapshot. */
 const BACKLOG_BYTES = 512 * 1024
 const RECONNECT_MS = 1_000
 
@@ -42,7 +42,7 @@ export function approvalStreamRoutes(
     const environment = environmentOf(request)
     if (draining()) return refuse('shutting_down')
     if (open >= mostStreams) return refuse('overloaded', 'Too many streams are open')
-    // The framework would read a stream for HEAD to its end, which never comes.
+    // For HEAD, the framework would read the stream to its end, which never comes.
     if (request.method === 'HEAD') return reply.type(STREAM_TYPE).send()
     return stream(environment.id, request, reply)
   })
@@ -61,7 +61,7 @@ export function approvalStreamRoutes(
       over = true
     }
     let sent = Promise.resolve()
-    // Changes that arrive before the snapshot is sent follow it.
+    // Changes that arrive before the snapshot are sent after it.
     const early: ApprovalRow[] = []
     let onChange = (changed: ApprovalRow[]): void => void early.push(...changed)
     const ended = () => end('shutting_down')
@@ -76,10 +76,10 @@ export function approvalStreamRoutes(
       unfollow()
     })
 
-    /** Sends the text if the client may still see it, after the texts that came before. */
+    /** Sends the text in order if the client still has access. */
     function sendIfAllowed(text: string): Promise<void> {
       sent = sent.then(async () => {
-        // A store that does not answer is no reason to send people away.
+        // Keep clients connected while the store does not answer.
         const stays = await mayStay(request).catch(() => null)
         if (stays === false) end('access_ended')
         else send(text)
@@ -98,13 +98,13 @@ export function approvalStreamRoutes(
     return reply.header('x-accel-buffering', 'no').type(STREAM_TYPE).send(messages)
   }
 
-  /** Whether whoever opened the stream would still be let in. */
+  /** Whether the client that opened the stream still has access. */
   async function mayStay(request: FastifyRequest): Promise<boolean> {
     const actor = await presentActor(deps, request)
     return actor !== null && actor.roleIn(workspaceOf(request).id) !== null
   }
 
-  /** What is pending, as much of it as one message should hold. */
+  /** The pending approvals, up to the size of one message. */
   async function snapshot(environmentId: string): Promise<ApprovalSnapshot> {
     const rows = await current.read(environmentId, () =>
       storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS + 1, after: null }),
@@ -121,7 +121,7 @@ function hints(changed: ApprovalRow[]): ApprovalChanges {
   return { items: changed.map(({ id, status }) => ({ id, status })) }
 }
 
-/** JSON has no line breaks of its own, so the data is one line. */
+/** JSON contains no raw line breaks, so the data is one line. */
 function message(event: string, data: object): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }

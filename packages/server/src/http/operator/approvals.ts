@@ -15,7 +15,7 @@ import { environmentOf } from './access.ts'
 
 type Position = NonNullable<ApprovalPage['after']>
 
-/** The queue is grouped among so many requests, those with the oldest deadlines. */
+/** The queue groups this many requests: those with the earliest deadlines. */
 const GROUPED_REQUESTS = 10_000
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
@@ -29,7 +29,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: A
     const walk = [environment.id, 'approvals', status, ...texts]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    // A text that no store keeps is in no approval.
+    // A text that no store can keep matches no approval.
     if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
     const filter = { status, toolName, inputHash, agentId, policyId, runId }
     const rows = await current.read(environment.id, () =>
@@ -61,7 +61,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: A
     const environment = environmentOf(request)
     const row = await current.find(environment.id, params.approvalId.toLowerCase())
     const [card] = row ? await toCards(environment.id, [row]) : []
-    if (!row || !card) return refuse('not_found', 'There is no such approval')
+    if (!row || !card) return refuse('not_found', 'The approval does not exist')
     return { ...card, inputPreview: await inputPreview(row) }
   })
 
@@ -69,13 +69,13 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: A
     const { environmentId, runId } = row
     if (runId === null) return null
     const run = await storage.findRun(environmentId, runId)
-    // Asked by external id: a run whose internal id has that form is another one.
+    // The approval names an external id, so ignore a run whose internal id matches it.
     if (run?.runId !== runId) return null
     const recorded = await storage.findRecordedInput(environmentId, run.id, soughtInput(row))
     return recorded && toInputPreview(recorded)
   }
 
-  /** Each with how often its agent has asked lately; every agent is counted once. */
+  /** Adds to each approval how often its agent has asked recently; counts each agent once. */
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
     const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
     const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))

@@ -29,7 +29,7 @@ export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = ['audit', workspaceId, ...texts, from, to]
     const start = startOf<{ id: string }>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    // A text that no store keeps is in no entry.
+    // A text that no store can keep matches no entry.
     if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
     const page = { limit: limit + 1, after: start.after?.id ?? null }
     const rows = await storage.listAudit(workspaceId, page, { action, actorId, targetKind, targetId, from, to })

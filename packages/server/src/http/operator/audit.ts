@@ -4,7 +4,7 @@ import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 
 /**
- * The audit entry of what a request does. `action` is `<noun>.<verb>`; `detail` says what changed, without secrets or
+ * Creates the audit entry of a request. `action` is `<noun>.<verb>`; `detail` says what changed, without secrets or
  * payloads. The actor comes from the credentials, never from the body.
  */
 export function auditOf(

@@ -9,17 +9,17 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
 
-/** Snapshots lie in the data directory under this name while they are made; what a crash left is swept at the start. */
+/** Prefix of snapshots in the data directory; startup deletes those left by a crash. */
 export const SNAPSHOT_PREFIX = 'snapshot-'
 
-/** A client that takes nothing for this long is gone: its snapshot must not hold the next one up. */
+/** A client that reads nothing for this long is disconnected, so its snapshot does not block the next one. */
 const STALL_MS = 60_000
 const CHUNK_BYTES = 256 * 1024
 
 const NO_SNAPSHOT = {
-  exists: 'The name of the snapshot is taken',
+  exists: 'A snapshot with this name already exists',
   unsupported:
-    'A store in a database is backed up by the tools of the database: pg_basebackup with an archive of its log, or pg_dump (docs/operations.md)',
+    "Back up a database store with the database's own tools: pg_basebackup with log archiving, or pg_dump (docs/operations.md)",
 } as const
 
 interface Snapshot {
@@ -33,7 +33,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
   let busy = false
 
   serveRoute(app, OPERATOR_ROUTES.createBackup, deps, async ({ request, reply }) => {
-    if (busy) return refuse('conflict', 'A backup is being taken already')
+    if (busy) return refuse('conflict', 'Another backup is in progress')
     busy = true
     const snapshot = await audited(request)
       .then(take)
@@ -48,7 +48,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
     return stream(snapshot, reply)
   })
 
-  /** It changes nothing, but takes everything out of the house. */
+  /** Exports all data, so write an audit entry. */
   async function audited(request: FastifyRequest): Promise<void> {
     await storage.appendAudit([auditOf(request, now(), 'backup.create', { kind: 'backup', id: request.id })])
   }
@@ -56,7 +56,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
   async function take(): Promise<Snapshot | Refusal> {
     const { storeBytes, diskFreeBytes } = storage.gauges()
     if (storeBytes !== null && diskFreeBytes !== null && diskFreeBytes - storeBytes < config.minFreeDisk) {
-      return refuse('storage_full', `A snapshot takes up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
+      return refuse('storage_full', `A snapshot needs up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
     }
     const name = path.join(config.dataDir, `${SNAPSHOT_PREFIX}${randomUUID()}`)
     try {
@@ -64,7 +64,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
       if (!result.ok) return refuse('conflict', NO_SNAPSHOT[result.reason])
       return await digest(await open(name), result.bytes)
     } finally {
-      // Its content lives on until the handle is closed, so nothing can leave it behind.
+      // The open handle keeps the content readable, and nothing stays on disk afterwards.
       await rm(name, { force: true })
     }
   }
@@ -78,7 +78,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
       .headers({
         'content-length': bytes,
         'content-disposition': `attachment; filename="${name}"`,
-        // RFC 9530, so that whoever keeps the file can tell whether it is whole.
+        // RFC 9530: lets the recipient check that the file is complete.
         'repr-digest': `sha-256=:${sha256}:`,
       })
       .type(OPERATOR_ROUTES.createBackup.replyType)

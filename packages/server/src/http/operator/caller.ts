@@ -1,4 +1,4 @@
-/** Who calls the operator API: a token, or a person by the cookie of a session. */
+/** Authenticates callers of the operator API: a token, or a person's session cookie. */
 import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
 import { sessionCredential } from '../../domain/credential.ts'
@@ -14,9 +14,9 @@ import type { OperatorLimits } from './limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set where a token calls. */
+    /** Set if the caller is a token. */
     operatorToken: OperatorTokenRow | null
-    /** Set where a person calls. */
+    /** Set if the caller is a person. */
     session: SessionRow | null
   }
 }
@@ -30,12 +30,12 @@ export interface CallerDeps {
 
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 
-/** What the cache of sessions makes of a token. */
+/** What the session cache derives from a token. */
 export const parseSessionToken = sessionCredential
 
 /**
- * Failed attempts with a token are not counted by token: it has 256 random bits (at the least 190, where it was brought
- * along), so guessing does not get anywhere, and counting would let a stranger lock operators out.
+ * Does not count failed attempts per token. A token has 256 random bits (at least 190 if the installation brought it),
+ * so guessing is hopeless, and counting would let strangers lock operators out.
  */
 export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestAsyncHookHandler {
   return async (request, reply) => {
@@ -83,7 +83,7 @@ async function admit(
   return reads ? null : foreignOrigin(request, publicUrl, { byCookie: true })
 }
 
-/** A token counts before a cookie, and a bad one is not made good by it. */
+/** A token takes precedence. A bad token fails even with a valid cookie. */
 async function findCaller(
   { operatorTokens, sessions, now }: CallerDeps,
   request: FastifyRequest,
@@ -101,7 +101,7 @@ async function findCaller(
 function actorOfCaller(caller: Caller): Actor {
   if ('token' in caller) return tokenActor(caller.token)
   const { operator, everywhere, roles } = caller.session
-  // The address, not the name: people choose that themselves.
+  // Use the address, because people choose their own names.
   const who = { kind: 'operator', id: operator.id, name: operator.email } as const
   return actorWith(who, everywhere, new Map(roles.map(({ workspaceId, role }) => [workspaceId, role])))
 }
@@ -109,7 +109,7 @@ function actorOfCaller(caller: Caller): Actor {
 function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal {
   const { authorization } = request.headers
   const sent = bearerOf(request) !== undefined
-  // RFC 6750: the error is told only where a token was sent.
+  // RFC 6750: report the error only if a token was sent.
   void reply.header('www-authenticate', `Bearer realm="tacho"${sent ? ', error="invalid_token"' : ''}`)
   if (sent) return refuse('unauthenticated', 'The operator token is unknown, expired or revoked')
   if (authorization === undefined && sessionTokenOf(request) !== null) {

@@ -31,7 +31,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = ['deployments', id]
     const start = startOf<NonNullable<DeploymentPage['after']>>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    // A publication in between shows in the rows or not at all: the revision is read first.
+    // Read the revision first: a publication in between then shows in the rows or not at all.
     const { revision } = await storage.readConfiguration(id, null)
     const rows = await storage.listDeployments(id, { limit: limit + 1, ...start })
     const place = ({ kind, id: of }: DeploymentRow) => cursors.write(walk, { kind, id: of })
@@ -48,7 +48,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.promote, deps, ({ body: { from, items, note }, request }) => {
     const sourceEnvironmentId = from.toLowerCase()
-    if (sourceEnvironmentId === environmentOf(request).id) return refuseField('from', 'is the environment itself')
+    if (sourceEnvironmentId === environmentOf(request).id) return refuseField('from', 'must be another environment')
     const chosen = items?.map(toItem) ?? null
     return publish(request, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
   })
@@ -60,7 +60,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listDeploymentChanges, deps, async ({ query, request }) => {
     const { id: environmentId } = environmentOf(request)
     const { limit = LIMITS.operatorPageDefault, cursor, kind, id } = query
-    if (id !== undefined && kind === undefined) return refuseField('id', 'needs kind beside it')
+    if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
     if (id !== undefined && !isStorableText(id)) return { items: [], nextCursor: null }
     const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
     const walk = ['deployment changes', environmentId, filter]
@@ -96,7 +96,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** Prompt ids are UUIDs, which some write in capitals. */
+/** Prompt ids are UUIDs; some clients write them in capitals. */
 function toItem({ kind, id }: Item): Item {
   return { kind, id: kind === 'prompt' ? id.toLowerCase() : id }
 }
@@ -105,7 +105,7 @@ function itemsRefusal({ items }: Intent): Refusal | null {
   const seen = new Set<string>()
   for (const [index, { kind, id }] of (items ?? []).entries()) {
     if (!isStorableText(id)) return refuseField(`items/${index}/id`, 'contains NUL or is not well-formed Unicode')
-    if (seen.has(`${kind} ${id}`)) return refuseField(`items/${index}`, 'is named twice')
+    if (seen.has(`${kind} ${id}`)) return refuseField(`items/${index}`, 'must not appear twice')
     seen.add(`${kind} ${id}`)
   }
   return null
@@ -118,27 +118,27 @@ function resultOf(published: Published): PublicationResult | Refusal {
     case 'unchanged':
       return { revision: published.revision, publication: null, changes: [] }
     case 'no_environment':
-      return refuse('not_found', 'There is no such environment')
+      return refuse('not_found', 'The environment does not exist')
     case 'no_source_environment':
-      return refuse('not_found', 'The workspace has no such environment to promote from')
+      return refuse('not_found', 'The environment to promote from does not exist in the workspace')
     case 'no_item': {
       const { version } = published.item
       const what = `${published.item.kind} ${published.item.id}`
-      return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with a version ${version}`}`)
+      return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with version ${version}`}`)
     }
     case 'not_in_force':
-      return refuse('not_found', `${spoken(published.item)} is not in force in the environment to promote from`)
+      return refuse('not_found', `${spoken(published.item)} is not deployed in the environment to promote from`)
     case 'no_earlier':
-      return refuse('conflict', `No other version of ${spoken(published.item)} was in force here before`)
+      return refuse('conflict', `There is no earlier version of ${spoken(published.item)} in this environment`)
     case 'too_large':
       return refuse('conflict', TOO_LARGE[published.limit])
   }
 }
 
 const TOO_LARGE = {
-  prompts: `At most ${LIMITS.deployedPrompts} prompts may be in force in an environment`,
-  policies: `At most ${LIMITS.deployedPolicies} policies may be in force in an environment`,
-  bytes: `The prompts in force in an environment may have at most ${LIMITS.deployedPromptBytes} bytes together`,
+  prompts: `An environment can have at most ${LIMITS.deployedPrompts} deployed prompts`,
+  policies: `An environment can have at most ${LIMITS.deployedPolicies} deployed policies`,
+  bytes: `The deployed prompts of an environment can have at most ${LIMITS.deployedPromptBytes} bytes in total`,
 }
 
 function spoken({ kind, id }: Item): string {

@@ -8,16 +8,16 @@ import type { Deps } from '../deps.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workCheck } from './work-check.ts'
 
-/** More than this between wall clock and running time, and somebody has set the clock since the start. */
+/** If wall clock and running time differ by more than this, someone has set the clock since the start. */
 const CLOCK_DRIFT_MS = 60_000
-/** No clock of a machine that runs this is before it. */
+/** Any earlier time shows a wrong clock. */
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
 const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
-/** What is broken is not ok; advice about settings is told with a check that is. */
+/** Broken parts are not ok; advice about settings appears in checks that are ok. */
 export function doctorRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, config, version, now } = deps
   serveRoute(app, OPERATOR_ROUTES.readDoctor, deps, async () => {
@@ -38,8 +38,12 @@ function clockCheck(wallClock: number, runningClock: number): Check {
   if (wallClock < EARLIEST_NOW) return { name: 'clock', ok: false, detail: `${detail}, which is in the past. Set it` }
   const drift = Math.abs(wallClock - runningClock)
   if (drift < CLOCK_DRIFT_MS) return { name: 'clock', ok: true, detail }
-  const moved = `${detail} and was moved by ${Math.round(drift / 1000)} s since the start`
-  return { name: 'clock', ok: false, detail: `${moved}. Events are judged by it: keep it in step and restart` }
+  const moved = `${detail} and has moved by ${Math.round(drift / 1000)} s since the start`
+  return {
+    name: 'clock',
+    ok: false,
+    detail: `${moved}. The server checks event times against it: synchronise it and restart`,
+  }
 }
 
 function addressCheck({ host, port, trustProxy }: Config): Check {
@@ -47,12 +51,12 @@ function addressCheck({ host, port, trustProxy }: Config): Check {
   if (isLoopback(host)) return { name, ok: true, detail: `Listens on ${host}, port ${port}: this machine only` }
   const found = `Listens on ${host}, port ${port}, without TLS`
   if (trustProxy.length > 0) return { name, ok: true, detail: `${found}, behind ${trustProxy.join(', ')}` }
-  const advice = 'Warning: put a proxy with TLS in front, and name it in --trust-proxy'
+  const advice = 'Warning: put a TLS proxy in front and set --trust-proxy to its address'
   return { name, ok: true, detail: `${found}. ${advice}` }
 }
 
 function rateLimitCheck({ rateLimit }: Config): Check {
-  const detail = `Keys without a limit of their own may make ${rateLimit} requests a second`
+  const detail = `The rate limit of keys without their own is ${rateLimit} requests per second`
   const advice = rateLimit === LIMITS.requestsPerSecondDefault ? ', the default; --rate-limit changes it' : ''
   return { name: 'rate limit', ok: true, detail: detail + advice }
 }

@@ -29,8 +29,8 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
     const row = { id: uuidv7(createdAt, randomBytes), workspaceId: workspaceOf(request).id, name, createdAt }
     const audit = auditOf(request, createdAt, 'environment.create', { kind: 'environment', id: row.id }, { name })
     const outcome = await storage.createEnvironment(row, [{ ...audit, environmentId: row.id }])
-    if (outcome === 'no_workspace') return refuse('not_found', 'There is no such workspace')
-    if (outcome === 'name_taken') return refuse('conflict', 'The workspace has an environment of that name')
+    if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
+    if (outcome === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
     return toEnvironment(row)
   })
 }

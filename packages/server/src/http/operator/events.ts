@@ -16,7 +16,7 @@ import { environmentOf } from './access.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
-/** Before the first row of any run. */
+/** Sorts before the first row of any run. */
 const BEGINNING: Position = { time: 0, seq: 0 }
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
@@ -26,7 +26,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, eventType, q } = query
     const environment = environmentOf(request)
     const run = await findRun(storage, environment.id, params.runId)
-    if (!run) return refuse('not_found', 'There is no such run')
+    if (!run) return refuse('not_found', 'The run does not exist')
     const walk = [environment.id, 'event rows', run.id, order, eventType, q]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
@@ -34,7 +34,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
       ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, ...start })
       : { rows: [], more: false }
-    // By arrival the walk has no end: the last position is where the next look begins.
+    // Arrival order never ends: the last position is where the next read starts.
     const { time, seq } = lookedTo ?? rows.at(-1) ?? start.after ?? BEGINNING
     const nextCursor = more || order === 'arrival' ? cursors.write(walk, { time, seq }) : null
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
@@ -43,7 +43,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const found = await findEvent(environment.id, params.runId, params.eventId)
-    return found ? new RawJson(eventJson(found.run, found.event)) : refuse('not_found', 'There is no such event')
+    return found ? new RawJson(eventJson(found.run, found.event)) : refuse('not_found', 'The event does not exist')
   })
 
   serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
@@ -57,7 +57,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 
   async function traceOfAbsent(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {
-    // Refusals are kept under the run's external id; the run itself need not exist.
+    // Rejections are stored under the external run id; the run need not exist.
     const run = await findRun(storage, environmentId, runId)
     const refused = await storage.findRejection(environmentId, run?.runId ?? runId, eventId)
     if (!refused) return { outcome: 'unknown' }
@@ -71,7 +71,7 @@ function filterOf(eventType: string | undefined, label: string | undefined): Eve
   return { eventType, label, rowsLookedAt: LIMITS.eventsLookedAt }
 }
 
-/** JSON text of the trace of a stored event, with the payload's own text in it. */
+/** JSON text of a stored event's trace, with the original payload text. */
 function storedTraceJson({ run, event, position, closedRun }: FoundEvent): string {
   const facts = JSON.stringify({ position, countedUsage: countedUsage(event), closedRun } satisfies Partial<EventTrace>)
   return `{"outcome":"stored","event":${eventJson(run, event)},${facts.slice(1)}`

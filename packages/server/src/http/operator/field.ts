@@ -1,8 +1,8 @@
-/** Fields of requests that a schema alone cannot judge. */
+/** Checks request fields beyond what a schema can express. */
 import { isStorableText } from '../../domain/text.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 
-/** The refusal of one field, by its place in the body or query. */
+/** The refusal of one field, with its path in the body or query. */
 export function refuseField(name: string, message: string): Refusal {
   return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
 }
@@ -12,7 +12,7 @@ export function nameRefusal(name: string): Refusal | null {
   return isStorableText(name) ? null : refuseField('name', 'contains NUL or is not well-formed Unicode')
 }
 
-/** Why one of several texts of a body cannot be stored, or null. An absent one can. */
+/** Why one of several texts of a body cannot be stored, or null. Absent texts are fine. */
 export function textsRefusal(texts: Record<string, string | null | undefined>): Refusal | null {
   for (const [name, text] of Object.entries(texts)) {
     if (typeof text === 'string' && !isStorableText(text)) {
@@ -22,8 +22,10 @@ export function textsRefusal(texts: Record<string, string | null | undefined>): 
   return null
 }
 
-/** Milliseconds of a time that its schema took, or the refusal of one that has no place on the clock (a leap second). */
+/** Milliseconds of a valid time; a refusal if it does not exist in milliseconds (a leap second). */
 export function timeOf(name: string, text: string): number | Refusal {
   const time = Date.parse(text)
-  return Number.isNaN(time) ? refuseField(name, 'is not a time that can be told in milliseconds') : time
+  return Number.isNaN(time)
+    ? refuseField(name, 'must be a time with millisecond precision; leap seconds are not supported')
+    : time
 }

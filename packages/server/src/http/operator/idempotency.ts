@@ -1,4 +1,4 @@
-/** Creations that are repeated with the same Idempotency-Key create nothing more, and get the first reply again. */
+/** Retries of a creation with the same Idempotency-Key create nothing and get the first reply again. */
 import { createHash } from 'node:crypto'
 import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/operator/idempotency.ts'
 import type { Route } from '@tacho/contract/route.ts'
@@ -13,10 +13,10 @@ import { refuse } from '../reply-error.ts'
 import type { Answer, AnswerOnce } from '../serve-route.ts'
 import { actorOf } from './access.ts'
 
-/** No creation takes as long: whoever claimed the key is gone. */
+/** Every creation ends sooner, so an older claim belongs to a dead request. */
 const DEAD_MS = 60 * 1000
 
-/** Null if the route takes no keys. A request without a key is always carried out. */
+/** Null if the route takes no keys. A request without a key always runs. */
 export function onceByKey(route: Route, storage: IdempotencyStore, now: () => number): AnswerOnce | null {
   if (!route.headers || !Object.hasOwn(route.headers.properties, IDEMPOTENCY_KEY_HEADER)) return null
 
@@ -36,29 +36,29 @@ export function onceByKey(route: Route, storage: IdempotencyStore, now: () => nu
     if (outcome === 'other') return refuse('conflict', 'This Idempotency-Key belongs to another request')
     if (outcome === 'running') {
       void reply.header('retry-after', 1)
-      return refuse('conflict', 'The first request with this Idempotency-Key has not been answered yet')
+      return refuse('conflict', 'The first request with this Idempotency-Key is still running')
     }
     return again(reply, outcome)
   }
 
   async function first(request: FastifyRequest, key: IdempotencyKey, claimedAt: number, answer: () => Promise<Answer>) {
-    const settle = async (kept: KeptReply | null) => {
+    const finish = async (kept: KeptReply | null) => {
       try {
         if (kept === null) await storage.releaseIdempotencyKey(key, claimedAt)
         else await storage.keepIdempotentReply(key, claimedAt, kept)
       } catch (error) {
-        // What was created stands, and is told; the claim dies by itself.
-        request.log.error({ requestId: request.id, err: error }, 'idempotency key not stored')
+        // The creation succeeded, so reply; the claim expires by itself.
+        request.log.error({ requestId: request.id, err: error }, 'could not store the idempotency key')
       }
     }
     let given: Answer
     try {
       given = await answer()
     } catch (error) {
-      await settle(null)
+      await finish(null)
       throw error
     }
-    await settle(typeof given === 'string' ? { status: route.status, json: withoutSecret(given) } : null)
+    await finish(typeof given === 'string' ? { status: route.status, json: withoutSecret(given) } : null)
     return given
   }
 
@@ -71,7 +71,7 @@ export function onceByKey(route: Route, storage: IdempotencyStore, now: () => nu
   function again(reply: FastifyReply, { status, json }: KeptReply): Answer {
     if (route.shownOnce !== undefined) {
       const { id } = JSON.parse(json) as { id: string }
-      const detail = `It was created by the first request with this Idempotency-Key; its ${route.shownOnce} was shown then`
+      const detail = `The first request with this Idempotency-Key created it and showed its ${route.shownOnce}`
       return refuse('conflict', detail, { current: { id } })
     }
     void reply.code(status).header(REPLAYED_HEADER, 'true').type('application/json; charset=utf-8').send(json)

@@ -1,6 +1,6 @@
 /**
- * The page that a link of an invitation opens. The link's secret stands after the #, which browsers send to nobody: so it
- * is in no log, and opening the link does nothing. The page posts it with the password.
+ * The page of an invitation link. The secret follows the #, which browsers never send to a server. It therefore reaches
+ * no log, and opening the link changes nothing. The page posts the secret with the password.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -52,7 +52,7 @@ const SCRIPT = `const form = document.getElementById('form')
 const outcome = document.getElementById('outcome')
 const invited = document.getElementById('invited')
 const token = location.hash.slice(1)
-// Neither the history nor whoever looks over the shoulder should have it.
+// Hide the secret from the history and from the address bar.
 history.replaceState(null, '', location.pathname)
 
 const post = (path, body) =>
@@ -67,34 +67,34 @@ const say = (text) => {
 }
 
 async function open() {
-  if (token === '') return say('A part of the link is missing. Open the whole link that you were given.')
+  if (token === '') return say('Part of the link is missing. Open the complete link.')
   const reply = await post('${OPERATOR_ROUTES.openInvitation.path}', { token })
   if (reply.status === 404) {
-    return say('This link no longer works: it was used, taken back or has expired. Ask for a new invitation.')
+    return say('This link no longer works: it was used, revoked or has expired. Ask for a new invitation.')
   }
   const body = await reply.json()
   if (!reply.ok) return say(body.detail || body.title)
   const { email, role, workspace, invitedBy, expiresAt, account } = body
-  const where = workspace === null ? 'every workspace of this installation' : 'the workspace “' + workspace + '”'
+  const where = workspace === null ? 'all workspaces of this installation' : 'the workspace “' + workspace + '”'
   say(
-    invitedBy + ' invites ' + email + ' to ' + where + ', with the role ' + role + '. The link works until ' +
+    invitedBy + ' invites ' + email + ' to ' + where + ', with the role ' + role + '. The link expires on ' +
       new Date(expiresAt).toLocaleString() + '.',
   )
   if (account === 'identity-provider') {
-    outcome.textContent = 'Sign in at your identity provider: that accepts the invitation. '
+    outcome.textContent = 'To accept the invitation, sign in at your identity provider. '
     outcome.append(link())
     return
   }
   const isNew = account === 'none'
   document.getElementById('named').hidden = !isNew
   document.getElementById('asked').textContent = isNew
-    ? 'A new password, of at least ${LIMITS.passwordCharsMin} characters'
-    : 'The password of your account'
+    ? 'New password (at least ${LIMITS.passwordCharsMin} characters)'
+    : 'Your existing password'
   document.getElementById('password').autocomplete = isNew ? 'new-password' : 'current-password'
   form.hidden = false
 }
 
-/** Where people go from here. */
+/** A link to the console. */
 const link = () => {
   const to = document.createElement('a')
   to.href = '/'
@@ -119,7 +119,7 @@ form.addEventListener('submit', async (event) => {
       return
     }
     form.hidden = true
-    say('The invitation is accepted.')
+    say('You accepted the invitation.')
     const signIn = await post('${OPERATOR_ROUTES.signIn.path}', { email: body.email, password })
     const { status } = signIn.ok ? await signIn.json() : { status: '' }
     outcome.textContent =
@@ -135,7 +135,7 @@ form.addEventListener('submit', async (event) => {
 })
 `
 
-/** The one-time link. `base` is where people reach the server; `text` the credential. */
+/** The one-time link. `base` is the server's public address; `text` is the credential. */
 export function invitationLink(base: string, text: string): string {
   return `${base}${PATH}#${text}`
 }

@@ -1,8 +1,8 @@
 /**
- * Invitations: a link for one person, good once and for some days. Who opens it is shown a page and nothing happens; only
- * what that page then posts accepts it.
+ * Invitations: a link for one person that works once and expires after some days. Opening it only shows a page; the
+ * page's post accepts it.
  *
- *   pending --accepted | revoked | replaced--> ended          (and good for nothing from expiresAt on)
+ *   pending --accepted | revoked | replaced--> ended          (refused from expiresAt on)
  */
 import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
@@ -38,7 +38,7 @@ import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
 import { scopeOf } from './tokens.ts'
 
-const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, taken back or expired')
+const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
 export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
   const { storage, cursors, now, publicUrl } = deps
@@ -83,13 +83,13 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const entry = personalEntry(person, at, 'operator.accept_invitation', found.workspaceId, detail, request.id)
     const outcome = await storage.acceptInvitation(found.id, operator, at, [entry])
     if (outcome === 'gone') return NO_INVITATION
-    if (outcome === 'changed') return refuse('conflict', 'Somebody has just made an account of that address: try again')
+    if (outcome === 'changed') return refuse('conflict', 'An account with this address was just created: try again')
     if (found.operator === null) attempts.succeeded(found.email, request.ip)
     await refreshCredentials(deps)
     return { email: found.email, role: found.role, created: found.operator === null }
   })
 
-  /** The invitation of a link that can still be accepted. */
+  /** The pending invitation of a link. */
   async function find(token: string): Promise<FoundInvitation | null> {
     const presented = parseInvitation(token)
     const found = presented && (await storage.findInvitation(presented.id))
@@ -97,7 +97,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     return found.endedAt === null && found.expiresAt > now() ? found : null
   }
 
-  /** Somebody who has an account shows that it is theirs. */
+  /** A person with an account must prove that it is theirs. */
   async function present(
     found: FoundInvitation,
     { password }: Acceptance,
@@ -106,12 +106,12 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const { operator, email } = found
     if (!operator) return NO_INVITATION
     if (operator.passwordHash === null) {
-      return refuse('conflict', `${email} signs in at the identity provider, which accepts the invitation`)
+      return refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }
     const refusal = attempts.on(email)
     if (refusal) return refusal
     if (!(await verifyPassword(password, operator.passwordHash))) {
-      return refuse('forbidden', `${email} has an account already: give the password of it`)
+      return refuse('forbidden', `${email} already has an account: enter its password`)
     }
     attempts.succeeded(email, address)
     return { id: operator.id }
@@ -139,11 +139,11 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   }
 
   async function invite(request: FastifyRequest, body: NewInvitation): Promise<CreatedInvitation | Refusal> {
-    if (!isEmail(body.email)) return refuseField('email', 'is not an e-mail address')
+    if (!isEmail(body.email)) return refuseField('email', 'must be an e-mail address')
     const workspaceId = scopeOf(request)
     const actor = actorOf(request)
     if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', body.role)) {
-      return refuse('forbidden', 'Nobody can give a role above their own')
+      return refuse('forbidden', 'You cannot grant a role above your own')
     }
     const createdAt = now()
     const { id, hash, text } = newInvitation(randomBytes)
@@ -161,7 +161,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const detail = { email: row.email, role: row.role, expiresAt: isoTime(row.expiresAt) }
     const audit = auditOf(request, createdAt, 'operator.invite', { kind: 'invitation', id }, detail)
     if ((await storage.createInvitation(row, [audit])) === 'member') {
-      return refuse('conflict', `${row.email} has a role there already`)
+      return refuse('conflict', `${row.email} already has a role there`)
     }
     return { ...toInvitation(row), link: invitationLink(publicUrl(), text) }
   }
@@ -170,7 +170,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const at = now()
     const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
     const row = isStorableText(id) ? await storage.revokeInvitation(scopeOf(request), id, at, [audit]) : null
-    return row ? toInvitation(row) : refuse('not_found', 'There is no such invitation')
+    return row ? toInvitation(row) : refuse('not_found', 'The invitation does not exist')
   }
 }
 

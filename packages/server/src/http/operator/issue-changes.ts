@@ -15,7 +15,7 @@ import { auditOf } from './audit.ts'
 import { refuseField, textsRefusal } from './field.ts'
 import { NO_ISSUE } from './issues.ts'
 
-/** A change that a request asks for: of which issue, by whom, and what is written about it. */
+/** A requested change: the issue, the actor and the entry for its history. */
 interface Asked {
   issue: IssueRef
   change: IssueChange
@@ -37,7 +37,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.commentIssue, deps, async ({ params, body: { text }, request }) => {
     const refusal = textsRefusal({ text })
     if (refusal) return refusal
-    // What is said stays with the issue: the log only says that something was.
+    // The comment text stays with the issue; the audit log records only that there was a comment.
     const { issue, change, audit } = ask(request, params.issueId, 'comment')
     if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
     const row: IssueActivityRow = { ...change, kind: 'COMMENTED', text, detail: '{}' }
@@ -76,13 +76,13 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
       case 'no_issue':
         return NO_ISSUE
       case 'no_target':
-        return refuseField('into', 'is no issue of this environment')
+        return refuseField('into', 'must be an issue of this environment')
       case 'same_issue':
-        return refuse('conflict', 'An issue cannot be merged into itself, nor into one that was merged into it')
+        return refuse('conflict', 'An issue cannot be merged into itself or into an issue that was merged into it')
       case 'merged_already':
         return mergedAlready(result.into)
       case 'too_many_groups':
-        return refuse('conflict', `Together they have more than ${LIMITS.issueFingerprints} sets of facts`)
+        return refuse('conflict', `Together they would have more than ${LIMITS.issueFingerprints} sets of facts`)
     }
   })
 
@@ -96,9 +96,9 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
       case 'no_issue':
         return NO_ISSUE
       case 'no_such_group':
-        return refuseField('fingerprints', 'has one that the issue does not have')
+        return refuseField('fingerprints', 'contains a fingerprint that the issue does not have')
       case 'nothing_left':
-        return refuse('conflict', 'An issue keeps at least one of its sets of facts')
+        return refuse('conflict', 'An issue must keep at least one set of facts')
       case 'merged_already':
         return mergedAlready(result.into)
     }

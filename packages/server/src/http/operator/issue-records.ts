@@ -9,7 +9,7 @@ import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 
-const NO_RECORD = refuse('not_found', 'There is no such issue record')
+const NO_RECORD = refuse('not_found', 'The issue record does not exist')
 
 export function issueRecordsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, work, now } = deps

@@ -18,12 +18,12 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 
-export const NO_ISSUE = refuse('not_found', 'There is no such issue')
+export const NO_ISSUE = refuse('not_found', 'The issue does not exist')
 
 type Position = NonNullable<IssuePage['after']>
 type Place = NonNullable<PageBySeen['after']>
 
-/** A list of what belongs to one issue, latest first. */
+/** A list that belongs to one issue, latest first. */
 interface Part<Row, Item> {
   name: string
   read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Row[]>
@@ -43,7 +43,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listIssues, deps, async ({ query, request }) => {
     const { limit = LIMITS.operatorPageDefault, cursor, assigned, ...rest } = query
     const environmentId = environmentOf(request).id
-    // What no store keeps is nobody's.
+    // A text that no store can keep matches no issue.
     if (!Object.values(rest).every(isStorableText)) return { items: [], nextCursor: null }
     const filter: IssueFilter = {
       ...rest,
@@ -119,7 +119,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     const start = startOf<Place>(cursors, walk, cursor)
     if (isRefusal(start)) return start
     const rows = await read(environmentId, issueId, { limit: limit + 1, ...start })
-    // An empty list may be of no issue at all.
+    // An empty list can mean that the issue does not exist.
     if (rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) return NO_ISSUE
     return pageOf(rows, limit, toItem, (last) => cursors.write(walk, placeOf(last)))
   }

@@ -1,6 +1,6 @@
 /**
- * What a caller of the operator API may ask. Each request counts by its address, before its credential is looked up,
- * and then by its token or session. Refused changes leave audit entries, so they have a limit of their own.
+ * Rate limits of the operator API. Each request counts for its address before the credential is read, and then for its
+ * token or session. Refused changes write audit entries, so they have their own limit.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
@@ -11,12 +11,12 @@ import { network } from './sign-in/attempts.ts'
 export interface OperatorLimits {
   byAddress(request: FastifyRequest, reply: FastifyReply): Refusal | null
   byCaller(callerId: string, reply: FastifyReply): Refusal | null
-  /** Counts a refused change; the refusal to answer instead when it is one too many to be logged. */
+  /** Counts a refused change. Over the limit, returns the refusal to send without an audit entry. */
   ofRefusedChanges(callerId: string): Refusal | null
 }
 
 export interface OperatorLimitsOptions {
-  /** Of each token and session; an address, which several callers may share, has four times as many. */
+  /** For each token and session. An address gets four times as many, because several callers can share it. */
   requestsPerSecond: number
   nodes: () => number
 }
@@ -38,9 +38,13 @@ export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimit
     ofRefusedChanges(callerId) {
       const { allowed, resetMs } = refused.take(callerId, REFUSED_CHANGES_A_MINUTE)
       if (allowed) return null
-      return refuse('rate_limited', `${REFUSED_CHANGES_A_MINUTE} changes of this caller were refused within a minute`, {
-        retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
-      })
+      return refuse(
+        'rate_limited',
+        `${REFUSED_CHANGES_A_MINUTE} changes by this caller were refused within a minute; wait before you try again`,
+        {
+          retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
+        },
+      )
     },
   }
 }

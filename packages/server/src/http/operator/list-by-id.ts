@@ -9,7 +9,7 @@ interface ListQuery {
   cursor?: string
 }
 
-/** A page of a list that is ordered by id, or the refusal of its cursor. */
+/** A page of a list ordered by id, or a refusal of its cursor. */
 export async function listById<Row extends { id: string }, Item>(
   cursors: Cursors,
   walk: Walk,

@@ -1,4 +1,4 @@
-/** Operator tokens: what scripts call the operator API with. */
+/** Operator tokens, which scripts use to call the operator API. */
 import type { FastifyRequest } from 'fastify'
 import type { OperatorTokenRow } from '../../storage/storage.ts'
 import { actorWith, type Actor } from './access.ts'
@@ -8,7 +8,7 @@ export function tokenActor({ id, name, workspaceId, role }: OperatorTokenRow): A
   return workspaceId === null ? actorWith(who, role, new Map()) : actorWith(who, null, new Map([[workspaceId, role]]))
 }
 
-/** The token that a request carries, good or not. */
+/** The token in a request, valid or not. */
 export function bearerOf({ headers }: FastifyRequest): string | undefined {
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
 }

@@ -13,10 +13,10 @@ import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
 import { scopeOf } from './tokens.ts'
 
-const NO_OPERATOR = refuse('not_found', 'There is no such operator')
-const LAST_OWNER = refuse('conflict', 'This is the last owner; make somebody else an owner first')
+const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
+const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
 
-/** People of a workspace where the path names one; otherwise all there are. */
+/** People of the path's workspace; without a workspace, all people. */
 export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 

@@ -16,8 +16,8 @@ import { textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
 import { listVersions, newerVersion } from './versions.ts'
 
-const NO_POLICY = refuse('not_found', 'The workspace has no such policy')
-const NO_VERSION = refuse('not_found', 'The policy has no such version')
+const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
+const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
 export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
@@ -31,12 +31,12 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     const workspace = workspaceOf(request)
     const refusal = versionRefusal(body)
     if (refusal) return refusal
-    const audit = auditOf(request, now(), 'policy.create', target(body.policyId), told(body))
+    const audit = auditOf(request, now(), 'policy.create', target(body.policyId), auditDetail(body))
     const first = newVersion(body.policyId, body, audit)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: audit.at }
     const outcome = await storage.createPolicy(policy, first, [audit])
-    if (outcome === 'no_workspace') return refuse('not_found', 'There is no such workspace')
-    if (outcome === 'id_taken') return refuse('conflict', 'The workspace has a policy of that id')
+    if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
+    if (outcome === 'id_taken') return refuse('conflict', 'The workspace already has a policy with this id')
     return toPolicy({ ...policy, newest: { policyId: policy.id, number: 1, ...first } })
   })
 
@@ -59,7 +59,7 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     if (!isStorableText(policyId)) return NO_POLICY
     const refusal = versionRefusal(body)
     if (refusal) return refusal
-    const audit = auditOf(request, now(), 'policy.write_version', target(policyId), told(body))
+    const audit = auditOf(request, now(), 'policy.write_version', target(policyId), auditDetail(body))
     const version = newVersion(policyId, body, audit)
     const follows = body.follows === undefined ? null : Number(body.follows)
     const saved = await storage.createPolicyVersion(workspaceOf(request).id, policyId, version, follows, [audit])
@@ -102,8 +102,8 @@ function target(id: string) {
   return { kind: 'policy', id }
 }
 
-/** The condition is in the version; the log names what it does. */
-function told({ severity, action }: NewPolicyVersion) {
+/** The version contains the condition; the log entry names only its effect. */
+function auditDetail({ severity, action }: NewPolicyVersion) {
   return { severity, action }
 }
 
@@ -115,7 +115,7 @@ function versionRefusal({ name, description, condition, note }: NewPolicyVersion
   return textsRefusal({ name, description, condition, note }) ?? conditionRefusal(condition)
 }
 
-/** Why a condition cannot be saved, with the place in its source; or null. */
+/** Why a condition cannot be saved, with line and column; or null. */
 export function conditionRefusal(condition: string): Refusal | null {
   const compiled = compileCondition(condition)
   if (compiled.ok) return null

@@ -17,8 +17,8 @@ import { nameRefusal, refuseField, textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
 import { listVersions, newerVersion } from './versions.ts'
 
-const NO_PROMPT = refuse('not_found', 'The workspace has no such prompt')
-const NO_VERSION = refuse('not_found', 'The prompt has no such version')
+const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
+const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
 
 export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
@@ -26,7 +26,7 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listPrompts, deps, ({ query, request }) => {
     const { id } = workspaceOf(request)
     const { name } = query
-    // A text that no store keeps is no prompt's name.
+    // A text that no store can keep matches no prompt name.
     if (name !== undefined && !isStorableText(name)) return { items: [], nextCursor: null }
     const walk = ['prompts', id, name ?? null]
     return listById(cursors, walk, query, (page) => storage.listPrompts(id, name ?? null, page), toPrompt)
@@ -40,8 +40,8 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     const prompt = { id: uuidv7(createdAt, randomBytes), workspaceId: workspace.id, name: body.name, createdAt }
     const audit = auditOf(request, createdAt, 'prompt.create', target(prompt.id), { name: body.name })
     const outcome = await storage.createPrompt(prompt, newVersion(body, audit), [audit])
-    if (outcome === 'no_workspace') return refuse('not_found', 'There is no such workspace')
-    if (outcome === 'name_taken') return refuse('conflict', 'The workspace has a prompt of that name')
+    if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
+    if (outcome === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
     return reread(workspace.id, prompt.id)
   })
 
@@ -107,5 +107,5 @@ function newVersion(
 function contentRefusal(content: string): Refusal | null {
   if (!isStorableText(content)) return refuseField('content', 'contains NUL or is not well-formed Unicode')
   if (Buffer.byteLength(content) <= LIMITS.promptContentBytes) return null
-  return refuseField('content', `has more than ${LIMITS.promptContentBytes} bytes of UTF-8`)
+  return refuseField('content', `must have at most ${LIMITS.promptContentBytes} bytes of UTF-8`)
 }

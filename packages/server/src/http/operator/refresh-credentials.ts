@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts'
 
-/** Applies a change of credentials on this node at once. Other nodes notice it within half a second. */
+/** Applies a change of credentials on this node immediately. Other nodes notice it within half a second. */
 export async function refreshCredentials({
   storage,
   operatorTokens,

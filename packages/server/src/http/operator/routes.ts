@@ -32,7 +32,7 @@ import { usageRoutes } from './usage.ts'
 import { webhooksRoutes } from './webhooks.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
-/** The whole operator API, behind the hook that checks the token. */
+/** All operator API routes, behind the authentication hook. */
 export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalReader): void {
   const deps: Deps = { ...given, once: (route) => onceByKey(route, given.storage, given.now) }
   app.decorateRequest('operatorToken', null)

@@ -28,7 +28,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = [environment.id, 'operator runs', agentId, agent, sessionId, status, from, to, q]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    // No run has a text that no store can keep.
+    // A text that no store can keep matches no run.
     const isFindable = [sessionId, agent, q].every((text) => text === undefined || isStorableText(text))
     if (!isFindable) return { items: [], nextCursor: null }
     const filter = { agentId, agent, sessionId, status, from, to, search: q }
@@ -39,6 +39,6 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const run = await findRun(storage, environment.id, params.runId)
-    return run ? toOperatorRun(run) : refuse('not_found', 'There is no such run')
+    return run ? toOperatorRun(run) : refuse('not_found', 'The run does not exist')
   })
 }

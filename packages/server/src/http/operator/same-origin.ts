@@ -1,10 +1,10 @@
-/** Whether a browser says that a request comes from one of our own pages. */
+/** Checks whether a browser request comes from the server's own origin. */
 import type { FastifyRequest } from 'fastify'
 import { refuse, type Refusal } from '../reply-error.ts'
 
 /**
- * The refusal of a request that another site may have caused. Browsers add the headers, pages cannot change them.
- * A request without them is no browser's, so that it is let through where no cookie speaks for it.
+ * Refuses a request that another site may have caused. Browsers set these headers and pages cannot change them. A
+ * request without them is not from a browser, so it is allowed unless it uses a cookie.
  */
 export function foreignOrigin(
   request: FastifyRequest,
@@ -24,5 +24,5 @@ function isOurs(origin: string, { headers }: FastifyRequest, publicUrl: string |
 }
 
 function foreign(): Refusal {
-  return refuse('forbidden', 'This is taken from our own pages alone: the request says it comes from elsewhere')
+  return refuse('forbidden', 'Cross-origin request refused')
 }

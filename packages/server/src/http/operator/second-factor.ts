@@ -1,7 +1,7 @@
 /**
- * The second factor of a person: an authenticator that makes a code every half minute, and recovery codes.
+ * A person's second factor: an authenticator with a new code every 30 seconds, and recovery codes.
  *
- *   none --added--> unconfirmed --a code of it--> confirmed (needed to sign in) --removed--> none
+ *   none --added--> unconfirmed --valid code--> confirmed (required to sign in) --removed--> none
  */
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
@@ -30,7 +30,8 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     const answer = await readAnswer(
       await library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
     )
-    if (answer.code === 'TOTP_ALREADY_ENABLED') return refuse('conflict', 'There is a second factor: remove it first')
+    if (answer.code === 'TOTP_ALREADY_ENABLED')
+      return refuse('conflict', 'There already is a second factor: remove it first')
     const { totpURI, backupCodes } = answer.body
     if (!answer.ok || typeof totpURI !== 'string' || !Array.isArray(backupCodes)) {
       throw new Error(`The sign-in library answered ${answer.code}`)
@@ -42,14 +43,15 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     const session = sessionOf(request)
     if (isRefusal(session)) return session
     const { operator } = session
-    if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is confirmed already')
+    if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is already confirmed')
     const refusal = attempts.from(request.ip) ?? attempts.on(operator.email)
     if (refusal) return refusal
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
     const code = body.code.replaceAll(' ', '')
-    // Before it is checked, so that nobody who has seen it being typed can sign in with it meanwhile.
-    if (!(await storage.useCode(operator.id, code, now()))) return refuse('forbidden', 'The code is wrong or used up')
+    // Use up the code before checking it, so an observer cannot sign in with it meanwhile.
+    if (!(await storage.useCode(operator.id, code, now())))
+      return refuse('forbidden', 'The code is wrong or was already used')
     const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))
     if (!answer.ok) {
       if (answer.code === 'TOTP_NOT_ENABLED') return refuse('conflict', 'There is no second factor to confirm')

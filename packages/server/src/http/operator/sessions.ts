@@ -1,4 +1,4 @@
-/** What people do about their own sessions and password. Tokens have neither. */
+/** People's own sessions and password. Tokens have neither. */
 import type { Done } from '@tacho/contract/operator/sign-in.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -47,7 +47,7 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
     const session = sessionOf(request)
     if (isRefusal(session)) return session
     const ended = await end(request, session, params.sessionId.toLowerCase(), 'operator.end_session')
-    return ended > 0 ? DONE : refuse('not_found', 'There is no such session')
+    return ended > 0 ? DONE : refuse('not_found', 'The session does not exist')
   })
 
   serveRoute(app, OPERATOR_ROUTES.changePassword, deps, async ({ request, body }) => {
@@ -74,12 +74,12 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
   }
 }
 
-/** The session of a person; the refusal where a token asks. */
+/** The session of a person; a refusal for tokens. */
 export function sessionOf({ session }: FastifyRequest): SessionRow | Refusal {
-  return session ?? refuse('forbidden', 'This is for people who have signed in, not for tokens')
+  return session ?? refuse('forbidden', 'This requires a signed-in person, not a token')
 }
 
-/** The refusal of whoever has the session but not the password. Attempts count as those to sign in do. */
+/** Refuses a caller with the session but a wrong password. Attempts count like sign-in attempts. */
 export async function wrongPasswordRefusal(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,
@@ -90,7 +90,7 @@ export async function wrongPasswordRefusal(
   const refusal = attempts.from(ip) ?? attempts.on(operator.email)
   if (refusal) return refusal
   const hash = await storage.readPassword(operator.id)
-  if (hash === null) return refuse('conflict', 'You sign in at the identity provider and have no password here')
+  if (hash === null) return refuse('conflict', 'You sign in at the identity provider, so you have no password here')
   if (!(await verifyPassword(password, hash))) return refuse('forbidden', 'The password is wrong')
   attempts.succeeded(operator.email, ip)
   return null

@@ -1,12 +1,12 @@
 /**
- * Signing in.
+ * Sign-in states.
  *
- *   nobody --password--> signed in
- *   nobody --password, of somebody with a second factor--> challenge --code--> signed in
- *   nobody --identity provider--> signed in
+ *   anonymous --password--> signed in
+ *   anonymous --password, account has a second factor--> challenge --code--> signed in
+ *   anonymous --identity provider--> signed in
  *
- * A challenge is a cookie good for ten minutes and five codes; ten wrong codes in a row lock an account for a quarter of
- * an hour, over all challenges and nodes.
+ * A challenge is a cookie that is valid for ten minutes and five codes. Ten wrong codes in a row lock an account for 15
+ * minutes, across all challenges and nodes.
  */
 import type { SignInResult } from '@tacho/contract/operator/sign-in.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -36,9 +36,9 @@ import type { Attempts } from './sign-in/attempts.ts'
 import { PROVIDER_ID } from './sign-in/identity-provider.ts'
 import { personalEntry } from './sign-in/personal-entry.ts'
 
-const WRONG = refuse('unauthenticated', 'The e-mail address or the password is wrong')
+const WRONG = refuse('unauthenticated', 'The e-mail address or password is wrong')
 const NEEDS_CODE: SignInResult = { status: 'second_factor_needed' }
-const NO_PROVIDER = refuse('not_found', 'No identity provider is set up')
+const NO_PROVIDER = refuse('not_found', 'No identity provider is configured')
 
 export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
   const { storage, signIn, config, now } = deps
@@ -64,7 +64,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
       return refused(request, account, 'wrong_password', WRONG)
     }
     passCookies(request, reply, answer, config)
-    // Only whoever gets through it shows that the attempts were theirs.
+    // Reset the counters only after the second factor.
     if (answer.body['twoFactorRedirect'] === true) return NEEDS_CODE
     return signedIn(request, answer, 'password')
   })
@@ -117,7 +117,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     passCookies(request, reply, answer, config)
     const begun = sessionTokenIn(answer.setCookies) !== null
     if (begun) await signedIn(request, answer, 'oidc')
-    // Only to our own console, whatever the answer names.
+    // Redirect only to our own console, whatever the provider's answer says.
     return reply
       .code(303)
       .header('location', begun ? '/' : `/?sign-in=refused`)
@@ -134,7 +134,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
   ): Promise<SignInResult | Refusal> {
     const refusal = attempts.from(request.ip)
     if (refusal) return refusal
-    // Without the cookie of a session, which would make it a question of that session.
+    // Omit the session cookie; otherwise the library would check the code for that session.
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
     if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
@@ -145,7 +145,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return wrong
   }
 
-  /** Whoever has seen a code being typed cannot use it too, though it is good for a while (RFC 6238 5.2). */
+  /** Prevents reuse: an observer cannot use the code too while it is still valid (RFC 6238 5.2). */
   async function isFirstUse(answer: LibraryAnswer, code: string): Promise<boolean> {
     const session = await sessionIn(answer)
     if (await storage.useCode(session.operator.id, code, now())) return true
@@ -168,7 +168,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return { status: 'signed_in' }
   }
 
-  /** Told in the log where it concerns somebody who exists; the answer does not say whether. */
+  /** Logs the failure if the account exists; the reply does not reveal that. */
   async function refused(request: FastifyRequest, email: string, why: string, refusal: Refusal): Promise<Refusal> {
     const operator = await storage.findOperatorByEmail(email)
     if (!operator || why === 'rate_limited') return refusal
@@ -182,7 +182,7 @@ function isWrongPassword({ code }: LibraryAnswer): boolean {
   return code === 'INVALID_EMAIL_OR_PASSWORD' || code === 'INVALID_EMAIL'
 }
 
-/** Everything of ours but the session. */
+/** Our cookies except the session cookie. */
 function challengeCookies(request: FastifyRequest): string {
   return cookieHeader(request, (name) => name.startsWith(`${COOKIE_PREFIX}.`) && name !== SESSION_COOKIE)
 }

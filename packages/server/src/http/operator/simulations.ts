@@ -14,7 +14,7 @@ import { auditOf } from './audit.ts'
 import { textsRefusal } from './field.ts'
 import { conditionRefusal } from './policies.ts'
 
-const NO_SIMULATION = refuse('not_found', 'The environment has no such simulation')
+const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
 export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, work, now } = deps
@@ -39,7 +39,10 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     }
     const bounds = { waiting: LIMITS.simulationsWaiting, kept: LIMITS.simulationsKept }
     if ((await storage.createSimulation(row, bounds, [audit])) === 'too_many') {
-      return refuse('conflict', `${LIMITS.simulationsWaiting} simulations of the environment have not ended yet`)
+      return refuse(
+        'conflict',
+        `${LIMITS.simulationsWaiting} simulations of the environment are still waiting or running`,
+      )
     }
     work.wake('simulate')
     return toSimulation({

@@ -15,9 +15,9 @@ import { auditOf } from './audit.ts'
 import { nameRefusal, refuseField, timeOf } from './field.ts'
 import { listById } from './list-by-id.ts'
 
-const NO_TOKEN = refuse('not_found', 'There is no such operator token')
+const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
 
-/** Tokens of a workspace where the path names one; otherwise those that hold in every workspace. */
+/** Tokens of the path's workspace; without a workspace, tokens that are valid in every workspace. */
 export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, operatorTokens, now } = deps
 
@@ -43,11 +43,11 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal) return refusal
     const { role } = body
     if (!includesRole(actorOf(request).roleIn(workspaceId ?? '') ?? 'viewer', role)) {
-      return refuse('forbidden', 'Nobody can give a role above their own')
+      return refuse('forbidden', 'You cannot grant a role above your own')
     }
     const expiresAt = typeof body.expiresAt === 'string' ? timeOf('expiresAt', body.expiresAt) : null
     if (isRefusal(expiresAt)) return expiresAt
-    if (expiresAt !== null && expiresAt <= createdAt) return refuseField('expiresAt', 'is not in the future')
+    if (expiresAt !== null && expiresAt <= createdAt) return refuseField('expiresAt', 'must be in the future')
     const { id, hash, text } = newOperatorToken(randomBytes)
     const times = { createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
     const row: OperatorTokenRow = { id, name: body.name, hash, workspaceId, role, ...times }
@@ -65,14 +65,14 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
     const audit = auditOf(request, at, 'operator_token.revoke', { kind: 'operator_token', id })
     const row = await storage.revokeOperatorToken(scopeOf(request), id, at, [audit])
     if (!row) return NO_TOKEN
-    // This node need not wait until it hears of the change.
+    // Apply it on this node now instead of waiting for the next poll.
     const askedAt = performance.now()
     operatorTokens.observeRevision(await storage.controlRevision(), askedAt)
     return toOperatorToken(row)
   }
 }
 
-/** The workspace that the path names; null where it names none. */
+/** The workspace in the path; null if there is none. */
 export function scopeOf({ operator }: FastifyRequest): string | null {
   return operator?.workspace?.id ?? null
 }

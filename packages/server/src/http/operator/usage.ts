@@ -24,8 +24,8 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(from)) return from
     const to = timeOf('to', query.to)
     if (isRefusal(to)) return to
-    if (to < from) return refuseField('to', 'is before from')
-    if (to - from > WINDOW_MS) return refuseField('to', 'is more than 31 days after from')
+    if (to < from) return refuseField('to', 'must not be before from')
+    if (to - from > WINDOW_MS) return refuseField('to', 'must be at most 31 days after from')
     const environment = environmentOf(request)
     const { limit = LIMITS.operatorPageDefault, cursor } = query
     const walk = [environment.id, 'usage', hourOf(from), hourOf(to)]

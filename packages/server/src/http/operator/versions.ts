@@ -1,4 +1,4 @@
-/** What the versions of prompts and of policies have in common. */
+/** Shared by the versions of prompts and policies. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Cursors } from '../../domain/cursor.ts'
 import type { VersionPage } from '../../storage/prompts.ts'
@@ -10,7 +10,7 @@ interface ListQuery {
   cursor?: string
 }
 
-/** A page of versions, the newest first, or the refusal of its cursor. */
+/** A page of versions, newest first, or a refusal of its cursor. */
 export async function listVersions<Row extends { number: number }, Item>(
   cursors: Cursors,
   walk: Walk,
@@ -24,8 +24,8 @@ export async function listVersions<Row extends { number: number }, Item>(
   return pageOf(rows, limit, toItem, ({ number }) => cursors.write(walk, { number }))
 }
 
-/** The author has not seen the newest version. */
+/** Refuses because the author has not seen the newest version. */
 export function newerVersion(newest: { version: string; author: string }): Refusal {
-  const detail = `There is a newer version ${newest.version}, by ${newest.author}`
+  const detail = `A newer version exists: ${newest.version}, by ${newest.author}`
   return refuse('conflict', detail, { current: { ...newest } })
 }

@@ -17,9 +17,9 @@ import { refuseField, textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 
-const NO_WEBHOOK = refuse('not_found', 'There is no such webhook')
-const NO_DELIVERY = refuse('not_found', 'There is no such delivery')
-/** For so long the previous secret signs too, so that receivers can change over. */
+const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
+const NO_DELIVERY = refuse('not_found', 'The delivery does not exist')
+/** How long the previous secret also signs, so that receivers can switch. */
 const ROTATION_MS = 24 * 60 * 60 * 1000
 
 export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
@@ -50,13 +50,13 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const row: WebhookRow = { id, environmentId, url, description, format, events, secret, createdAt, ...unused }
     const audit = audited(request, 'create', id, { host: hostOf(url), format, events })
     if ((await storage.createWebhook(row, audit)) === 'too_many') {
-      return refuse('conflict', 'The environment has as many webhooks as it may')
+      return refuse('conflict', 'The environment has reached its limit of webhooks')
     }
     return withSecret(row)
   })
 
   serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
-    // By name: a body may hold more than the contract names, and nothing else may reach the row or the audit log.
+    // Copy by name: a body can contain extra fields, and they must not reach the row or the audit log.
     const { url, description, events, enabled } = body
     const id = params.webhookId.toLowerCase()
     const refusal =
@@ -89,7 +89,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     if (webhook.disabledAt !== null) return refuse('conflict', 'The webhook is disabled')
     const createdAt = now()
     const { id: webhookId, environmentId } = webhook
-    const data = JSON.stringify({ environmentId, reason: 'Sent by hand, to see whether it arrives' })
+    const data = JSON.stringify({ environmentId, reason: 'Test message sent by an operator' })
     const delivery = {
       id: uuidv7(createdAt, randomBytes),
       webhookId,
@@ -119,7 +119,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     if (textsRefusal({ id })) return NO_DELIVERY
     const row = await storage.redeliver(webhook.environmentId, webhook.id, id, now(), audit)
     if (row === null) return NO_DELIVERY
-    if (row === 'waiting') return refuse('conflict', 'It waits to be sent already')
+    if (row === 'waiting') return refuse('conflict', 'The delivery is already waiting to be sent')
     work.wake('deliver_webhook')
     return toDelivery(row)
   })
@@ -142,7 +142,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return [auditOf(request, now(), `webhook.${verb}`, { kind: 'webhook', id }, detail)]
   }
 
-  /** Whoever tries to reach the inside of our network by a webhook is written down. */
+  /** Logs attempts to reach the internal network through a webhook. */
   async function urlRefusal(request: FastifyRequest, verb: string, id: string, url: string): Promise<Refusal | null> {
     const fault = await checkWebhookUrl(url)
     if (fault === null) return null
@@ -151,7 +151,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** Paths and queries of webhooks often hold secrets. */
+/** Paths and queries of webhook addresses often contain secrets. */
 function hostOf(url: string): string | null {
   return URL.parse(url)?.host ?? null
 }

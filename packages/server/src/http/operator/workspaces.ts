@@ -27,11 +27,11 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal) return refusal
     const createdAt = now()
     const row = { id: uuidv7(createdAt, randomBytes), name, createdAt }
-    // Its owners should see who made it.
+    // The workspace's owners should see who created it.
     const target = { kind: 'workspace', id: row.id }
     const audit = { ...auditOf(request, createdAt, 'workspace.create', target, { name }), workspaceId: row.id }
     if ((await storage.createWorkspace(row, [audit])) === 'name_taken') {
-      return refuse('conflict', 'There is a workspace of that name')
+      return refuse('conflict', 'A workspace with this name already exists')
     }
     return toWorkspace(row)
   })

@@ -148,7 +148,7 @@ test('a secret is shown once and stored nowhere', async () => {
     const second = await post(target, body, key)
     assert.deepEqual(refusalOf(second), CONFLICT)
     assert.deepEqual((second.body as { current: object }).current, { id: made['id'] })
-    assert.match((second.body as { detail: string }).detail, /was shown then/)
+    assert.match((second.body as { detail: string }).detail, /created it and showed its/)
     assert.ok(!second.text.includes(secret))
   }
 })

@@ -128,7 +128,7 @@ test('fields that were never recorded, or not always of one type, are warned of'
     warnings.map(({ code, field, message }) => [code, field, message]),
     [
       ['other_type', 'tool.input.amount', 'tool.input.amount is string, not double, in 1 of the 9 calls that have it'],
-      ['never_recorded', 'tool.input.ammount', 'tool.input.ammount was in none of 10 recorded calls'],
+      ['never_recorded', 'tool.input.ammount', 'None of the 10 recorded calls has tool.input.ammount'],
       ['no_input', 'tool.input', '1 of 10 calls were recorded without their input'],
     ],
   )

@@ -12,9 +12,9 @@ test('work that no node takes for a minute makes the report not ok, and is named
   assert.deepEqual(workCheck([], NOW), {
     name: 'background work',
     ok: true,
-    detail: '0 waiting or under way, 0 of them due',
+    detail: '0 waiting or running, 0 of them due',
   })
-  assert.equal(workCheck(backlog(null), NOW).detail, '5 waiting or under way, 0 of them due')
+  assert.equal(workCheck(backlog(null), NOW).detail, '5 waiting or running, 0 of them due')
   assert.equal(workCheck(backlog(NOW - 60_000), NOW).ok, true)
   const late = workCheck(backlog(NOW - 60_001), NOW)
   assert.equal(late.ok, false)

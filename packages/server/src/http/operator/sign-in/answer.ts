@@ -1,10 +1,10 @@
-/** What the sign-in library answers, as replies of ours: its cookies are passed on, its bodies are not. */
+/** Converts answers of the sign-in library to our replies: passes its cookies on, but not its bodies. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { refuse, type Refusal } from '../../reply-error.ts'
 import { setCookies } from './session-cookie.ts'
 import { ADDRESS_HEADER } from './library.ts'
 
-/** The headers of a request that concern sign-in, with the given cookies. */
+/** The sign-in headers of a request, with the given cookies. */
 export function libraryHeaders(request: FastifyRequest, cookie: string): Headers {
   const headers = new Headers({ [ADDRESS_HEADER]: request.ip })
   if (cookie !== '') headers.set('cookie', cookie)
@@ -15,7 +15,7 @@ export function libraryHeaders(request: FastifyRequest, cookie: string): Headers
 
 export interface LibraryAnswer {
   ok: boolean
-  /** The library's code of what went wrong. */
+  /** The library's error code. */
   code: string | null
   body: Record<string, unknown>
   setCookies: string[]
@@ -28,7 +28,7 @@ export async function readAnswer(response: Response): Promise<LibraryAnswer> {
   try {
     body = (JSON.parse(text) as Record<string, unknown> | null) ?? {}
   } catch {
-    // Redirects have none.
+    // Redirects have no body.
   }
   return {
     ok: response.status < 400,
@@ -39,7 +39,7 @@ export async function readAnswer(response: Response): Promise<LibraryAnswer> {
   }
 }
 
-/** Passes the cookies on, also those that an error ends. */
+/** Passes the cookies on, including deletions in error answers. */
 export function passCookies(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -49,9 +49,9 @@ export function passCookies(
   setCookies(request, reply, answer.setCookies, publicUrl)
 }
 
-export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong or used up, or the sign-in has taken too long')
+export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong, was already used, or the sign-in has expired')
 
-/** What is wrong with a code, by the library's code; null: nothing that is the caller's. */
+/** The caller's error behind a library code; null if the caller did nothing wrong. */
 export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
   switch (code) {
     case 'ACCOUNT_TEMPORARILY_LOCKED':
@@ -62,7 +62,7 @@ export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
     case 'INVALID_TWO_FACTOR_COOKIE':
     case 'TOTP_NOT_ENABLED':
     case 'BACKUP_CODES_NOT_ENABLED':
-    // Another sign-in used a recovery code of theirs at the same moment.
+    // A concurrent sign-in used one of the account's recovery codes.
     case 'status 409':
       return WRONG_CODE
     default:

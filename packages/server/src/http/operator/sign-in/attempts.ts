@@ -1,14 +1,14 @@
-/** Attempts to sign in, per address and per account, on this node. */
+/** Limits sign-in attempts per address and per account, on this node. */
 import ipaddr from 'ipaddr.js'
 import { refuse, type Refusal } from '../../reply-error.ts'
 import { createWindows, type Taken } from '../../windows.ts'
 
 export interface Attempts {
-  /** Counts an attempt from an address; the refusal when it is one too many. */
+  /** Counts an attempt from an address; returns a refusal over the limit. */
   from(address: string): Refusal | null
-  /** The same for an account, whether there is one or not. */
+  /** Counts an attempt on an account, whether or not it exists. */
   on(account: string): Refusal | null
-  /** The account's attempts so far count no more, nor does this one of the address: it has succeeded. */
+  /** Clears the account's attempts and this attempt of the address after a success. */
   succeeded(account: string, address: string): void
 }
 
@@ -28,7 +28,7 @@ export function createAttempts({ perAddress, perAccount, windowSeconds }: Attemp
     on: (account) => refusalOf(accounts.take(account, perAccount)),
     succeeded(account, address) {
       accounts.forget(account)
-      // People of one house may share an address.
+      // People in one household can share an address.
       addresses.giveBack(network(address))
     },
   }
@@ -36,12 +36,12 @@ export function createAttempts({ perAddress, perAccount, windowSeconds }: Attemp
 
 function refusalOf({ allowed, resetMs }: Taken): Refusal | null {
   if (allowed) return null
-  return refuse('rate_limited', 'Too many attempts to sign in', {
+  return refuse('rate_limited', 'Too many sign-in attempts', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
   })
 }
 
-/** An IPv4 address, also one written as IPv6 (a server on `::` sees those); of IPv6 the /64 that one client has. */
+/** An IPv4 address, including one mapped to IPv6 (as on `::`); for IPv6, the /64 that one client has. */
 export function network(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

@@ -1,4 +1,7 @@
-/** Who of an identity provider's people is let in: whoever is invited, or has an address of the allowed domain. */
+/**
+ * Decides who can sign in through the identity provider: invited people and people with an address in the allowed
+ * domain.
+ */
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
@@ -8,36 +11,36 @@ import type { NewOperator } from '../../../storage/operators.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { personalEntry } from './personal-entry.ts'
 
-/** Of our one identity provider. */
+/** Data from the configured identity provider. */
 export const PROVIDER_ID = 'oidc'
 
 export interface AdmissionOptions {
   storage: Storage
-  /** Whoever has an address of this domain needs no invitation; null: everybody does. */
+  /** People with an address in this domain need no invitation; null: everyone needs one. */
   domain: string | null
   domainRole: Role
   now: () => number
 }
 
-/** What an identity provider says of somebody, already authentic. */
+/** Verified claims of the identity provider about a person. */
 export type Profile = Record<string, unknown>
 
-/** Only what the provider has verified counts; a text such as "true" does not say so. */
+/** Accepts only a boolean true as verified; a text such as "true" does not count. */
 export function verifiedEmail(profile: Profile): string | null {
   const { email, email_verified: verified } = profile
   return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
 }
 
 /**
- * Makes sure that whoever may come in has an account, and gives them what they are invited to. Whoever else comes gets
- * no account here, and so no session.
+ * Creates an account for an admitted person and grants the roles they are invited to. Nobody else gets an account, so
+ * nobody else gets a session.
  */
 export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
   return async function admit(profile: Profile): Promise<void> {
     const email = verifiedEmail(profile)
     if (email === null) return
     const linked = await linkedOperatorEmail(String(profile['sub']))
-    // An account that is linked stays with its person, whatever address the provider has for them now.
+    // A linked account stays with its person even if the provider changes the address.
     if (linked !== null && linked !== email) return
     await verify(email)
     for (const { id, workspaceId, role } of await storage.findInvitationsFor(email, now())) {
@@ -63,7 +66,7 @@ export function createAdmission({ storage, domain, domainRole, now }: AdmissionO
     return (await storage.findOperator(null, String(account['userId'])))?.email ?? null
   }
 
-  /** Whoever opened an account in the name of this address without having it is out. */
+  /** Removes the sign-in methods of anyone who used this address without owning it. */
   async function verify(email: string): Promise<void> {
     const operator = await storage.findOperatorByEmail(email)
     if (!operator || operator.emailVerified === 1) return

@@ -1,7 +1,7 @@
 /**
- * The sign-in library (better-auth): passwords with a second factor, and an identity provider. It is loaded when somebody
- * first signs in, because that costs 50 MB. What it is asked goes through its functions, not through its own endpoints:
- * ours check origin and rate, and say what happened in our words.
+ * The sign-in library (better-auth): passwords with a second factor, and an identity provider. It loads at the first
+ * sign-in, because it needs 50 MB. We call its functions instead of exposing its endpoints; our endpoints check origin
+ * and rate and report errors in our words.
  */
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
@@ -13,7 +13,7 @@ import { createAdmission, PROVIDER_ID, verifiedEmail } from './identity-provider
 import { newRecordId, signInRecords } from './records.ts'
 
 const SIGN_IN_PATH = '/operator/v1/sign-in'
-/** Carries the address of the client to the library; what a client sends under this name is not passed on. */
+/** Carries the client address to the library. A header of this name from a client is dropped. */
 export const ADDRESS_HEADER = 'x-tacho-address'
 
 const SECOND_FACTOR_SECONDS = 10 * 60
@@ -38,7 +38,10 @@ type OidcLibrary = Awaited<ReturnType<typeof loadOidcLibrary>>
 
 export interface SignInLibrary {
   passwords(): Promise<PasswordLibrary>
-  /** Null: its discovery document cannot be read just now. Rejects where no identity provider is set up. */
+  /**
+   * Null if the provider's discovery document cannot be read at the moment. Rejects if no identity provider is
+   * configured.
+   */
   oidc(): Promise<OidcLibrary | null>
   hasOidc: boolean
 }
@@ -51,12 +54,12 @@ export function createSignInLibrary(options: LibraryOptions): SignInLibrary {
     hasOidc: identityProvider !== null && publicUrl !== null,
     passwords() {
       passwords ??= loadPasswordLibrary(options)
-      // What failed is tried again by whoever comes next.
+      // The next caller retries after a failure.
       passwords.catch(() => (passwords = null))
       return passwords
     },
     async oidc() {
-      if (identityProvider === null || publicUrl === null) throw new Error('No identity provider is set up')
+      if (identityProvider === null || publicUrl === null) throw new Error('No identity provider is configured')
       oidc ??= loadOidcLibrary(options, identityProvider, publicUrl)
       oidc.catch(() => (oidc = null))
       const library = await oidc
@@ -114,7 +117,7 @@ async function loadOidcLibrary(options: LibraryOptions, provider: IdentityProvid
             scopes: ['openid', 'email', 'profile'],
             pkce: true,
             requireIdTokenVerification: true,
-            // Accounts are made by the admission alone.
+            // Only the admission creates accounts.
             disableSignUp: true,
             accountSubject: ({ profile }) => String(profile['sub'] ?? ''),
             async mapProfileToUser(profile) {
@@ -153,10 +156,10 @@ async function commonOptions({ storage }: LibraryOptions) {
     }),
     session: { expiresIn: LIMITS.sessionMs / 1000, disableSessionRefresh: true, cookieCache: { enabled: false } },
     verification: { storeIdentifier: 'hashed' as const },
-    // Ours are before it.
+    // Our own rate limits apply before the library.
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
-    // Some of its lines name people.
+    // Some of the library's log lines contain names of people.
     logger: { disabled: true },
     advanced: {
       cookiePrefix: COOKIE_PREFIX,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { uuidv7 } from '../../../storage/uuid.ts'
 import type { AuditEntry } from '../../../storage/audit.ts'
 
-/** The audit entry of what a person does about their own account, where no credential speaks for them yet. */
+/** The audit entry of a person's action on their own account, before a credential identifies them. */
 export function personalEntry(
   person: { id: string; email: string },
   at: number,

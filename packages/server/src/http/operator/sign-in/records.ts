@@ -1,6 +1,6 @@
 /**
- * The sign-in library's records, kept by our store: each call is one act, one transaction, on the store's threads. The
- * library knows of no transactions here, so whatever must happen together is an act of our own instead.
+ * The sign-in library's records in our store. Each call is one act and one transaction on a store thread. The library
+ * has no transactions here, so steps that must happen together are acts of our own.
  */
 import { randomBytes } from 'node:crypto'
 import type { CustomAdapter, Where } from 'better-auth/adapters'
@@ -18,7 +18,7 @@ const MANY = 10_000
 
 export const newRecordId = (): string => uuidv7(Date.now(), randomBytes)
 
-/** Only hashes of session tokens are kept; the library gets back the tokens that it named itself. */
+/** The store keeps only hashes of session tokens; the library gets back the tokens it passed in. */
 export function signInRecords(storage: SignInStore): CustomAdapter {
   async function find(model: string, where: Where[] | undefined, limit: number, newestFirst = false) {
     const tokens = new Map<string, string>()
@@ -40,9 +40,9 @@ export function signInRecords(storage: SignInStore): CustomAdapter {
       return ((await find(model, where, 1))[0] ?? null) as T | null
     },
     async findMany<T>({ model, where, limit, sortBy, offset }: FindMany) {
-      if (offset) throw new Error('Records are not paged here')
+      if (offset) throw new Error('Paging of records is not supported')
       if (sortBy && (sortBy.field !== 'createdAt' || sortBy.direction !== 'desc')) {
-        throw new Error(`Records are not sorted by ${sortBy.field} here`)
+        throw new Error(`Sorting of records by ${sortBy.field} is not supported`)
       }
       return (await find(model, where, limit, sortBy !== undefined)) as T[]
     },
@@ -130,9 +130,10 @@ function fromRecord(model: string, record: SignInRecord, tokens: Map<string, str
 
 function conditions(model: string, where: Where[] | undefined, tokens: Map<string, string>): SignInCondition[] {
   return (where ?? []).map(({ field, operator = 'eq', value, connector, mode }) => {
-    if (connector === 'OR' || mode === 'insensitive') throw new Error('Records are found by all conditions together')
+    if (connector === 'OR' || mode === 'insensitive')
+      throw new Error('Only AND conditions with exact case are supported')
     if (operator === 'not_in' || operator === 'contains' || operator === 'starts_with' || operator === 'ends_with') {
-      throw new Error(`Records are not found by ${operator}`)
+      throw new Error(`The operator ${operator} is not supported`)
     }
     const kept = Array.isArray(value)
       ? value.map((one) => String(stored(model, field, one, tokens)))

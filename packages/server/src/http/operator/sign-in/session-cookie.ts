@@ -1,17 +1,20 @@
-/** The cookies of sign-in: ours by their prefix. The session's is the token and the sign-in library's signature of it. */
+/**
+ * The sign-in cookies, identified by their prefix. The session cookie is the token plus the sign-in library's
+ * signature.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export const COOKIE_PREFIX = 'tacho'
 export const SESSION_COOKIE = `${COOKIE_PREFIX}.session_token`
 export const SECOND_FACTOR_COOKIE = `${COOKIE_PREFIX}.two_factor`
 
-/** The session's token; it has 190 random bits, so that the signature adds nothing to it. */
+/** The session's token; its 190 random bits make the signature redundant. */
 export function sessionTokenOf(request: FastifyRequest): string | null {
   const value = cookiesOf(request).get(SESSION_COOKIE)
   return value === undefined ? null : tokenIn(value)
 }
 
-/** The session's token among the cookies that a reply sets. */
+/** The session's token among the cookies a reply sets. */
 export function sessionTokenIn(setCookies: string[]): string | null {
   for (const line of setCookies) {
     const [pair = ''] = line.split(';', 1)
@@ -29,12 +32,12 @@ function tokenIn(value: string): string | null {
   }
 }
 
-/** The header with only the named cookies of a request, as they came. */
+/** A Cookie header with only the named cookies of a request, unchanged. */
 export function cookieHeader(request: FastifyRequest, isWanted: (name: string) => boolean): string {
   return [...cookiesOf(request)].flatMap(([name, value]) => (isWanted(name) ? [`${name}=${value}`] : [])).join('; ')
 }
 
-/** Passes cookies on; where people come over TLS, they are for TLS alone. */
+/** Passes cookies on; with a public TLS address, they are marked Secure. */
 export function setCookies(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -46,7 +49,7 @@ export function setCookies(
   for (const line of lines) void reply.header('set-cookie', line + secure)
 }
 
-/** Ends the session in the browser. */
+/** Deletes the session cookie in the browser. */
 export function expireSessionCookie(request: FastifyRequest, reply: FastifyReply, publicUrl: string | null): void {
   setCookies(request, reply, [`${SESSION_COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0`], publicUrl)
 }
