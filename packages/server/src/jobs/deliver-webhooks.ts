@@ -1,4 +1,4 @@
-/** Sends what webhooks are to be told. Attempts and their delays are the delivery's own, not the work queue's. */
+/** Sends webhook deliveries. Each delivery has its own attempts and delays, separate from the work queue's. */
 import { nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
 import { StorageError } from '../storage/storage.ts'
 import type { DeliveryAttempt, DeliveryHold, WebhookStore } from '../storage/webhooks.ts'
@@ -9,23 +9,23 @@ import type { WorkHandler } from './work.ts'
 export interface DeliverOptions {
   storage: Pick<WebhookStore, 'startDelivery' | 'recordAttempt'> & Pick<WorkStore, 'finishWork' | 'postponeWork'>
   sender: WebhookSender
-  /** Of the work runner. */
+  /** Batch size of the work runner. */
   owner: string
   now: () => number
   random?: () => number
 }
 
-/** Sent side by side, so that a slow receiver does not hold up the others for long. */
+/** Concurrent sends, so that a slow receiver does not delay the others for long. */
 const BATCH = 20
-/** A receiver that takes longer is slow: its other messages wait for several times as long as it took. */
+/** A receiver slower than this is slow: its other messages wait for a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
-/** What a receiver answers when it wants no more (Standard Webhooks). */
+/** The status a receiver sends to stop deliveries (Standard Webhooks). */
 const GONE = 410
 
 export function deliverWebhooks({ storage, sender, owner, now, random = Math.random }: DeliverOptions): WorkHandler {
   const kind = 'deliver_webhook'
-  /** By webhook, on this node: until when its messages wait, so that a slow receiver holds up its own and not everybody's. */
+  /** Per webhook, on this node: until when its messages wait. A slow receiver thus delays only its own messages. */
   const pauses = new Map<string, number>()
 
   async function deliver({ environmentId, subjectId: id }: WorkItem): Promise<unknown> {
@@ -55,7 +55,7 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
       status: next === null ? 'FAILED' : 'PENDING',
       nextAttemptAt: next,
       error: sent.error,
-      disable: gone ? 'The receiver answered 410: it wants no more' : null,
+      disable: gone ? 'The receiver answered 410: it accepts no more messages' : null,
     }
     return storage.recordAttempt(attempt)
   }
@@ -64,12 +64,12 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
     kind,
     batch: BATCH,
     async perform(items) {
-      // All of them end before the first failure is reported: the lease is renewed only until then.
-      const settled = await Promise.allSettled(items.map(deliver))
-      const failures = settled.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
+      // All sends end before the first failure is reported, because the lease is renewed only until then.
+      const results = await Promise.allSettled(items.map(deliver))
+      const failures = results.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
       if (failures.length > 0) throw failures.find((reason) => !(reason instanceof StorageError)) ?? failures[0]
     },
-    // Only a bug leads here; a receiver's refusal is not an error.
+    // Only a bug gets here; a receiver's refusal is not an error.
     async giveUp({ environmentId, subjectId: id }, reason) {
       const held: DeliveryHold = { environmentId, id, owner }
       const order = await storage.startDelivery(held)

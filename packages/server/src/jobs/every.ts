@@ -1,20 +1,20 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Job {
-  /** Ends the loop, and waits for the run under way. */
+  /** Ends the loop and waits for the current run. */
   stop(): Promise<void>
 }
 
 export interface JobOptions {
   intervalMs: number
   run: () => Promise<void>
-  /** A failed run is told here; the next one comes all the same. */
+  /** Receives the error of a failed run; the next run still happens. */
   onError: (error: unknown) => void
   /** From 0 to 1; spreads the nodes of an installation. */
   random?: () => number
 }
 
-/** Runs a job again and again, never twice at a time, with a pause of the interval give or take a tenth in between. */
+/** Repeats a job, without overlapping runs. The pause between runs is the interval plus or minus a tenth. */
 export function every({ intervalMs, run, onError, random = Math.random }: JobOptions): Job {
   const stopped = new AbortController()
   const ended = loop()

@@ -10,12 +10,12 @@ export interface ExpireOptions {
 
 const ENVIRONMENTS_AT_ONCE = 100
 const APPROVALS_AT_ONCE = 200
-/** What is left over is taken at the next run. */
+/** The next run handles the remaining ones. */
 const MOST_ROUNDS = 20
 
 /**
- * Writes EXPIRED where nobody has looked, so that lists and streams show it. Whoever does look before gets the same: this
- * job only makes it visible. Without overdue approvals it costs one look at a small index.
+ * Stores EXPIRED for approvals that no request has read since their deadline, so lists and streams show it. Requests
+ * that read earlier get the same result. Without overdue approvals, a run reads only a small index.
  */
 export function expireApprovals({ storage, now, onError, intervalMs = 1_000 }: ExpireOptions): Job {
   return every({

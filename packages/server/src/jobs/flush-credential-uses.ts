@@ -1,7 +1,7 @@
 import type { CredentialUse, Storage } from '../storage/storage.ts'
 import { every, type Job } from './every.ts'
 
-/** Where the uses of one kind of credential are noted. */
+/** Records the uses of one kind of credential. */
 export interface UseSource {
   kind: CredentialUse['kind']
   credentials: { takeUses(): Map<string, number> }
@@ -14,11 +14,11 @@ export interface FlushOptions {
   intervalMs?: number
 }
 
-/** Writes the last uses of credentials about once a minute, and what is left when it stops. */
+/** Writes the last uses of credentials about once a minute, and the remaining ones on stop. */
 export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: FlushOptions): Job {
   const job = every({ intervalMs, run: flush, onError })
 
-  // What a failed write held is lost: it is a hint for people, and the next use brings it again.
+  // A failed write loses its uses. They are only hints for people, and the next use is recorded again.
   async function flush(): Promise<void> {
     const uses = sources.flatMap((source) =>
       [...source.credentials.takeUses()].map(([id, at]) => ({ kind: source.kind, id, at })),

@@ -1,7 +1,7 @@
 import type { Storage } from '../storage/storage.ts'
 import { every, type Job } from './every.ts'
 
-/** What follows the control tables: the caches of credentials. */
+/** Follows the control tables: for example, the credential caches. */
 export interface RevisionListener {
   observeRevision(revision: number, askedAt: number): void
 }
@@ -13,7 +13,7 @@ export interface FollowOptions {
   intervalMs?: number
 }
 
-/** Tells the listeners every half second which revision the store has; while it is silent, they are told nothing. */
+/** Sends the store's control revision to the listeners every half second; sends nothing while the store is silent. */
 export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: FollowOptions): Job {
   return every({
     intervalMs,

@@ -9,12 +9,11 @@ export interface ForgetOptions {
   intervalMs?: number
 }
 
-/** Some at a time: other writers get their turn in between. */
+/** Deletes in small batches, so other writers get their turn. */
 const SLICE = 500
 
 /**
- * Takes sessions, challenges and idempotency keys away that have expired. They do not count without this; it keeps the
- * tables small.
+ * Deletes expired sessions, challenges and idempotency keys. They are already invalid; deletion keeps the tables small.
  */
 export function forgetSignIns({ storage, now, onError, intervalMs = 3_600_000 }: ForgetOptions): Job {
   return every({

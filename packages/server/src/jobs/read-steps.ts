@@ -1,8 +1,8 @@
-/** Reads what runs did before their tool calls, each step once. */
+/** Reads the steps of runs before their tool calls, each step once. */
 import type { RunStepPage, SimulationStore, ToolCallRow } from '../storage/simulations.ts'
 
 export interface StepReader {
-  /** Hands over whatever came before these calls, and was not handed over yet. */
+  /** Delivers the steps before these calls that were not delivered yet. */
   readBefore(calls: ToolCallRow[]): Promise<void>
 }
 
@@ -15,7 +15,7 @@ type Place = RunStepPage['before']
 
 const PAGE_STEPS = 1_000
 const PAGE_BYTES = 1_048_576
-/** Runs that are followed at a time; one that comes again after that is read from its beginning. */
+/** Runs to follow at the same time; an evicted run is read again from its start. */
 const RUNS_FOLLOWED = 10_000
 
 export function readSteps(
@@ -23,7 +23,7 @@ export function readSteps(
   environmentId: string,
   taker: StepTaker,
 ): StepReader {
-  /** By run: the last step that was handed over. The run that was looked at last is last. */
+  /** The last delivered step per run, most recently used last. */
   const followed = new Map<string, Place | null>()
 
   async function readUpTo(run: string, before: Place): Promise<void> {
@@ -50,7 +50,7 @@ export function readSteps(
   return {
     async readBefore(calls) {
       forgetOldest()
-      // Calls are in the order of time: the last one of a run stays.
+      // Calls are in time order, so the last call of a run remains.
       const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))
       for (const [run, before] of lastOf) await readUpTo(run, before)
     },

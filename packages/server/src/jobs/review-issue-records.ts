@@ -1,4 +1,6 @@
-/** Review: facts are computed from a record, and the record joins or opens the issue of its fingerprint. */
+/**
+ * Reviews issue records: computes the facts of a record, then adds it to the issue with its fingerprint or opens one.
+ */
 import { canonicalFacts, groupingOf, issueTitle } from '../domain/issue.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { IssueDecision, IssueRecordStore, RecordInReview } from '../storage/issue-records.ts'
@@ -11,7 +13,7 @@ export interface ReviewOptions {
   random: Random
 }
 
-/** Records that share a transaction. */
+/** Records in one transaction. */
 const BATCH = 50
 
 export function reviewIssueRecords({ storage, now, random }: ReviewOptions): WorkHandler {

@@ -1,12 +1,12 @@
 /**
- * Simulation: a policy is tried on the recorded tool calls of the last days, in slices, so that neither readers nor
- * requests wait for it.
+ * Simulation: evaluates a policy on the recorded tool calls of the last days. It works in slices, so readers and
+ * requests do not wait for it.
  *
- *   QUEUED --first progress--> RUNNING --all slices looked at--> DONE
- *      |                          |  +--it keeps failing--> FAILED
+ *   QUEUED --first progress--> RUNNING --all slices examined--> DONE
+ *      |                          |  +--keeps failing--> FAILED
  *      +--------- cancelled ------+--> CANCELLED
  *
- * Another node, or this one after a restart, begins anew.
+ * After a crash, another node or a restarted one starts from the beginning.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
@@ -22,13 +22,13 @@ import type { WorkHandler } from './work.ts'
 export interface SimulateOptions {
   storage: SimulationStore & Pick<ApprovalStore, 'findApprovals'>
   now: () => number
-  /** Calls that one simulation looks at. */
+  /** Maximum calls one simulation examines. */
   maxCalls?: number
   sliceCalls?: number
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Calls are counted in steps of this, the newest first, until there are enough. */
+/** Count calls in steps of this length, newest first, until there are enough. */
 const COUNT_MS = 4 * 60 * 60 * 1000
 const SLICE_CALLS = 250
 const SLICE_BYTES = 524_288
@@ -40,13 +40,18 @@ export function simulate(options: SimulateOptions): WorkHandler {
   const { storage, now } = options
   return {
     kind: 'simulate',
-    // One at a time on each node.
+    // One simulation at a time per node.
     batch: 1,
     async perform(items, signal) {
       for (const { environmentId, subjectId } of items) {
         const simulation = await storage.findSimulation(environmentId, subjectId)
         if (simulation) await run(simulation, options, signal)
-        else await storage.endSimulation(environmentId, subjectId, { at: now(), status: 'FAILED', error: 'It is gone' })
+        else
+          await storage.endSimulation(environmentId, subjectId, {
+            at: now(),
+            status: 'FAILED',
+            error: 'The simulation was deleted',
+          })
       }
     },
     giveUp: ({ environmentId, subjectId }, error) =>
@@ -58,7 +63,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
   const { storage, now, maxCalls = LIMITS.simulationCalls, sliceCalls = SLICE_CALLS } = options
   const { id, environmentId, condition, severity, action } = simulation
   const compiled = compileCondition(condition)
-  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition cannot be compiled')
+  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition does not compile')
   const report = reporter(storage, simulation)
   if (!(await report(0, null, true))) return
   const window = await measure(storage, simulation, maxCalls)
@@ -69,7 +74,7 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
     let scanned = 0
     let after: CallPlace | null = null
     for (;;) {
-      if (signal.aborted) throw new Interrupted('the process ends')
+      if (signal.aborted) throw new Interrupted('the process is shutting down')
       if (!(await report(scanned, window.total, false))) return
       const limit = Math.min(sliceCalls, maxCalls - scanned)
       const page = { from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
@@ -100,17 +105,17 @@ function placeOf(call: ToolCallRow | undefined): CallPlace | null {
   return call ? { time: call.time, run: call.run, seq: call.seq } : null
 }
 
-// --- what is looked at
+// --- which calls to examine
 
 interface Window {
   from: number
   to: number
   total: number
-  /** Whether older calls are left out. */
+  /** Whether older calls are excluded. */
   cut: boolean
 }
 
-/** The calls of the last days, or as many of the newest as one simulation may look at. */
+/** The calls of the last days, limited to the newest calls that one simulation may examine. */
 async function measure(
   storage: SimulationStore,
   { environmentId, createdAt, days }: SimulationRow,
@@ -123,7 +128,7 @@ async function measure(
     const earlier = Math.max(start, from - COUNT_MS)
     const count = await storage.countToolCalls(environmentId, earlier, from)
     const cut = total + count > maxCalls
-    // A single step that is too many by itself is looked at as far as it goes.
+    // If one step alone exceeds the limit, examine it up to the limit.
     if (cut && total > 0) return { from, to: createdAt, total, cut }
     total += count
     from = earlier
@@ -132,12 +137,12 @@ async function measure(
   return { from, to: createdAt, total, cut: false }
 }
 
-/** Tells now and then how far it is; answers false when it is to stop. */
+/** Reports progress at intervals; returns false to stop. */
 function reporter(storage: SimulationStore, { id, environmentId }: SimulationRow) {
-  let toldAt = Number.NEGATIVE_INFINITY
+  let reportedAt = Number.NEGATIVE_INFINITY
   return async (scanned: number, total: number | null, always: boolean): Promise<boolean> => {
-    if (!always && performance.now() - toldAt < REPORT_MS) return true
-    toldAt = performance.now()
+    if (!always && performance.now() - reportedAt < REPORT_MS) return true
+    reportedAt = performance.now()
     return storage.reportSimulation(environmentId, id, { scanned, total })
   }
 }
@@ -181,7 +186,7 @@ async function resultOf(
   const findings = await trial.findings()
   const warnings = [...findings.warnings]
   if (cut) {
-    const message = `Only ${scanned} calls were looked at, from ${isoTime(from)} on: there are more`
+    const message = `Only ${scanned} calls were examined, from ${isoTime(from)} on; earlier ones were skipped`
     warnings.push({ code: 'not_all_looked_at', field: null, message })
   }
   return { ...findings, from: isoTime(from), to: isoTime(to), approvals, warnings }

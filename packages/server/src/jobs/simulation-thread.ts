@@ -1,4 +1,4 @@
-/** The thread behind simulate.ts: payloads are parsed and conditions evaluated here, so that no request waits for it. */
+/** The worker thread of simulate.ts. It parses payloads and evaluates conditions, so no request waits for that. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import {
@@ -16,14 +16,14 @@ export type TrialTask =
   | { task: 'look'; calls: ToolCallRow[] }
   | { task: 'end' }
 
-/** To `look` and `end`, in their order. */
+/** Answers to `look` and `end`, in order. */
 export type TrialAnswer = { asked: AskedApproval[] } | { findings: TrialFindings }
 
 export type TrialData = TrialPolicy & { condition: string }
 
 function start({ condition: source, ...policy }: TrialData): Trial {
   const compiled = compileCondition(source)
-  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition cannot be compiled')
+  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition does not compile')
   return createTrial(compiled.condition, policy)
 }
 

@@ -1,4 +1,4 @@
-/** A trial on a thread of its own. */
+/** Evaluates a policy on its own thread. */
 import { Worker } from 'node:worker_threads'
 import { moduleUrl } from '../threads/module-url.ts'
 import type { AskedApproval, TrialFindings } from '../domain/policy-trial.ts'
@@ -27,9 +27,9 @@ export function startTrial(policy: TrialData): TrialThread {
   ended.promise.catch(() => undefined)
   worker.on('message', (answer: TrialAnswer) => asked.resolve(answer))
   worker.on('error', (error) => ended.reject(error))
-  worker.on('exit', (code) => ended.reject(new Error(`the thread of the simulation ended with code ${code}`)))
+  worker.on('exit', (code) => ended.reject(new Error(`the simulation thread ended with code ${code}`)))
 
-  /** One question at a time. Rejects when the thread ends instead of answering. */
+  /** Sends one question at a time. Rejects if the thread ends without an answer. */
   function ask(task: TrialTask): Promise<TrialAnswer> {
     asked = Promise.withResolvers<TrialAnswer>()
     send(task)
@@ -46,7 +46,7 @@ export function startTrial(policy: TrialData): TrialThread {
     async findings() {
       const answer = await ask({ task: 'end' })
       if ('findings' in answer) return answer.findings
-      throw new Error('the thread has lost count of its tasks')
+      throw new Error('the simulation thread answered out of order')
     },
     async close() {
       await worker.terminate()

@@ -1,4 +1,4 @@
-/** Sends a webhook's request to the outside, and to nothing inside: guarded against server-side request forgery. */
+/** Sends webhook requests to public addresses only, to prevent server-side request forgery. */
 import { lookup as lookupAll } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
@@ -12,16 +12,16 @@ const RESPONSE_BYTES = 64 * 1024
 export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string }
 
 export interface WebhookSender {
-  /** Why nothing may be sent to this address, in words that follow its name; or null. Looks the host up. */
+  /** Why this address is not allowed, to append to the field name; null if it is allowed. Resolves the host. */
   check(url: string): Promise<string | null>
   send(url: string, message: WebhookMessage): Promise<Sent>
   close(): Promise<void>
 }
 
-/** `allowed`: networks of one's own that webhooks may reach although they are private. */
+/** `allowed`: private networks that webhooks may reach. */
 export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   const guard = addressGuard(allowed)
-  // The address that is checked is the one that is connected to: there is no second look-up in between.
+  // Checks the address during DNS resolution: the connection uses the same address without a second lookup.
   const checkedLookup: LookupFunction = (hostname, options, callback) => {
     lookupAll(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, [])
@@ -32,7 +32,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       else callback(null, first.address, first.family)
     })
   }
-  // Loaded with the first message: most installations send none.
+  // Load the library for the first message: most installations send none.
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
   async function open() {
     const undici = await import('undici')
@@ -48,21 +48,21 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
     async check(given) {
       const url = URL.parse(given)
       if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'must be an http or https address'
-      if (url.username !== '' || url.password !== '') return 'must not hold a user or password'
+      if (url.username !== '' || url.password !== '') return 'must not contain a user or password'
       return lookup(literalOf(url), { all: true }).then(
         (addresses) => addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null,
-        () => 'names a host that cannot be found',
+        () => 'names a host that does not resolve',
       )
     },
     async send(url, { headers, body }) {
-      // A literal address is connected to without a look-up.
+      // A literal address connects without a lookup.
       const literal = literalOf(new URL(url))
       const refused = isIP(literal) === 0 ? null : guard(literal)
       if (refused) return { ok: false, status: null, error: `The address ${refused}` }
       try {
         const { agent, request } = await (opened ??= open())
         const signal = AbortSignal.timeout(TIMEOUT_MS)
-        // Redirects are not followed: they would go around the guard's reasons.
+        // Do not follow redirects: they could bypass the address check.
         const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
         const status = response.statusCode
         await response.body.dump({ limit: RESPONSE_BYTES })
@@ -78,7 +78,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   }
 }
 
-/** Why an address must not be connected to, or null. */
+/** Why a connection to an address is not allowed, or null. */
 function addressGuard(allowed: readonly string[]): (address: string) => string | null {
   const networks = allowed.filter((network) => !NAMED.has(network)).map(parseNetwork)
   return (address) => {
@@ -87,25 +87,28 @@ function addressGuard(allowed: readonly string[]): (address: string) => string |
     if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
       return null
     if (networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits))) return null
-    return `leads to ${address}, which is not public (${range}); --webhook-networks can allow it`
+    return `resolves to ${address}, which is not public (${range}); allow it with --webhook-networks`
   }
 }
 
-/** The library's name; but of IPv6 only 2000::/3 is given out (RFC 4291 2.4), and the library says unicast of all the rest. */
+/**
+ * The library's range name. Of IPv6, only 2000::/3 is assigned (RFC 4291 2.4), but the library calls the rest unicast
+ * too.
+ */
 function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
   const range = address.range()
   const isUnassigned = address instanceof ipaddr.IPv6 && (address.parts[0] ?? 0) >> 13 !== 1
   return range === 'unicast' && isUnassigned ? 'reserved' : range
 }
 
-/** Names that settings use for networks, and what the library calls their addresses. */
+/** Names of networks in settings, and the library's names for their ranges. */
 const NAMED = new Map([
   ['loopback', ['loopback']],
   ['linklocal', ['linkLocal']],
   ['uniquelocal', ['private', 'uniqueLocal']],
 ])
 
-/** Without the brackets that a URL has around an IPv6 address. */
+/** Removes the brackets that a URL puts around an IPv6 address. */
 function literalOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
@@ -116,7 +119,7 @@ function parseNetwork(network: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/** A sentence without addresses of ours, stacks or bodies. */
+/** A sentence without internal addresses, stacks or bodies. */
 function reasonOf(error: unknown): string {
   const { name, message, code } = error as NodeJS.ErrnoException
   if (name === 'TimeoutError' || code?.includes('TIMEOUT')) return `No answer within ${TIMEOUT_MS / 1000} seconds`

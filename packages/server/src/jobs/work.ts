@@ -1,34 +1,36 @@
 /**
- * Takes work from the queue and has it done, on as many nodes as there are.
+ * Takes items from the work queue and processes them, on any number of nodes.
  *
- *   looking --found--> working --done--> looking
- *      |                  +--failed: each item alone, then postponed with backoff, in the end given up
- *      +--found less than a batch--> resting --woken, or the poll is due--> looking
+ *   polling --found--> working --done--> polling
+ *      |                  +--failed: retries each item alone, then postpones it with backoff, and finally gives up
+ *      +--found less than a batch--> resting --woken, or the poll is due--> polling
  *
- * What is taken is held by a lease that is renewed while it is worked on. A node that dies leaves it to the others.
+ * A lease holds taken items and is renewed during the work. When a node dies, its leases expire and other nodes
+ * continue.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { StorageError } from '../storage/storage.ts'
 import type { WorkHold, WorkItem, WorkKind, WorkStore } from '../storage/work.ts'
 
-/** How one kind of work is done. */
+/** Processes one kind of work. */
 export interface WorkHandler {
   kind: WorkKind
-  /** Most items that are taken at once. */
+  /** Maximum items to take at once. */
   batch: number
   /**
-   * Does the items and takes them off the queue, best in one transaction. When it rejects, whatever is still queued is
-   * tried again. The signal tells that the process ends: a long task may reject then, and goes on elsewhere.
+   * Processes the items and removes them from the queue, if possible in one transaction. If it rejects, items still
+   * queued are retried. The signal aborts when the process stops: a long task may reject then, and another node
+   * continues.
    */
   perform(items: WorkItem[], signal: AbortSignal): Promise<unknown>
-  /** The act that ends what keeps failing, and takes it off the queue. */
+  /** Ends an item that keeps failing and removes it from the queue. */
   giveUp(item: WorkItem, reason: string): Promise<unknown>
 }
 
 export interface WorkRunnerOptions {
   storage: WorkStore
   handlers: readonly WorkHandler[]
-  /** Names this runner among those of all nodes. */
+  /** Identifies this runner among all nodes. */
   owner: string
   /** Milliseconds since 1970. */
   now: () => number
@@ -38,19 +40,19 @@ export interface WorkRunnerOptions {
   pollMs?: number
   leaseMs?: number
   maxAttempts?: number
-  /** Delay before the second attempt; it doubles with each further one. */
+  /** Delay before the second attempt; doubles with each further attempt. */
   firstDelayMs?: number
 }
 
 export interface WorkRunner {
   start(): void
-  /** Something was just queued on this node: no need to wait for the poll. */
+  /** Starts without waiting for the poll, because this node just queued work. */
   wake(kind: WorkKind): void
-  /** Takes nothing new, and waits for what is under way. */
+  /** Takes no new items and waits for current ones. */
   stop(): Promise<void>
 }
 
-/** Bursts are gathered for so long, so that they share their transactions. */
+/** Wait this long to collect a burst into shared transactions. */
 const GATHER_MS = 20
 const LONGEST_DELAY_MS = 5 * 60_000
 const REASON_CHARS = 500
@@ -95,9 +97,9 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   async function perform(handler: WorkHandler, all: WorkItem[]): Promise<void> {
-    // Whoever worked on these died every time: perhaps of them.
+    // Every worker that took these items died. The items may be the cause.
     for (const item of all.filter(({ attempts }) => attempts > maxAttempts)) {
-      await giveUp(handler, item, item.lastError ?? `Nobody came to an end with it in ${maxAttempts} attempts`)
+      await giveUp(handler, item, item.lastError ?? `No worker finished it in ${maxAttempts} attempts`)
     }
     const items = all.filter(({ attempts }) => attempts <= maxAttempts)
     if (items.length === 0) return
@@ -115,20 +117,20 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
 
   async function failed(handler: WorkHandler, item: WorkItem, error: unknown): Promise<void> {
     const reason = reasonOf(error)
-    // Trouble of the store is nobody's fault, and passes.
+    // A store failure is not the item's fault and is temporary.
     const counts = !(error instanceof StorageError) && !stopping.signal.aborted
     if (counts && item.attempts >= maxAttempts) return giveUp(handler, item, reason)
     const hold = { kind: handler.kind, owner, subjectIds: [item.subjectId] }
     const dueAt = now() + (stopping.signal.aborted ? 0 : delayMs(item.attempts))
-    await told(handler, storage.postponeWork(hold, { dueAt, error: reason, counts }))
+    await reportFailure(handler, storage.postponeWork(hold, { dueAt, error: reason, counts }))
   }
 
   function giveUp(handler: WorkHandler, item: WorkItem, reason: string): Promise<void> {
-    return told(handler, handler.giveUp(item, reason))
+    return reportFailure(handler, handler.giveUp(item, reason))
   }
 
-  /** What cannot be written now stays held until its lease ends. */
-  async function told(handler: WorkHandler, act: Promise<unknown>): Promise<void> {
+  /** If this write fails, the item stays leased until the lease ends. */
+  async function reportFailure(handler: WorkHandler, act: Promise<unknown>): Promise<void> {
     await act.catch((error: unknown) => onError(error, handler.kind))
   }
 
@@ -156,7 +158,7 @@ function reasonOf(error: unknown): string {
 
 interface Alarm {
   ring(): void
-  /** Resolves when it rings, or has rung since the last time, with true; or after so many milliseconds, with false. */
+  /** Resolves with true when it rings or has rung since the last call, or with false after the timeout. */
   within(ms: number): Promise<boolean>
 }
 

@@ -1,4 +1,4 @@
-/** Moves an installation between the embedded store and a database, or between two of a kind. */
+/** Copies an installation between the embedded store and a database, or between two of the same kind. */
 import path from 'node:path'
 import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy-store.ts'
 import type { Source, Target } from '../storage/copy/side.ts'
@@ -10,15 +10,15 @@ export interface CopyOptions extends CopyWatch {
   /** `sqlite:<directory>` or `postgres://…` */
   from: string
   to: string
-  /** Take a database as it is now, though servers write to it: what they store from now on is not copied. */
+  /** Copy a database while servers write to it. Changes stored after the copy starts are not copied. */
   whileRunning?: boolean
 }
 
-/** Throws StoreRefused, whose message is for people. */
+/** Throws StoreRefused with a message for people. */
 export async function copy({ from, to, whileRunning = false, ...watch }: CopyOptions): Promise<CopyReport> {
   const [source, target] = [parsePlace(from), parsePlace(to)]
   if (from === to || (source.directory !== null && source.directory === target.directory)) {
-    throw new StoreRefused('The source and the target of a copy must be two stores.')
+    throw new StoreRefused('The source and the target must be different stores.')
   }
   const opened = await openSource(source, whileRunning)
   try {
@@ -42,7 +42,7 @@ function parsePlace(given: string): Place {
   if (/^postgres(ql)?:\/\//.test(given)) return { directory: null, url: given }
   const directory = /^sqlite:(.+)$/s.exec(given)?.[1]
   if (directory !== undefined) return { directory: path.resolve(directory), url: '' }
-  throw new StoreRefused(`A store is given as sqlite:<directory> or postgres://…, not ${JSON.stringify(given)}.`)
+  throw new StoreRefused(`A store must be sqlite:<directory> or postgres://…, not ${JSON.stringify(given)}.`)
 }
 
 async function openSource({ directory, url }: Place, whileRunning: boolean): Promise<Source> {

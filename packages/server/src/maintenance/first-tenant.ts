@@ -1,4 +1,4 @@
-/** What makes an empty store usable: one workspace, one environment, one key and one operator token. */
+/** Makes an empty store usable: creates one workspace, one environment, one key and one operator token. */
 import { randomBytes } from 'node:crypto'
 import { SCOPES } from '@tacho/contract/route.ts'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
@@ -17,24 +17,24 @@ import { uuidv7 } from '../storage/uuid.ts'
 import { invitationLink } from '../http/operator/invitation-page.ts'
 import type { Storage } from '../storage/storage.ts'
 
-/** What was made, for people to see once. Null: it was given, and its owner knows it. */
+/** The created credentials, to show once. Null if the settings provided them. */
 export interface FirstTenant {
   workspace: string
   environment: string
   apiKey: string | null
   operatorToken: string | null
-  /** Of the first person, where one is named: their address, and what stands in the one-time link. */
+  /** The first owner's address and link token, if the settings name an address. */
   invitation: { email: string; text: string } | null
 }
 
-/** A text that was given is not shown. */
+/** A provided credential is not shown. */
 type MaybeShown = Credential & Partial<NewCredential>
 type First = Pick<
   Config,
   'initWorkspace' | 'initEnvironment' | 'initApiKey' | 'initOperatorToken' | 'initOperatorEmail'
 >
 
-/** Null: the store is not empty, and nothing was done. */
+/** Null if the store was not empty; then nothing changed. */
 export async function createFirstTenant(storage: Storage, config: First, now: number): Promise<FirstTenant | null> {
   const key: MaybeShown = given(config.initApiKey, parseApiKey) ?? newApiKey(randomBytes)
   const token: MaybeShown = given(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
@@ -81,25 +81,25 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
   }
 }
 
-/** What a person reads once. `url` is where the server listens; null when it could not; `base` where people reach it. */
+/** Text for people, shown once. `url` is the listening address, null if there is none; `base` is the public address. */
 export function firstTenantText(
   { workspace, environment, apiKey, operatorToken, invitation }: FirstTenant,
   url: string | null,
   base: string | null = url,
 ): string {
-  const lines = [`The store is new: it has the workspace "${workspace}" with the environment "${environment}".`]
-  if (apiKey !== null || operatorToken !== null) lines.push('Keep these, they are not shown again:', '')
+  const lines = [`Created a new store with the workspace "${workspace}" and the environment "${environment}".`]
+  if (apiKey !== null || operatorToken !== null) lines.push('Save these credentials. They are not shown again:', '')
   if (apiKey !== null) lines.push(`  API key         ${apiKey}`)
   if (operatorToken !== null) lines.push(`  Operator token  ${operatorToken}`)
   if (invitation !== null) {
-    lines.push('', `For ${invitation.email}, once, within a week:`, '')
+    lines.push('', `Invitation for ${invitation.email}, works once, expires in a week:`, '')
     lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', invitation.text)}`)
   }
   if (apiKey !== null && url !== null) lines.push('', 'Record a first event:', '', curlLine(url, apiKey))
   return `${lines.join('\n')}\n`
 }
 
-/** One line for a POSIX shell, which puts the time in. */
+/** One line for a POSIX shell, which inserts the current time. */
 function curlLine(url: string, apiKey: string): string {
   const event = `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello","agentName":"curl",\
 "eventType":"USER_INPUT","label":"Hello","timestamp":'$(date +%s)000'}`

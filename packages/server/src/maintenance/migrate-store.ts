@@ -1,4 +1,4 @@
-/** Brings a database to the schema of this version ahead of a deployment, on Citus distributed. */
+/** Migrates a database to this version's schema before a deployment; on Citus, also distributes tables. */
 import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
@@ -8,24 +8,24 @@ export { StoreRefused }
 
 export interface MigrateOptions {
   databaseUrl: string
-  /** Spread the tables over the machines of a Citus cluster, too. */
+  /** Also distribute the tables over a Citus cluster. */
   citus?: boolean
 }
 
 export interface Migrated {
-  /** Host, port and name, without user and password. */
+  /** Host, port and database name, without user and password. */
   database: string
   /** Number of the newest migration. */
   schema: number
-  /** Names of the migrations that were due; none where somebody else was quicker. */
+  /** Names of the applied migrations; empty if another process was faster. */
   applied: string[]
-  /** Tables that were distributed now; null where that was not asked for. */
+  /** Newly distributed tables; null if distribution was not requested. */
   distributed: string[] | null
 }
 
 const WAIT_MS = 10_000
 
-/** Safe at any time, and from several machines at once. Throws StoreRefused, whose message is for people. */
+/** Safe at any time, including concurrently on several machines. Throws StoreRefused with a message for people. */
 export async function migrateStore({ databaseUrl, citus = false }: MigrateOptions): Promise<Migrated> {
   const address = parseAddress(databaseUrl)
   const applied = await prepareStore(address, WAIT_MS)

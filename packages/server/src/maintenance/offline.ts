@@ -1,4 +1,4 @@
-/** What is done to a store without its server: replacing lost credentials, restoring a backup. */
+/** Offline maintenance of a store: replaces lost credentials and restores backups. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
@@ -12,19 +12,19 @@ import { StoreRefused, type EnvironmentRow, type PageById, type Storage } from '
 export { StoreRefused }
 
 export interface RecoverOptions {
-  /** Of the embedded store, which no server may have open. */
+  /** Directory of the embedded store; no server may have it open. */
   dataDir: string
-  /** Of a store in a database, instead; its servers may run on. */
+  /** A database store instead; its servers can keep running. */
   databaseUrl?: string | null
-  /** Make a new operator token. */
+  /** Create a new operator token. */
   operatorToken?: boolean
-  /** Make a new API key with every scope for the environment of these names. */
+  /** Create a new API key with every scope for this environment. */
   apiKeyFor?: { workspace: string; environment: string }
-  /** Revoke what the new ones replace: all other operator tokens, all other keys of that environment. */
+  /** Revoke the replaced credentials: all other operator tokens, or all other keys of the environment. */
   revokeOld?: boolean
 }
 
-/** The texts of what was made; they cannot be read again. */
+/** The new credentials; they cannot be read again. */
 export interface Recovered {
   operatorToken: string | null
   apiKey: string | null
@@ -32,12 +32,12 @@ export interface Recovered {
   revokedApiKeys: number
 }
 
-/** Rejects with StoreRefused, whose message is for people, when a server has the store open or there is none. */
+/** Rejects with StoreRefused and a message for people if a server has the store open or there is no store. */
 export async function recover(options: RecoverOptions): Promise<Recovered> {
   const { operatorToken = false, apiKeyFor, revokeOld = false } = options
   const storage = await open(options)
   try {
-    // Looked up first, so that a wrong name leaves nothing half done.
+    // Look up first, so that a wrong name changes nothing.
     const environment = apiKeyFor ? await environmentNamed(storage, apiKeyFor) : null
     const token = operatorToken ? await replaceToken(storage, revokeOld) : null
     const key = environment ? await replaceKey(storage, environment, revokeOld) : null
@@ -62,7 +62,7 @@ async function open({ dataDir, databaseUrl = null }: RecoverOptions): Promise<St
   return openSqliteStorage({ directory, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
 }
 
-/** Puts a backup in the place of the store; throws StoreRefused when it must not. */
+/** Replaces the store with a backup; throws StoreRefused if that is not allowed. */
 export function restore(options: { from: string; dataDir: string; replace?: boolean }): Restored {
   const { from, dataDir, replace = false } = options
   return restoreSqlite({ from: path.resolve(from), directory: path.resolve(dataDir), replace })

@@ -3,13 +3,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 
 export interface Drain {
-  /** Lets nothing new in, and resolves when all requests under way are answered, or cut after `timeoutMs`. */
+  /** Stops accepting connections. Resolves when all open requests are answered, or cuts them after `timeoutMs`. */
   run(timeoutMs: number): Promise<void>
 }
 
 const LOOK_MS = 20
 
-/** Must be made before the server listens: it counts the requests under way. */
+/** Create it before the server listens, because it counts open requests. */
 export function createDrain(app: FastifyInstance): Drain {
   const server: Server = app.server
   let underWay = 0
@@ -26,7 +26,7 @@ export function createDrain(app: FastifyInstance): Drain {
         server.closeIdleConnections()
         await wait(LOOK_MS)
       }
-      // Connections that never sent anything do not count as idle; they would be waited for.
+      // Connections that never sent a request do not count as idle and would block the close.
       server.closeAllConnections()
       await closed
     },

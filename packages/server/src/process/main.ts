@@ -1,11 +1,12 @@
 /**
- * The process.
+ * The server process.
  *
  *   starting --> ready --signal or close()--> draining --> closed
  *
- * starting: the store is opened, an empty one gets its first tenant, the port is opened last. draining: nothing new is
- * let in, requests under way are finished or cut after the drain timeout, the store writes what it has taken. A signal
- * while starting is obeyed once ready, so that a first key is always shown; a second signal ends the process at once.
+ * starting: opens the store, creates the first tenant in an empty store, and opens the port last. draining: accepts
+ * nothing new, finishes open requests or cuts them after the drain timeout, and writes what the store has accepted. A
+ * signal during the start takes effect once ready, so a first key is always shown. A second signal ends the process
+ * immediately.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -44,25 +45,25 @@ import type { Storage } from '../storage/storage.ts'
 import { workerLink, type WorkerLink } from './worker-link.ts'
 
 export interface RunningServer {
-  /** Where it listens, as a client on this machine writes it. */
+  /** The listening address, as a client on this machine writes it. */
   url: string
-  /** Drains and lets go of the store. May be called again. */
+  /** Drains and closes the store. Can be called repeatedly. */
   close(): Promise<void>
 }
 
 export interface StartOptions {
-  /** Takes what people should read: the address, and the first credentials of a new store. */
+  /** Prints text for people: the address, and the first credentials of a new store. */
   print?: (text: string) => void
   log?: FastifyBaseLogger | undefined
   /** The clock, in milliseconds since 1970. */
   now?: () => number
-  /** The store has failed for good: the process should end. */
+  /** Called when the store has failed permanently and the process should end. */
   onTrouble?: (error: Error) => void
-  /** To the parent, in a worker. */
+  /** The link to the parent process, in a worker. */
   link?: WorkerLink | null
 }
 
-/** Starts a server in this process. Rejects with whatever keeps it from starting; then nothing is left open. */
+/** Starts a server in this process. Rejects with the error if it cannot start; then nothing stays open. */
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
   const { log, onTrouble = () => undefined } = options
   const storage = await openStorage(config, { log, onTrouble })
@@ -74,7 +75,7 @@ export async function startServer(config: Config, options: StartOptions = {}): P
   }
 }
 
-/** Runs a server until a signal ends it: the process of `tacho serve`, or one of its workers. */
+/** Runs a server until a signal ends it: the process of `tacho serve` or one of its workers. */
 export async function runServer(config: Config): Promise<void> {
   const link = workerLink()
   const log = createLog(config.logLevel, link && { worker: link.worker })
@@ -87,7 +88,7 @@ export async function runServer(config: Config): Promise<void> {
     logger.fatal({ err, origin }, 'unexpected failure')
     leave(1)
   })
-  // Whoever read the first lines may be gone.
+  // The reader of the first lines may have closed the pipe.
   process.stdout.on('error', () => undefined)
   const signalled = nextSignal(leave)
 
@@ -96,13 +97,13 @@ export async function runServer(config: Config): Promise<void> {
     print: (text) => (link ? link.print(text) : process.stdout.write(text)),
     link,
     onTrouble(err) {
-      logger.fatal({ err }, 'the store has failed')
+      logger.fatal({ err }, 'the store failed permanently')
       leave(1)
     },
   })
   const server = await start.catch((error: unknown) => {
     const text = startErrorText(error, config)
-    if (text === null) logger.fatal({ err: error }, 'the server could not start')
+    if (text === null) logger.fatal({ err: error }, 'could not start the server')
     else process.stderr.write(`tacho: ${text}\n`)
     return leave(1)
   })
@@ -130,7 +131,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const judge = createJudge()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link })
   link?.measure(metrics.registry)
-  const toldBy = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const warnAbout = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
   const owner = randomUUID()
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
@@ -143,7 +144,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     ],
     owner,
     now: storeNow,
-    onError: (error, kind) => toldBy(kind)(error),
+    onError: (error, kind) => warnAbout(kind)(error),
   })
   let draining = false
   const app = createApp(
@@ -174,7 +175,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   await app.ready()
   const first = await createFirstTenant(storage, config, now())
   const url = await listen(app.server, config).catch(async (error: unknown) => {
-    // The store is no longer new: this is the only chance to show them.
+    // The store is no longer new, so show the credentials now or never.
     if (first) print(firstTenantText(first, null, config.publicUrl))
     await app.close()
     throw error
@@ -183,13 +184,13 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   work.start()
   const jobs = [
     work,
-    expireApprovals({ storage, now, onError: toldBy('expire approvals') }),
+    expireApprovals({ storage, now, onError: warnAbout('expire approvals') }),
     followControlRevision({
       storage,
       listeners: [keys, operatorTokens, sessions, configurations],
-      onError: toldBy('follow control revision'),
+      onError: warnAbout('follow control revision'),
     }),
-    forgetSignIns({ storage, now, onError: toldBy('forget sign-ins') }),
+    forgetSignIns({ storage, now, onError: warnAbout('forget sign-ins') }),
     flushCredentialUses({
       storage,
       sources: [
@@ -197,7 +198,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
         { kind: 'operator_token', credentials: operatorTokens },
         { kind: 'session', credentials: sessions },
       ],
-      onError: toldBy('flush credential uses'),
+      onError: warnAbout('flush credential uses'),
     }),
   ]
   print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
@@ -222,7 +223,7 @@ function signInOptions(config: Config) {
   return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, domain, domainRole } : null }
 }
 
-/** Not the framework's own: that one listens twice for `localhost`. */
+/** Not the framework's function, which listens twice for `localhost`. */
 async function listen(server: Server, { host, port }: Config): Promise<string> {
   server.listen({ host, port })
   await once(server, 'listening')

@@ -1,9 +1,9 @@
 import os from 'node:os'
 
-/** A repeat within this is the same signal: process groups, npm and a parent process deliver it twice. */
+/** A repeat within this time counts as the same signal: process groups, npm and a parent process deliver it twice. */
 const SAME_SIGNAL_MS = 1_000
 
-/** Resolves at the first signal that asks to stop; the next one that is not the same again asks to leave at once. */
+/** Resolves at the first stop signal. The next different signal exits immediately. */
 export function nextSignal(leave: (code: number) => void): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   let firstAt: number | null = null

@@ -1,4 +1,4 @@
-/** Which engine keeps the data: a directory of this machine, or a database that many processes share. */
+/** Opens the store: a directory on this machine, or a database that many processes share. */
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
@@ -6,21 +6,21 @@ import type { Config } from '../config/config.ts'
 import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
 import type { Storage, StoreWarning } from '../storage/storage.ts'
 
-/** At most one line for each warning in this time, so that trouble that stays does not fill the log. */
+/** At most one line per warning in this time, so lasting trouble does not fill the log. */
 const WARN_EVERY_MS = 60_000
 
 export interface StorageWatch {
   log?: FastifyBaseLogger | undefined
-  /** The store has failed for good: the process should end. */
+  /** Called when the store has failed permanently and the process should end. */
   onTrouble: (error: Error) => void
 }
 
-/** Opens the store that the settings name. Each engine is loaded only where it is used. */
+/** Opens the configured store. Loads only the engine in use. */
 export async function openStorage(config: Config, watch: StorageWatch): Promise<Storage> {
   return config.databaseUrl === null ? openEmbedded(config, watch) : openDatabase(config.databaseUrl, config, watch)
 }
 
-/** Where the data is, for people: without user and password. */
+/** Location of the data, for people; without user and password. */
 export function storagePlace({ databaseUrl, dataDir }: Config): string {
   if (databaseUrl === null) return path.resolve(dataDir)
   const { host, pathname } = new URL(databaseUrl)
@@ -30,7 +30,7 @@ export function storagePlace({ databaseUrl, dataDir }: Config): string {
 async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): Promise<Storage> {
   const { openSqliteStorage } = await import('../storage/sqlite/open.ts')
   const directory = path.resolve(config.dataDir)
-  // Only its owner may read what agents did.
+  // Only the owner can read what agents did.
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const storage = await openSqliteStorage({
     directory,
@@ -39,7 +39,7 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
     onTrouble,
     onWarning: warnSeldom(log),
   })
-  // What a process that was killed left behind; the lock on the store is ours by now.
+  // Deletes files left by a killed process; by now this process holds the store's lock.
   for (const name of readdirSync(directory)) {
     if (name.startsWith(SNAPSHOT_PREFIX)) rmSync(path.join(directory, name))
   }
@@ -54,7 +54,7 @@ async function openDatabase(url: string, config: Config, { log }: StorageWatch):
     timeouts: { statementMs: config.databaseTimeout },
     onReachable(reachable, why) {
       if (reachable) log?.info('the database can be reached again')
-      else log?.warn({ why }, 'the database cannot be reached')
+      else log?.warn({ why }, 'cannot reach the database')
     },
     onWarning: warnSeldom(log),
   })

@@ -1,36 +1,36 @@
-/** A worker's side of what it and its parent tell each other. */
+/** A worker's messages to and from its parent. */
 import cluster from 'node:cluster'
 import type { MetricObject, Registry } from 'prom-client'
 import type { MetricsOfWorkers } from '../http/metrics.ts'
 
 export type FromWorker =
-  /** What people should read, once for all workers. */
+  /** Text for people; the parent prints it once for all workers. */
   | { tacho: 'print'; text: string }
   | { tacho: 'ready' }
   /** The answer to `measure`. */
   | { tacho: 'measured'; metrics: MetricObject[] }
-  /** Asks for the metrics of all workers. */
+  /** Requests the metrics of all workers. */
   | { tacho: 'gather'; id: number }
 
 export type ToWorker = { tacho: 'measure' } | { tacho: 'gathered'; id: number; text: string }
 
 export interface WorkerLink extends MetricsOfWorkers {
-  /** Which worker this is, counted from the start of the parent. */
+  /** Number of this worker, counted from the start of the parent. */
   worker: number
   print(text: string): void
   ready(): void
-  /** Answers for the metrics of this process from now on. */
+  /** Answers metrics requests for this process from now on. */
   measure(own: Registry): void
 }
 
-/** Null in a process that is no worker. */
+/** Null if this process is not a worker. */
 export function workerLink(): WorkerLink | null {
   const { worker } = cluster
   if (worker === undefined) return null
   const waiting = new Map<number, (text: string) => void>()
   let lastId = 0
   let registry: Registry | null = null
-  // The parent may be gone: then this process ends as well.
+  // If the parent has ended, this process ends too.
   const send = (message: FromWorker) => void worker.send(message, () => undefined)
 
   worker.on('message', (message: ToWorker) => {

@@ -1,19 +1,19 @@
 /**
- * One scrape for all workers of a machine: a port that they share gives any of them, and a counter that jumps between
- * workers would be worth nothing. What workers counted that have ended is kept, so that sums never fall.
+ * Combines the metrics of all workers of a machine in one scrape. The shared port reaches a random worker, and its
+ * counters alone would jump between scrapes. The counts of ended workers are kept, so sums never fall.
  */
 import type { Worker } from 'node:cluster'
 import type { MetricObject } from 'prom-client'
 import type { ToWorker } from './worker-link.ts'
 
 export interface WorkerMetrics {
-  /** Asks all of them, and answers with their metrics as one. */
+  /** Asks all workers and merges their metrics. */
   gather(workers: readonly Worker[]): Promise<string>
   measured(worker: number, metrics: MetricObject[]): void
   departed(worker: number): void
 }
 
-/** Who takes longer is told of as it was at the scrape before. */
+/** A slow worker reports its previous values. */
 const ANSWER_MS = 1_000
 
 export function createWorkerMetrics(): WorkerMetrics {
@@ -39,22 +39,22 @@ export function createWorkerMetrics(): WorkerMetrics {
     asked = null
   }
 
-  function settled(worker: number): void {
+  function answered(worker: number): void {
     asked?.missing.delete(worker)
     if (asked?.missing.size === 0) asked.done()
   }
 
   return {
-    // Scrapes at once share one answer.
+    // Concurrent scrapes share one answer.
     gather: (workers) => (gathering ??= gather(workers).finally(() => (gathering = null))),
     measured(worker, metrics) {
       latest.set(worker, metrics)
-      settled(worker)
+      answered(worker)
     },
     departed(worker) {
       const counts = latest.get(worker)?.filter(({ type }) => isCount(type)) ?? []
       latest.delete(worker)
-      settled(worker)
+      answered(worker)
       void keep(counts)
     },
   }
@@ -66,7 +66,7 @@ export function createWorkerMetrics(): WorkerMetrics {
   }
 }
 
-/** Of an ended worker, only what it counted has a meaning. */
+/** Of an ended worker, only the counters are still meaningful. */
 function isCount(type: unknown): boolean {
   return type === 'counter' || type === 'histogram'
 }

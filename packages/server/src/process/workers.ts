@@ -1,12 +1,12 @@
 /**
- * The parent of several workers: they share its port, it does nothing else but keep them.
+ * The parent of several workers. They share its port; the parent only supervises them.
  *
  *   starting --first worker is ready--> serving --signal--> draining --all workers have ended--> (end)
- *      '--it ends before: so does this, for its reason holds for all--> (end)
+ *      '--it ends earlier: the parent ends too, because every worker would fail the same way--> (end)
  *
- * Workers take connections from the port themselves: one that the parent had handed to a worker would hang for ever, were
- * that worker killed before it had taken it. A worker that dies while serving is replaced after a pause that doubles while workers die young; should QUICK_DEATHS of
- * them do so in a row, all is ended, and whoever started it is told. A second signal ends everything at once.
+ * Workers accept connections from the port themselves: a connection handed over by the parent would hang if the worker
+ * died first. A worker that dies while serving is replaced after a pause, which doubles while workers die young. After
+ * QUICK_DEATHS young deaths in a row, the parent stops with an error. A second signal ends everything immediately.
  */
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -17,15 +17,16 @@ import { createWorkerMetrics } from './worker-metrics.ts'
 import type { FromWorker } from './worker-link.ts'
 
 /**
- * A worker that ends within this of being ready, or of its birth where it never was, has died young. How long it took to
- * be ready does not count, for that depends on the machine. Less than a new one waits for a database that is away.
+ * A worker died young if it ended within this time after it was ready, or after its start if it never was. The time to
+ * become ready does not count, because it depends on the machine. Shorter than a new worker's wait for an unreachable
+ * database.
  */
 const YOUNG_MS = 8_000
 const QUICK_DEATHS = 5
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 
-/** Runs workers until a signal ends them. The configuration reaches them as it reached this process. */
+/** Runs workers until a signal ends them. They get the same configuration as this process. */
 export async function runWorkers({ workers: count, logLevel }: Config): Promise<void> {
   const { logger, flush } = createLog(logLevel)
   const leave = (code: number): never => {
@@ -45,7 +46,7 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
     leave(code)
   })
 
-  /** Resolves when the worker is ready, or has ended, with its exit code. */
+  /** Resolves with null when the worker is ready, or with its exit code when it ends first. */
   function start(): Promise<number | null> {
     const worker = cluster.fork()
     let startedAt = performance.now()
@@ -69,7 +70,7 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
     return promise
   }
 
-  /** Workers say the same of where they listen; only one of them makes the first tenant. */
+  /** All workers print the same address, so print it once; only one worker creates the first tenant. */
   function print(text: string): void {
     if (printed.has(text)) return
     printed.add(text)
@@ -79,22 +80,22 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
   async function replace(worker: number, end: string | number): Promise<void> {
     if (youngDeaths >= QUICK_DEATHS) return giveUp(end)
     const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** youngDeaths)
-    logger.warn({ worker, end, pauseMs: pause }, 'a worker has ended; another takes its place')
+    logger.warn({ worker, end, pauseMs: pause }, 'a worker ended and will be replaced')
     await wait(pause)
     if (!isStopping) await start()
   }
 
   async function giveUp(end: string | number): Promise<void> {
     if (isStopping) return
-    const text = `${QUICK_DEATHS} workers in a row ended within ${YOUNG_MS / 1000} s of their start, the last with ${end}`
-    process.stderr.write(`tacho: ${text}; what they logged says why.\n`)
+    const text = `${QUICK_DEATHS} workers in a row ended within ${YOUNG_MS / 1000} s of their start; the last ended with ${end}`
+    process.stderr.write(`tacho: ${text}. See their log lines for the reason.\n`)
     await stop('SIGTERM')
     leave(1)
   }
 
   async function stop(signal: NodeJS.Signals): Promise<void> {
     isStopping = true
-    // In a process group they have it already; within a second it is the same signal.
+    // In a process group, workers already have the signal; within a second it counts as the same one.
     for (const worker of workers()) worker.process.kill(signal)
     if (workers().length > 0) await idle.promise
   }
@@ -103,7 +104,7 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
   const first = await start()
   if (first !== null) leave(first)
   isServing = true
-  logger.info({ workers: count, pid: process.pid }, 'workers start')
+  logger.info({ workers: count, pid: process.pid }, 'starting workers')
   for (let others = 1; others < count; others++) void start()
   const signal = await signalled
   logger.info({ signal }, 'draining')

@@ -1,4 +1,4 @@
-/** Calls to a thread that it has not answered yet, by number. */
+/** Pending calls to a thread, by number. */
 export class PendingCalls<Result> {
   readonly #waiting = new Map<number, PromiseWithResolvers<Result>>()
   #lastId = 0
@@ -7,7 +7,7 @@ export class PendingCalls<Result> {
     return this.#waiting.size
   }
 
-  /** Sends a call under a new number. Resolves or rejects with its answer; throws what `send` throws. */
+  /** Sends a call with a new number. Resolves or rejects with its answer; throws what `send` throws. */
   start(send: (id: number) => void): Promise<Result> {
     const id = ++this.#lastId
     send(id)
@@ -26,7 +26,7 @@ export class PendingCalls<Result> {
     this.#waiting.delete(id)
   }
 
-  /** Rejects all calls: the thread has ended. */
+  /** Rejects all calls because the thread has ended. */
   rejectAll(error: Error): void {
     for (const { reject } of this.#waiting.values()) reject(error)
     this.#waiting.clear()

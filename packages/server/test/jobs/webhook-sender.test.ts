@@ -57,7 +57,7 @@ test('what is no http address, holds a password or names nobody is refused', asy
     assert.match((await sender.check(url)) ?? '', /must be an http/, url)
   }
   assert.match((await sender.check('https://user:secret@example.com')) ?? '', /password/)
-  assert.match((await sender.check('https://no-such-host.invalid/')) ?? '', /cannot be found/)
+  assert.match((await sender.check('https://no-such-host.invalid/')) ?? '', /does not resolve/)
   assert.equal(await sender.check('https://203.0.114.7/hook'), null)
   assert.equal(await sender.check('https://[2606:4700::1111]/hook'), null)
   assert.equal(await sender.check('https://[3fff:ffff::1]/hook'), null)

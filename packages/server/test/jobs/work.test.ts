@@ -227,7 +227,7 @@ test('work of a node that died is taken over when its lease ends, and given up i
   )
   await looked.promise
   now = NOON + 30
-  assert.equal(await given.promise, `${id}: Nobody came to an end with it in 3 attempts`)
+  assert.equal(await given.promise, `${id}: No worker finished it in 3 attempts`)
 })
 
 test('what is worked on is held for as long as it takes', async (t) => {

@@ -267,7 +267,7 @@ test('a target that is not empty, or holds a copy of another store, is refused',
   await copy({ from: `sqlite:${at}`, to: empty })
   await using(openSqlite(other), (storage) => storage.secret('cursors', 'two'))
   await assert.rejects(copy({ from: `sqlite:${other}`, to: empty }), refused(/holds a copy of another store/))
-  await assert.rejects(copy({ from: `sqlite:${at}`, to: `sqlite:${at}/.` }), refused(/must be two stores/))
+  await assert.rejects(copy({ from: `sqlite:${at}`, to: `sqlite:${at}/.` }), refused(/must be different stores/))
   await assert.rejects(copy({ from: `sqlite:${at}/nothing`, to: empty }), refused(/There is no store in/))
   await assert.rejects(copy({ from: 'mysql://x', to: empty }), refused(/sqlite:<directory> or postgres:/))
 })

@@ -181,7 +181,7 @@ test('a port in use is told in one sentence, and the first credentials are shown
   const { port } = taken.address() as AddressInfo
   const server = startProcess(t, temporaryDirectory(t), { TACHO_PORT: String(port) })
   assert.equal(await server.ended(), 1)
-  assert.match(server.stderr(), new RegExp(`^tacho: Port ${port} on 127.0.0.1 is taken .*\\.\n$`))
+  assert.match(server.stderr(), new RegExp(`^tacho: Port ${port} on 127.0.0.1 is in use .*\\.\n$`))
   assert.notEqual(printed(server.stdout()).key, '')
   assert.equal(printed(server.stdout()).curl, '')
 })

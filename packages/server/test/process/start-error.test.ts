@@ -9,10 +9,13 @@ const { config } = read
 const errorOf = (code: string, syscall?: string) => Object.assign(new Error('x'), { code, syscall })
 
 test('what people can mend is told in a sentence that names the setting', () => {
-  assert.match(startErrorText(errorOf('EACCES', 'listen'), config) ?? '', /^Port 80 needs rights .*--port\.$/)
+  assert.match(
+    startErrorText(errorOf('EACCES', 'listen'), config) ?? '',
+    /^This user has no permission for port 80\. .*--port\.$/,
+  )
   assert.match(
     startErrorText(errorOf('ENOTFOUND', 'getaddrinfo'), config) ?? '',
-    /^"here\.invalid" is no address .*--host\.$/,
+    /^"here\.invalid" is not an address .*--host\.$/,
   )
   assert.match(
     startErrorText(errorOf('EROFS', 'mkdir'), config) ?? '',

@@ -192,7 +192,7 @@ test('workers that die again and again while young end the service with a senten
   const server = await start(t)
   await server.ready()
   // Before that, the end of the first worker is the end of the service.
-  while (!lines(server).some(({ msg }) => msg === 'workers start')) await wait(10)
+  while (!lines(server).some(({ msg }) => msg === 'starting workers')) await wait(10)
   const end = server.ended()
   let hasEnded = false
   void end.then(() => (hasEnded = true))
@@ -203,5 +203,8 @@ test('workers that die again and again while young end the service with a senten
     if (isAlive(newest)) process.kill(newest, 'SIGKILL')
   }
   assert.equal(await end, 1)
-  assert.match(server.stderr(), /tacho: 5 workers in a row ended within 8 s of their start, the last with SIGKILL;/)
+  assert.match(
+    server.stderr(),
+    /tacho: 5 workers in a row ended within 8 s of their start; the last ended with SIGKILL/,
+  )
 })
