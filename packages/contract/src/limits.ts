@@ -12,7 +12,7 @@ export const LIMITS = {
   runIdChars: 255,
   eventTypeChars: 50,
   labelChars: 255,
-  /** For every client text without a limit of its own. */
+  /** Limit for client texts without their own limit. */
   textChars: 1_024,
   eventPastMs: 30 * 24 * 60 * 60 * 1000,
   eventFutureMs: 5 * 60 * 1000,

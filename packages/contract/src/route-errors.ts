@@ -35,7 +35,7 @@ export function errorsOf(route: Route): ErrorCode[] {
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
 }
 
-/** Who can call an operator API route; null for a public route. */
+/** The access of an operator API route; null for a public route. */
 export function accessOf(route: Route): Access | null {
   return 'access' in route ? (route.access as Access) : null
 }

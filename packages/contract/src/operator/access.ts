@@ -4,7 +4,7 @@ import { ROLES } from '../words.ts'
 export type Role = (typeof ROLES)[number]
 
 /**
- * Who can call an endpoint: anyone; anyone signed in; anyone with the role in the workspace that the path's workspaceId
+ * Callers of an endpoint: anyone; anyone signed in; anyone with the role in the workspace that the path's workspaceId
  * or environmentId names; or an owner of the whole installation.
  */
 export type Access = 'anyone' | 'signed-in' | Role | 'installation'
@@ -15,6 +15,6 @@ export interface OperatorRoute extends Route {
 }
 
 /** Whether a role includes another role. */
-export function includesRole(role: Role, wanted: Role): boolean {
-  return ROLES.indexOf(role) >= ROLES.indexOf(wanted)
+export function includesRole(role: Role, needed: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(needed)
 }

@@ -1,9 +1,9 @@
-/** What happened after an approval was requested, read from the run's events by the payload conventions. */
+/** Reports what happened after an approval was requested, from the run's events and the payload conventions. */
 import Type, { type Static } from 'typebox'
 import { nullableText, time, uuid } from '../fields.ts'
 import { OperatorApproval } from './approval.ts'
 
-/** What a recorded tool call means for its approval. Every verdict except the first deserves attention. */
+/** Verdicts on a recorded tool call and its approval. Every verdict except the first deserves attention. */
 export const CALL_VERDICTS = {
   as_approved: 'The tool ran with the approved input',
   ran_again: 'The tool ran again on an approval that an earlier call had used',

@@ -3,7 +3,7 @@ import { Approval, ApprovalStatus, DECISIONS } from '../approval.ts'
 import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
-/** Who decided: a signed-in operator or an operator token. */
+/** The decider: a signed-in operator or an operator token. */
 export const Decider = Type.Object(
   {
     kind: Type.Enum(['operator', 'token']),

@@ -11,7 +11,7 @@ const common = {
   reply: AuditPage,
 } as const
 
-/** Who did what, and when. Entries never change. */
+/** Audit log routes. Entries never change. */
 export const auditRoutes = {
   listAudit: {
     ...common,

@@ -37,7 +37,7 @@ const invite = {
   reply: CreatedInvitation,
   shownOnce: 'link',
 } as const
-const gone = Type.Object({ id: Type.String() }, { $id: 'Removed' })
+const removed = Type.Object({ id: Type.String() }, { $id: 'Removed' })
 
 /** People, their roles and invitations. */
 export const operatorRoutes = {
@@ -68,7 +68,7 @@ export const operatorRoutes = {
     summary: 'Remove a person from a workspace; it takes effect within 5 seconds',
     params: WorkspaceOperatorParams,
     status: 200,
-    reply: gone,
+    reply: removed,
     errors: ['not_found', 'conflict'],
   },
   listInvitations: {
@@ -122,7 +122,7 @@ export const operatorRoutes = {
     summary: 'Delete an account with its roles, sign-in methods and sessions',
     params: OperatorParams,
     status: 200,
-    reply: gone,
+    reply: removed,
     errors: ['not_found', 'conflict'],
   },
   listInstallationInvitations: {

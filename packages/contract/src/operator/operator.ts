@@ -40,7 +40,7 @@ export const WorkspaceOperatorParams = Type.Object({ workspaceId: uuid('Workspac
 export const NewRole = Type.Object({ role }, { $id: 'NewRole', examples: [{ role: 'approver' }] })
 export type NewRole = Static<typeof NewRole>
 
-/** In the installation, a person can have no role in every workspace. */
+/** The role in every workspace; null for a person without one. */
 export const NewInstallationRole = Type.Object(
   {
     role: Type.Unsafe<Role | null>({ enum: [...ROLES, null], description: 'null removes the role' }),

@@ -90,7 +90,7 @@ export const OperatorEventParams = Type.Object({
   eventId: Type.String({ description: 'Client event id' }),
 })
 
-/** What happened to one event: the answer to `tacho doctor --run <id> --event <id>`. */
+/** History of one event: the answer to `tacho doctor --run <id> --event <id>`. */
 export const EventTrace = Type.Object(
   {
     outcome: Type.Enum(['stored', 'rejected', 'unknown'], {

@@ -206,7 +206,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
-/** Variables of the other commands and of the SDK: the same shell may hold them. */
+/** Variables of the other commands and of the SDK. They can be set in the same shell. */
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 

@@ -1,5 +1,5 @@
 /**
- * What happened after approvals were requested, judged from the events of a run (docs/decisions, "What happened after
+ * Judges what happened after approvals were requested, from the events of a run (docs/decisions, "What happened after
  * an approval"). Client clocks are not comparable with the server clock, so only the storage time of events counts.
  */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'

@@ -1,4 +1,4 @@
-/** Where a value is in the text, and how deeply it is nested. */
+/** Position and nesting depth of a value in the text. */
 export interface JsonSlice {
   start: number
   end: number

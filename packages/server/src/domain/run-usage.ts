@@ -43,8 +43,8 @@ export function runUsages(): RunUsages {
     add(run, steps) {
       followed(run).ahead.push(...steps.map(toStep))
     },
-    forget(gone) {
-      for (const run of gone) runs.delete(run)
+    forget(ended) {
+      for (const run of ended) runs.delete(run)
     },
     before(run, place) {
       const usage = followed(run)

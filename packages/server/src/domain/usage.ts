@@ -1,4 +1,6 @@
-/** What an event adds to its run's usage, and how it ends the run. Source: decision "Runs" in docs/decisions. */
+/**
+ * Computes what an event adds to its run's usage and how it ends the run. Source: decision "Runs" in docs/decisions.
+ */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'

@@ -23,7 +23,7 @@ export function apiKeyHook(
   now: () => number,
 ): onRequestHookHandler {
   return (request, reply, done) => {
-    const found = presentKey(keys, request, now(), route)
+    const found = currentKey(keys, request, now(), route)
     if (found instanceof Promise) found.then(admit, done)
     else admit(found)
 

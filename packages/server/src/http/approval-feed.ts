@@ -138,12 +138,12 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
       place =
         rows.length === ROWS_AT_ONCE && last ? last : { revision: Math.max(revision, last?.revision ?? 0), id: LAST_ID }
       topic.place = { revision: place.revision, id: place.id }
-      if (rows.length > 0) tell(topic, rows)
+      if (rows.length > 0) deliver(topic, rows)
       if (rows.length < ROWS_AT_ONCE || closed) return
     }
   }
 
-  function tell(topic: Topic, rows: ApprovalRow[]): void {
+  function deliver(topic: Topic, rows: ApprovalRow[]): void {
     for (const follower of topic.all) follower.changed(rows)
     for (const row of rows) for (const follower of topic.byId.get(row.id) ?? []) follower.changed([row])
   }

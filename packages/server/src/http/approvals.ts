@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
 import { isUuid, uuidv7 } from '../storage/uuid.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
-import { presentKey, tenantOf } from './api-key.ts'
+import { currentKey, tenantOf } from './api-key.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from './deps.ts'
 import { isRefusal, refuse } from './reply-error.ts'
@@ -50,9 +50,9 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       const row = await find()
       return row ? toApproval(row) : NO_APPROVAL
     }
-    const row = await waitUntilSettled({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
+    const row = await waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
     // The key may have expired or been revoked during the wait.
-    const key = await presentKey(keys, request, now())
+    const key = await currentKey(keys, request, now())
     if (isRefusal(key)) return key
     return row ? toApproval(row) : NO_APPROVAL
   })
@@ -66,7 +66,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   }
 
   /** The approval as soon as it is no longer PENDING; the current row after a timeout, a disconnect or at drain. */
-  async function waitUntilSettled({ environmentId, id, find, ms, response }: Wait): Promise<ApprovalRow | null> {
+  async function waitWhilePending({ environmentId, id, find, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     const news = Promise.withResolvers<ApprovalRow | null>()
     let over = false

@@ -61,7 +61,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   function find(text: string, now: number): Row | null | Promise<Row | null> {
     const isTrusted = trustsMemory()
     const row = isTrusted ? verified.get(text) : undefined
-    return row ? goodRow(row, now) : verify(text, now, isTrusted)
+    return row ? validRow(row, now) : verify(text, now, isTrusted)
   }
 
   function findRemembered(text: string, now: number): Row | null {
@@ -80,11 +80,11 @@ export function createCredentialCache<Row extends StoredCredential>({
     if (!row || !sameHash(row.hash, presented.hash)) return null
     // Only a row that is still cached follows changes of the control tables.
     if (known.peek(row.id) === row) verified.set(text, row)
-    return goodRow(row, now)
+    return validRow(row, now)
   }
 
-  function goodRow(row: Row, now: number): Row | null {
-    if (!isGood(row, now)) return null
+  function validRow(row: Row, now: number): Row | null {
+    if (!isValid(row, now)) return null
     uses.set(row.id, now)
     return row
   }
@@ -137,6 +137,6 @@ export function createCredentialCache<Row extends StoredCredential>({
   }
 }
 
-function isGood(row: StoredCredential, now: number): boolean {
+function isValid(row: StoredCredential, now: number): boolean {
   return row.revokedAt === null && (row.expiresAt === null || now < row.expiresAt)
 }

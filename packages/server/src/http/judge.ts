@@ -1,6 +1,6 @@
 /** Validates small batches directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
 import { Worker } from 'node:worker_threads'
-import { myTurn } from './turns.ts'
+import { waitForTurn } from './turns.ts'
 import { moduleUrl } from '../threads/module-url.ts'
 import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
@@ -46,7 +46,7 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
   return {
     async judge(body, context) {
       if (body.length <= directBytes) {
-        await myTurn()
+        await waitForTurn()
         return judgeBatch(body.toString(), context)
       }
       const judging = (thread ??= start())

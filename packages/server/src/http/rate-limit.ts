@@ -40,7 +40,7 @@ export interface RateLimitOptions {
   requestsPerSecond: number
   /** How many nodes serve the store, including this one. */
   nodes: () => number
-  /** What the limit applies to, for the error message. */
+  /** The limited subject, for the error message. */
   subject?: string
   windows?: Windows
 }

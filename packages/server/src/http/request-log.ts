@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { routeLabel } from './metrics.ts'
 
-/** Machines call these every few seconds, so they are logged only at debug level. */
+/** Machines call these every few seconds, so they are logged only at debug level, like 304 replies. */
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 
 /**

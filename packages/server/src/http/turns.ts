@@ -5,7 +5,7 @@
 const waiting: (() => void)[] = []
 
 /** Resolves on the caller's turn, in call order. */
-export function myTurn(): Promise<void> {
+export function waitForTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.push(resolve)
   if (waiting.length === 1) setImmediate(next)

@@ -42,9 +42,9 @@ export function readSteps(
 
   function forgetOldest(): void {
     const oldest = followed.keys().take(Math.max(0, followed.size - RUNS_FOLLOWED))
-    const gone = [...oldest]
-    for (const run of gone) followed.delete(run)
-    if (gone.length > 0) taker.forgetRuns(gone)
+    const evicted = [...oldest]
+    for (const run of evicted) followed.delete(run)
+    if (evicted.length > 0) taker.forgetRuns(evicted)
   }
 
   return {

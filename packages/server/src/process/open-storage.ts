@@ -37,7 +37,7 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
     minFreeDiskBytes: config.minFreeDisk,
     readers: config.readers,
     onTrouble,
-    onWarning: warnSeldom(log),
+    onWarning: throttledWarning(log),
   })
   // Deletes files left by a killed process; by now this process holds the store's lock.
   for (const name of readdirSync(directory)) {
@@ -56,11 +56,11 @@ async function openDatabase(url: string, config: Config, { log }: StorageWatch):
       if (reachable) log?.info('the database can be reached again')
       else log?.warn({ why }, 'cannot reach the database')
     },
-    onWarning: warnSeldom(log),
+    onWarning: throttledWarning(log),
   })
 }
 
-function warnSeldom(log: FastifyBaseLogger | undefined): StoreWarning {
+function throttledWarning(log: FastifyBaseLogger | undefined): StoreWarning {
   const warned = new Map<string, { at: number; since: number }>()
   return (what, err) => {
     const last = warned.get(what)

@@ -66,7 +66,7 @@ export function createWorkerMetrics(): WorkerMetrics {
   }
 }
 
-/** Of an ended worker, only the counters are still meaningful. */
+/** An ended worker's counters stay meaningful; its gauges do not. */
 function isCount(type: unknown): boolean {
   return type === 'counter' || type === 'histogram'
 }

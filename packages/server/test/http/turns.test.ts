@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { myTurn } from '@tacho/server/http/turns.ts'
+import { waitForTurn } from '@tacho/server/http/turns.ts'
 
 test('pieces of work come in order, one in each turn of the event loop', async () => {
   const seen: string[] = []
@@ -10,7 +10,7 @@ test('pieces of work come in order, one in each turn of the event loop', async (
     if (!isOver) setImmediate(tick)
   }
   setImmediate(tick)
-  await Promise.all(['a', 'b', 'c'].map(async (piece) => void (await myTurn(), seen.push(piece))))
+  await Promise.all(['a', 'b', 'c'].map(async (piece) => void (await waitForTurn(), seen.push(piece))))
   isOver = true
   assert.match(seen.join(''), /a-+b-+c/)
 })

@@ -14,7 +14,7 @@ import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
-import { presentActor } from './caller.ts'
+import { currentActor } from './caller.ts'
 
 export interface StreamOptions {
   /** Interval between heartbeats. Access is checked again before each heartbeat and each message. */
@@ -80,7 +80,7 @@ export function approvalStreamRoutes(
     function sendIfAllowed(text: string): Promise<void> {
       sent = sent.then(async () => {
         // Keep clients connected while the store does not answer.
-        const stays = await mayStay(request).catch(() => null)
+        const stays = await hasAccess(request).catch(() => null)
         if (stays === false) end('access_ended')
         else send(text)
       })
@@ -99,8 +99,8 @@ export function approvalStreamRoutes(
   }
 
   /** Whether the client that opened the stream still has access. */
-  async function mayStay(request: FastifyRequest): Promise<boolean> {
-    const actor = await presentActor(deps, request)
+  async function hasAccess(request: FastifyRequest): Promise<boolean> {
+    const actor = await currentActor(deps, request)
     return actor !== null && actor.roleIn(workspaceOf(request).id) !== null
   }
 

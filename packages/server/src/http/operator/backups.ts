@@ -64,7 +64,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
       if (!result.ok) return refuse('conflict', NO_SNAPSHOT[result.reason])
       return await digest(await open(name), result.bytes)
     } finally {
-      // The open handle keeps the content readable, and nothing stays on disk afterwards.
+      // The open handle keeps the content readable, so delete the file now: nothing can leave it behind.
       await rm(name, { force: true })
     }
   }

@@ -30,7 +30,7 @@ export interface CallerDeps {
 
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 
-/** What the session cache derives from a token. */
+/** Result of the session cache for a token. */
 export const parseSessionToken = sessionCredential
 
 /**

@@ -127,9 +127,9 @@ function resultOf(published: Published): PublicationResult | Refusal {
       return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with version ${version}`}`)
     }
     case 'not_in_force':
-      return refuse('not_found', `${spoken(published.item)} is not deployed in the environment to promote from`)
+      return refuse('not_found', `${itemName(published.item)} is not deployed in the environment to promote from`)
     case 'no_earlier':
-      return refuse('conflict', `There is no earlier version of ${spoken(published.item)} in this environment`)
+      return refuse('conflict', `There is no earlier version of ${itemName(published.item)} in this environment`)
     case 'too_large':
       return refuse('conflict', TOO_LARGE[published.limit])
   }
@@ -141,7 +141,7 @@ const TOO_LARGE = {
   bytes: `The deployed prompts of an environment can have at most ${LIMITS.deployedPromptBytes} bytes in total`,
 }
 
-function spoken({ kind, id }: Item): string {
+function itemName({ kind, id }: Item): string {
   return `${kind} ${id}`
 }
 

@@ -10,7 +10,7 @@ import { workCheck } from './work-check.ts'
 
 /** If wall clock and running time differ by more than this, someone has set the clock since the start. */
 const CLOCK_DRIFT_MS = 60_000
-/** Any earlier time shows a wrong clock. */
+/** An earlier time means that the clock is wrong. */
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
 const loopback = new BlockList()

@@ -49,14 +49,14 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const found = await findEvent(environment.id, params.runId, params.eventId)
-    return found ? new RawJson(storedTraceJson(found)) : traceOfAbsent(environment.id, params.runId, params.eventId)
+    return found ? new RawJson(storedTraceJson(found)) : traceOfMissing(environment.id, params.runId, params.eventId)
   })
 
   async function findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {
     return isStorableText(runId) && isStorableText(eventId) ? storage.findEvent(environmentId, runId, eventId) : null
   }
 
-  async function traceOfAbsent(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {
+  async function traceOfMissing(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {
     // Rejections are stored under the external run id; the run need not exist.
     const run = await findRun(storage, environmentId, runId)
     const refused = await storage.findRejection(environmentId, run?.runId ?? runId, eventId)

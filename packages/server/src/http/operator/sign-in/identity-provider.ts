@@ -66,7 +66,7 @@ export function createAdmission({ storage, domain, domainRole, now }: AdmissionO
     return (await storage.findOperator(null, String(account['userId'])))?.email ?? null
   }
 
-  /** Removes the sign-in methods of anyone who used this address without owning it. */
+  /** Ends the password and sessions of anyone who used this address without owning it. */
   async function verify(email: string): Promise<void> {
     const operator = await storage.findOperatorByEmail(email)
     if (!operator || operator.emailVerified === 1) return
