@@ -187,7 +187,10 @@ test('a port in use is told in one sentence, and the first credentials are shown
 })
 
 test('a host that is not of this machine is told in one sentence', async (t) => {
-  assert.match(await refusal(t, temporaryDirectory(t), { TACHO_HOST: '203.0.113.1' }), /"203.0.113.1" is not an address/)
+  assert.match(
+    await refusal(t, temporaryDirectory(t), { TACHO_HOST: '203.0.113.1' }),
+    /"203.0.113.1" is not an address/,
+  )
 })
 
 test('a second process on the same store is refused', async (t) => {
