@@ -1,4 +1,4 @@
-/** Who calls the public interface: the API key selects the tenant; then its scopes and its rate limit. */
+/** Authenticates callers of the public interface: the API key selects the tenant, the scopes and the rate limit. */
 import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import type { ApiKeyRow } from '../storage/storage.ts'
@@ -75,7 +75,7 @@ export function missingScopes(key: FoundApiKey, scopes: readonly Scope[]): Scope
   return scopes.filter((scope) => !key.scopes.includes(scope))
 }
 
-/** The tenant of a request that has passed the hook. */
+/** The tenant of a request, after the hook. */
 export function tenantOf(request: FastifyRequest): { workspaceId: string; environmentId: string } {
   if (!request.apiKey) throw new Error('the route is not behind the API key hook')
   return request.apiKey

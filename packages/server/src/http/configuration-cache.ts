@@ -14,9 +14,9 @@ export interface ServedConfiguration {
 export interface ConfigurationCache {
   /** The tag of the deployed configuration; free while cached. */
   tagOf(environmentId: string): string | Promise<string>
-  /** The tag of what is in force if it is remembered; never asks the store. */
+  /** The tag of the deployed configuration if cached; never asks the store. */
   rememberedTag(environmentId: string): string | null
-  /** What is in force, whole. */
+  /** The complete deployed configuration. */
   read(environmentId: string): Promise<ServedConfiguration>
   /** Call after this node publishes: the cached revision of the environment is stale. */
   published(environmentId: string): void

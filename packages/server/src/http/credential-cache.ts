@@ -24,9 +24,9 @@ export interface CredentialCache<Row extends StoredCredential> {
    * reason. Synchronous if cached. Rejects with the store's error when the store cannot answer.
    */
   find(text: string, now: number): Row | null | Promise<Row | null>
-  /** The row of a credential that was verified before and is still remembered; never asks the store. */
+  /** The row of a credential that was verified before and is still cached; never asks the store. */
   findRemembered(text: string, now: number): Row | null
-  /** The revision of the control tables that the store told when asked at `askedAt`, by the monotonic clock. */
+  /** Reports the control-table revision that the store returned when asked at `askedAt`, by the monotonic clock. */
   observeRevision(revision: number, askedAt: number): void
   /** When each id was last used successfully, since the last call. */
   takeUses(): Map<string, number>
@@ -66,11 +66,11 @@ export function createCredentialCache<Row extends StoredCredential>({
 
   function findRemembered(text: string, now: number): Row | null {
     const row = trustsMemory() ? verified.get(text) : undefined
-    return row ? goodRow(row, now) : null
+    return row ? validRow(row, now) : null
   }
 
   function trustsMemory(): boolean {
-    return monotonicNow() - heardAt < TRUST_MS
+    return monotonicNow() - observedAt < TRUST_MS
   }
 
   async function verify(text: string, now: number, isTrusted: boolean): Promise<Row | null> {

@@ -12,15 +12,15 @@ export interface RateLimit {
 }
 
 export interface Counted {
-  /** What this node grants the caller each second, and what is left of it. */
+  /** Requests per second that this node grants the caller, and how many remain. */
   limit: number
   remaining: number
   resetSeconds: number
-  /** Set when the request is one too many; it was not counted then. */
+  /** Set if the request is over the limit; then it was not counted. */
   refusal: Refusal | null
 }
 
-/** Counts one request of a caller and sets the RateLimit headers; the refusal when it is one too many. */
+/** Counts one request of a caller and sets the RateLimit headers; returns a refusal over the limit. */
 export function limitRate(
   rateLimit: RateLimit,
   reply: FastifyReply,
@@ -67,8 +67,8 @@ export function createRateLimit({
   }
 
   function tooMany(wholeLimit: number, limit: number, living: number, retryAfterSeconds: number): Refusal {
-    const share = living === 1 ? '' : `, ${limit} of them on each of ${living} nodes`
-    return refuse('rate_limited', `This ${subject} may make ${wholeLimit} requests a second${share}`, {
+    const share = living === 1 ? '' : `, ${limit} on each of ${living} nodes`
+    return refuse('rate_limited', `This ${subject} is limited to ${wholeLimit} requests per second${share}`, {
       retryAfterSeconds,
     })
   }
