@@ -40,7 +40,7 @@ export function apiKeyHook(
 /** A slow body can outlast its key: the key is checked again when the body has arrived. */
 export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => number): preHandlerHookHandler {
   return (request, reply, done) => {
-    const found = presentKey(keys, request, now())
+    const found = currentKey(keys, request, now())
     if (found instanceof Promise) found.then(admit, done)
     else admit(found)
 
@@ -52,7 +52,7 @@ export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => numb
 }
 
 /** The key of a request as it is at `now`, or why it is refused. A request that waits asks again before its answer. */
-export function presentKey(
+export function currentKey(
   keys: CredentialCache<FoundApiKey>,
   request: FastifyRequest,
   now: number,

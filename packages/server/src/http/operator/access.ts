@@ -129,7 +129,7 @@ export function admitAgain(request: FastifyRequest, actor: Actor): Refusal | nul
   const { workspace = null, environment = null } = request.operator ?? {}
   request.operator = { actor, workspace, environment }
   if (access === 'anyone' || mayCall(access, actor, workspace && actor.roleIn(workspace.id))) return null
-  return refuse('forbidden', `This needs ${wanted(access)}`)
+  return refuse('forbidden', `This requires ${requirementOf(access)}`)
 }
 
 function mayCall(access: Exclude<Access, 'anyone'>, actor: Actor, role: Role | null): boolean {

@@ -48,14 +48,14 @@ export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestA
 export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
   return async (request, reply) => {
     if (request.bodyBytes === null || request.operator === null) return
-    const actor = await presentActor(deps, request)
+    const actor = await currentActor(deps, request)
     const refusal = actor ? admitAgain(request, actor) : unauthenticated(request, reply)
     if (refusal) return replyError(request, reply, refusal)
   }
 }
 
 /** The actor of a request as things are now; null: their credential is no longer good. */
-export async function presentActor(deps: CallerDeps, request: FastifyRequest): Promise<Actor | null> {
+export async function currentActor(deps: CallerDeps, request: FastifyRequest): Promise<Actor | null> {
   const caller = await findCaller(deps, request)
   return caller && actorOfCaller(caller)
 }
