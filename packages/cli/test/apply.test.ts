@@ -118,7 +118,10 @@ test('an invalid file changes nothing and is reported with line and field', asyn
   )
   const unknown = await apply('--yes')
   assert.equal(unknown.code, 2)
-  assert.match(unknown.stderr, /tacho\.yaml:7:3: environments\.nowhere: this environment does not exist/)
+  assert.match(
+    unknown.stderr,
+    /tacho\.yaml:7:3: environments\.nowhere: this environment does not exist; create it with `tacho environments create "nowhere"/,
+  )
   assert.match(unknown.stderr, /tacho\.yaml:8:26: policy refunds has no version 99/)
   assert.deepEqual(await inForce('policies'), ['production 1,staging 2'])
 })

@@ -48,7 +48,10 @@ test('a file imported twice is stored and counted once', async () => {
   writeFileSync(file, chat('one', { reward: 1, user: 's1' }) + chat('two', { reward: 0, user: 's1' }) + chat('three'))
   const line = ['import', file, '--agent-name', 'Twice', '--field-outcome', 'reward', '--session-field', 'user']
   for (const stdout of [await server.tacho(line), await server.tacho(line)].map((result) => result.stdout)) {
-    assert.match(stdout, /^3 runs with 8 events: 8 stored \(now or by an earlier import\), 0 rejected\.\n$/)
+    assert.match(
+      stdout,
+      /^3 runs with 8 events: 8 are stored, by this import or an earlier one; 0 rejected\.\nLook: `tacho runs list --search "import-"`\.\n$/,
+    )
   }
   const runs = await runsOf('Twice')
   assert.equal(runs.length, 3)
@@ -113,7 +116,7 @@ test('a key without the read scope fails with a sentence', async () => {
 
 test('a missing file is named', async () => {
   const { code, stderr } = await server.tacho(['import', path.join(server.directory, 'nothing.jsonl')])
-  assert.equal(code, 1)
+  assert.equal(code, 2)
   assert.match(stderr, /nothing\.jsonl" does not exist\.\n$/)
   assert.match((await server.tacho(['import', server.directory])).stderr, /is a directory\.\n$/)
 })

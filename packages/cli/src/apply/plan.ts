@@ -57,10 +57,11 @@ export function planOf(manifest: Manifest, present: Present): Planned {
   const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
   const newest = newestVersions(present, writes)
   const deployments: Deployment[] = []
+  const workspace = manifest.workspace === null ? '' : ` --workspace ${JSON.stringify(manifest.workspace)}`
   for (const [name, wanted] of manifest.environments) {
     const environment = present.environments.get(name)
     if (environment === undefined) {
-      const message = `environments.${name}: this environment does not exist; create it with \`tacho environments create\``
+      const message = `environments.${name}: this environment does not exist; create it with \`tacho environments create ${JSON.stringify(name)}${workspace}\``
       faults.push({ place: wanted.place, message })
       continue
     }

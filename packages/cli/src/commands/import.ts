@@ -8,7 +8,7 @@ import { printJson, printLine, spokenNumber } from '../output.ts'
 import { startProgress } from '../progress.ts'
 import { openRecorder } from '../recorder-client.ts'
 import { readApiKey, readUrl } from '../settings.ts'
-import { Stop, failed } from '../stop.ts'
+import { Stop, wrongUsage } from '../stop.ts'
 import { importLines } from '../transcript/import-lines.ts'
 import { newReport, spokenProblem, spokenReport, type ImportReport } from '../transcript/report.ts'
 import { HASH_CHARS, type ImportOptions } from '../transcript/run-draft.ts'
@@ -126,7 +126,7 @@ function importOptions(options: Options): ImportOptions {
 function finish(report: ImportReport, options: Options): void {
   if (report.problemLines > 0) process.exitCode = 1
   if (options.json) printJson(report)
-  else for (const line of spokenReport(report)) printLine(line)
+  else for (const line of spokenReport(report, options.runPrefix)) printLine(line)
 }
 
 /** The bytes of the file or of standard input. A read error ends the command with a sentence. */
@@ -137,7 +137,7 @@ async function openSource(file: string): Promise<{ stream: AsyncIterable<Uint8Ar
     const reason = { ENOENT: 'does not exist', EISDIR: 'is a directory', EACCES: 'cannot be read: permission denied' }[
       code ?? ''
     ]
-    return failed(`${JSON.stringify(file)} ${reason ?? `cannot be read (${code})`}.`)
+    return wrongUsage(`${JSON.stringify(file)} ${reason ?? `cannot be read (${code})`}.`)
   }
   const { size } = await stat(file).catch((error: unknown) => Promise.reject(trouble(error)))
   const stream = createReadStream(file)

@@ -73,6 +73,7 @@ async function list(options: WorkspaceOptions): Promise<void> {
   if (options.json) {
     return printJson({ items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })) })
   }
+  if (items.length === 0) return printLine('No prompts.')
   printTable(
     ['NAME', 'NEWEST', 'DEPLOYED', 'SIZE', 'AUTHOR', 'WRITTEN'].map((title) => ({ title })),
     items.map(({ promptId, name, newest }) => [

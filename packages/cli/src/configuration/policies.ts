@@ -26,6 +26,7 @@ export async function listPolicies(options: WorkspaceOptions): Promise<void> {
   if (options.json) {
     return printJson({ items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })) })
   }
+  if (items.length === 0) return printLine('No policies.')
   printTable(
     ['POLICY', 'NEWEST', 'DEPLOYED', 'SEVERITY', 'ACTION', 'NAME'].map((title) => ({ title })),
     items.map(({ policyId, newest }) => [

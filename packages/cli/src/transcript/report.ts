@@ -68,16 +68,19 @@ export function spokenRefusals(refused: readonly RefusedEvent[]): string[] {
 }
 
 /** Formats the summary. */
-export function spokenReport(report: ImportReport): string[] {
+export function spokenReport(report: ImportReport, runPrefix: string): string[] {
   const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines } = report
   const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`
   const done = report.dryRun
     ? `${found} would be recorded; nothing was sent.`
-    : `${found}: ${spokenNumber(acceptedEvents)} stored (now or by an earlier import), ${spokenNumber(rejectedEvents)} rejected.`
+    : `${found}: ${spokenNumber(acceptedEvents)} are stored, by this import or an earlier one; ${spokenNumber(rejectedEvents)} rejected.`
   return [
     done,
     ...(repeatedLines > 0 ? [`${counted(repeatedLines, 'line')} repeated earlier lines and added nothing.`] : []),
     ...(problemLines > 0 ? [`${counted(problemLines, 'line')} had problems.`] : []),
     ...(report.finished ? [] : ['The import stopped early: run the same command again to continue.']),
+    ...(report.dryRun || acceptedEvents === 0 || runPrefix === ''
+      ? []
+      : [`Look: \`tacho runs list --search ${JSON.stringify(runPrefix)}\`.`]),
   ]
 }
