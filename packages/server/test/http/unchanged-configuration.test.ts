@@ -52,7 +52,7 @@ test('it counts for the rate limit of the key, and one request too many is refus
   const refused = answers.filter(({ status }) => status === 429)
   assert.ok(refused.length > 0)
   for (const { text, names } of refused) {
-    assert.match(text, /1 requests a second/)
+    assert.match(text, /1 requests per second/)
     assert.ok(names.includes('retry-after'))
   }
 })
