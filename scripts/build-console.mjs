@@ -46,6 +46,12 @@ function build() {
   }
   // A temporary folder is its maker's alone; the server may run as somebody else.
   chmodSync(made, 0o755)
-  rmSync(dist, { recursive: true, force: true })
-  renameSync(made, dist)
+  try {
+    rmSync(dist, { recursive: true, force: true })
+    renameSync(made, dist)
+  } catch (error) {
+    rmSync(made, { recursive: true })
+    // Another build was quicker: it had the same sources.
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+  }
 }

@@ -51,14 +51,14 @@ function RunsOfDay() {
   const { place } = route.useRouteContext()
   return (
     <section aria-label="Runs of the last 24 hours" className="mt-4 overflow-hidden rounded-xl border border-line">
-      <div className="-m-px grid grid-cols-2 sm:grid-cols-4">
+      <div className="grid grid-cols-2 gap-px bg-line sm:grid-cols-4">
         {useRunsOfDay(place.environment.id).map(({ status, count }) => (
           <Link
             key={status}
             to="/w/$workspace/$environment/runs"
             params={params}
             search={{ status, since: '24h' }}
-            className="border border-line px-4 py-3 hover:bg-hover"
+            className="bg-page px-4 py-3 hover:bg-hover"
           >
             <span className="text-sm text-soft">{statusWord(status)}, 24 h</span>
             <span className="tabular mt-0.5 block text-xl font-semibold">
@@ -158,8 +158,12 @@ function NewestRuns() {
           note={run.agent.name}
           aside={
             <>
-              <Status status={run.status} />
-              <Time at={run.startedAt} />
+              <span className="w-22">
+                <Status status={run.status} />
+              </span>
+              <span className="w-14 text-right">
+                <Time at={run.startedAt} />
+              </span>
             </>
           }
         />

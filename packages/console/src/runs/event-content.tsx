@@ -164,7 +164,7 @@ function Part({ name, value }: { name: string; value: unknown }) {
   if (value === undefined) return null
   return (
     <section className="mt-2 first:mt-0">
-      <h4 className="mb-0.5 text-xs font-medium text-soft">{name}</h4>
+      <p className="mb-0.5 text-xs font-medium text-soft">{name}</p>
       <JsonTree value={parsed(value)} />
     </section>
   )

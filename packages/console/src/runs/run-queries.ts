@@ -2,7 +2,7 @@
 import type { Event, EventRow } from '@tacho/contract/event.ts'
 import { CallError } from '@tacho/client/throwing.ts'
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { useMemo } from 'react'
+import { useEffect, useMemo } from 'react'
 import { api, operator } from '../api.ts'
 
 const FOLLOW_MS = 1_500
@@ -43,6 +43,11 @@ export function useSteps(environmentId: string, runId: string, isRunning: boolea
     refetchInterval: isRunning ? FOLLOW_MS : false,
     structuralSharing: false,
   })
+  // The last steps may have arrived after the latest look: look once more when the run has ended.
+  const { refetch } = query
+  useEffect(() => {
+    if (!isRunning) void refetch({ cancelRefetch: false })
+  }, [isRunning, refetch])
   const steps = useMemo(() => toSteps(query.data?.rows ?? []), [query.data])
   return { steps, isPending: query.isPending, isComplete: query.data?.isComplete ?? false, error: query.error, query }
 }

@@ -17,7 +17,7 @@ interface Props {
 export function RunToolbar({ view, find, shown, total, isComplete, onChange }: Props) {
   return (
     <div className="flex items-center gap-3 py-2">
-      <div role="group" aria-label="View" className="flex rounded-lg bg-hover p-0.5">
+      <div role="group" aria-label="View" className="flex shrink-0 rounded-lg bg-hover p-0.5">
         {VIEWS.map((name) => (
           <button
             key={name}
@@ -25,7 +25,7 @@ export function RunToolbar({ view, find, shown, total, isComplete, onChange }: P
             aria-pressed={name === view}
             aria-keyshortcuts={KEYS[name]}
             onClick={() => onChange({ view: name })}
-            className="h-7 rounded-md px-2.5 text-sm text-soft hover:text-ink aria-pressed:bg-raised aria-pressed:font-medium aria-pressed:text-ink aria-pressed:shadow-sm"
+            className="h-7 rounded-md px-2.5 text-sm text-soft hover:text-ink aria-pressed:bg-page aria-pressed:font-medium aria-pressed:text-ink aria-pressed:shadow-sm"
           >
             {NAMES[name]}
           </button>

@@ -29,7 +29,7 @@ export function TimelineView({ all, ...list }: StepListProps & { all: readonly S
             data-current={step === list.selected}
             className="flex h-full items-center gap-2 border-b border-line px-3 text-sm hover:bg-hover data-[current=true]:bg-accent-wash sm:px-5"
           >
-            <span className="tabular w-16 shrink-0 text-right text-xs text-soft">{duration(step.time - start)}</span>
+            <span className="tabular w-14 shrink-0 text-right text-xs text-soft">{duration(step.time - start)}</span>
             <span className="w-16 shrink-0">
               <EventType type={step.eventType} />
             </span>
@@ -42,7 +42,7 @@ export function TimelineView({ all, ...list }: StepListProps & { all: readonly S
             >
               <bdi>{step.label}</bdi>
             </button>
-            <span aria-hidden className="relative hidden h-full w-2/5 shrink-0 sm:block">
+            <span aria-hidden className="relative hidden h-full w-1/3 shrink-0 sm:block">
               <span
                 className={`absolute top-1/2 h-2 -translate-y-1/2 rounded-sm opacity-75 ${lookOf(step.eventType).fill}`}
                 style={{ left: `min(${left}%, 100% - 3px)`, width: `max(${width}%, 3px)` }}

@@ -60,7 +60,10 @@ function Initials({ name }: { name: string }) {
   const words = name.split(/[\s@.]+/u).filter((word) => word !== '')
   const letters = words.slice(0, 2).map((word) => Array.from(word)[0]?.toUpperCase() ?? '')
   return (
-    <span className="flex size-8 items-center justify-center rounded-full bg-accent-wash text-xs font-semibold text-accent">
+    <span
+      aria-hidden
+      className="flex size-8 items-center justify-center rounded-full bg-accent-wash text-xs font-semibold text-accent"
+    >
       {letters.join('')}
     </span>
   )

@@ -5,8 +5,9 @@ export function Menu({ label, face, children }: { label: string; face: ReactNode
   const id = useId()
   return (
     <div className="menu relative">
-      <button type="button" popoverTarget={id} aria-label={label} className="block rounded-full">
+      <button type="button" popoverTarget={id} className="block rounded-full">
         {face}
+        <span className="sr-only">{label}</span>
       </button>
       <div
         id={id}

@@ -101,6 +101,9 @@ export const Acceptance = Type.Object(
   {
     token: id(LIMITS.credentialChars, 'The part of the link after #'),
     name: Type.Optional(id(LIMITS.nameChars, 'Name to show to others; by default, part of the e-mail address')),
+    email: Type.Optional(
+      id(LIMITS.emailChars, 'E-mail address of the first person of a store; other invitations name the address'),
+    ),
     password: Type.String({
       minLength: 1,
       maxLength: LIMITS.passwordCharsMax,
@@ -125,7 +128,7 @@ export type InvitationLink = Static<typeof InvitationLink>
 
 export const OpenedInvitation = Type.Object(
   {
-    email: Type.String({ description: 'E-mail address of the invited person' }),
+    email: Type.String({ description: 'E-mail address of the invited person; empty: the first person names it' }),
     role,
     workspace: nullableText('Name of the workspace; null: every workspace'),
     invitedBy: Type.String({ description: 'Who sent the invitation' }),

@@ -15,6 +15,7 @@ import {
 } from '../domain/credential.ts'
 import { uuidv7 } from '../storage/uuid.ts'
 import { invitationLink } from '../http/operator/invitation-page.ts'
+import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 
 /** The created credentials, to show once. Null if the settings provided them. */
@@ -23,8 +24,8 @@ export interface FirstTenant {
   environment: string
   apiKey: string | null
   operatorToken: string | null
-  /** The first owner's address and link token, if the settings name an address. */
-  invitation: { email: string; text: string } | null
+  /** The first owner's address, if the settings name one, and link token. */
+  invitation: { email: string | null; text: string } | null
 }
 
 /** A provided credential is not shown. */
@@ -40,7 +41,8 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
   const token: MaybeShown = given(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
   const [workspaceId, environmentId] = [uuidv7(now, randomBytes), uuidv7(now, randomBytes)]
   const email = config.initOperatorEmail
-  const link = email === null ? null : newInvitation(randomBytes)
+  // A token that was given has an owner, who can invite people: a link that makes owners would only lie in a log.
+  const link = email === null && config.initOperatorToken !== null ? null : newInvitation(randomBytes)
   const never = { createdAt: now, expiresAt: null, revokedAt: null, lastUsedAt: null }
   const outcome = await storage.initialise({
     workspace: { id: workspaceId, name: config.initWorkspace, createdAt: now },
@@ -55,13 +57,13 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
       ...never,
     },
     operatorToken: { id: token.id, name: 'first token', hash: token.hash, workspaceId: null, role: 'owner', ...never },
-    ...(email === null || link === null
+    ...(link === null
       ? {}
       : {
           invitation: {
             id: link.id,
             hash: link.hash,
-            email,
+            email: email ?? ANY_EMAIL,
             workspaceId: null,
             role: 'owner',
             invitedBy: 'first start',
@@ -77,7 +79,7 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
     environment: config.initEnvironment,
     apiKey: key.text ?? null,
     operatorToken: token.text ?? null,
-    invitation: email === null || link === null ? null : { email, text: link.text },
+    invitation: link === null ? null : { email, text: link.text },
   }
 }
 
@@ -92,8 +94,10 @@ export function firstTenantText(
   if (apiKey !== null) lines.push(`  API key         ${apiKey}`)
   if (operatorToken !== null) lines.push(`  Operator token  ${operatorToken}`)
   if (invitation !== null) {
-    lines.push('', `Invitation for ${invitation.email}, works once, expires in a week:`, '')
-    lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', invitation.text)}`)
+    const { email, text } = invitation
+    const open = 'To create the first account, open this link in a browser (works once, expires in a week):'
+    lines.push('', email === null ? open : `Invitation for ${email}, works once, expires in a week:`, '')
+    lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', text)}`)
   }
   if (apiKey !== null && url !== null) lines.push('', 'Record a first event:', '', curlLine(url, apiKey))
   return `${lines.join('\n')}\n`

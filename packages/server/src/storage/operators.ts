@@ -20,6 +20,9 @@ export interface MemberRow extends OperatorRow {
   lastSignInAt: number | null
 }
 
+/** The address of an invitation for a person who names their own: the first one of a store. */
+export const ANY_EMAIL = ''
+
 export interface InvitationRow {
   id: string
   /** SHA-256 hex of the text in the link. */

@@ -29,6 +29,8 @@ const PAGE = `<!doctype html>
 <noscript><p>This page needs JavaScript.</p></noscript>
 <p id="invited" role="status">Reading the invitation…</p>
 <form id="form" hidden>
+<label id="addressed">Your e-mail address <input id="email" type="email" autocomplete="username"
+  maxlength="${LIMITS.emailChars}"></label>
 <label id="named">Your name <input id="name" autocomplete="name" maxlength="${LIMITS.nameChars}"></label>
 <label><span id="asked"></span> <input id="password" type="password" required maxlength="${LIMITS.passwordCharsMax}"></label>
 <button>Accept the invitation</button>
@@ -77,7 +79,7 @@ async function open() {
   const { email, role, workspace, invitedBy, expiresAt, account } = body
   const where = workspace === null ? 'all workspaces of this installation' : 'the workspace “' + workspace + '”'
   say(
-    invitedBy + ' invites ' + email + ' to ' + where + ', with the role ' + role + '. The link expires on ' +
+    invitedBy + ' invites ' + (email || 'you') + ' to ' + where + ', with the role ' + role + '. The link expires on ' +
       new Date(expiresAt).toLocaleString() + '.',
   )
   if (account === 'identity-provider') {
@@ -86,6 +88,9 @@ async function open() {
     return
   }
   const isNew = account === 'none'
+  // The first person of a store names their own address.
+  document.getElementById('addressed').hidden = email !== ''
+  document.getElementById('email').required = email === ''
   document.getElementById('named').hidden = !isNew
   document.getElementById('asked').textContent = isNew
     ? 'New password (at least ${LIMITS.passwordCharsMin} characters)'
@@ -107,12 +112,18 @@ open().catch(() => say('The server cannot be reached. Open the link again.'))
 form.addEventListener('submit', async (event) => {
   event.preventDefault()
   const name = document.getElementById('name').value.trim()
+  const email = document.getElementById('email').value.trim()
   const password = document.getElementById('password').value
   const button = form.querySelector('button')
   button.disabled = true
   outcome.textContent = ''
   try {
-    const reply = await post('${OPERATOR_ROUTES.acceptInvitation.path}', { token, password, ...(name ? { name } : {}) })
+    const reply = await post('${OPERATOR_ROUTES.acceptInvitation.path}', {
+      token,
+      password,
+      ...(name ? { name } : {}),
+      ...(email ? { email } : {}),
+    })
     const body = await reply.json()
     if (!reply.ok) {
       outcome.textContent = body.detail || body.title

@@ -22,7 +22,7 @@ import { hashPassword, verifyPassword } from '../../domain/password.ts'
 import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
-import type { FoundInvitation, InvitationRow, NewOperator } from '../../storage/operators.ts'
+import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../storage/operators.ts'
 import type { PageById } from '../../storage/storage.ts'
 import type { Deps } from '../deps.ts'
 import { invitationLink } from './invitation-page.ts'
@@ -75,18 +75,20 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     if (refusal) return refusal
     const found = await find(body.token)
     if (!found) return NO_INVITATION
-    const operator = found.operator ? await present(found, body, request.ip) : await future(found, body)
+    const email = found.email === ANY_EMAIL ? lowerCase(body.email ?? '') : found.email
+    if (!isEmail(email)) return refuseField('email', 'must be your e-mail address: this invitation names none')
+    const operator = found.operator ? await present(found, body, request.ip) : await future(email, body)
     if (isRefusal(operator)) return operator
     const at = now()
     const detail = { invitation: found.id, role: found.role, invitedBy: found.invitedBy }
-    const person = { id: operator.id, email: found.email }
+    const person = { id: operator.id, email }
     const entry = personalEntry(person, at, 'operator.accept_invitation', found.workspaceId, detail, request.id)
     const outcome = await storage.acceptInvitation(found.id, operator, at, [entry])
     if (outcome === 'gone') return NO_INVITATION
     if (outcome === 'changed') return refuse('conflict', 'An account with this address was just created: try again')
-    if (found.operator === null) attempts.succeeded(found.email, request.ip)
+    if (found.operator === null) attempts.succeeded(email, request.ip)
     await refreshCredentials(deps)
-    return { email: found.email, role: found.role, created: found.operator === null }
+    return { email, role: found.role, created: found.operator === null }
   })
 
   /** The pending invitation of a link. */
@@ -117,7 +119,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     return { id: operator.id }
   }
 
-  async function future({ email }: FoundInvitation, { name, password }: Acceptance): Promise<NewOperator | Refusal> {
+  async function future(email: string, { name, password }: Acceptance): Promise<NewOperator | Refusal> {
     if (Array.from(password).length < LIMITS.passwordCharsMin) {
       return refuseField('password', `must have at least ${LIMITS.passwordCharsMin} characters`)
     }

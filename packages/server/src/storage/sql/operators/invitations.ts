@@ -1,6 +1,12 @@
 import { read, write, type Acts } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { FoundInvitation, InvitationRow, NewOperator, OperatorStore } from '../../operators.ts'
+import {
+  ANY_EMAIL,
+  type FoundInvitation,
+  type InvitationRow,
+  type NewOperator,
+  type OperatorStore,
+} from '../../operators.ts'
 import type { PageById } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
@@ -89,7 +95,8 @@ async function acceptInvitation(
   const found = await findInvitation(sql, id)
   if (found === null || found.endedAt !== null || found.expiresAt <= now) return 'gone'
   if ('email' in operator) {
-    if (operator.email !== found.email || !(await insertOperator(sql, operator))) return 'changed'
+    const isTheirs = found.email === ANY_EMAIL || operator.email === found.email
+    if (!isTheirs || !(await insertOperator(sql, operator))) return 'changed'
   } else if (found.operator?.id !== operator.id) {
     return 'changed'
   }

@@ -1,0 +1,49 @@
+/** The link of the first start: it makes the first person, an owner, and works once. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { readConfig } from '../../src/config/config.ts'
+import { startServer } from '../../src/process/main.ts'
+
+const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-first-'))
+after(() => rmSync(directory, { recursive: true }))
+const PASSWORD = 'correct horse battery staple'
+
+async function firstStart(name: string, variables: Record<string, string> = {}) {
+  const dataDir = path.join(directory, name)
+  const read = readConfig({ port: '0', dataDir, logLevel: 'silent' }, variables)
+  assert.ok(read.ok)
+  let printed = ''
+  const server = await startServer(read.config, { print: (text) => (printed += text) })
+  return { server, token: /\/invitation#(\S+)/.exec(printed)?.[1] ?? null }
+}
+
+test('the link of the first start makes an owner who names their address, once', async () => {
+  const { server, token } = await firstStart('open')
+  try {
+    assert.ok(token)
+    const accept = async (more: object) => {
+      const reply = await fetch(`${server.url}/operator/v1/invitations/accept`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', origin: server.url },
+        body: JSON.stringify({ token, password: PASSWORD, ...more }),
+      })
+      return [reply.status, (await reply.json()) as Record<string, unknown>] as const
+    }
+    for (const more of [{}, { email: 'nobody' }]) assert.equal((await accept(more))[0], 400)
+    const accepted = await accept({ email: 'First@Example.com' })
+    assert.deepEqual(accepted, [200, { email: 'first@example.com', role: 'owner', created: true }])
+    assert.equal((await accept({ email: 'second@example.com' }))[0], 404)
+  } finally {
+    await server.close()
+  }
+})
+
+test('a given operator token has an owner who invites: no link lies in the log', async () => {
+  const given = { TACHO_INIT_OPERATOR_TOKEN: `tacho-operator_00000000testtoken_${'t'.repeat(64)}` }
+  const { server, token } = await firstStart('given', given)
+  await server.close()
+  assert.equal(token, null)
+})
