@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
-import { distributeStore } from '../../src/storage/postgres/prepare.ts'
+import { administer, isCitus, withDatabase } from './administer.ts'
+import { citusDatabases } from './citus-databases.ts'
 import type { Release } from './postgres-binaries.ts'
 import type { KeeperOptions } from './postgres-keeper.ts'
 
@@ -110,7 +110,7 @@ export interface TestDatabases {
 
 /** Databases of the given server, else of the one that the test run shares, else of one for this file. */
 export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL']): Promise<TestDatabases> {
-  if (given && (await isCitus(given))) return oneAtATime(given)
+  if (given && (await isCitus(given))) return citusDatabases(given)
   const address = given || process.env[SHARED_SERVER]
   if (address) return databasesOf((name) => withDatabase(address, name), address)
   const server = await startPostgres()
@@ -129,47 +129,4 @@ export function databasesOf(url: (database: string) => string, adminUrl: string)
     },
     close: async () => undefined,
   }
-}
-
-/** A new database would not be a Citus one, so stores take turns in the given one; what they make is one schema. */
-function oneAtATime(url: string): TestDatabases {
-  return {
-    async create() {
-      const turn = new pg.Client(url)
-      await turn.connect()
-      await turn.query("SELECT pg_advisory_lock(hashtext('tacho tests'))")
-      await turn.query('DROP SCHEMA IF EXISTS tacho CASCADE')
-      await distributeStore(url)
-      const drop = async () => {
-        await turn.query('DROP SCHEMA IF EXISTS tacho CASCADE')
-        await turn.end()
-      }
-      return { url, drop }
-    },
-    close: async () => undefined,
-  }
-}
-
-async function isCitus(url: string): Promise<boolean> {
-  const { rows } = await administer(url, "SELECT 1 FROM pg_extension WHERE extname = 'citus'")
-  return rows.length > 0
-}
-
-async function administer(url: string, statement: string) {
-  const client = new pg.Client(url)
-  await client.connect().catch((error: unknown) => {
-    const hint = 'start it, for example with `docker run -p 5432:5432 -e POSTGRES_PASSWORD=tacho postgres:18`'
-    throw new Error(`The PostgreSQL of TACHO_TEST_DATABASE_URL does not answer; ${hint}.`, { cause: error })
-  })
-  try {
-    return await client.query(statement)
-  } finally {
-    await client.end()
-  }
-}
-
-function withDatabase(given: string, name: string): string {
-  const url = new URL(given)
-  url.pathname = `/${name}`
-  return url.href
 }

@@ -149,19 +149,21 @@ function readUsage(
   { limit, after }: UsagePage,
 ): Promise<Page<UsageHourRow>> {
   // Cut the page before agents and models are joined, in primary key order: only its rows are summed.
-  const sums = `SELECT environment_id, hour, agent_id, model_key, ${sum('events', 'events')},
+  // Each table gets the environment as a parameter: Citus does not derive it through the grouped subquery.
+  const sums = `SELECT hour, agent_id, model_key, ${sum('events', 'events')},
       ${sum('prompt_tokens', 'promptTokens')}, ${sum('completion_tokens', 'completionTokens')},
       ${sum('total_tokens', 'totalTokens')}, ${sum('cost_nanos', 'costNanos')}
     FROM usage_hours
     WHERE environment_id = ? AND (hour, agent_id, model_key) > (?, ?, ?) AND hour <= ?
-    GROUP BY environment_id, hour, agent_id, model_key
+    GROUP BY hour, agent_id, model_key
     ORDER BY hour, agent_id, model_key LIMIT ?`
   const text = `SELECT u.hour, u.agent_id AS "agentId", u.model_key AS "modelKey", a.name AS "agentName",
       COALESCE(m.model, '') AS model, events, "promptTokens", "completionTokens", "totalTokens", "costNanos"
     FROM (${sums}) u
-    JOIN agents a ON a.environment_id = u.environment_id AND a.id = u.agent_id
-    LEFT JOIN models m ON m.environment_id = u.environment_id AND m.model_key = u.model_key
+    JOIN agents a ON a.environment_id = ? AND a.id = u.agent_id
+    LEFT JOIN models m ON m.environment_id = ? AND m.model_key = u.model_key
     ORDER BY u.hour, u.agent_id, u.model_key`
   const { hour, agentId, modelKey } = after ?? { hour: fromHour, agentId: BEFORE_ALL, modelKey: '' }
-  return sql.page(text, [environmentId, hour, agentId, modelKey, toHour, limit + 1], limit)
+  const ofPage = [environmentId, hour, agentId, modelKey, toHour, limit + 1]
+  return sql.page(text, [...ofPage, environmentId, environmentId], limit)
 }

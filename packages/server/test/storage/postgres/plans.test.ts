@@ -3,11 +3,12 @@
  * knows of the tables. One tenant is large here, many are small, as where plans go wrong.
  */
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, before } from 'node:test'
 import pg from 'pg'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
+import { describe, test } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { recordTransactions } from './rules.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'

@@ -56,6 +56,10 @@ export function faultOf({ text }: Sent, tables: readonly string[]): string | nul
   if (into.length > 0 && insertedTenant(text) === null) return `inserts into ${into.join(', ')} without an environment`
   const bound = [...text.matchAll(/\benvironment_id\s*=\s*(?:\$\d+|\w+\.environment_id\b)/g)].length
   if (bound < from.length) return `names ${from.join(', ')} without the environment of each`
+  const through = [...text.matchAll(/=\s*(\w+)\.environment_id\b/g)].find(([, alias]) =>
+    new RegExp(`GROUP BY[^()]*\\)\\s+(?:AS\\s+)?${alias}\\b`, 'i').test(text),
+  )
+  if (through) return `takes an environment from the grouped subquery ${through[1]}, which Citus cannot see through`
   return null
 }
 

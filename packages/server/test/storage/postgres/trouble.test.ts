@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openPostgresStorage, type PostgresOptions } from '../../../src/storage/postgres/open.ts'
 import { StorageError, StoreRefused, type Storage } from '../../../src/storage/storage.ts'
+import { describe, test } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { append, batch, event, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 
