@@ -3,6 +3,7 @@ import { createContext, type CurrentContext, type RunScope, type Span } from './
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import { createRequest, type Request } from './http.ts'
+import { readSafely } from './json.ts'
 import { createMask, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadWriter, type Payload, type PayloadWriter } from './payload.ts'
@@ -12,6 +13,8 @@ import { sha256 } from './sha256.ts'
 import { createIds, type Ids } from './uuid.ts'
 
 export interface Core {
+  /** A copy of what the host gave. */
+  readonly options: TachoOptions
   readonly settings: Settings
   readonly runtime: Runtime
   readonly ids: Ids
@@ -24,7 +27,7 @@ export interface Core {
   readonly context: CurrentContext
   readonly sender: Sender
   /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
-  readonly record: (scope: RunScope | undefined, draft: Draft) => string | undefined
+  readonly record: (scope: RunScope | undefined, draft: Draft | (() => Draft)) => string | undefined
   /** A digest of address and key. Files on disk of one environment are not used for another. */
   readonly identity: () => Promise<string>
   /** Called with each recorded event before masking, for detectors. */
@@ -35,7 +38,8 @@ export interface Core {
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
-export function createCore(options: TachoOptions, host: Runtime): Core {
+export function createCore(given: TachoOptions, host: Runtime): Core {
+  const options = plainOptions(given)
   const runtime = typeof options.fetch === 'function' ? { ...host, fetch: options.fetch } : host
   const ids = createIds(runtime)
   const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid)
@@ -52,19 +56,21 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
   let isHandedOver = false
   if (!settings.enabled) sender.close('disabled')
 
-  function record(scope: RunScope | undefined, draft: Draft): string | undefined {
+  /** A draft may be a function: getters of the host's values can throw, and then the event counts as failed. */
+  function record(scope: RunScope | undefined, given: Draft | (() => Draft)): string | undefined {
     diagnostics.count('recorded')
     if (!scope) {
-      diagnostics.report('warning', 'no_run', 'An event was recorded outside a run and dropped.')
+      diagnostics.report('warning', 'no_run', 'An event outside a run was dropped.')
       diagnostics.drop('no_run')
       return undefined
     }
-    for (const observe of observers) attempt(() => observe(scope, draft))
-    if (!scope.isSampled && !PROTECTED_TYPES.has(draft.type)) {
-      diagnostics.drop('sampled')
-      return undefined
-    }
     try {
+      const draft = typeof given === 'function' ? given() : given
+      for (const observe of observers) attempt(() => observe(scope, draft))
+      if (!scope.isSampled && !PROTECTED_TYPES.has(draft.type)) {
+        diagnostics.drop('sampled')
+        return undefined
+      }
       const event = makeEvent(
         { type: String(draft.type), label: labelOf(draft.label) },
         {
@@ -91,7 +97,7 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
     try {
       return mask.touches(text) ? mask.text(text) : text
     } catch {
-      diagnostics.report('error', 'masking_failed', 'Masking failed: a label was left out.')
+      diagnostics.report('error', 'masking_failed', 'Masking failed: a label was dropped.')
       return '[masked:error]'
     }
   }
@@ -127,12 +133,17 @@ export function createCore(options: TachoOptions, host: Runtime): Core {
 
   const opened = settings.spool && settings.enabled ? open(settings.spool) : Promise.resolve()
   const identity = () => sha256(`${settings.baseUrl}\n${apiKey}`)
-  const parts = { settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
+  const parts = { options, settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
   return { ...parts, record, observers, opened }
 }
 
 function annotated(payload: Payload | undefined, { annotations }: RunScope): Payload | undefined {
   return annotations.size === 0 ? payload : { ...Object.fromEntries(annotations), ...payload }
+}
+
+/** A copy, so that no getter of the host runs later. Options that cannot be read disable the client. */
+function plainOptions(given: TachoOptions): TachoOptions {
+  return readSafely(() => ({ ...given }), { enabled: false })
 }
 
 /** The host's function handles its own failure. */
@@ -146,7 +157,7 @@ export function attempt(act: () => void): void {
 
 /** The class of an error; its message could quote content. */
 function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error
+  return readSafely(() => (error instanceof Error ? error.name : typeof error), 'unreadable error')
 }
 
 /** Environment variables, if the runtime has any. */

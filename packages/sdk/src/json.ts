@@ -114,13 +114,17 @@ export function copy(value: unknown, maxLevels: number): Json {
 
 /** Any thrown value as one text. */
 export function errorText(error: unknown): string {
+  return readSafely(
+    () => (error instanceof Error ? `${error.name}: ${error.message}` : String(error)),
+    'unreadable error',
+  )
+}
+
+/** What `read` returns, or `otherwise` if it throws: a getter or proxy of the host can. */
+export function readSafely<T>(read: () => T, otherwise: T): T {
   try {
-    return error instanceof Error
-      ? `${error.name}: ${error.message}`
-      : typeof error === 'string'
-        ? error
-        : String(error)
+    return read()
   } catch {
-    return 'unreadable error'
+    return otherwise
   }
 }

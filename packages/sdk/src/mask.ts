@@ -38,13 +38,13 @@ export interface Mask {
 
 /** Names of secrets. */
 const SECRET_NAME =
-  /passw|pass[-_. ]?phrase|^pwd$|secret|api[-_. ]?key|access[-_. ]?key|private[-_. ]?key|authorization|^auth$|credential|cookie|token$|^cv[vc]$/i
+  /passw|pass[-_. ]?phrase|^pwd$|^jwt$|^otp$|secret|api[-_. ]?key|access[-_. ]?key|private[-_. ]?key|authorization|^auth$|credential|cookie|token$|^cv[vc]$/i
 
 const SECRETS = [
   /-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*/g,
   /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g,
   /\bsk-[A-Za-z0-9_-]{16,}/g,
-  /\b(?:[sr]k_(?:live|test)|whsec|npm|gh[pousr]|github_pat|hf|tacho)_[A-Za-z0-9_]{16,}/g,
+  /\b(?:[sr]k_(?:live|test)|whsec|npm|gh[pousr]|github_pat|hf|tacho(?:-[a-z]{1,16})?)_[A-Za-z0-9_]{16,}/g,
   /\b(?:glpat|xox[abeoprs])-[A-Za-z0-9-]{10,}/g,
   /\bAIza[A-Za-z0-9_-]{30,}/g,
   /\bpypi-[A-Za-z0-9_-]{16,}/g,
@@ -60,9 +60,9 @@ const SECRETS = [
  * them: as one case-insensitive pattern they take twice as long.
  */
 const MAYBE_NAMED =
-  /pass(?:w|[-_. ]?phrase)|"(?:pwd|auth|cv[vc])"|secret|(?:api|access|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|bearer|basic/i
+  /pass(?:w|[-_. ]?phrase)|"(?:pwd|jwt|otp|auth|cv[vc])"|secret|(?:api|access|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|bearer|basic/i
 const MAYBE_SECRET =
-  /sk-|[sr]k_|whsec_|npm_|gh[pousr]_|github_pat|hf_|tacho_|glpat|xox|AIza|pypi-|eyJ|-----BEGIN|AKIA|ASIA|:\/\/[^/@]*@/
+  /sk-|[sr]k_|whsec_|npm_|gh[pousr]_|github_pat|hf_|tacho[-_]|glpat|xox|AIza|pypi-|eyJ|-----BEGIN|AKIA|ASIA|:\/\/[^/@]*@/
 
 const EMAIL = /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu
 const CARD = /(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)/g

@@ -1,3 +1,4 @@
+import { readSafely } from './json.ts'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import type { OnDiagnostic } from './diagnostics.ts'
 import type { GuardDefaults } from './guard/rules.ts'
@@ -125,9 +126,13 @@ const MASKING: Record<keyof MaskingOptions, (value: unknown) => boolean> = {
   cardNumber: isBoolean,
   phone: isBoolean,
   iban: isBoolean,
-  keys: (value) => Array.isArray(value) && value.every((key) => typeof key === 'string'),
+  keys: isTexts,
   patterns: (value) => Array.isArray(value) && value.every((pattern) => pattern instanceof RegExp),
   custom: (value) => typeof value === 'function',
+}
+
+function isTexts(value: unknown): value is string[] {
+  return readSafely(() => Array.isArray(value) && value.every((text) => typeof text === 'string'), false)
 }
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
@@ -184,7 +189,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const masking = maskingFrom(options.masking)
   if (!masking) problems.push('masking is malformed: only metadata is recorded.')
   const metadataKeys: unknown = options.metadataKeys ?? []
-  const hasKeys = Array.isArray(metadataKeys) && metadataKeys.every((key) => typeof key === 'string')
+  const hasKeys = isTexts(metadataKeys)
   if (!hasKeys) problems.push('metadataKeys must be a list of texts.')
 
   const settings: Settings = {
@@ -195,7 +200,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     agentId: text('agentId', LIMITS.textChars),
     schemaVersion: text('schemaVersion', LIMITS.textChars),
     capture: masking ? choice<Capture>('capture', ['full', 'metadata-only'], 'metadata-only') : 'metadata-only',
-    metadataKeys: new Set(hasKeys ? (metadataKeys as string[]) : []),
+    metadataKeys: new Set(hasKeys ? metadataKeys : []),
     masking: masking ?? {},
     sampleRate: number('sampleRate', 1, 0, 1),
     maxQueuedEvents: number('maxQueuedEvents', 20_000, 1, 10_000_000),
@@ -214,11 +219,13 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
 function maskingFrom(given: unknown): MaskingOptions | undefined {
   if (given === undefined) return {}
   if (typeof given !== 'object' || given === null) return undefined
-  const isValid = Object.entries(given).every(([name, value]: [string, unknown]) => {
-    const isRight = Object.hasOwn(MASKING, name) ? MASKING[name as keyof MaskingOptions] : () => false
-    return value === undefined || isRight(value)
-  })
-  return isValid ? given : undefined
+  return readSafely(() => {
+    const isValid = Object.entries(given).every(([name, value]: [string, unknown]) => {
+      const isRight = Object.hasOwn(MASKING, name) ? MASKING[name as keyof MaskingOptions] : () => false
+      return value === undefined || isRight(value)
+    })
+    return isValid ? given : undefined
+  }, undefined)
 }
 
 function idFrom(value: string | undefined): string | undefined {

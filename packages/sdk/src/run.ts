@@ -1,7 +1,7 @@
 import type { RunScope, Span } from './context.ts'
-import type { Core } from './core.ts'
-import { scopeJson, type EventType } from './event.ts'
-import { errorText } from './json.ts'
+import { attempt, type Core } from './core.ts'
+import { scopeJson, type Draft, type EventType } from './event.ts'
+import { errorText, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Payload } from './payload.ts'
 import { isSampled } from './sampling.ts'
@@ -86,7 +86,7 @@ export class Run {
 
   /** The user's message: `payload.text`. */
   userInput(text: string, payload?: Payload): string | undefined {
-    return this.record('USER_INPUT', 'user input', { text, ...payload })
+    return this.#add(() => ({ type: 'USER_INPUT', label: 'user input', payload: { text, ...payload } }))
   }
 
   /** A step of the agent: a plan, a thought, a hand-over. */
@@ -96,34 +96,33 @@ export class Run {
 
   /** A completed model call. */
   llmCall(call: LlmCall): string | undefined {
-    return this.record('LLM_CALL', call.model ?? 'model call', call)
+    return this.#add(() => ({ type: 'LLM_CALL', label: call.model ?? 'model call', payload: call }))
   }
 
   /** A completed tool call. `guard` records its own calls. */
   toolCall(call: ToolCall): string | undefined {
-    return this.record('TOOL_CALL', call.toolName, call)
+    return this.#add(() => ({ type: 'TOOL_CALL', label: call.toolName, payload: call }))
   }
 
   /** An error: `payload.message`, and `payload.code` if the error has a code. */
   error(error: unknown, payload?: Payload): string | undefined {
-    const isError = error instanceof Error
-    const code = (error as { code?: unknown } | null | undefined)?.code
-    const message = isError ? error.message : errorText(error)
-    return this.record('ERROR', isError ? error.name : 'error', {
-      message,
-      ...(code !== undefined && { code }),
-      ...payload,
+    return this.#add(() => {
+      const { name, message } = error instanceof Error ? error : { name: 'error', message: errorText(error) }
+      const code = (error as { code?: unknown } | null | undefined)?.code
+      return { type: 'ERROR', label: name, payload: { message, ...(code !== undefined && { code }), ...payload } }
     })
   }
 
   /** Records any event. The type is cut to 50 characters, the label to 255. */
   record(type: EventType, label: string, payload?: Payload, timestamp?: Date | number): string | undefined {
-    return this.#core.record(this.#scope, { type, label, payload, timestamp })
+    return this.#add(() => ({ type, label, payload, timestamp }))
   }
 
   /** Adds keys to the payload of every later event of this run, unless the payload has them already. */
   annotate(values: Payload): void {
-    for (const [key, value] of Object.entries(values)) this.#scope.annotations.set(key, value)
+    attempt(() => {
+      for (const [key, value] of Object.entries(values)) this.#scope.annotations.set(key, value)
+    })
   }
 
   /**
@@ -135,8 +134,8 @@ export class Run {
     const { now } = this.#core.runtime
     const begun = now()
     const record = (failure?: { error: unknown }): void => {
-      const all = { latency: now() - begun, ...failure, ...payload }
-      this.#core.record(this.#scope, { type: 'AGENT_STEP', label: name, payload: all, span })
+      const latency = now() - begun
+      this.#add(() => ({ type: 'AGENT_STEP', label: name, payload: { latency, ...failure, ...payload }, span }))
     }
     return this.#core.context.run({ scope: this.#scope, span }, () => ended(act, record))
   }
@@ -157,11 +156,14 @@ export class Run {
     if (this.#isEnded) return undefined
     this.#isEnded = true
     const { sampleRate } = this.#core.settings
-    return this.record('SESSION_OUTCOME', status.toLowerCase(), {
-      ...payload,
-      ...(sampleRate < 1 && { sampleRate }),
-      status,
+    return this.#add(() => {
+      const facts = { ...payload, ...(sampleRate < 1 && { sampleRate }), status }
+      return { type: 'SESSION_OUTCOME', label: String(status).toLowerCase(), payload: facts }
     })
+  }
+
+  #add(draft: () => Draft): string | undefined {
+    return this.#core.record(this.#scope, draft)
   }
 
   #span(): Span {
@@ -192,8 +194,9 @@ function ended<T>(act: () => T, record: (failure?: { error: unknown }) => void):
 }
 
 /** What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
-export function createScope(core: Core, options: RunOptions): RunScope {
+export function createScope(core: Core, given: RunOptions): RunScope {
   const { settings, ids, diagnostics } = core
+  const options = readSafely(() => ({ ...given }), {})
 
   function text(name: keyof RunOptions, byDefault: string | undefined, maxChars: number): string | undefined {
     const value: unknown = options[name] ?? byDefault

@@ -186,8 +186,10 @@ class Spool implements Keeper {
 
   #takeOver(file: string, name: string, hasRoom: (bytes: number) => boolean): RecoveredEvent[] {
     if (!name.endsWith(SUFFIX) || owned.has(file)) return []
-    const { size, mtimeMs } = fs.statSync(file)
-    if (!isOrphan(name, this.#runtime.now() - mtimeMs) || !hasRoom(size)) return []
+    // Only plain files: a link or a pipe in a shared folder could name anything.
+    const stats = fs.lstatSync(file)
+    if (!stats.isFile()) return []
+    if (!isOrphan(name, this.#runtime.now() - stats.mtimeMs) || !hasRoom(stats.size)) return []
     // If two processes try, one finds the file already renamed.
     const mine = path.join(
       this.#settings.folder,
@@ -200,7 +202,7 @@ class Spool implements Keeper {
     const events = fs.readFileSync(mine, 'utf8').split('\n').flatMap(eventOf)
     const torn = events.filter((event) => event === null).length
     if (torn > 0) this.#diagnostics.report('warning', 'spool_damaged', `${torn} events in the spool were unreadable.`)
-    const whole = events.filter((event) => event !== null)
+    const whole = [...new Map(events.flatMap((event) => (event ? [[event.eventId, event] as const] : []))).values()]
     for (const { eventId } of whole) this.#segmentOf.set(eventId, segment)
     segment.pending = whole.length
     if (whole.length === 0) this.#remove(segment)

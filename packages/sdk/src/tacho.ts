@@ -5,6 +5,7 @@ import type { EventType } from './event.ts'
 import { ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
 import type { Call, CallDecision, GuardRules } from './guard/rules.ts'
+import { readSafely } from './json.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
@@ -26,7 +27,7 @@ export class Tacho {
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {
     const core = createCore(options, runtime)
     this.#core = core
-    const { configuration = {}, guard = {} } = options
+    const { configuration = {}, guard = {} } = core.options
     this.#control = new LazyControl(core, { configuration, guard })
     this.configuration = new RuntimeConfiguration(this.#control)
     this.#forgetEnd = flushAtEnd({
@@ -42,8 +43,7 @@ export class Tacho {
     if (left === 0) return
     const { baseUrl, spool } = this.#core.settings
     const fate = spool ? 'The spool keeps them for the next process.' : 'They are lost when the process ends.'
-    const message = `${left} ${left === 1 ? 'event was' : 'events were'} not delivered to ${baseUrl}. ${fate}`
-    this.#core.diagnostics.report('error', 'events_undelivered', message)
+    this.#core.diagnostics.report('error', 'events_undelivered', `Not delivered to ${baseUrl}: ${left} events. ${fate}`)
   }
 
   /**
@@ -57,7 +57,7 @@ export class Tacho {
       run.end('COMPLETED')
       return result
     } catch (error) {
-      const isAbort = error instanceof Error && error.name === 'AbortError'
+      const isAbort = readSafely(() => error instanceof Error && error.name === 'AbortError', false)
       run.end(isAbort ? 'CANCELLED' : 'FAILED', { error })
       throw error
     }
@@ -157,6 +157,8 @@ export class Tacho {
    * rejects. Respects a Retry-After of the service.
    */
   async flush(timeoutMs: number = this.#core.settings.flushTimeoutMs): Promise<FlushResult> {
+    // Untyped hosts may pass anything.
+    if (typeof timeoutMs !== 'number') return this.flush()
     const [result] = await Promise.all([this.#core.sender.flush(timeoutMs), this.#control.flush(timeoutMs)])
     return result
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -82,7 +82,7 @@ test('a process that ends by itself reports how many events were not delivered, 
   const server = await serve(t, status(503))
   const options = { events: 2, flushTimeoutMs: 300, flushIntervalMs: 0 }
   const lost = await endOf('reports', server.url, options)
-  const sentence = `2 events were not delivered to ${server.url}.`
+  const sentence = `Not delivered to ${server.url}: 2 events.`
   assert.ok(lost.errors.includes(`${sentence} They are lost when the process ends.`), lost.errors)
   const kept = await endOf('reports', server.url, { ...options, spool: temporaryFolder(t) })
   assert.ok(kept.errors.includes(`${sentence} The spool keeps them for the next process.`), kept.errors)
@@ -195,6 +195,25 @@ test('a spool is empty when everything is delivered, and a live process keeps it
   await Promise.all([first.shutdown(), second.shutdown()])
   assert.equal(readdirSync(spool).length, 1)
   await recover(server.url, spool, 0)
+})
+
+test('a spool reads plain files only, and an event that stands twice in it is sent once', async (t) => {
+  const server = await serve(t)
+  const [spool, elsewhere] = [temporaryFolder(t), temporaryFolder(t)]
+  const orphan = (name: string) => path.join(spool, `elsewhere.1.1.${name}.events`)
+  const line = (eventId: string) => `${JSON.stringify({ eventId, eventType: 'X', label: 'l' })}\n`
+  writeFileSync(path.join(elsewhere, 'secret'), line('linked'))
+  symlinkSync(path.join(elsewhere, 'secret'), orphan('link'))
+  mkdirSync(orphan('folder'))
+  writeFileSync(orphan('twice'), line('same') + line('same'))
+  const old = new Date(Date.now() - 3_600_000)
+  for (const name of ['folder', 'twice']) utimesSync(orphan(name), old, old)
+  const codes: string[] = []
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: ({ code }) => codes.push(code) })
+  await tacho.ready()
+  assert.equal((await tacho.shutdown()).sent, 1)
+  assert.deepEqual(codes, [])
+  assert.deepEqual(readdirSync(spool).sort(), ['elsewhere.1.1.folder.events', 'elsewhere.1.1.link.events'])
 })
 
 test('a spool that cannot be written to is reported, and recording goes on', async (t) => {

@@ -57,6 +57,41 @@ test('texts of events are well-formed and without NUL', async () => {
   assert.deepEqual([event?.['agentName'], event?.eventType, event?.label], ['a\ufffdb', 'T\ufffd', 'l\ufffd'])
 })
 
+test('values that throw when they are read never throw into the host, and every event is counted', async () => {
+  const { tacho, events } = client()
+  const hostile = Object.defineProperty({}, 'text', {
+    enumerable: true,
+    get: () => {
+      throw new Error('on purpose')
+    },
+  })
+  const { proxy: revoked, revoke } = Proxy.revocable({}, {})
+  revoke()
+  for (const value of [hostile, revoked, null, undefined, 5] as never[]) {
+    const run = tacho.startRun(value)
+    run.userInput('x', value)
+    run.llmCall(value)
+    run.toolCall(value)
+    run.error(value, value)
+    run.annotate(value)
+    assert.equal(
+      run.span('s', () => 'result', value),
+      'result',
+    )
+    run.end(value, value)
+    tacho.resume(value)
+    new Tacho(value)
+    new Tacho({ masking: value, metadataKeys: value })
+  }
+  const failed = tacho.run({}, () => {
+    throw revoked
+  })
+  assert.ok(await failed.catch((thrown: unknown) => thrown === revoked))
+  await events()
+  await tacho.flush(Symbol('time') as never)
+  assertBalanced(tacho)
+})
+
 test('values of wrong types never throw and never lose the event', async () => {
   const { tacho, events } = client()
   const odd = { agentName: 7, sessionId: {}, agentId: null, runId: 12 } as unknown as { runId: string }

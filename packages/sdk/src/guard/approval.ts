@@ -79,8 +79,9 @@ export async function askApproval(
     const body = JSON.stringify(request)
     const created = await answered('POST', '/firewall-approvals', settings.requestTimeoutMs, body)
     if (!isReply(created)) return created
-    let approval = readApproval(created, null)
-    if (!approval) return refusal('unavailable', `status ${created.status}`)
+    const first = created.status === 201 ? readApproval(created, request, null) : null
+    if (!first) return refusal('unavailable', `status ${created.status}`)
+    let approval = first
     approvalId = approval.id
     onCreated(approval.id)
     for (;;) {
@@ -92,7 +93,7 @@ export async function askApproval(
       const path = `/firewall-approvals/${encodeURIComponent(approval.id)}?wait=${WAIT_SECONDS_MAX}`
       const reply = await answered('GET', path, WAIT_SECONDS_MAX * 1_000 + ANSWER_MS)
       if (!isReply(reply)) return reply
-      const next = readApproval(reply, approval.id)
+      const next = reply.status === 200 ? readApproval(reply, request, approval.id) : null
       if (!next) return refusal('unavailable', `status ${reply.status}`)
       approval = next
     }
@@ -163,10 +164,12 @@ function isPending({ json }: Reply): boolean {
   return (json as { status?: unknown } | undefined | null)?.status === 'PENDING'
 }
 
-/** Null unless it is the requested approval. */
-function readApproval({ ok, json }: Reply, id: string | null): Approval | null {
-  if (!ok || typeof json !== 'object' || json === null) return null
+/** Null unless it is the requested approval. An answer that names a tool or a hash must name those of the request. */
+function readApproval({ json }: Reply, request: ApprovalRequest, id: string | null): Approval | null {
+  if (typeof json !== 'object' || json === null) return null
   const given = json as Record<string, unknown>
+  if ((given['toolName'] ?? request.toolName) !== request.toolName) return null
+  if ((given['inputHash'] ?? request.inputHash) !== request.inputHash) return null
   if (typeof given['id'] !== 'string' || given['id'] === '' || (id !== null && given['id'] !== id)) return null
   if (typeof given['status'] !== 'string') return null
   const { decisionReason } = given
