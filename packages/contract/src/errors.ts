@@ -10,7 +10,7 @@ export const ERRORS = {
   invalid_utf8: { status: 400, retryable: false, title: 'The body is not valid UTF-8' },
   invalid_encoding: { status: 400, retryable: false, title: 'The body could not be decompressed' },
   invalid_cursor: { status: 400, retryable: false, title: 'The cursor is damaged or belongs to another list' },
-  unauthenticated: { status: 401, retryable: false, title: 'The key is missing or invalid' },
+  unauthenticated: { status: 401, retryable: false, title: 'The key or token is missing or invalid' },
   forbidden: { status: 403, retryable: false, title: 'The key lacks a required scope' },
   not_found: { status: 404, retryable: false, title: 'The resource does not exist' },
   request_timeout: { status: 408, retryable: true, title: 'The request took too long to arrive' },

@@ -1,6 +1,7 @@
 /** Authenticates callers of the public interface: the API key selects the tenant, the scopes and the rate limit. */
 import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
+import { parseOperatorToken } from '../domain/credential.ts'
 import type { ApiKeyRow } from '../storage/storage.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import { limitRate, type RateLimit } from './rate-limit.ts'
@@ -62,11 +63,18 @@ export function currentKey(
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)
-  return found instanceof Promise ? found.then((key) => withScopes(key, route)) : withScopes(found, route)
+  return found instanceof Promise
+    ? found.then((key) => withScopes(key, presented, route))
+    : withScopes(found, presented, route)
 }
 
-function withScopes(key: FoundApiKey | null, route: Route | undefined): FoundApiKey | Refusal {
-  if (!key) return refuse('unauthenticated', 'The API key is unknown, expired or revoked')
+const OPERATOR_TOKEN_SENT = 'This is an operator token; send it as Authorization: Bearer'
+
+function withScopes(key: FoundApiKey | null, presented: string, route: Route | undefined): FoundApiKey | Refusal {
+  if (!key) {
+    const isToken = parseOperatorToken(presented) !== null
+    return refuse('unauthenticated', isToken ? OPERATOR_TOKEN_SENT : 'The API key is unknown, expired or revoked')
+  }
   const missing = missingScopes(key, route?.scopes ?? [])
   return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key
 }

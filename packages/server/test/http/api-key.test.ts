@@ -90,3 +90,11 @@ test('a revoked key is rejected within five seconds', async () => {
   }
   assert.equal(await read(), 401)
 })
+
+test('an operator token in the header of API keys is named as one', async () => {
+  const { status, body } = await service.api<{ detail: string }>('/runs', {
+    headers: { 'x-api-key': service.operatorToken },
+  })
+  assert.equal(status, 401)
+  assert.equal(body.detail, 'This is an operator token; send it as Authorization: Bearer')
+})
