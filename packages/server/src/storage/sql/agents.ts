@@ -5,8 +5,9 @@
  * written only after it moves by `refreshMs`. Until then, another node may take an older name for the newer one, until
  * the next event.
  */
-import { randomUUIDv7 } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { NewEvent } from '../events.ts'
+import { uuidv7 } from '../uuid.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
@@ -47,7 +48,7 @@ export function knownAgents(refreshMs: number) {
      * The agent of each event, in order. New agents are stored, sorted by key, before any run is locked. So a
      * transaction that names the same new agent waits only for its row.
      */
-    async open(sql: Sql, environmentId: string, events: readonly Named[]): Promise<OpenAgents> {
+    async open(sql: Sql, environmentId: string, events: readonly Named[], now: number): Promise<OpenAgents> {
       const places = events.map((event) => placeOf(environmentId, event))
       const loaded = new Map<string, KnownAgent>()
       const unknown = new Map<string, Named>()
@@ -60,7 +61,7 @@ export function knownAgents(refreshMs: number) {
       const load = () => Promise.all(missing().map((each) => loadAgent(sql, environmentId, each, loaded)))
       await load()
       if (missing().length > 0) {
-        await storeAgents(sql, environmentId, missing())
+        await storeAgents(sql, environmentId, missing(), now)
         await load()
       }
       return { loaded, ofEvent: ofEvent.map((agent, index) => agent ?? loadedAgent(loaded, places[index])) }
@@ -110,9 +111,9 @@ async function loadAgent(
   if (row !== null) loaded.set(place, { ...row, name: short(row.name), seenTime: row.nameTime })
 }
 
-async function storeAgents(sql: Sql, environmentId: string, missing: [string, Named][]): Promise<void> {
+async function storeAgents(sql: Sql, environmentId: string, missing: [string, Named][], now: number): Promise<void> {
   const rows = missing.map(([, { agentId, agentName }]) => {
-    return [randomUUIDv7(), agentKey(agentId, agentName), agentId, agentName, UNNAMED] as const
+    return [uuidv7(now, randomBytes), agentKey(agentId, agentName), agentId, agentName, UNNAMED] as const
   })
   await insertJsonRows(
     sql,

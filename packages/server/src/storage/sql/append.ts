@@ -12,9 +12,10 @@
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
-import { randomUUIDv7 } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { StorageError, type StoreWarning } from '../storage.ts'
+import { uuidv7 } from '../uuid.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
 import { addEvent, type RunState } from './run-state.ts'
@@ -213,6 +214,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
       sql,
       environmentId,
       named.map(({ event }) => event),
+      candidates[0]?.receivedAt ?? 0,
     )
     named.forEach((candidate, index) => (candidate.agent = agents.ofEvent[index] ?? null))
     const wanted = wantedRuns(candidates)
@@ -330,7 +332,7 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
       runs.set(event.runId, run)
     }
     if (agent === null) continue
-    run.opening ??= { id: randomUUIDv7(), agentId: agent.id, receivedAt }
+    run.opening ??= { id: uuidv7(receivedAt, randomBytes), agentId: agent.id, receivedAt }
     candidate.first = run.firsts.get(event.eventId) ?? candidate
     if (candidate.first !== candidate) continue
     run.firsts.set(event.eventId, candidate)

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import type { RunFilter, RunRow } from '../../../src/storage/runs.ts'
+import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
 
@@ -18,6 +19,8 @@ export function runsSuite(open: OpenStorage) {
       const run = await runOf(storage(), env)
       assert.match(run.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
       assert.match(run.agentId, /^[0-9a-f-]{36}$/)
+      // Ids follow the given clock, not the machine's.
+      for (const id of [run.id, run.agentId]) assert.ok(id >= uuidv7At(NOON + 9) && id < uuidv7At(NOON + 11_000), id)
       assert.deepEqual(run, {
         id: run.id,
         runId: 'run',
