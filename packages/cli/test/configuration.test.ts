@@ -111,7 +111,7 @@ test('wrong usage fails before any request, and unknown names are reported', asy
   }
   const unknown = await server.tacho(['policies', 'deploy', 'refunds', ...STAGING, '--number', '99'])
   assert.deepEqual([unknown.code, unknown.stdout], [1, ''])
-  assert.match(unknown.stderr, /no policy refunds with a version 99/)
+  assert.match(unknown.stderr, /no policy refunds with version 99/)
 })
 
 test(

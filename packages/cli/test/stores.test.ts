@@ -119,7 +119,7 @@ test('database failures are one sentence', async () => {
   assert.deepEqual([none.code, none.stdout], [2, ''])
   assert.match(none.stderr, /^tacho: No database given: set TACHO_DATABASE_URL/)
   const wrong = await runTacho(['copy', '--from', 'data', '--to', 'sqlite:x'])
-  assert.match(wrong.stderr, /^tacho: A store is given as sqlite:<directory> or postgres:/)
+  assert.match(wrong.stderr, /^tacho: A store must be sqlite:<directory> or postgres:/)
   const closed = await runTacho([
     'copy',
     '--from',

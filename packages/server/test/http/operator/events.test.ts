@@ -183,5 +183,9 @@ test('a trace shows why an event was rejected, until it is stored', async () => 
 test('an event that was never judged is unknown', async () => {
   assert.deepEqual(await trace('refused', 'never'), { outcome: 'unknown' })
   assert.deepEqual(await trace('no run', 'never'), { outcome: 'unknown' })
-  assert.deepEqual(await trace('%00', '\0'), { outcome: 'unknown' })
+})
+
+test('an id with NUL names no event', async () => {
+  const answer = await service.operator(`/environments/${service.environmentId}/runs/%00/events/%00/trace`)
+  assert.deepEqual(refusalOf(answer), [404, 'not_found'])
 })
