@@ -25,6 +25,8 @@ export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as 
  */
 export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 
+export const DEPLOYABLE_KINDS = ['prompt', 'policy'] as const
+
 /** Events that can trigger a webhook. */
 export const WEBHOOK_EVENTS = [
   'approval.requested',

@@ -1,10 +1,9 @@
 import Type, { type Static, type TUnsafe } from 'typebox'
 import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { VERSION_PATTERN } from '../words.ts'
+import { DEPLOYABLE_KINDS, VERSION_PATTERN } from '../words.ts'
 import { newVersionFields, Version } from './version.ts'
 
-export const DEPLOYABLE_KINDS = ['prompt', 'policy'] as const
 export const DeployableKind = Type.Enum([...DEPLOYABLE_KINDS], { $id: 'DeployableKind' })
 export type DeployableKind = (typeof DEPLOYABLE_KINDS)[number]
 

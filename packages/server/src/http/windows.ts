@@ -38,7 +38,8 @@ export function createWindows({
   monotonicNow = () => performance.now(),
   maxSubjects = MAX_SUBJECTS,
 }: WindowsOptions): Windows {
-  const windows = new LRUCache<string, Window>({ max: maxSubjects })
+  // Not `max`: that reserves the memory of all subjects at once, 1.4 MB.
+  const windows = new LRUCache<string, Window>({ maxSize: maxSubjects, sizeCalculation: () => 1 })
 
   return {
     take(subject, points) {

@@ -8,7 +8,8 @@
 import { write, type Acts } from '../act.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { DEPLOYABLE_KINDS, type DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
   Change,

@@ -1,5 +1,6 @@
 /** The versions that a publication deploys. */
-import { DEPLOYABLE_KINDS, type DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
 import { inChunks, ROWS } from '../chunks.ts'
 import { findEnvironment } from '../environments.ts'
