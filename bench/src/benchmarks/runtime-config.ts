@@ -68,7 +68,7 @@ configuration is Fastify sending the same text. What `node:http` alone does is t
         const rates = [ours304, bare304].map(({ found }) => whole(found.at(-1)?.perSecond ?? 0))
         if (round > 0) say(`round ${round}: ${rates.join(' 304 a second, bare ')}`)
       }
-      const budgets = [{ of: 'ratio', is: 'at least', limit: 0.5 } as const]
+      const budgets = [{ of: 'ratio', is: 'at least', limit: 0.6 } as const]
       return {
         rows: [
           row({ what: '304', ...rate(ours304, bare304), budgets }),
