@@ -2,7 +2,7 @@
 import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import { parseOperatorToken } from '../domain/credential.ts'
-import type { ApiKeyRow } from '../storage/storage.ts'
+import type { ApiKeyRow } from '../storage/api-keys.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import { limitRate, type RateLimit } from './rate-limit.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'

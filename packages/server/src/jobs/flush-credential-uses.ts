@@ -1,4 +1,5 @@
-import type { CredentialUse, Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { CredentialUse } from '../storage/control.ts'
 import { every, type Job } from './every.ts'
 
 /** Records the uses of one kind of credential. */

@@ -7,7 +7,9 @@ import { newApiKey, newOperatorToken } from '../domain/credential.ts'
 import { STORE_FILE } from '../storage/sqlite/database.ts'
 import { openSqliteStorage } from '../storage/sqlite/open.ts'
 import { restoreSqlite, type Restored } from '../storage/sqlite/restore.ts'
-import { StoreRefused, type EnvironmentRow, type PageById, type Storage } from '../storage/storage.ts'
+import { StoreRefused, type Storage } from '../storage/storage.ts'
+import type { EnvironmentRow } from '../storage/environments.ts'
+import type { PageById } from '../storage/page.ts'
 
 export { StoreRefused }
 

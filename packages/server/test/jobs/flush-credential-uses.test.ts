@@ -8,7 +8,7 @@ import Database from 'better-sqlite3'
 import { readConfig } from '@tacho/server/config/config.ts'
 import { newApiKey } from '@tacho/server/domain/credential.ts'
 import { flushCredentialUses } from '@tacho/server/jobs/flush-credential-uses.ts'
-import type { CredentialUse } from '@tacho/server/storage/storage.ts'
+import type { CredentialUse } from '@tacho/server/storage/control.ts'
 import { startServer } from '@tacho/server/process/main.ts'
 
 function source(kind: CredentialUse['kind'], uses: Map<string, number>) {

@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Cursors } from '../../domain/cursor.ts'
-import type { PageById } from '../../storage/storage.ts'
+import type { PageById } from '../../storage/page.ts'
 import { pageOf, startOf, type Walk } from '../paging.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
 

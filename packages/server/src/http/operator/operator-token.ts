@@ -1,6 +1,6 @@
 /** Operator tokens, which scripts use to call the operator API. */
 import type { FastifyRequest } from 'fastify'
-import type { OperatorTokenRow } from '../../storage/storage.ts'
+import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
 import { actorWith, type Actor } from './access.ts'
 
 export function tokenActor({ id, name, workspaceId, role }: OperatorTokenRow): Actor {

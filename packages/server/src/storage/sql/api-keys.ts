@@ -1,7 +1,8 @@
 import { look, read, write, type Acts } from './act.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { ApiKeyRow, PageById, ControlStore } from '../storage.ts'
+import type { PageById } from '../page.ts'
+import type { ApiKeyRow, ApiKeyStore } from '../api-keys.ts'
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
@@ -12,7 +13,7 @@ export const apiKeysActs = {
   listApiKeys: read(listApiKeys),
   findApiKey: look(findApiKey),
   revokeApiKey: write(revokeApiKey),
-} satisfies Partial<Acts<ControlStore>>
+} satisfies Partial<Acts<ApiKeyStore>>
 
 const COLUMNS = `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,
   k.requests_per_second AS "requestsPerSecond", k.created_at AS "createdAt", k.expires_at AS "expiresAt",

@@ -1,6 +1,6 @@
 import { read, write, type Acts } from './act.ts'
 import type { AuditEntry, AuditFilter, AuditStore } from '../audit.ts'
-import type { PageById } from '../storage.ts'
+import type { PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'

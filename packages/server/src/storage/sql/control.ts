@@ -1,6 +1,6 @@
 /** Acts on all control tables together: the first tenant, secrets, last uses. */
 import { write, type Acts } from './act.ts'
-import type { CredentialUse, FirstTenant, ControlStore } from '../storage.ts'
+import type { CredentialUse, FirstTenant, ControlStore } from '../control.ts'
 import { insertApiKey } from './api-keys.ts'
 import { insertEnvironment } from './environments.ts'
 import { insertInvitation } from './operators/invitations.ts'

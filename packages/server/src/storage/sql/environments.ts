@@ -1,6 +1,7 @@
 import { read, write, type Acts } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { EnvironmentRow, PageById, ControlStore } from '../storage.ts'
+import type { PageById } from '../page.ts'
+import type { EnvironmentRow, EnvironmentStore } from '../environments.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
@@ -10,7 +11,7 @@ export const environmentsActs = {
   createEnvironment: write(createEnvironment),
   listEnvironments: read(listEnvironments),
   findEnvironment: read(findEnvironment),
-} satisfies Partial<Acts<ControlStore>>
+} satisfies Partial<Acts<EnvironmentStore>>
 
 const COLUMNS = 'id, workspace_id AS "workspaceId", name, created_at AS "createdAt"'
 

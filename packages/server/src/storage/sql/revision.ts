@@ -1,5 +1,5 @@
 import { look, type Acts } from './act.ts'
-import type { ControlStore } from '../storage.ts'
+import type { ControlStore } from '../control.ts'
 import type { Sql } from './sql.ts'
 
 export const revisionActs = {

@@ -1,6 +1,7 @@
 import { read, write, type Acts } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PageById, WorkspaceRow, ControlStore } from '../storage.ts'
+import type { PageById } from '../page.ts'
+import type { WorkspaceRow, WorkspaceStore } from '../workspaces.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, PLACES } from './chunks.ts'
 import { growRevision } from './revision.ts'
@@ -10,7 +11,7 @@ export const workspacesActs = {
   createWorkspace: write(createWorkspace),
   listWorkspaces: read(listWorkspaces),
   findWorkspace: read(findWorkspace),
-} satisfies Partial<Acts<ControlStore>>
+} satisfies Partial<Acts<WorkspaceStore>>
 
 const COLUMNS = 'id, name, created_at AS "createdAt"'
 

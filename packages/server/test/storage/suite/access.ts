@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { AuditEntry } from '../../../src/storage/audit.ts'
-import type { OperatorTokenRow } from '../../../src/storage/storage.ts'
+import type { OperatorTokenRow } from '../../../src/storage/operator-tokens.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ApiKeyRow, FirstTenant, OperatorTokenRow } from '../../../src/storage/storage.ts'
+import type { ApiKeyRow } from '../../../src/storage/api-keys.ts'
+import type { FirstTenant } from '../../../src/storage/control.ts'
+import type { OperatorTokenRow } from '../../../src/storage/operator-tokens.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 

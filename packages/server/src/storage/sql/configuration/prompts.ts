@@ -11,7 +11,7 @@ import type {
   VersionPage,
   PromptStore,
 } from '../../prompts.ts'
-import type { PageById } from '../../storage.ts'
+import type { PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'

@@ -12,7 +12,7 @@ import type {
   ToolCallRow,
   SimulationStore,
 } from '../../simulations.ts'
-import type { PageById } from '../../storage.ts'
+import type { PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { rowsWithin } from '../events.ts'

@@ -7,7 +7,7 @@ import {
   type NewOperator,
   type OperatorStore,
 } from '../../operators.ts'
-import type { PageById } from '../../storage.ts'
+import type { PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { growRevision, lockControl } from '../revision.ts'

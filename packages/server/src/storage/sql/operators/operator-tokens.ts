@@ -1,6 +1,7 @@
 import { read, write, type Acts } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { OperatorTokenRow, PageById, ControlStore } from '../../storage.ts'
+import type { PageById } from '../../page.ts'
+import type { OperatorTokenRow, OperatorTokenStore } from '../../operator-tokens.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -11,7 +12,7 @@ export const operatorTokensActs = {
   revokeOperatorToken: write(revokeOperatorToken),
   revokeOtherOperatorTokens: write(revokeOtherOperatorTokens),
   findOperatorToken: read(findOperatorToken),
-} satisfies Partial<Acts<ControlStore>>
+} satisfies Partial<Acts<OperatorTokenStore>>
 
 const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt",
   expires_at AS "expiresAt", revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"`

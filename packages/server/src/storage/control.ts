@@ -1,0 +1,33 @@
+/** What belongs to all control tables together: the first tenant, secrets, last uses, the revision that caches follow. */
+import type { ApiKeyRow } from './api-keys.ts'
+import type { EnvironmentRow } from './environments.ts'
+import type { OperatorTokenRow } from './operator-tokens.ts'
+import type { InvitationRow } from './operators.ts'
+import type { WorkspaceRow } from './workspaces.ts'
+
+export interface ControlStore {
+  /** On an empty store, creates the first tenant with its key and token in one transaction. Otherwise does nothing. */
+  initialise(first: FirstTenant): Promise<'created' | 'not_empty'>
+  /** Records last uses; never moves a time back. */
+  touchCredentials(uses: CredentialUse[]): Promise<void>
+  /** Increases whenever a key, token or tenant changes. Caches follow it. */
+  controlRevision(): Promise<number>
+  /** A secret of the installation. The caller generates it; the store keeps the first. */
+  secret(name: string, candidate: string): Promise<string>
+}
+
+export interface FirstTenant {
+  workspace: WorkspaceRow
+  environment: EnvironmentRow
+  apiKey: ApiKeyRow
+  operatorToken: OperatorTokenRow
+  /** Invites the first person, if one is named. */
+  invitation?: InvitationRow
+}
+
+export interface CredentialUse {
+  /** A session is identified by the hash of its token. */
+  kind: 'api_key' | 'operator_token' | 'session'
+  id: string
+  at: number
+}
