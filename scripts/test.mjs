@@ -93,7 +93,7 @@ async function runTests() {
 
 /** Starting a PostgreSQL takes a second, so the files that need one share it; each makes databases of its own. */
 async function sharedServer(files) {
-  const needs = files.filter((file) => readFileSync(file, 'utf8').includes('testDatabases('))
+  const needs = files.filter((file) => /estDatabases?\(/.test(readFileSync(file, 'utf8')))
   if (needs.length < 2 || process.env.TACHO_TEST_DATABASE_URL) return null
   // Not imported above: the checks must run while this does not even parse.
   const { SHARED_SERVER, startPostgres } = await import('../packages/server/test/setup/postgres-server.ts')

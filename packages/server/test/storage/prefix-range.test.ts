@@ -32,7 +32,7 @@ test('a text is within the range of a prefix if and only if it begins with it', 
   )
 })
 
-test('behind the last code point comes the next one of the character before it, and behind them all nothing', () => {
+test('after the largest code point the range ends at the next one of the character before it; after only such there is no end', () => {
   assert.deepEqual(prefixRange('run-1'), { from: 'run-1', below: 'run-2' })
   assert.deepEqual(prefixRange('a\u{10ffff}'), { from: 'a\u{10ffff}', below: 'b' })
   assert.deepEqual(prefixRange('\ud7ff'), { from: '\ud7ff', below: '\ue000' })

@@ -20,7 +20,7 @@ const batches = fc.array(
   { minLength: 1, maxLength: 40 },
 )
 
-test('batches of a run are committed whole, in order of arrival, and never by two transactions at once', async () => {
+test('batches of a run are committed whole, in arrival order, and never by two transactions at once', async () => {
   await fc.assert(
     fc.asyncProperty(batches, fc.array(fc.nat(3), { minLength: 1 }), async (sent, turns) => {
       const held = new Set<string>()

@@ -1,4 +1,4 @@
-/** Crashes in full load, on a database that really writes to its disk. */
+/** Crashes under full load, on a database that syncs its disk. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +11,7 @@ import { verify, writeUntil } from './load.ts'
 
 const LOAD = fileURLToPath(new URL('load.ts', import.meta.url))
 
-describe('in full load', () => {
+describe('under full load', () => {
   let server: PostgresServer
   let database: TestDatabase
   before(async () => {
@@ -23,7 +23,7 @@ describe('in full load', () => {
     database = await databasesOf((name) => server.url(name), server.url()).create()
   }
 
-  test('kill -9 of a node loses no acknowledged event and counts none twice, also when others write on', async () => {
+  test('kill -9 of a node loses no acknowledged event and counts none twice, while other nodes keep writing', async () => {
     await create()
     const survivor = await openPostgresStorage({ url: database.url })
     const acknowledged: string[] = []
@@ -38,7 +38,7 @@ describe('in full load', () => {
       const told = await killedInLoad(writer, 40)
       assert.ok(told.length >= 40 * 20)
       acknowledged.push(...told)
-      // What the killed one may have sent without an answer is sent again, as its client would.
+      // The client of the killed node repeats the batches that got no answer.
       await writeUntil(survivor, `${writer}a`, countdown(10), () => undefined)
     }
     isOver = true
@@ -48,7 +48,7 @@ describe('in full load', () => {
   })
 
   for (const how of ['immediate', 'kill'] as const) {
-    test(`a crash of the database (${how}) loses no acknowledged event and counts none twice; nodes come back`, async () => {
+    test(`a crash of the database (${how}) loses no acknowledged event and counts none twice; nodes reconnect`, async () => {
       await create()
       const states: boolean[] = []
       const open = () =>
@@ -93,7 +93,7 @@ describe('in full load', () => {
     await (await opening).close()
   })
 
-  /** What a node of its own said was acknowledged before it was killed. */
+  /** The events a node acknowledged before it was killed. */
   async function killedInLoad(writer: string, batches: number): Promise<string[]> {
     const child = spawn(process.execPath, [LOAD, database.url, writer], { stdio: ['pipe', 'pipe', 'inherit'] })
     let told = ''
@@ -110,7 +110,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await wait(5)
 }
 
-/** Over after so many questions. */
+/** Ends the load after this many checks. */
 function countdown(times: number): () => boolean {
   let left = times
   return () => left-- <= 0

@@ -1,7 +1,7 @@
 /**
  * Load whose effect can be recomputed from what is stored: event n of a writer is `<writer>-<n>` and uses n tokens.
- * As a process (`node load.ts <url> <writer>`), a node that writes and tells what was acknowledged until it is
- * killed.
+ * Run as a process (`node load.ts <url> <writer>`), it is a node that writes, and prints what was acknowledged, until
+ * it is killed.
  */
 import assert from 'node:assert/strict'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
@@ -21,7 +21,7 @@ function eventOf(writer: string, number: number): NewEvent {
   )
 }
 
-/** Writes batches one after another, each until it is acknowledged, and tells their events' ids. */
+/** Writes batches one after another. Repeats each until it is acknowledged, then reports its event ids. */
 export async function writeUntil(
   storage: Storage,
   writer: string,
@@ -35,7 +35,7 @@ export async function writeUntil(
   }
 }
 
-/** As a client does: a StorageError means the same batch again. */
+/** Like a client: repeats the batch after a StorageError. */
 async function retried<Result>(work: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
@@ -47,7 +47,7 @@ async function retried<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Every acknowledged event is there, none twice, and runs and hours say exactly what is there. */
+/** Every acknowledged event is stored once, and the sums of runs and hours match the events. */
 export async function verify(storage: Storage, acknowledged: Iterable<string>): Promise<void> {
   const missing = new Set(acknowledged)
   let tokens = 0
@@ -77,7 +77,7 @@ export async function verify(storage: Storage, acknowledged: Iterable<string>): 
 
 if (import.meta.main) {
   const [, , url = '', writer = ''] = process.argv
-  // Whoever started it holds this end open.
+  // The parent process holds this pipe open.
   process.stdin.on('end', () => process.exit()).resume()
   const storage = await openPostgresStorage({ url })
   const tell = (ids: string[]) => process.stdout.write(`${ids.join(' ')}\n`)

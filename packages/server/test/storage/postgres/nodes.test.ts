@@ -1,4 +1,4 @@
-/** What only several processes can show: here each node is an engine of its own on one database. */
+/** Rules about several nodes. Here each node is an engine of its own on one database. */
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
 import { after, before, describe, test } from 'node:test'
@@ -33,7 +33,7 @@ const shuffled = <Item>(items: readonly Item[], order: readonly number[]) =>
     .map(({ item }) => item)
 
 describe('a node whose clock is a minute ahead', () => {
-  test("leases work by the database's clock, so that it takes nothing from a living node", async () => {
+  test("leases work by the database's clock, so it takes nothing from a live node", async () => {
     const minute = 60_000
     const ahead = () => Date.now() + minute
     const fast = await openPostgresStorage({ url: database.url, poolSize: 2, now: ahead })
@@ -61,15 +61,15 @@ describe('a node whose clock is a minute ahead', () => {
   })
 })
 
-/** Waits until a node has heard that so many serve the database: each gives a sign of life every few seconds. */
+/** Waits until a node knows how many nodes serve the database. Each sends a heartbeat every few seconds. */
 async function untilCounts(storage: Storage, count: number): Promise<void> {
   while (storage.nodes() !== count) await wait(20)
 }
 
-test('readiness is asked without a write', async () => {
+test('a readiness check writes nothing', async () => {
   const stamp = async () =>
     JSON.stringify(await run(database.url, 'SELECT node_id, xmin FROM tacho.nodes ORDER BY node_id'))
-  // The sign of life is a write, every few seconds: it may fall between two looks, but not between all of them.
+  // A heartbeat is a write, every few seconds: it may fall between two checks, but not between all of them.
   const written: boolean[] = []
   for (let looks = 0; looks < 10; looks++) {
     const before = await stamp()
@@ -80,7 +80,7 @@ test('readiness is asked without a write', async () => {
 })
 
 describe('two nodes on one database', () => {
-  test('store each event once, whatever is retried where, in whatever order and batches', async () => {
+  test('store each event once, whichever node gets a retry, in any order and any batches', async () => {
     const deliveries = fc.record({
       orders: fc.array(fc.array(fc.nat(), { minLength: 7, maxLength: 7 }), { minLength: 2, maxLength: 6 }),
       size: fc.integer({ min: 3, max: 40 }),
@@ -133,7 +133,7 @@ describe('two nodes on one database', () => {
     )
   })
 
-  test('close a run once, with the outcome that comes first by arrival', async () => {
+  test('close a run once, with the outcome that arrives first', async () => {
     for (let round = 0; round < 10; round++) {
       const env = newId()
       const ends = Array.from({ length: 8 }, (_, n) =>
@@ -148,7 +148,7 @@ describe('two nodes on one database', () => {
     }
   })
 
-  test('open one run between them, with the agent of the event that came first by arrival', async () => {
+  test('open one run between them, with the agent of the event that arrives first', async () => {
     for (let round = 0; round < 10; round++) {
       const env = newId()
       await Promise.all(Array.from({ length: 8 }, (_, n) => append(node(n), env, event({ agentId: `agent ${n}` }))))
@@ -158,7 +158,7 @@ describe('two nodes on one database', () => {
     }
   })
 
-  test('lose no event for a reader that follows a run by arrival while both write to it', async () => {
+  test('hide no event from a reader that follows a run by arrival while both write to it', async () => {
     const env = newId()
     await append(node(0), env, event())
     const { id } = await runOf(node(0), env)
@@ -169,7 +169,7 @@ describe('two nodes on one database', () => {
       }),
     ).finally(() => (isWriting = false))
     const seen: EventRowRead[] = []
-    // Until a page that was asked for after the last write has nothing more.
+    // Until a page that was requested after the last write is empty.
     for (let isDone = false; !isDone;) {
       const wasWriting = isWriting
       const { time, seq } = seen.at(-1) ?? { time: 0, seq: 0 }
@@ -182,7 +182,7 @@ describe('two nodes on one database', () => {
     assert.equal(new Set(seen.map(({ eventId }) => eventId)).size, 1 + 6 * 30 * 5)
   })
 
-  test('show the newest name of an agent, whoever heard it', async () => {
+  test('show the newest name of an agent, whichever node stored it', async () => {
     const env = newId()
     const named = (agentName: string, time: number): NewEvent => event({ agentId: 'a', agentName, time })
     await append(node(0), env, named('first', NOON))
@@ -194,7 +194,7 @@ describe('two nodes on one database', () => {
     assert.equal((await runOf(node(1), env)).agentName, 'fourth')
   })
 
-  test('take no event for new that the other has stored, nor for stored that it has not', async () => {
+  test('agree on which events are stored already', async () => {
     const env = newId()
     const [known, changed, old] = [event(), event(), event({ onlyIfStored: true, runId: 'another' })]
     await append(node(0), env, known, changed)
@@ -204,7 +204,7 @@ describe('two nodes on one database', () => {
     assert.equal(await node(0).findRun(env, 'another'), null)
   })
 
-  test('count each other, and a closed one no more', async () => {
+  test('count each other until one closes', async () => {
     const third = await openPostgresStorage({ url: database.url, poolSize: 1 })
     assert.equal(third.nodes(), 3)
     await untilCounts(node(0), 3)
@@ -212,13 +212,13 @@ describe('two nodes on one database', () => {
     await untilCounts(node(0), 2)
   })
 
-  test('see at once what the other changed of keys and tenants', async () => {
+  test('see changes of the other to keys and tenants at once', async () => {
     const before = await node(1).controlRevision()
     await node(0).createWorkspace({ id: newId(), name: newId(), createdAt: NOON }, [])
     assert.ok((await node(1).controlRevision()) > before)
   })
 
-  test('bound the refusals that they keep together', async () => {
+  test('share one bound on remembered rejections', async () => {
     const env = newId()
     const rejections = Array.from({ length: 12_000 }, (_, n) => ({
       runId: 'run',
@@ -235,7 +235,7 @@ describe('two nodes on one database', () => {
   })
 })
 
-test('however many nodes start at once on an empty database, one makes the tables and all of them serve', async () => {
+test('when several nodes start at once on an empty database, one creates the tables and all of them serve', async () => {
   const empty = await databases.create()
   const started = await Promise.all(
     Array.from({ length: 5 }, () => openPostgresStorage({ url: empty.url, poolSize: 2 })),
@@ -248,7 +248,7 @@ test('however many nodes start at once on an empty database, one makes the table
   await empty.drop()
 })
 
-test('a node that fell silent loses its slot to the next one, and takes another when it wakes up', async () => {
+test('a silent node loses its slot to the next one, and takes another when it wakes up', async () => {
   const own = await databases.create()
   const open = () => openPostgresStorage({ url: own.url, poolSize: 1 })
   const [first, second] = [await open(), await open()]
@@ -257,7 +257,7 @@ test('a node that fell silent loses its slot to the next one, and takes another 
   for (;;) {
     await run(own.url, 'UPDATE tacho.nodes SET heartbeat_at = 0 WHERE slot = 0')
     third = await open()
-    // The first may have given a sign of life in between: then it has kept its slot, and falls silent once more.
+    // The first may have sent a heartbeat in between: then it kept its slot, and falls silent once more.
     if ((await slots()).length === 2) break
     await third.close()
   }
@@ -273,9 +273,9 @@ test('a node that fell silent loses its slot to the next one, and takes another 
   await own.drop()
 })
 
-test('nodes never wait for each other in a circle when their batches overlap in opposite order', async () => {
+test('nodes do not deadlock when their batches overlap in opposite order', async () => {
   const own = await databases.create()
-  // PostgreSQL does not break circles here, so one would fail with the lock timeout.
+  // PostgreSQL does not detect deadlocks here, so one would fail with the lock timeout.
   await run(own.url, `ALTER DATABASE ${new URL(own.url).pathname.slice(1)} SET deadlock_timeout = '60s'`)
   const open = () => openPostgresStorage({ url: own.url, poolSize: 8, timeouts: { lockMs: 5_000 } })
   const [one, two] = await Promise.all([open(), open()])

@@ -1,4 +1,4 @@
-/** The same on the oldest release that is supported, where this machine has it. */
+/** The suite on the oldest supported release, if this machine has it. */
 import { after, before, describe, test } from 'node:test'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { whyMissing } from '../../setup/postgres-binaries.ts'

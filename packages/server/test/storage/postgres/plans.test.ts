@@ -1,14 +1,14 @@
 /**
- * How PostgreSQL finds the rows of every hot statement: by index, and no more of them than are asked for, whatever it
- * knows of the tables. One tenant is large here, many are small, as where plans go wrong.
+ * PostgreSQL must find the rows of every hot statement by index and read no more than requested, with any table
+ * statistics. One tenant is large and many are small, because that is where plans go wrong.
  */
 import assert from 'node:assert/strict'
-import { after, before } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { describe, test } from '../../setup/citus-skips.ts'
+import { NESTED_PLANS } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { recordTransactions } from './rules.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
@@ -25,20 +25,20 @@ const TABLES = [
   'issue_records',
   'webhook_deliveries',
 ]
-/** `TEST_PLAN_SCALE=80 npm test -- postgres-plans` looks at ten million events, for some minutes. */
+/** `TEST_PLAN_SCALE=80 npm test -- postgres/plans` checks with ten million events, in a few minutes. */
 const SCALE = Number(process.env['TEST_PLAN_SCALE'] ?? 10)
 const RUNS = 2_000 * SCALE
-/** What a hundred of them begin with. */
+/** The prefix that a hundred of them share. */
 const SOME_RUNS = SCALE > 10 ? 'run 1000' : 'run 100'
 const FILLING = { timeout: SCALE * 60_000 }
 const EVENTS_OF_RUN = 60
 const LONG_RUN = 20_000
 const TENANTS = 300
-/** In each table that operators read, most of one tenant. */
+/** Rows in each table that operators read, most of them of one tenant. */
 const OPERATOR_ROWS = 1_000 * SCALE
-/** Of one table, by one statement here: pages are of 50 rows, batches of 60 events. */
+/** Rows of one table that one statement may read here: pages have 50 rows, batches 60 events. */
 const MOST_ROWS = 500
-/** Read by one statement, indexes included. */
+/** Blocks that one statement may read, indexes included. */
 const MOST_PAGES = 2_000
 
 interface Plan {
@@ -54,7 +54,7 @@ interface Plan {
   Plans?: Plan[]
 }
 
-describe('plans', () => {
+describe('plans', { skip: NESTED_PLANS }, () => {
   const sent = recordTransactions()
   let databases: TestDatabases
   let database: TestDatabase
@@ -73,7 +73,7 @@ describe('plans', () => {
     storage = await openPostgresStorage({ url: database.url })
     client = new pg.Client(database.url)
     await client.connect()
-    // As the engine connects, but for the collector of statistics, which is to know nothing at first.
+    // Connects like the engine, except for the statistics collector, which must know nothing at first.
     const settings = sent.flat().find(({ text }) => text.includes("set_config('search_path'"))
     await client.query(settings?.text ?? '')
     for (const table of TABLES) await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`)
@@ -90,8 +90,8 @@ describe('plans', () => {
   })
 
   /**
-   * Plans what clients make us send while the tables are as good as empty, as a node does that was the first to use them.
-   * Such plans are kept until the tables are analysed: some minute later, where they grow.
+   * Plans the statements while the tables are almost empty, like the first node that uses them. PostgreSQL keeps such
+   * plans until it analyses the tables: about a minute later, if they grow.
    */
   async function prepareEarly() {
     for (const [index, { text, values }] of (await statements(useAsClient)).entries()) {
@@ -132,7 +132,7 @@ describe('plans', () => {
     )
   }
 
-  /** What operators read, for most of it of one tenant. */
+  /** The rows that operators read, most of them of one tenant. */
   async function fillOperators() {
     const series = (start: string, rest: string) =>
       client.query(`INSERT INTO ${start} SELECT ${rest} FROM generate_series(1, ${OPERATOR_ROWS}) AS n`)
@@ -202,13 +202,13 @@ describe('plans', () => {
       for (const after of [null, middle]) await storage.listDeliveries(env, webhook, filter, { limit: 50, after })
     }
     await storage.startDelivery({ environmentId: env, id: middle, owner: 'nobody' })
-    // Nothing is due, so that each look at the plans finds the same.
+    // Nothing is due, so that each check of the plans finds the same.
     const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }
     await storage.claimWork({ kind: 'review_issue_record', ...claim })
     await storage.finishWork({ kind: 'simulate', owner: 'nobody', subjectIds: [middle] })
   }
 
-  /** What the public interface asks, on rows in the middle of the tables. */
+  /** The statements of the public API, on rows in the middle of the tables. */
   async function useAsClient() {
     const run = await runOf(storage, env, 'run 1000')
     const long = await runOf(storage, env, 'long')
@@ -228,7 +228,7 @@ describe('plans', () => {
     await storage.listRuns(env, filter, { limit: 50, after: { startedAt: NOON + 1_500, id } })
   }
 
-  /** Everything that is asked often. */
+  /** Every frequent statement. */
   async function use() {
     await useAsClient()
     await useAsOperator()
@@ -285,7 +285,7 @@ describe('plans', () => {
     })
   }
 
-  /** What it makes the engine send, of the tables here. */
+  /** The statements the engine sends for it, on the tables here. */
   async function statements(used: () => Promise<void>): Promise<{ text: string; values: readonly unknown[] }[]> {
     sent.length = 0
     await used()
@@ -317,15 +317,15 @@ describe('plans', () => {
     assert.ok(found.length > 15)
   }
 
-  test('read no more than is asked for when they were made while the tables were empty', () =>
+  test('read no more than requested when they were made while the tables were empty', () =>
     check('force_generic_plan', useAsClient, prepared))
 
   for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-    test(`read no more than is asked for while nothing is known of the tables (${mode})`, () => check(mode))
+    test(`read no more than requested without table statistics (${mode})`, () => check(mode))
   }
 
   for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-    test(`read no more than is asked for once the tables are known (${mode})`, async () => {
+    test(`read no more than requested once the tables are analysed (${mode})`, async () => {
       await client.query(`ANALYZE ${TABLES.join(', ')}`)
       await check(mode)
     })

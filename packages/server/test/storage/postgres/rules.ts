@@ -1,4 +1,4 @@
-/** The rules that let Citus route every statement to one machine, checked on statements as the engine sends them. */
+/** The rules that let Citus route every statement to one machine, checked on the statements the engine sends. */
 import pg from 'pg'
 
 interface Sent {
@@ -15,7 +15,7 @@ function statementOf(sent: Statement): { text: string; values?: unknown[] | unde
   return 'environmentId' in sent ? { text: sent.text, values: [sent.environmentId] } : sent
 }
 
-/** Records what clients of this process send from now on. */
+/** Records the statements that clients of this process send from now on. */
 export function recordTransactions(): Transaction[] {
   const transactions: Transaction[] = []
   const open = new WeakMap<object, Transaction>()
@@ -39,7 +39,7 @@ export function recordTransactions(): Transaction[] {
   return transactions
 }
 
-/** The tables whose rows a statement names: as what is written to, and as what is read, changed or deleted. */
+/** The tables a statement inserts into, and those it reads, updates or deletes from. */
 function tablesOf(text: string, tables: readonly string[]) {
   const named = (before: string) =>
     [...text.matchAll(new RegExp(`\\b(?:${before})\\s+(?:tacho\\.)?(\\w+)`, 'gi'))]
@@ -48,9 +48,9 @@ function tablesOf(text: string, tables: readonly string[]) {
   return { into: named('INTO|COPY'), from: named('FROM|JOIN|UPDATE') }
 }
 
-/** What is wrong with a statement, null when nothing is. `tables` are the data tables. */
+/** The rule that a statement breaks, or null. `tables` are the data tables. */
 export function faultOf({ text }: Sent, tables: readonly string[]): string | null {
-  // What makes the tables is no statement on them.
+  // Statements that create the tables do not count.
   if (!/^\s*(WITH|SELECT|INSERT|COPY|UPDATE|DELETE)\b/.test(text)) return null
   const { into, from } = tablesOf(text, tables)
   if (into.length > 0 && insertedTenant(text) === null) return `inserts into ${into.join(', ')} without an environment`
@@ -63,7 +63,7 @@ export function faultOf({ text }: Sent, tables: readonly string[]): string | nul
   return null
 }
 
-/** Control tables that hold what one workspace or environment has. */
+/** Control tables whose rows belong to one workspace or environment. */
 const TENANTS_TABLES = [
   'webhooks',
   'webhook_deliveries',
@@ -77,7 +77,7 @@ const TENANTS_TABLES = [
   'policy_versions',
 ]
 
-/** What is wrong with a statement on those tables, null when nothing is. */
+/** The rule that a statement on those tables breaks, or null. */
 export function tenantFaultOf({ text }: Sent): string | null {
   if (!/^\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text)) return null
   const { from } = tablesOf(text, TENANTS_TABLES)
@@ -106,8 +106,8 @@ export function tenantsOf(transaction: Transaction, tables: readonly string[]): 
 }
 
 /**
- * Which parameter an INSERT takes the environment of its rows from; null where it is not one parameter for all. Rows that
- * are copied have theirs in front.
+ * The parameter that gives the environment of all rows of an INSERT; null if there is not one for all. In copied rows
+ * the environment comes first.
  */
 function insertedTenant(text: string): number | null {
   if (/^COPY \w+ \(environment_id,/.test(text)) return 1

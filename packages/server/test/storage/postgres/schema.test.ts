@@ -1,5 +1,5 @@
 /**
- * The schema that all migrations together make, as PostgreSQL sees it. After a migration was added:
+ * The schema that all migrations make together, as PostgreSQL sees it. After you add a migration, run:
  *   node_modules/.bin/node --test --test-update-snapshots packages/server/test/storage/postgres/schema.test.ts
  */
 import assert from 'node:assert/strict'
@@ -44,7 +44,7 @@ describe('the schema on PostgreSQL', () => {
     await databases.close()
   })
 
-  test('is the one that was looked at', async (t) => {
+  test('is the one in the reviewed snapshot', async (t) => {
     const lines = new Map<string, string[]>()
     for (const query of [COLUMNS, CONSTRAINTS, INDEXES, OPTIONS]) {
       const { rows } = await client.query<{ table: string; line: string }>(query)
@@ -82,14 +82,14 @@ describe('the schema on PostgreSQL', () => {
     )
   })
 
-  test('is spread by the tenant, with all data of one in one place', async () => {
+  test('is distributed by tenant, with all data of a tenant on one machine', async () => {
     const [first, ...others] = (await dataTables(client)).map(distribution)
     assert.equal(first, "SELECT create_distributed_table('tacho.events', 'environment_id', colocate_with => 'none')")
     assert.ok(others.length >= 5)
     assert.ok(others.every((statement) => statement.endsWith("'environment_id', colocate_with => 'tacho.events')")))
   })
 
-  test('is made by migrations that the database remembers', async () => {
+  test('is made by migrations that the database records', async () => {
     const { rows } = await client.query('SELECT version, name, sha256 FROM tacho.migrations ORDER BY version')
     assert.deepEqual(
       rows,

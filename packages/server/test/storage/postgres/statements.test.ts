@@ -17,7 +17,7 @@ before(async () => {
   const timeouts = { connectMs: 60_000, statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
   client = new pg.Client(clientConfig(parseAddress(database.url).config, timeouts))
   await client.connect()
-  // One transaction: what is counted does not depend on the disk.
+  // One transaction, so that the counts do not depend on the disk.
   await client.query(`SET search_path = ${SCHEMA}; BEGIN`)
 })
 after(async () => {

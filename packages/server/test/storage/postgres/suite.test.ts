@@ -29,7 +29,7 @@ const open: OpenStorage = async () => {
 
 conformanceSuite(open)
 
-/** What the suites above made the engine send. */
+/** The statements that the engine sent during the suites above. */
 describe('every statement', () => {
   let tables: string[]
   before(async () => {
@@ -59,7 +59,7 @@ describe('every statement', () => {
     assert.deepEqual([...new Set(faults)], [])
   })
 
-  test('that stores events takes its rows from its parameter, not from a table', () => {
+  test('that stores events takes its rows from its parameters, not from a table', () => {
     const hot = sent
       .flat()
       .filter(({ text }) => /^(INSERT INTO|COPY) (events|runs|models|usage_hours|rejections)\b/.test(text))
@@ -67,7 +67,7 @@ describe('every statement', () => {
     assert.deepEqual(new Set(hot.filter((one) => insertsFromTable(one, tables)).map(({ text }) => text)), new Set())
   })
 
-  test('of a transaction is about the data of one tenant', () => {
+  test('of a transaction uses the data of one tenant', () => {
     const mixed = sent.filter((transaction) => tenantsOf(transaction, tables).size > 1)
     assert.deepEqual(mixed, [])
     assert.ok(sent.some((transaction) => tenantsOf(transaction, tables).size === 1))

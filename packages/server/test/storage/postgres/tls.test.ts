@@ -1,4 +1,4 @@
-/** How far connections are encrypted and checked: as the address says, and no less. */
+/** Connections are encrypted and verified as the address says. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -12,12 +12,12 @@ import { startPostgres, type PostgresServer } from '../../setup/postgres-server.
 
 const isMissing = spawnSync('openssl', ['version']).status !== 0
 
-describe('TLS', { skip: isMissing && 'there is no openssl to make certificates with' }, () => {
+describe('TLS', { skip: isMissing && 'openssl, which makes the certificates, is not installed' }, () => {
   let folder: string
   let server: PostgresServer
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'tacho-tls-'))
-    // Each is its own authority.
+    // Each certificate is its own authority.
     for (const name of ['server', 'stranger']) {
       const names = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1']
       const files = ['-keyout', `${folder}/${name}.key`, '-out', `${folder}/${name}.crt`]
@@ -56,30 +56,30 @@ describe('TLS', { skip: isMissing && 'there is no openssl to make certificates w
       return true
     })
 
-  test('is not used unless it is asked for', async () => {
+  test('is not used unless the address requires it', async () => {
     assert.equal(await encrypted(server.url()), false)
     assert.equal(await encrypted(address('sslmode=disable')), false)
   })
 
-  test('require encrypts, and checks who the server is only with an authority to ask', async () => {
+  test('require encrypts, and verifies the server only if an authority is given', async () => {
     assert.equal(await encrypted(address('sslmode=require')), true)
     assert.equal(await encrypted(address('sslmode=require&sslrootcert=@server.crt')), true)
     await refused(address('sslmode=require&sslrootcert=@stranger.crt'), /self-signed|unable to verify/)
   })
 
-  test('verify-ca checks the authority, not the name', async () => {
+  test('verify-ca verifies the authority, not the name', async () => {
     assert.equal(await encrypted(address('sslmode=verify-ca&sslrootcert=@server.crt', 'localhost')), true)
     await refused(address('sslmode=verify-ca&sslrootcert=@stranger.crt'), /self-signed|unable to verify/)
   })
 
-  test('verify-full checks both', async () => {
+  test('verify-full verifies both', async () => {
     assert.equal(await encrypted(address('sslmode=verify-full&sslrootcert=@server.crt')), true)
     await refused(address('sslmode=verify-full&sslrootcert=@server.crt', 'localhost'), /altnames/)
     await refused(address('sslmode=verify-full'), /self-signed|unable to verify/)
     await refused(address('sslmode=verify-full&sslrootcert=system'), /self-signed|unable to verify/)
   })
 
-  test('is refused by a server without it rather than done without', async () => {
+  test('fails on a server without TLS instead of connecting unencrypted', async () => {
     const plain = await startPostgres()
     await refused(`${plain.url()}?sslmode=require`, /does not support SSL/)
     await plain.close()

@@ -10,7 +10,7 @@ import { openStore, temporaryDirectory } from './temporary.ts'
 
 const refused = (message: RegExp) => (error: unknown) => error instanceof StoreRefused && message.test(error.message)
 
-/** A backup of a store with one run of one event. */
+/** A backup of a store with one run, which has one event. */
 async function backedUp(t: TestContext) {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
@@ -22,7 +22,7 @@ async function backedUp(t: TestContext) {
   return { storage, env, file, directory }
 }
 
-test('a backup taken under writes is a whole store of some moment', async (t) => {
+test('a backup taken during writes is a consistent snapshot', async (t) => {
   const { storage, env, directory } = await backedUp(t)
   let writing = true
   const writes = (async () => {
@@ -59,7 +59,7 @@ test('a backup that fails leaves no file', async (t) => {
   assert.equal(existsSync(file), false)
 })
 
-test('a restored store has what the backup had, and takes new events', async (t) => {
+test('a restored store has the data of the backup and accepts new events', async (t) => {
   const { env, file } = await backedUp(t)
   const directory = path.join(temporaryDirectory(t), 'new')
   const bytes = statSync(file).size
@@ -70,7 +70,7 @@ test('a restored store has what the backup had, and takes new events', async (t)
   assert.equal((await runOf(restored, env)).eventCount, 2)
 })
 
-test('a store that is there is kept unless it may be replaced, and then put aside whole', async (t) => {
+test('an existing store is replaced only on request, and then kept as a whole under another name', async (t) => {
   const { storage, env, file, directory } = await backedUp(t)
   await append(storage, env, event())
   assert.throws(() => restoreSqlite({ from: file, directory, replace: true }), refused(/open in another process/))
@@ -85,7 +85,7 @@ test('a store that is there is kept unless it may be replaced, and then put asid
   aside.close()
 })
 
-test('what is not a sound backup of a known schema is refused, and nothing is touched', async (t) => {
+test('a damaged backup, or one with an unknown schema, is refused and nothing changes', async (t) => {
   const { file } = await backedUp(t)
   const directory = temporaryDirectory(t)
   const refuse = (from: string, message: RegExp) => {

@@ -8,7 +8,7 @@ import { append, event, newId, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 const MIB = 1_048_576
-/** From 80 MiB on the writer waits for readers; a commit under way adds what it holds. */
+/** From 80 MiB on the writer waits for readers; a running commit may exceed that. */
 const BOUND = 90 * MIB
 const payload = JSON.stringify({ text: 'x'.repeat(20_000) })
 
@@ -41,7 +41,7 @@ test('the log stays bounded under constant writes and short reads', async (t) =>
   assert.ok(largest < BOUND, `${largest} bytes`)
 })
 
-test('a long reader lets the log grow; after it the log is small again', async (t) => {
+test('the log grows during a long read and shrinks after it', async (t) => {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
   await write(storage, 1)
@@ -58,7 +58,7 @@ test('a long reader lets the log grow; after it the log is small again', async (
   reader.close()
 })
 
-test('a store that was closed has no log', async (t) => {
+test('a closed store has no log', async (t) => {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
   const env = await write(storage, 2)

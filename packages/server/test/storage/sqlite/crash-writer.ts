@@ -1,4 +1,4 @@
-/** Writes events until it is killed, and tells each acknowledged one by a line. Used by crash.test.ts. */
+/** Writes events until it is killed, and prints a line for each acknowledged one. Used by crash.test.ts. */
 import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 import { append, llmCall, newId } from '../suite/sample.ts'
 

@@ -10,7 +10,7 @@ const KILLS = 20
 const RULE = 'whenever the process is killed, what it acknowledged is there once, and sums fit the events'
 const RUNS = [0, 1, 2, 3, 4].map((n) => `run ${n}`)
 
-/** Lets a process write until it has acknowledged some events, kills it in the middle, and returns what it told. */
+/** Runs a writing process, kills it after some acknowledgements, and returns the ids it printed. */
 async function writeAndKill(directory: string, environmentId: string, lines: number): Promise<string[]> {
   const program = path.join(import.meta.dirname, 'crash-writer.ts')
   const child = spawn(process.execPath, [program, directory, environmentId], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -21,7 +21,7 @@ async function writeAndKill(directory: string, environmentId: string, lines: num
   })
   const [, signal] = (await once(child, 'close')) as [number | null, string | null]
   assert.equal(signal, 'SIGKILL')
-  // The kill may cut the last line.
+  // The last line may be cut off.
   return told.slice(0, told.lastIndexOf('\n')).split('\n')
 }
 

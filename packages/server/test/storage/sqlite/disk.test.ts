@@ -12,7 +12,7 @@ import { openStore, temporaryDirectory } from './temporary.ts'
 
 const storageFull = (error: unknown) => error instanceof StorageError && error.code === 'storage_full'
 
-test('with the disk nearly full events are refused, while reads and control go on', async (t) => {
+test('with a nearly full disk events are refused, while reads and control continue', async (t) => {
   const directory = temporaryDirectory(t)
   const env = newId()
   const before = await openStore(t, { directory })
@@ -28,13 +28,13 @@ test('with the disk nearly full events are refused, while reads and control go o
   assert.equal(disk?.ok, false)
 })
 
-test('with room on the disk nothing is refused', async (t) => {
+test('with enough free disk space nothing is refused', async (t) => {
   const storage = await openStore(t, { minFreeDiskBytes: 1 })
   assert.equal(storage.writesRefused(), null)
   assert.ok((storage.gauges().diskFreeBytes ?? 0) > 1)
 })
 
-test('a write that found the disk full counts until the next look', async (t) => {
+test('after a write that found the disk full, writes are refused until the next check', async (t) => {
   const disk = await watchDisk(temporaryDirectory(t), 1)
   t.after(disk.close)
   assert.equal(disk.nearlyFull(), false)
@@ -61,7 +61,7 @@ test('a shared commit that fails is reported, and its batches are stored alone',
   db.close()
 })
 
-test('a full disk fails every batch of a commit as storage_full, stores nothing, and all is well after', async () => {
+test('a full disk fails every batch of a commit with storage_full and stores nothing; later writes work', async () => {
   const db = new Database(':memory:')
   migrate(db)
   const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)))

@@ -8,7 +8,7 @@ import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-test('a connection whose commits may not reach the disk is refused, whatever makes it so', (t) => {
+test('a connection whose commits may not reach the disk is refused, whatever the cause', (t) => {
   const db = openDatabase(path.join(temporaryDirectory(t), STORE_FILE))
   t.after(() => db.close())
   migrate(db)
@@ -27,11 +27,11 @@ test('a connection whose commits may not reach the disk is refused, whatever mak
   assert.doesNotThrow(() => assertDurable(db))
 })
 
-test('the writer thread proves it at its start: a store that fails the proof does not open', async (t) => {
+test('the writer thread checks durability when it starts; a store that fails the check does not open', async (t) => {
   const directory = temporaryDirectory(t)
   const db = openDatabase(path.join(directory, STORE_FILE))
   migrate(db)
-  // Only the proof writes a revision that does not change.
+  // Only that check writes a revision without changing it.
   db.exec(`CREATE TRIGGER refuse_proof BEFORE UPDATE OF revision ON control WHEN new.revision = old.revision
     BEGIN SELECT RAISE(ABORT, 'the proof failed'); END`)
   db.close()

@@ -8,7 +8,7 @@ import { temporaryDirectory } from './temporary.ts'
 
 const options = { minFreeDiskBytes: 0, onTrouble: (error: Error) => assert.fail(error) }
 
-/** Names of the files of a directory that others than their owner may read or write. */
+/** Files of a directory that users other than the owner may read or write. */
 function openToOthers(directory: string): string[] {
   return readdirSync(directory).filter((name) => (statSync(path.join(directory, name)).mode & 0o077) !== 0)
 }

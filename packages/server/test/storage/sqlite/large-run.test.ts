@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { append, event, newId, NOON, runOf } from '../suite/sample.ts'
 import { openStore } from './temporary.ts'
 
-test('a run of 30,000 events is paged through by time, by arrival and from its middle', async (t) => {
+test('a run of 30,000 events can be paged by time, by arrival and from its middle', async (t) => {
   const storage = await openStore(t)
   const env = newId()
   const count = 30_000
-  // Times run backwards, so that arrival and time differ.
+  // Times decrease, so that arrival order and time order differ.
   for (let n = 0; n < count; n += 500) {
     const events = Array.from({ length: 500 }, (_, i) => event({ eventId: `e${n + i}`, time: NOON - n - i }))
     await append(storage, env, ...events)

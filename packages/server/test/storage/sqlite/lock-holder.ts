@@ -1,4 +1,4 @@
-/** Opens a store, tells what came of it and waits to be killed. Used by lock.test.ts. */
+/** Opens a store, prints the result and waits to be killed. Used by lock.test.ts. */
 import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 
 const [directory = ''] = process.argv.slice(2)

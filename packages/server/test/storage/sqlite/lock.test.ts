@@ -7,7 +7,7 @@ import { test, type TestContext } from 'node:test'
 import { StoreRefused } from '../../../src/storage/storage.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
-/** Opens the store in another process, which tells what came of it and then waits to be killed. */
+/** Opens the store in another process, which prints the result and then waits to be killed. */
 function inAnotherProcess(t: TestContext, directory: string) {
   const program = path.join(import.meta.dirname, 'lock-holder.ts')
   const child = spawn(process.execPath, [program, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -22,7 +22,7 @@ async function firstLine(child: ReturnType<typeof inAnotherProcess>): Promise<st
 
 const refusal = (directory: string) => `The store in ${directory} is open in another process. Stop that process first.`
 
-test('a second process is refused with a sentence, and the first goes on', async (t) => {
+test('a second process is refused with a clear sentence, and the first continues', async (t) => {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
   const other = inAnotherProcess(t, directory)
@@ -36,7 +36,7 @@ test('a second opening in the same process is refused too', async (t) => {
   await assert.rejects(openStore(t, { directory }), new StoreRefused(refusal(directory)))
 })
 
-test('the lock goes with its process, however that ends', async (t) => {
+test('the lock ends with its process, however that ends', async (t) => {
   const directory = temporaryDirectory(t)
   const other = inAnotherProcess(t, directory)
   assert.equal(await firstLine(other), 'open')
@@ -46,7 +46,7 @@ test('the lock goes with its process, however that ends', async (t) => {
   await (await openStore(t, { directory })).ping()
 })
 
-test('a store that was closed can be opened again', async (t) => {
+test('a closed store can be opened again', async (t) => {
   const directory = temporaryDirectory(t)
   const first = await openStore(t, { directory })
   await first.createWorkspace({ id: 'w', name: 'w', createdAt: 1 }, [])
@@ -55,12 +55,12 @@ test('a store that was closed can be opened again', async (t) => {
   assert.deepEqual(await second.findWorkspace('w'), { id: 'w', name: 'w', createdAt: 1 })
 })
 
-test('a place that cannot be opened is refused with a sentence', async (t) => {
+test('a path that cannot be opened is refused with a clear sentence', async (t) => {
   const directory = temporaryDirectory(t)
   const file = path.join(directory, 'file')
   writeFileSync(file, '')
   await assert.rejects(openStore(t, { directory: path.join(file, 'data') }), StoreRefused)
-  if (process.getuid?.() === 0) return // root may write anywhere
+  if (process.getuid?.() === 0) return // root can write anywhere
   chmodSync(directory, 0o500)
   await assert.rejects(openStore(t, { directory: path.join(directory, 'data') }), StoreRefused)
 })

@@ -7,7 +7,7 @@ import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts
 import { StoreRefused } from '../../../src/storage/storage.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
-/** A store that was opened, closed and then changed by hand. */
+/** A store that was opened and closed, then changed by hand. */
 async function changedStore(t: TestContext, change: (db: Database.Database) => void): Promise<string> {
   const directory = temporaryDirectory(t)
   await (await openStore(t, { directory })).close()
@@ -30,7 +30,7 @@ test('a store of a newer version is refused', async (t) => {
   )
 })
 
-test('a store whose migration is not the known one is refused', async (t) => {
+test('a store with an unknown migration is refused', async (t) => {
   const directory = await changedStore(t, (db) => {
     db.exec("UPDATE migrations SET sha256 = 'other' WHERE version = 1")
   })
@@ -45,7 +45,7 @@ test('a store whose migrations have a gap is refused', async (t) => {
   await assert.rejects(openStore(t, { directory }), refused(/gap before migration 2/))
 })
 
-test('a database of another program is refused and left as it was', async (t) => {
+test('a database of another program is refused and unchanged', async (t) => {
   const directory = temporaryDirectory(t)
   const file = path.join(directory, 'tacho.db')
   const other = new Database(file)
@@ -57,13 +57,13 @@ test('a database of another program is refused and left as it was', async (t) =>
   assert.deepEqual(db.prepare('SELECT name FROM sqlite_schema').pluck().all(), ['theirs'])
 })
 
-test('a file that is no database is refused', async (t) => {
+test('a file that is not a database is refused', async (t) => {
   const directory = temporaryDirectory(t)
   writeFileSync(path.join(directory, 'tacho.db'), 'This is a text. '.repeat(1000))
   await assert.rejects(openStore(t, { directory }), refused(/cannot be opened: file is not a database/))
 })
 
-test('a migration that fails leaves nothing of itself', () => {
+test('a failed migration leaves no changes', () => {
   const db = new Database(':memory:')
   const broken = [...knownMigrations()]
   broken.push({
@@ -77,7 +77,7 @@ test('a migration that fails leaves nothing of itself', () => {
   db.close()
 })
 
-test('opening again applies nothing again', () => {
+test('opening a store again applies no migration twice', () => {
   const db = new Database(':memory:')
   migrate(db)
   const applied = db.prepare('SELECT * FROM migrations').all()
@@ -98,6 +98,6 @@ test('the schema is the one in schema.sql', () => {
   db.close()
   const file = path.join(import.meta.dirname, 'schema.sql')
   if (process.env['TACHO_WRITE_SNAPSHOTS'] === '1') writeFileSync(file, schema)
-  // Told in a sentence: the two texts side by side fill a screen, and git shows the difference.
+  // One sentence is enough: the two texts fill a screen, and git shows the difference.
   assert.ok(schema === readFileSync(file, 'utf8'), 'The schema has changed: renew the file as told above this test')
 })

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { EventBatchRows, NewEvent } from '../../../src/storage/events.ts'
 import { packBatch, unpackBatch } from '../../../src/storage/sqlite/packed-batch.ts'
 
-/** Few values, so that neighbours often have the same; of every width that a string may have. */
+/** Few values, so that neighbours are often equal, in every width a string may have. */
 const text = fc.oneof(fc.constantFrom('', 'a', 'agent', 'ä', '😀', '\ud83d', '\0'), fc.string({ unit: 'binary' }))
 const optional = fc.option(text, { nil: null })
 const sum = fc.oneof(fc.nat(10), fc.constantFrom(0, Number.MAX_SAFE_INTEGER))
@@ -33,12 +33,12 @@ const event: fc.Arbitrary<NewEvent> = fc
   })
   .map(({ usage, ...rest }) => ({ ...rest, usage: usage && { ...usage } }))
 
-test('a batch reaches the writer as it was sent', () => {
+test('a batch reaches the writer unchanged', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 12 }), fc.integer(), (events, receivedAt) => {
       const rejections = [{ runId: 'run', eventId: 'event', code: 'empty' as const, rejectedAt: receivedAt }]
       const batch: EventBatchRows = { environmentId: 'environment', receivedAt, events, rejections }
-      // As a message between threads.
+      // Like a message between threads.
       assert.deepEqual(unpackBatch(structuredClone(packBatch(batch, 0))), batch)
     }),
   )

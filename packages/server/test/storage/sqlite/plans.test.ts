@@ -14,7 +14,7 @@ import type { RunFilter } from '../../../src/storage/runs.ts'
 const db = new Database(':memory:')
 migrate(db)
 
-/** The plans of the statements an act runs on an empty store. */
+/** The plans of the statements that an act runs on an empty store. */
 async function plansOf(act: ActName, ...args: unknown[]): Promise<string[]> {
   const plans: string[] = []
   const real = sqliteSql(db)
@@ -41,11 +41,11 @@ const UUID = '01a1f852-77a1-75f1-a257-11717a8c523d'
 const place = { time: 5, seq: 5 }
 
 function assertIndexed(plan: string) {
-  // A scan of the rows of a subquery is of one page.
+  // A scan of a subquery's rows reads one page.
   assert.doesNotMatch(plan, /SCAN (?!page|named|r\b|u\b)/, plan)
 }
 
-test('a page of runs comes in order from the index of its filter, whatever the span and the place', async () => {
+test('a page of runs comes in order from the index of its filter, with any time range and cursor', async () => {
   const filters: [RunFilter, string][] = [
     [{}, 'runs_by_start'],
     [{ agentId: 'a' }, 'runs_by_agent'],
@@ -66,7 +66,7 @@ test('a page of runs comes in order from the index of its filter, whatever the s
   }
 })
 
-test('a search of runs goes by an index each way, and sorts only what it may look at', async () => {
+test('each part of a search of runs uses an index, and sorts only its bounded candidates', async () => {
   db.prepare("INSERT OR IGNORE INTO agents VALUES ('env', ?, 'key', 'id', 'text', 1)").run(UUID)
   for (const after of [null, { startedAt: 5, id: UUID }]) {
     for (const filter of [{}, { status: 'FAILED' }, { from: 1, to: 9 }] as RunFilter[]) {
@@ -86,7 +86,7 @@ test('a search of runs goes by an index each way, and sorts only what it may loo
   }
 })
 
-test('a filtered page of a timeline looks at its rows in their order', async () => {
+test('a filtered page of a timeline scans rows in order', async () => {
   const filter = { eventType: 'type', label: 'text', rowsLookedAt: 100 }
   for (const after of [null, place]) {
     for (const order of ['time', 'arrival'] as const) {
@@ -120,7 +120,7 @@ test('a page of a timeline comes in order from its index', async () => {
   }
 })
 
-test('a page by arrival sorts seqs out of an index and reads only its own rows', async () => {
+test('a page by arrival sorts the seqs of an index and reads only its own rows', async () => {
   const rows: EventRowsPage = { limit: 10, order: 'arrival', after: place }
   const [plan = ''] = await plansOf('listEventRows', 'env', 'run', rows)
   assert.match(plan, /SEARCH events USING COVERING INDEX sqlite_autoindex_events_1 \(environment_id=\? AND run_id=\?\)/)
@@ -128,7 +128,7 @@ test('a page by arrival sorts seqs out of an index and reads only its own rows',
   assertIndexed(plan)
 })
 
-test('tool calls over all runs come from their index, sorted within a moment only', async () => {
+test('tool calls over all runs come from their index; only equal times are sorted', async () => {
   for (const after of [null, { time: 5, run: UUID, seq: 5 }]) {
     const page = { from: 1, to: 9, limit: 10, pageBytes: 1, after }
     for (const plan of await plansOf('listToolCalls', 'env', page)) {
@@ -229,7 +229,7 @@ test('a page of issues and of issue records comes in order from the index of its
   }
 })
 
-test('work is taken and counted by its indexes, and counting ends', async () => {
+test('work is taken and counted by index, and the count is bounded', async () => {
   const hold = { kind: 'simulate', owner: 'o', subjectIds: ['s'] }
   const plans = [
     await plansOf('claimWork', { kind: 'simulate', owner: 'o', now: 5, leaseUntil: 9, limit: 10 }),
@@ -261,7 +261,7 @@ test('deliveries are found by their webhook and its environment', async () => {
   }
 })
 
-test('nothing is found by reading a whole table', async () => {
+test('no statement reads a whole table', async () => {
   const page = { limit: 10, after: null }
   const plans = [
     await plansOf('findRun', 'env', 'run'),

@@ -12,7 +12,7 @@ export function temporaryDirectory(t: TestContext): string {
   return directory
 }
 
-/** Opens a store that is closed after the test, whatever became of it. */
+/** Opens a store that is closed after the test, even if the test fails. */
 export async function openStore(t: TestContext, options: Partial<SqliteOptions> = {}): Promise<Storage> {
   const directory = options.directory ?? temporaryDirectory(t)
   const onTrouble = (error: Error) => {

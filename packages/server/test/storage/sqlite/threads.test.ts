@@ -10,7 +10,7 @@ import { eventually } from '../../setup/eventually.ts'
 
 const failed = (code: string) => (error: unknown) => error instanceof StorageError && error.code === code
 
-test('a full queue refuses at once and says so beforehand', async (t) => {
+test('a full queue refuses at once, and writesRefused says so before', async (t) => {
   const payload = JSON.stringify({ text: 'x'.repeat(100_000) })
   const storage = await openStore(t, { queueBytes: 250_000 })
   const env = newId()
@@ -32,7 +32,7 @@ test('a full queue refuses at once and says so beforehand', async (t) => {
   assert.deepEqual(await one, ['stored'])
 })
 
-test('closing finishes what was asked before, and refuses what comes after', async (t) => {
+test('closing finishes acts that were called before, and refuses later ones', async (t) => {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
   const env = newId()
@@ -48,7 +48,7 @@ test('closing finishes what was asked before, and refuses what comes after', asy
   assert.equal((await runOf(await openStore(t, { directory }), env)).eventCount, 50)
 })
 
-test('commits are counted, and batches that wait share one', async (t) => {
+test('commits are counted, and waiting batches share one', async (t) => {
   const storage = await openStore(t)
   const env = newId()
   await Promise.all(Array.from({ length: 100 }, () => append(storage, env, event(), event())))
@@ -58,7 +58,7 @@ test('commits are counted, and batches that wait share one', async (t) => {
   assert.ok((storeBytes ?? 0) > 0)
 })
 
-test('an act that fails for another reason than the store fails alone', async (t) => {
+test('an act that fails for a reason outside the store fails alone', async (t) => {
   const storage = await openStore(t)
   const row = { id: 'same', name: 'one', createdAt: NOON }
   await storage.createWorkspace(row, [])
@@ -66,13 +66,13 @@ test('an act that fails for another reason than the store fails alone', async (t
   assert.equal(await storage.createWorkspace({ ...row, id: 'other', name: 'two' }, []), 'created')
 })
 
-test('a thread that dies rejects every act it was asked, and tells once', async (t) => {
+test('a thread that dies rejects all its pending acts, and reports once', async (t) => {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
   const file = path.join(directory, 'tacho.db')
   const deaths: ThreadEnd[] = []
   const thread = await startThread({ name: 'writer', file, heapMib: 64, onDeath: (error) => deaths.push(error) })
-  // A message that no caller sends: a bug, which must end in an error and not in silence.
+  // A message that no caller sends. Such a bug must end in an error, not in silence.
   const acts = [thread.call('appendEvents', [null]), thread.call('ping', []), thread.call('ping', [])]
   for (const act of acts) await assert.rejects(act, failed('storage_unavailable'))
   assert.equal(thread.alive(), false)
@@ -85,11 +85,11 @@ test('a thread that dies rejects every act it was asked, and tells once', async 
   await storage.ping()
 })
 
-/** A message that takes more memory than a thread of 32 MiB has. */
+/** A message that needs more memory than a thread of 32 MiB has. */
 const hugeMessage = () => Array.from({ length: 1_000 }, (_, at) => `${at}${'x'.repeat(100_000)}`)
 
 for (const name of ['writer', 'reader'] as const) {
-  test(`a ${name} that runs out of memory rejects what it was asked as retryable, and another takes its place`, async (t) => {
+  test(`a ${name} that runs out of memory rejects its pending acts as retryable, and is replaced`, async (t) => {
     const directory = temporaryDirectory(t)
     const env = newId()
     const storage = await openStore(t, { directory })
@@ -107,7 +107,7 @@ for (const name of ['writer', 'reader'] as const) {
       assert.equal(thread.alive(), false)
       await assert.rejects(thread.call('ping', []), failed('storage_unavailable'))
       await eventually(() => thread.alive(), 'a new thread')
-      // What was acknowledged is there, and the new thread reads and writes.
+      // Acknowledged events are stored, and the new thread reads and writes.
       if (name === 'reader') assert.ok(await thread.call('findRun', [env, 'run']))
       else await thread.call('createWorkspace', [{ id: newId(), name: `after ${deaths}`, createdAt: NOON }, []])
     }
@@ -116,7 +116,7 @@ for (const name of ['writer', 'reader'] as const) {
   })
 }
 
-test('a thread that ends for another reason than memory is trouble, and is not replaced', async (t) => {
+test('a thread that ends for a reason other than memory makes the store unavailable and is not replaced', async (t) => {
   const directory = temporaryDirectory(t)
   await (await openStore(t, { directory })).close()
   const troubles: Error[] = []
@@ -139,7 +139,7 @@ test('a thread that cannot open the store fails at once', async (t) => {
   assert.equal(deaths.length, 0)
 })
 
-test('every commit is durable: synchronous is FULL after writes, and the journal is the log', async (t) => {
+test('every commit is durable: synchronous is FULL after writes, and the journal mode is WAL', async (t) => {
   const storage = await openStore(t)
   await storage.appendEvents(batch(newId(), [event()]))
   const durability = (await storage.inspect()).find(({ name }) => name === 'durability')

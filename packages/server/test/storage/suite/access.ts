@@ -9,7 +9,7 @@ import { newId, NOON } from './sample.ts'
 const all = { limit: 1000, after: null }
 let count = 0
 
-/** Entries in order of time, as UUIDv7 would give them. */
+/** Entries in time order, like UUIDv7 ids. */
 export function auditEntry(given: Partial<AuditEntry> = {}): AuditEntry {
   return {
     id: `${uuidv7At(NOON).slice(0, 24)}${String(++count).padStart(12, '0')}`,
@@ -34,7 +34,7 @@ function operatorToken(given: Partial<OperatorTokenRow> = {}): OperatorTokenRow 
 }
 
 export function accessSuite(open: OpenStorage) {
-  describe('operator tokens and what they did', () => {
+  describe('operator tokens and the audit log', () => {
     const storage = sharedStorage(open)
 
     async function newWorkspace(audit: AuditEntry[] = []): Promise<string> {
@@ -43,7 +43,7 @@ export function accessSuite(open: OpenStorage) {
       return id
     }
 
-    test('tokens are listed and revoked within their workspace, or among those that hold everywhere', async () => {
+    test('tokens are listed and revoked within their workspace, or among those for all workspaces', async () => {
       const [home, other] = [await newWorkspace(), await newWorkspace()]
       const rows = [operatorToken({ workspaceId: home, role: 'viewer' }), operatorToken({ workspaceId: other })]
       const everywhere = operatorToken()
@@ -60,7 +60,7 @@ export function accessSuite(open: OpenStorage) {
       assert.equal((await storage().revokeOperatorToken(null, everywhere.id, NOON, []))?.revokedAt, NOON)
     })
 
-    test('what changes something is in the log once it is stored, and what changes nothing is not', async () => {
+    test('every change is in the log as soon as it is stored, and an act that changes nothing is not', async () => {
       const workspaceId = newId()
       const entry = (action: string) => auditEntry({ workspaceId, action })
       const log = async () => (await storage().listAudit(workspaceId, all)).map(({ action }) => action).toReversed()
@@ -83,7 +83,7 @@ export function accessSuite(open: OpenStorage) {
       assert.deepEqual(await log(), ['workspace', 'environment', 'key', 'revoke key', 'token', 'revoke token'])
     })
 
-    test('the log goes by the newest first, page by page, of one workspace or of all', async () => {
+    test('the log lists the newest first, page by page, of one workspace or of all', async () => {
       const workspaceId = newId()
       const entries = Array.from({ length: 5 }, (_, at) => auditEntry({ workspaceId, at: NOON + at }))
       await storage().appendAudit([...entries, auditEntry()])
@@ -94,7 +94,7 @@ export function accessSuite(open: OpenStorage) {
       assert.equal((await storage().listAudit(null, { limit: 1, after: null }))[0]?.workspaceId, null)
     })
 
-    test('each part of a filter narrows the log; a time is included at its start and not at its end', async () => {
+    test('each part of a filter narrows the log; a time range includes its start but not its end', async () => {
       const workspaceId = newId()
       const entries = [
         auditEntry({ workspaceId, action: 'a', actorId: 'x', targetKind: 'k', targetId: '1', at: NOON }),
@@ -114,7 +114,7 @@ export function accessSuite(open: OpenStorage) {
       assert.deepEqual(await of({ actorId: 'z' }), [])
     })
 
-    test('workspaces are listed among given ones, also when those are many or gone', async () => {
+    test('workspaces are listed by ids, also when the ids are many or unknown', async () => {
       const ids = []
       for (let made = 0; made < 3; made++) ids.push(await newWorkspace())
       const sorted = ids.toSorted()

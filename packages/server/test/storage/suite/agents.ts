@@ -7,7 +7,7 @@ export function agentsSuite(open: OpenStorage) {
   describe('an agent', () => {
     const storage = sharedStorage(open)
 
-    test('is its agentId, else its name, and the two never meet', async () => {
+    test('is identified by agentId, else by name; an id and an equal name are different agents', async () => {
       const env = newId()
       const named = [
         event({ runId: '1', agentId: 'a', agentName: 'x' }),
@@ -24,14 +24,14 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), env, '3')).agentExternalId, null)
     })
 
-    test('is another one in another environment', async () => {
+    test('is a different one in another environment', async () => {
       const [one, two] = [newId(), newId()]
       await append(storage(), one, event())
       await append(storage(), two, event())
       assert.notEqual((await runOf(storage(), one)).agentId, (await runOf(storage(), two)).agentId)
     })
 
-    test('of a run stays that of its first stored event', async () => {
+    test('of a run is always the agent of its first stored event', async () => {
       const env = newId()
       await append(storage(), env, event({ agentId: 'first' }), event({ agentId: 'second', time: NOON - 1 }))
       await append(storage(), env, event({ agentId: 'third' }))
@@ -51,7 +51,7 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal(await name(), 'later still')
     })
 
-    test('keeps its newest name when that name came again later', async () => {
+    test('keeps its newest name when that name arrives again later', async () => {
       const env = newId()
       const named = (agentName: string, time: number) => event({ agentId: 'a', agentName, time })
       await append(storage(), env, named('kept', NOON))
@@ -69,7 +69,7 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), env, '1')).agentName, 'new')
     })
 
-    test('named by many at once is one agent', async () => {
+    test('that is new in many concurrent batches is one agent', async () => {
       const env = newId()
       const runs = Array.from({ length: 20 }, (_, n) => `run ${n}`)
       await Promise.all(runs.map((runId) => append(storage(), env, event({ runId, agentId: 'same' }))))

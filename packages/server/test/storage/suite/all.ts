@@ -1,4 +1,4 @@
-/** What every engine is held to. */
+/** The rules for every engine. */
 import { accessSuite } from './access.ts'
 import { agentsSuite } from './agents.ts'
 import { approvalListsSuite } from './approval-lists.ts'
@@ -54,7 +54,7 @@ const SUITES = [
   idempotencySuite,
 ]
 
-/** Every suite, on stores that `open` opens. */
+/** Runs every suite on stores that `open` opens. */
 export function conformanceSuite(open: OpenStorage): void {
   for (const suite of SUITES) suite(open)
 }

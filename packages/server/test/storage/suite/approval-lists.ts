@@ -12,7 +12,7 @@ export function approvalListsSuite(open: OpenStorage) {
   describe('lists of approvals', () => {
     const storage = sharedStorage(open)
 
-    /** Twelve approvals with pairs of equal times, in all four states; the later asked, the earlier they expire. */
+    /** Twelve approvals with pairs of equal times, in all four states; the later created, the earlier they expire. */
     async function twelve() {
       const env = newId()
       const rows: ApprovalRow[] = []
@@ -48,7 +48,7 @@ export function approvalListsSuite(open: OpenStorage) {
       }
     }
 
-    test('newest first, pending ones by deadline; each page goes on where the last ended', async () => {
+    test('newest first, pending ones by deadline; each page continues where the last ended', async () => {
       const { env, rows } = await twelve()
       const newest = rows.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
       const deadlines = rows.filter(({ status }) => status === 'PENDING')
@@ -75,7 +75,7 @@ export function approvalListsSuite(open: OpenStorage) {
           (row) => row.status === 'PENDING' && row.toolName === 'tool 1' && row.inputHash === HASH,
         ],
         [{ runId: 'unknown' }, () => false],
-        // Requests without an agent count for their client, which is no agent's name.
+        // Requests without an agent count for their client. A client id is not an agent name.
         [{ agentId: 'client' }, () => false],
       ]
       for (const [filter, fits] of filters) {
@@ -86,7 +86,7 @@ export function approvalListsSuite(open: OpenStorage) {
       }
     })
 
-    test('are of one environment only', async () => {
+    test('contain one environment only', async () => {
       const { rows } = await twelve()
       const other = newId()
       assert.deepEqual(await storage().listApprovals(other, {}, ample), [])
@@ -96,7 +96,7 @@ export function approvalListsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().groupApprovals(other, NOON, { requests: 10, groups: 10 }), [])
     })
 
-    test('many are found by their ids at once, unknown and repeated ones left out', async () => {
+    test('many are found by their ids at once; unknown and repeated ids are skipped', async () => {
       const env = newId()
       const rows = await Promise.all(Array.from({ length: 120 }, () => ask(storage(), env)))
       const wanted = [...ids(rows), newId(), ...ids(rows.slice(0, 7))]
@@ -112,7 +112,7 @@ export function approvalListsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listApprovalsOfRun(env, 'run 1', 2), expected.slice(0, 2))
     })
 
-    test('groups count what is pending and not overdue for one tool and input, oldest deadline first', async () => {
+    test('groups count pending, not overdue requests for one tool and input, oldest deadline first', async () => {
       const env = newId()
       const put = (n: number, given: object) => ask(storage(), env, { expiresAt: NOON + n, ...given })
       await put(9, { toolName: 'b', runId: 'r1', agentId: 'a1', policyId: 'p1', createdAt: NOON + 5 })
@@ -143,7 +143,7 @@ export function approvalListsSuite(open: OpenStorage) {
       assert.equal(first?.requests, 1)
     })
 
-    test('requests are counted by agent, or else by client, since a time and up to a bound', async () => {
+    test('requests are counted by agent, else by client, since a time and up to a limit', async () => {
       const env = newId()
       for (const minutes of [0, 1, 2, 3]) {
         const createdAt = NOON + minutes * MINUTE
@@ -189,7 +189,7 @@ export function approvalListsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listChangedApprovals(env, last, 10), [])
     })
 
-    test('revisions of many environments are told at once, in their order', async () => {
+    test('revisions of many environments are read at once, in the order of the ids', async () => {
       const envs = Array.from({ length: 70 }, newId)
       for (const env of envs.slice(0, 3)) await ask(storage(), env)
       const told = await storage().approvalRevisions(envs)
@@ -207,7 +207,7 @@ export function approvalListsSuite(open: OpenStorage) {
   describe('tool events of a run', () => {
     const storage = sharedStorage(open)
 
-    test('tell what tool calls and policy decisions say about approvals, in the order of the timeline', async () => {
+    test('give the approval fields of tool calls and policy decisions, in timeline order', async () => {
       const env = newId()
       const call = (time: number, payload: object, eventType = 'TOOL_CALL') =>
         event({ eventId: `e${time}`, eventType, time: NOON + time, payload: JSON.stringify(payload) })

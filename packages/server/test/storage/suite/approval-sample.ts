@@ -1,4 +1,4 @@
-/** Approval rows for tests, complete, with only what matters given. */
+/** Complete approval rows for tests. A test gives only the fields that matter to it. */
 import { randomUUIDv7 } from 'node:crypto'
 import type { ApprovalRow, DecisionRow, NewApprovalRow } from '../../../src/storage/approvals.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
@@ -7,7 +7,7 @@ import { newId, NOON } from './sample.ts'
 export const MINUTE = 60_000
 export const HASH = 'ab'.repeat(32)
 
-/** Before every change of an environment. */
+/** A revision before every change of an environment. */
 export const BEGINNING = { revision: 0, id: '00000000-0000-0000-0000-000000000000' }
 
 export function request(environmentId: string, given: Partial<NewApprovalRow> = {}): NewApprovalRow {

@@ -29,7 +29,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.equal(await storage().findApproval(env, newId()), null)
     })
 
-    test('is asked for once by the same client and clientRequestId, whatever else is said', async () => {
+    test('is created once for a client and clientRequestId, whatever the other fields say', async () => {
       const env = newId()
       const first = await ask(storage(), env, { clientRequestId: 'one', reason: 'first' })
       const retry = request(env, { clientRequestId: 'one', reason: 'second', timeoutMs: MINUTE, createdAt: NOON + 1 })
@@ -42,13 +42,13 @@ export function approvalsSuite(open: OpenStorage) {
       assert.equal(elsewhere.outcome, 'created')
     })
 
-    test('is not mixed up where client id and request id only join to the same text', async () => {
+    test('is distinct when client id and request id only concatenate to the same text', async () => {
       const env = newId()
       await ask(storage(), env, { clientId: 'ab', clientRequestId: 'c' })
       await ask(storage(), env, { clientId: 'a', clientRequestId: 'bc' })
     })
 
-    test('conflicts with the same request for another tool or input, and stays as it is', async () => {
+    test('conflicts with the same request id for another tool or input, and does not change', async () => {
       const env = newId()
       const first = await ask(storage(), env, { clientRequestId: 'one' })
       for (const given of [{ toolName: 'other' }, { inputHash: 'cd'.repeat(16) }]) {
@@ -58,7 +58,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findApproval(env, first.id), first)
     })
 
-    test('is decided once, with who, when and why; the second decision is told the present state', async () => {
+    test('is decided once, with who, when and why; the second decision gets the current state', async () => {
       const env = newId()
       const { id } = await ask(storage(), env)
       const told = decision({ status: 'REJECTED', reason: 'too much', deciderKind: 'token', deciderId: 't' })
@@ -88,13 +88,13 @@ export function approvalsSuite(open: OpenStorage) {
         status: 'EXPIRED',
         revision: tooLate?.approval?.revision,
       })
-      // The clock is set back: what was told stays.
+      // The clock is set back: the reported state stays.
       const [after] = await storage().decideApprovals(env, [late.id], decision({ now: NOON }), [])
       assert.deepEqual(after, tooLate)
       assert.deepEqual(await storage().findApproval(env, late.id), tooLate?.approval)
     })
 
-    test('is EXPIRED in the answer to a retry that comes after the deadline, and a decided one stays decided', async () => {
+    test('is EXPIRED in the answer to a retry after the deadline, and a decided one stays decided', async () => {
       const env = newId()
       const [one, two] = [await ask(storage(), env), await ask(storage(), env)]
       await storage().decideApprovals(env, [two.id], decision(), [])
@@ -106,7 +106,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.equal(await retry(two), 'APPROVED')
     })
 
-    test('whoever decides is in the audit log, in the same transaction; a decision that is refused is not', async () => {
+    test('a decision writes its actor to the audit log in the same transaction; a refused one writes nothing', async () => {
       const env = newId()
       const workspaceId = newId()
       const [one, two] = [await ask(storage(), env), await ask(storage(), env)]
@@ -130,7 +130,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listAudit(workspaceId, { limit: 10, after: null }), entries.slice(0, 1))
     })
 
-    test('several are decided together, each with an outcome of its own, in their order', async () => {
+    test('several are decided together, each with its own outcome, in the given order', async () => {
       const env = newId()
       const [one, two, three] = [await ask(storage(), env), await ask(storage(), env), await ask(storage(), env)]
       await storage().decideApprovals(env, [two.id], decision({ status: 'REJECTED' }), [])
@@ -156,7 +156,7 @@ export function approvalsSuite(open: OpenStorage) {
   describe('expiry of approvals', () => {
     const storage = sharedStorage(open)
 
-    test('takes what is overdue, oldest deadline first, and no more than asked', async () => {
+    test('takes overdue approvals, oldest deadline first, up to the limit', async () => {
       const env = newId()
       const rows: ApprovalRow[] = []
       for (const minutes of [3, 1, 2, 4]) rows.push(await ask(storage(), env, { expiresAt: NOON + minutes * MINUTE }))
@@ -173,7 +173,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.deepEqual(await states(), ['EXPIRED', 'EXPIRED', 'EXPIRED', 'PENDING'])
     })
 
-    test('leaves what was decided, and other environments', async () => {
+    test('leaves decided approvals and other environments alone', async () => {
       const [env, other] = [newId(), newId()]
       const [mine, theirs] = [await ask(storage(), env), await ask(storage(), other)]
       await storage().decideApprovals(env, [mine.id], decision(), [])
@@ -182,9 +182,9 @@ export function approvalsSuite(open: OpenStorage) {
       assert.equal((await storage().findApproval(other, theirs.id))?.status, 'PENDING')
     })
 
-    test('environments with something overdue are named, and no longer when it is settled', async () => {
+    test('environments with overdue approvals are listed until those are expired', async () => {
       const [early, late] = [newId(), newId()]
-      // Long before what other tests of this store leave pending.
+      // Long before the pending approvals that other tests leave in this store.
       const then = NOON - 1_000 * MINUTE
       await ask(storage(), late, { createdAt: then, expiresAt: then + 2 })
       await ask(storage(), early, { createdAt: then, expiresAt: then + 3 })
@@ -201,7 +201,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.deepEqual(await overdue(then + 3), [])
     })
 
-    test('an environment whose overdue approvals were decided is named once and then no more', async () => {
+    test('an environment whose overdue approvals were decided is listed once and then no longer', async () => {
       const env = newId()
       const then = NOON - 2_000 * MINUTE
       const { id } = await ask(storage(), env, { createdAt: then, expiresAt: then + 2 })
@@ -214,7 +214,7 @@ export function approvalsSuite(open: OpenStorage) {
   describe('approvals in a race', () => {
     const storage = sharedStorage(open)
 
-    test('one request that comes twenty times at once is stored once', async () => {
+    test('a request sent twenty times at once is stored once', async () => {
       const env = newId()
       const asked = Array.from({ length: 20 }, () => request(env, { clientRequestId: 'one' }))
       const created = await Promise.all(asked.map((each) => storage().createApproval(each)))
@@ -222,7 +222,7 @@ export function approvalsSuite(open: OpenStorage) {
       assert.equal(new Set(created.map(({ approval }) => approval.id)).size, 1)
     })
 
-    test('approve, reject and expire at once: one of them wins, and all are told the same', async () => {
+    test('approve, reject and expire at once: one of them wins, and all get the same state', async () => {
       const env = newId()
       const approvals = await Promise.all(Array.from({ length: 20 }, () => ask(storage(), env)))
       const ids = approvals.map(({ id }) => id)
@@ -248,7 +248,7 @@ export function approvalsSuite(open: OpenStorage) {
       }
     })
 
-    test('who follows the changes misses none, however many write at once', async () => {
+    test('a reader that follows the changes misses none, however many write at once', async () => {
       const env = newId()
       const seen = new Map<string, ApprovalRow>()
       let writing = true

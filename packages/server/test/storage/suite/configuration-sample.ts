@@ -1,4 +1,4 @@
-/** Tenants, prompts, policies and publications for tests, complete, with only what matters given. */
+/** Complete tenants, prompts, policies and publications for tests. A test gives only the fields that matter to it. */
 import assert from 'node:assert/strict'
 import type { AuditEntry } from '../../../src/storage/audit.ts'
 import type { Intent, Published } from '../../../src/storage/deployments.ts'
@@ -54,7 +54,7 @@ export async function newPrompt(storage: Storage, workspaceId: string, ...conten
   return id
 }
 
-/** A policy with as many versions as told; returns its id. */
+/** A policy with that many versions; returns its id. */
 export async function newPolicy(storage: Storage, workspaceId: string, versions = 1): Promise<string> {
   const id = `policy-${newId()}`
   assert.equal(await storage.createPolicy({ id, workspaceId, createdAt: NOON }, policyVersion(), []), 'created')
@@ -83,7 +83,7 @@ export function deploy(
   return publish(storage, environmentId, { action: 'DEPLOY', items: named })
 }
 
-/** What is in force, as `kind id version`. */
+/** The deployed versions, each as `kind id version`. */
 export async function inForce(storage: Storage, environmentId: string): Promise<string[]> {
   const rows = await storage.listDeployments(environmentId, { limit: 1000, after: null })
   return rows.map(({ kind, id, version }) => `${kind} ${id} ${version}`)

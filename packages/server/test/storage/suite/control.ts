@@ -47,7 +47,7 @@ export function controlSuite(open: OpenStorage) {
   describe('first tenant', () => {
     const storage = sharedStorage(open)
 
-    test('an empty store gets its first tenant once, also when two ask at once', async () => {
+    test('an empty store gets its first tenant once, also when two processes start at once', async () => {
       const tenants = [firstTenant(), firstTenant()]
       const results = await Promise.all(tenants.map((tenant) => storage().initialise(tenant)))
       assert.deepEqual(results.toSorted(), ['created', 'not_empty'])
@@ -67,7 +67,7 @@ export function controlSuite(open: OpenStorage) {
   describe('tenants', () => {
     const storage = sharedStorage(open)
 
-    test('a workspace name is taken once', async () => {
+    test('a workspace name is unique', async () => {
       const first = workspace()
       assert.equal(await storage().createWorkspace(first, []), 'created')
       assert.equal(await storage().createWorkspace(workspace(first.name), []), 'name_taken')
@@ -75,7 +75,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().findWorkspace(newId()), null)
     })
 
-    test('an environment name is taken once in its workspace, and needs a workspace', async () => {
+    test('an environment name is unique in its workspace, and needs a workspace', async () => {
       const [one, two] = [workspace(), workspace()]
       await storage().createWorkspace(one, [])
       await storage().createWorkspace(two, [])
@@ -88,7 +88,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().findEnvironment(newId()), null)
     })
 
-    test('lists go by id, page by page', async () => {
+    test('lists are ordered by id, page by page', async () => {
       const home = workspace()
       await storage().createWorkspace(home, [])
       const rows = ['b', 'c', 'a', 'd'].map((name) => environment(home.id, name))
@@ -100,7 +100,7 @@ export function controlSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listEnvironments(home.id, { limit: 3, after }), sorted.slice(3))
     })
 
-    test('every change to a tenant, key or token grows the revision; reading and refused changes do not', async () => {
+    test('every change to a tenant, key or token increases the revision; reads and refused changes do not', async () => {
       const home = workspace()
       const development = environment(home.id)
       const key = apiKey(development.id)
@@ -132,7 +132,7 @@ export function controlSuite(open: OpenStorage) {
       return development
     }
 
-    test('a key is found whole by its public part, with its workspace', async () => {
+    test('a key is found with all fields and its workspace by its public part', async () => {
       const { id, workspaceId } = await newEnvironment()
       const key = apiKey(id, { requestsPerSecond: 7, expiresAt: NOON + 1, scopes: [] })
       assert.equal(await storage().createApiKey(key, []), 'created')
@@ -141,7 +141,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().findApiKey(newId()), null)
     })
 
-    test('a key needs an environment', async () => {
+    test('a key cannot exist without an environment', async () => {
       const key = apiKey(newId())
       assert.equal(await storage().createApiKey(key, []), 'no_environment')
       assert.equal(await storage().findApiKey(key.id), null)
@@ -156,7 +156,7 @@ export function controlSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listApiKeys(one.id, { limit: 5, after: sorted[0]?.id ?? '' }), sorted.slice(1))
     })
 
-    test('revoking keeps the first time, and only its own environment can', async () => {
+    test('revoking a key again keeps the first time, and only its own environment can revoke it', async () => {
       const [one, two] = [await newEnvironment(), await newEnvironment()]
       const key = apiKey(one.id)
       await storage().createApiKey(key, [])
@@ -167,7 +167,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().revokeApiKey(one.id, newId(), NOON, []), null)
     })
 
-    test('a last use never moves back, and an unknown id is no trouble', async () => {
+    test('a last use never moves back, and an unknown id is ignored', async () => {
       const { id } = await newEnvironment()
       const [key, token] = [apiKey(id), operatorToken()]
       await storage().createApiKey(key, [])
@@ -185,7 +185,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal((await storage().findApiKey(key.id))?.lastUsedAt, NOON + 6)
     })
 
-    test('a secret is that of whoever came first', async () => {
+    test('the first value given for a secret stays', async () => {
       const name = newId()
       const candidates = Array.from({ length: 8 }, newId)
       const got = await Promise.all(candidates.map((candidate) => storage().secret(name, candidate)))

@@ -24,7 +24,7 @@ const told = (config: RuntimeConfig) => [
   ...config.policies.map(({ policyId, version }) => `policy ${policyId} ${version}`),
 ]
 
-/** The configuration is what is deployed, whatever happened. */
+/** The configuration always equals what is deployed. */
 async function assertConsistent(storage: Storage, environmentId: string): Promise<void> {
   const deployed = await inForce(storage, environmentId)
   assert.deepEqual(told(await configOf(storage, environmentId)).toSorted(), deployed.toSorted())
@@ -51,7 +51,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.deepEqual(await configOf(storage(), development), empty)
     })
 
-    test('what is published is served as it was written, in a fixed order', async () => {
+    test('published versions are served as written, in a fixed order', async () => {
       const { workspaceId, development } = await newHome(storage())
       const content = 'Sei höflich.\r\n "\\u0041" 🙂'
       const prompts = [await newPrompt(storage(), workspaceId, 'x', content), await newPrompt(storage(), workspaceId)]
@@ -103,7 +103,7 @@ export function deploymentsSuite(open: OpenStorage) {
       await assertConsistent(storage(), development)
     })
 
-    test('a text that is known is left out', async () => {
+    test('texts that the caller has already are left out', async () => {
       const { workspaceId, development } = await newHome(storage())
       const { revision: empty } = await storage().readConfiguration(development, null)
       assert.deepEqual(await storage().readConfiguration(development, empty), { revision: empty, text: null })
@@ -114,7 +114,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().readConfiguration(development, revision), { revision, text: null })
     })
 
-    test('publishing grows the control revision and is audited with what changed; changing nothing is neither', async () => {
+    test('publishing increases the control revision and is audited with its changes; without changes it does neither', async () => {
       const { workspaceId, development } = await newHome(storage())
       const id = await newPolicy(storage(), workspaceId)
       const put = () =>
@@ -167,7 +167,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.deepEqual(await deploy(storage(), newId(), ['prompt', mine, 1]), { outcome: 'no_environment' })
     })
 
-    test('promoting takes over versions from another environment of the workspace, all or some; what it lacks stays', async () => {
+    test('promoting copies all or some versions from another environment of the workspace; other items stay', async () => {
       const { workspaceId, development, production } = await newHome(storage())
       const [a, b, c] = [
         await newPolicy(storage(), workspaceId, 3),
@@ -199,7 +199,7 @@ export function deploymentsSuite(open: OpenStorage) {
       }
     })
 
-    test('rolling back goes one version back each time, past times without any, until there is no earlier one', async () => {
+    test('rolling back goes one version back each time, across removals, until there is no earlier one', async () => {
       const { workspaceId, development } = await newHome(storage())
       const id = await newPolicy(storage(), workspaceId, 4)
       const none = { outcome: 'no_earlier', item: { kind: 'policy', id } }
@@ -208,7 +208,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.deepEqual(changesOf(await rollBack(development, 'policy', id)), [[id, 2, 3]])
       assert.deepEqual(changesOf(await rollBack(development, 'policy', id)), [[id, 3, 1]])
       assert.deepEqual(await rollBack(development, 'policy', id), none)
-      // What is deployed after that stands on it.
+      // Later deployments build on that.
       await deploy(storage(), development, ['policy', id, 4])
       assert.deepEqual(changesOf(await rollBack(development, 'policy', id)), [[id, 4, 1]])
       await deploy(storage(), development, ['policy', id, null])
@@ -260,7 +260,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.equal((await storage().listDeploymentChanges(development, { kind: 'prompt' }, all)).length, 1)
     })
 
-    test('the revision follows from what is in force alone, however it came about', async () => {
+    test('the revision depends only on what is deployed, not on the way there', async () => {
       const { workspaceId, development, production } = await newHome(storage())
       const items: ['prompt' | 'policy', string][] = [
         ['prompt', await newPrompt(storage(), workspaceId, 'a', 'b', 'c')],
@@ -280,7 +280,7 @@ export function deploymentsSuite(open: OpenStorage) {
             await deploy(storage(), development, [kind, id, version])
             final.set(item, version)
           }
-          // The other environment gets the end of it in one go, in any order.
+          // The other environment gets the final state in one publication, in any order.
           const current = new Map((await inForce(storage(), development)).map((line) => [line.slice(0, -2), line]))
           await deploy(
             storage(),
@@ -303,7 +303,7 @@ export function deploymentsSuite(open: OpenStorage) {
       await fc.assert(property, { numRuns: 15 })
     })
 
-    test('publications at the same time take turns: the configuration is what is deployed', async () => {
+    test('concurrent publications take turns: the configuration is what is deployed', async () => {
       const { workspaceId, development, production } = await newHome(storage())
       const ids: string[] = []
       for (let count = 0; count < 4; count++) ids.push(await newPolicy(storage(), workspaceId, 5))
@@ -324,7 +324,7 @@ export function deploymentsSuite(open: OpenStorage) {
           Array.from({ length: publications.size }, (_, index) => index + 1),
           'numbered without gaps',
         )
-        // Each change goes on from where the one before it left off.
+        // Each change starts from the state the previous one left.
         for (const id of ids) {
           const ofItem = changes.filter((change) => change.id === id).toReversed()
           ofItem.reduce((before: number | null, { from, to }) => (assert.equal(from, before), to), null)
@@ -333,7 +333,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.ok(outcomes.every(({ outcome }) => outcome === 'published' || outcome === 'unchanged'))
     })
 
-    test('bounds hold at the limit and one past it; taking out of force is always allowed', async () => {
+    test('limits hold at the limit and one past it; undeploying is always allowed', async () => {
       const { workspaceId, development } = await newHome(storage())
       const content = 'x'.repeat(262_144)
       const ids: string[] = []

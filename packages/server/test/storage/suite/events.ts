@@ -19,7 +19,7 @@ export function eventsSuite(open: OpenStorage) {
       assert.equal((await timelineOf(storage(), env)).length, 1)
     })
 
-    test('verdicts are in the order of the batch, a repeat within it is a duplicate', async () => {
+    test('verdicts follow the order of the batch; a repeat within it is a duplicate', async () => {
       const env = newId()
       const [a, b, c] = [event(), event(), event()]
       assert.deepEqual(await append(storage(), env, a, b, a), ['stored', 'stored', 'duplicate'])
@@ -62,14 +62,14 @@ export function eventsSuite(open: OpenStorage) {
       })
     }
 
-    test('an event too old is stored when its batch stores it, whichever comes first', async () => {
+    test('an event that is too old counts as stored if another copy in its batch is stored, in either order', async () => {
       const [env, fresh] = [newId(), event()]
       const old = { ...fresh, time: fresh.time - 1, onlyIfStored: true }
       assert.deepEqual(await append(storage(), env, old, fresh, old), ['duplicate', 'stored', 'duplicate'])
       assert.equal((await runOf(storage(), env, fresh.runId)).eventCount, 1)
     })
 
-    test('an event that may only be looked up is never stored, and opens no run', async () => {
+    test('an event that is only looked up is never stored, and opens no run', async () => {
       const env = newId()
       const [old, known] = [event({ onlyIfStored: true }), event()]
       assert.deepEqual(await append(storage(), env, old), ['absent'])
@@ -84,7 +84,7 @@ export function eventsSuite(open: OpenStorage) {
 
     test('an event that the store cannot hold fails alone and is remembered', async () => {
       const env = newId()
-      // No engine takes half a millisecond.
+      // No engine accepts half a millisecond.
       const [good, bad, better] = [event(), event({ time: NOON + 0.5, runId: 'bad' }), event({ runId: 'better' })]
       const other = event({ runId: 'other' })
       const [verdicts, neighbours] = await Promise.all([
@@ -100,7 +100,7 @@ export function eventsSuite(open: OpenStorage) {
       assert.deepEqual(await append(storage(), env, event(), good), ['stored', 'duplicate'])
     })
 
-    test('all that was sent comes back as it was sent', async () => {
+    test('every field is read back as it was sent', async () => {
       const env = newId()
       const sent = event({
         clientId: 'client ✓',
@@ -156,7 +156,7 @@ export function eventsSuite(open: OpenStorage) {
       assert.deepEqual((await storage().listRuns(env, filter, { limit: 2, after: null })).rows, [found.run])
     })
 
-    test('an empty batch is no trouble', async () => {
+    test('an empty batch is accepted', async () => {
       assert.deepEqual(await append(storage(), newId()), [])
     })
 
@@ -181,7 +181,7 @@ export function eventsSuite(open: OpenStorage) {
       const events = Array.from({ length: 30 }, (_, index) => event({ runId: `run ${index % 4}` }))
       const tries = await Promise.all(
         Array.from({ length: 12 }, (_, n) => {
-          // Each try in another order: overlapping batches must not lock each other out either.
+          // Each retry has another order: overlapping batches must not deadlock either.
           const order = n % 2 === 0 ? events : events.toReversed()
           return append(storage(), env, ...order).then((verdicts) => (n % 2 === 0 ? verdicts : verdicts.toReversed()))
         }),

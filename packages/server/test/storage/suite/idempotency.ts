@@ -26,7 +26,7 @@ export function idempotencySuite(open: OpenStorage) {
       assert.equal(await claim(key, NOON + DAY), 'running')
     })
 
-    test('belongs to one request of one actor', async () => {
+    test('identifies one request of one actor', async () => {
       const key = newKey()
       assert.equal(await claim(key, NOON), 'claimed')
       assert.equal(await claim(key, NOON, 'g'), 'other')
@@ -39,14 +39,14 @@ export function idempotencySuite(open: OpenStorage) {
       assert.equal(await claim(key, NOON + DAY, 'g'), 'claimed')
     })
 
-    test('is free again when it is released', async () => {
+    test('can be claimed again after its release', async () => {
       const key = newKey()
       await claim(key, NOON)
       await storage().releaseIdempotencyKey(key, NOON)
       assert.equal(await claim(key, NOON, 'g'), 'claimed')
     })
 
-    test('of a request that is gone is taken over after a minute, and the first one changes nothing any more', async () => {
+    test('of a lost request can be claimed again after a minute; then the first request can no longer change it', async () => {
       const key = newKey()
       await claim(key, NOON)
       assert.equal(await claim(key, NOON + MINUTE - 1), 'running')
@@ -59,14 +59,14 @@ export function idempotencySuite(open: OpenStorage) {
       assert.deepEqual(await claim(key, NOON + 3 * MINUTE), REPLY)
     })
 
-    test('is claimed by one of several at once', async () => {
+    test('is claimed by one of several concurrent requests', async () => {
       const key = newKey()
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => claim(key, NOON)))
       assert.equal(outcomes.filter((outcome) => outcome === 'claimed').length, 1)
       assert.equal(outcomes.filter((outcome) => outcome === 'running').length, 7)
     })
 
-    test('is forgotten when it is old, some at a time', async () => {
+    test('is deleted when it is old, a few at a time', async () => {
       const [old, young] = [[newKey(), newKey(), newKey()], newKey()]
       for (const key of old) await claim(key, 1)
       await claim(young, 2)

@@ -20,7 +20,7 @@ export function issueGroupingSuite(open: OpenStorage) {
   describe('merging and splitting', () => {
     const storage = sharedStorage(open)
 
-    /** An environment with one issue for each type, and what is needed to act on them. */
+    /** An environment with one issue for each type, and functions to act on them. */
     async function world(...types: string[]) {
       const environmentId = newId()
       const record = (detectionType: string, given: Partial<NewIssueRecord> = {}) =>
@@ -50,7 +50,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       }
     }
 
-    test('a merged issue gives its records, later ones too, and what is the same counts once', async () => {
+    test('a merge moves the records, later ones too, and counts shared runs and agents once', async () => {
       const { environmentId, id, record, add, issue, merge, kinds } = await world('A', 'B')
       await add(
         record('A', { runId: 'only a', agentId: 'agent 2', detectedAt: NOON - 7 }),
@@ -78,7 +78,7 @@ export function issueGroupingSuite(open: OpenStorage) {
         [id('A'), id('B')].toSorted(),
       )
 
-      // The run is known by the other fingerprint; the agent is new to both.
+      // The run is known through the other fingerprint; the agent is new to both.
       await add(
         record('A', { runId: 'only b', agentId: 'agent 3' }),
         record('B', { runId: 'only b', agentId: 'agent 3' }),
@@ -96,7 +96,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.equal((await storage().listIssues(environmentId, list, { limit: 9, after: null }))[0]?.id, id('B'))
     })
 
-    test('lists of a merged issue are one list: in order, page by page, each run once with all its occurrences', async () => {
+    test('a merged issue has one list: in order, page by page, each run once with all its occurrences', async () => {
       const { environmentId, id, record, add, merge } = await world('A', 'B', 'C')
       const records = Array.from({ length: 12 }, (_, index) =>
         record('ABC'[index % 3] ?? '', {
@@ -133,7 +133,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual(runs, [...expected.map(([run, all]): [string, number] => [run, all.length]), ['run', 3]])
     })
 
-    test('cycles, oneself, merged ones and strangers are refused; into a merged one goes to where that is now', async () => {
+    test('merging with itself, in cycles, of merged or foreign issues is refused; merging into a merged one uses its target', async () => {
       const { id, issue, merge } = await world('A', 'B', 'C', 'D')
       assert.equal((await merge('A', 'A')).outcome, 'same_issue')
       assert.equal((await merge('A', 'B')).outcome, 'merged')
@@ -141,7 +141,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual(await merge('A', 'C'), { outcome: 'merged_already', into: id('B') })
       const result = await merge('C', 'A')
       assert.equal(result.outcome === 'merged' && result.issue.id, id('B'))
-      // What was merged before is passed on, so that nothing is merged into a merged one.
+      // Earlier merges move along, so that no issue is merged into a merged one.
       assert.equal((await merge('B', 'D')).outcome, 'merged')
       for (const type of ['A', 'B', 'C']) assert.equal((await issue(type)).mergedInto, id('D'))
       assert.equal((await issue('D')).occurrences, 4)
@@ -152,7 +152,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.equal((await foreign.merge(id('D'), 'X')).outcome, 'no_issue')
     })
 
-    test('a merged issue has no changes of its own', async () => {
+    test('a merged issue cannot be changed', async () => {
       const { environmentId, id, merge, issue } = await world('A', 'B')
       await merge('A', 'B')
       const ref = { environmentId, id: id('A') }
@@ -162,7 +162,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual([(await issue('A')).state, (await issue('A')).assignee], ['OPEN', null])
     })
 
-    test('a detection follows the merge into a resolved issue and brings that one back', async () => {
+    test('a detection follows the merge into a resolved issue and reopens that one', async () => {
       const { environmentId, id, record, add, merge } = await world('A', 'B')
       await merge('A', 'B')
       const ref = { environmentId, id: id('B') }
@@ -170,7 +170,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual(await add(record('A')), { opened: [], regressed: [id('B')] })
     })
 
-    test('what was merged can be split off again and is what it was, with what came meanwhile', async () => {
+    test('a merged issue can be split off again, with its old state and its newer records', async () => {
       const { environmentId, id, record, add, issue, merge, split, fingerprint, kinds } = await world('A', 'B')
       await storage().assignIssue({ environmentId, id: id('A') }, 'ann', change(), [])
       await merge('A', 'B')
@@ -200,7 +200,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       )
     })
 
-    test("an issue's own facts, or those of several, become an issue of their own", async () => {
+    test("an issue's own facts, or those of several merged issues, can be split off into a new issue", async () => {
       const { issue, merge, split, fingerprint, add, record, id } = await world('A', 'B', 'C')
       await merge('A', 'C')
       await merge('B', 'C')
@@ -212,13 +212,13 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual([(await issue('C')).title, (await issue('C')).occurrences], ['a', 2])
       assert.deepEqual((await add(record('C'), record('C'))).opened, [])
       assert.equal((await issue(own)).occurrences, 3)
-      // All of it cannot go, nor what it does not have.
+      // Not all of its facts, and no unknown ones.
       assert.equal((await split('C', [a, b])).outcome, 'nothing_left')
       assert.equal((await split('C', [c])).outcome, 'no_such_group')
       assert.equal((await split('C', [a, c])).outcome, 'no_such_group')
       assert.deepEqual(await split('A', [a]), { outcome: 'merged_already', into: id('C') })
       assert.equal((await split(newId(), [a])).outcome, 'no_issue')
-      // Of two homes: neither is it.
+      // Facts of two issues: the new issue is neither of them.
       await merge(own, 'C')
       const several = newRecordId()
       const both = await split('C', [a, b], several)
@@ -226,7 +226,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.deepEqual([(await issue(several)).occurrences, (await issue('C')).occurrences], [2, 3])
     })
 
-    test(`an issue holds ${LIMITS.issueFingerprints} sets of facts, and not one more`, async () => {
+    test(`an issue holds at most ${LIMITS.issueFingerprints} sets of facts`, async () => {
       const types = Array.from({ length: LIMITS.issueFingerprints }, (_, index) => `T${index}`)
       const { merge, issue } = await world('LAST', ...types)
       for (const type of types.slice(1)) assert.equal((await merge(type, 'T0')).outcome, 'merged')
@@ -235,7 +235,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       assert.equal((await issue('LAST')).mergedInto, null)
     })
 
-    test('what is new to a merged issue counts once, also when all its facts bring it at once', async () => {
+    test('a run or agent that is new to a merged issue counts once, also when all its facts add it at once', async () => {
       const types = ['A', 'B', 'C', 'D', 'E', 'F']
       const { record, add, merge, issue } = await world(...types)
       for (const type of types.slice(1)) await merge(type, 'A')

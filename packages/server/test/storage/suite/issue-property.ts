@@ -8,7 +8,7 @@ import { newId, NOON } from './sample.ts'
 
 const TYPES = 5
 
-/** What may happen. Numbers choose among what there is then. */
+/** The possible steps. Numbers choose among what exists at that step. */
 const step = fc.oneof(
   {
     weight: 4,

@@ -10,7 +10,7 @@ export function issueRecordsSuite(open: OpenStorage) {
     const storage = sharedStorage(open)
     const work = async () => (await storage().workBacklog(NOON * 2)).reduce((sum, { items }) => sum + items, 0)
 
-    test('are kept whole, texts as they were sent', async () => {
+    test('are stored whole, with texts as they were sent', async () => {
       const environmentId = newId()
       const record = issueRecord(environmentId, {
         recordKind: 'RECOVERY',
@@ -40,7 +40,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       await decideAll(storage(), environmentId, [record.id])
     })
 
-    test('the first write wins, and a repeated one is told the present status', async () => {
+    test('the first write wins, and a repeated one gets the current status', async () => {
       const environmentId = newId()
       const first = issueRecord(environmentId, { payload: '{"a":1}' })
       const again = { ...first, id: newId(), payload: '{"a":2}', recordKind: 'RECOVERY' as const }
@@ -58,7 +58,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       assert.equal((await onlyIssue(storage(), environmentId)).occurrences, 1)
     })
 
-    test('the same id of another client or tenant is another record, and ids never run together', async () => {
+    test('the same id from another client or tenant is another record, and concatenated ids do not collide', async () => {
       const environmentId = newId()
       const given = { sdkInstanceId: 'ab', clientRecordId: 'c' }
       const others = [
@@ -70,7 +70,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       for (const record of others) assert.equal((await storage().receiveIssueRecord(record)).isNew, true)
     })
 
-    test('of many that race with one id, one is stored', async () => {
+    test('when many with one id race, one is stored', async () => {
       const environmentId = newId()
       const clientRecordId = newId()
       const racing = Array.from({ length: 30 }, () => issueRecord(environmentId, { clientRecordId }))
@@ -80,7 +80,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       assert.equal((await storage().listIssueRecords(environmentId, {}, { limit: 9, before: null })).length, 1)
     })
 
-    test('are listed newest first by status and kind, page by page, and only those of the environment', async () => {
+    test('are listed newest first by status and kind, page by page, within their environment', async () => {
       const environmentId = newId()
       const records = ['a', 'b', 'c', 'd'].map((clientRecordId) => issueRecord(environmentId, { clientRecordId }))
       const recovery = issueRecord(environmentId, { recordKind: 'RECOVERY' })
@@ -99,7 +99,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       assert.deepEqual(await list({ status: 'RECEIVED', recordKind: 'DETECTION' }, 1, records[2]?.id), ['a'])
     })
 
-    test('an event is found together with its run, and only so', async () => {
+    test('an event is found only together with its run', async () => {
       const environmentId = newId()
       await append(storage(), environmentId, event({ runId: 'one', eventId: 'e' }), event({ runId: 'two' }))
       const given: [string | null, string | null][] = [
@@ -127,14 +127,14 @@ export function issueRecordsSuite(open: OpenStorage) {
       ])
     })
 
-    test('only one that waits is taken into review, and a decision counts once', async () => {
+    test('only a waiting record is taken into review, and a decision counts once', async () => {
       const environmentId = newId()
       const record = issueRecord(environmentId)
       await storage().receiveIssueRecord(record)
       assert.deepEqual(await storage().startReview(newId(), [record.id], NOON), [])
       const inReview = { id: record.id, detectionType: 'TOOL_BLOCKED', policyId: null, payload: '{}' }
       assert.deepEqual(await storage().startReview(environmentId, [newId(), record.id], NOON + 1), [inReview])
-      // Taken over from a node that died: it goes on as it was.
+      // Taken over from a node that died: it continues unchanged.
       assert.deepEqual(await storage().startReview(environmentId, [record.id], NOON + 2), [inReview])
       assert.equal((await storage().findIssueRecord(environmentId, record.id))?.statusAt, NOON + 1)
       const all = await Promise.all(Array.from({ length: 8 }, () => decideAll(storage(), environmentId, [record.id])))
@@ -143,7 +143,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().startReview(environmentId, [record.id], NOON), [])
     })
 
-    test('one that fails says why, has no work, and can be retried, once', async () => {
+    test('a failed record has a reason and no work, and can be retried once', async () => {
       const environmentId = newId()
       const record = issueRecord(environmentId)
       await storage().receiveIssueRecord(record)
@@ -167,12 +167,12 @@ export function issueRecordsSuite(open: OpenStorage) {
       assert.equal(await work(), waiting)
       assert.equal(await storage().retryIssueRecord(newId(), record.id, NOON, []), null)
       assert.equal((await decideAll(storage(), environmentId, [record.id])).opened.length, 1)
-      // What is decided cannot fail.
+      // A decided record cannot fail.
       await storage().failIssueRecord(environmentId, record.id, 'late', NOON + 7)
       assert.equal((await storage().findIssueRecord(environmentId, record.id))?.status, 'DECIDED')
     })
 
-    test('one of another tenant cannot be failed or decided', async () => {
+    test('a record of another tenant cannot be failed or decided', async () => {
       const environmentId = newId()
       const record = issueRecord(environmentId)
       await reviewed(storage(), issueRecord(newId()))

@@ -1,4 +1,4 @@
-/** Issue records for tests, and their review as the job does it. */
+/** Issue records for tests, reviewed the way the job does it. */
 import { randomBytes } from 'node:crypto'
 import { canonicalFacts, groupingOf, issueTitle } from '../../../src/domain/issue.ts'
 import { uuidv7 } from '../../../src/storage/uuid.ts'
@@ -49,7 +49,7 @@ export function decisionOf(record: RecordInReview): IssueDecision {
   }
 }
 
-/** Receives and decides records, together. */
+/** Stores records, then decides them together. */
 export async function reviewed(storage: Storage, ...records: NewIssueRecord[]): Promise<DecidedIssues> {
   for (const record of records) await storage.receiveIssueRecord(record)
   const environmentId = records[0]?.environmentId ?? ''
@@ -85,7 +85,7 @@ export function change(at = NOON + 10_000): IssueChange {
   return { id: newRecordId(), at, actor: { kind: 'token', id: 'token-1', name: 'script' } }
 }
 
-/** What an audited act is given. */
+/** The arguments of an audited act. */
 export function auditEntry(environmentId: string, action: string): AuditEntry {
   return {
     id: newRecordId(),

@@ -61,7 +61,7 @@ export function issuesSuite(open: OpenStorage) {
       })
     })
 
-    test('of other facts is another one, and so is that of another environment', async () => {
+    test('with other facts, or in another environment, is another issue', async () => {
       const [one, two] = [newId(), newId()]
       await review(issueRecord(one), issueRecord(one, { detectionType: 'LOOP' }))
       await review(issueRecord(two))
@@ -71,14 +71,14 @@ export function issuesSuite(open: OpenStorage) {
       assert.equal(issue?.occurrences, 1)
     })
 
-    test('was not seen after the service received it', async () => {
+    test('is never last seen after the service received the record', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId, { detectedAt: NOON + 1e12, receivedAt: NOON + 7 }))
       const { firstSeen, lastSeen } = await onlyIssue(storage(), environmentId)
       assert.deepEqual([firstSeen, lastSeen], [NOON + 7, NOON + 7])
     })
 
-    test('counts recoveries and is not closed by them, whichever comes first', async () => {
+    test('counts recoveries and is not closed by them, in either order', async () => {
       const environmentId = newId()
       const recovery = () =>
         issueRecord(environmentId, { recordKind: 'RECOVERY', detectedAt: NOON + 900, runId: 'other' })
@@ -147,7 +147,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listAffectedRuns(newId(), id, { limit: 9, after: null }), [])
     })
 
-    test('changes its state only from one that allows it, and tells the present one', async () => {
+    test('changes its state only from a state that allows it; otherwise it returns the current one', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId))
       const { id } = await onlyIssue(storage(), environmentId)
@@ -174,7 +174,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.equal(await storage().changeIssueState({ environmentId: newId(), id }, 'RESOLVED', change(), []), null)
     })
 
-    test('of people who change it at once, one wins', async () => {
+    test('changed by several people at once takes one change', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId))
       const ref = { environmentId, id: (await onlyIssue(storage(), environmentId)).id }
@@ -188,7 +188,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.equal((await storage().listIssueActivity(environmentId, ref.id, { limit: 99, after: null })).length, 1)
     })
 
-    test('that was resolved comes back with a detection, as a regression that remembers who had resolved it', async () => {
+    test('that was resolved is reopened by a detection, as a regression that records who had resolved it', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId))
       const ref = { environmentId, id: (await onlyIssue(storage(), environmentId)).id }
@@ -221,7 +221,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.equal(regression?.actor, null)
     })
 
-    test('tells the audit log what people changed, in the same transaction, and nothing that was refused', async () => {
+    test('writes changes to the audit log in the same transaction, and refused ones not', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId), issueRecord(environmentId, { detectionType: 'OTHER' }))
       const [one, two] = await listAll(storage(), environmentId)
@@ -246,7 +246,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(actions.toReversed(), ['resolve', 'assign', 'comment', 'merge', 'split'])
     })
 
-    test('that is ignored stays so, and counts on', async () => {
+    test('that is ignored stays ignored and keeps counting', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId))
       const ref = { environmentId, id: (await onlyIssue(storage(), environmentId)).id }
@@ -259,7 +259,7 @@ export function issuesSuite(open: OpenStorage) {
       )
     })
 
-    test('is assigned, commented on and remembers it, page by page', async () => {
+    test('is assigned and commented on, and lists its activity page by page', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId))
       const ref = { environmentId, id: (await onlyIssue(storage(), environmentId)).id }
@@ -293,7 +293,7 @@ export function issuesSuite(open: OpenStorage) {
   describe('the list of issues', () => {
     const storage = sharedStorage(open)
 
-    test('goes by last sight, with filters, page by page', async () => {
+    test('is ordered by last seen, with filters, page by page', async () => {
       const environmentId = newId()
       const kinds = ['A', 'B', 'C', 'D']
       await reviewed(

@@ -52,7 +52,7 @@ export function operatorsSuite(open: OpenStorage) {
       ...given,
     })
 
-    test('an invitation makes a person with its role once, whoever comes first', async () => {
+    test('an invitation creates one person with its role, also in a race', async () => {
       const workspaceId = await newWorkspace()
       const invited = invitation({ workspaceId, role: 'approver' })
       await storage().createInvitation(invited, [])
@@ -72,7 +72,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().readPassword(winner?.id ?? ''), 'phc')
     })
 
-    test('an invitation is gone when it expired, was taken back or was replaced, and only for its own address', async () => {
+    test('an invitation is invalid when expired, withdrawn or replaced, and valid only for its own address', async () => {
       const invited = invitation()
       await storage().createInvitation(invited, [])
       const wrong = person('somebody.else@example.com')
@@ -93,7 +93,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().findOperatorByEmail(invited.email), null)
     })
 
-    test('invitations are listed in their scope while they are pending; a member gets none', async () => {
+    test('pending invitations are listed in their scope; a member cannot be invited', async () => {
       const workspaceId = await newWorkspace()
       const rows = [invitation({ workspaceId }), invitation({ workspaceId })]
       for (const row of rows) await storage().createInvitation(row, [])
@@ -120,7 +120,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().changeOperatorRole(workspaceId, newId(), 'owner', NOON, []), 'unknown')
     })
 
-    test('a session tells its person and all roles, and every change to them grows the revision', async () => {
+    test('a session gives its person and all roles, and every change to them increases the revision', async () => {
       const [home, other] = [await newWorkspace(), await newWorkspace()]
       const operator = await member(home, 'admin')
       const { id, email } = operator
@@ -149,7 +149,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().endSessions(id, { id: row.id }, []), 0)
     })
 
-    test('only own sessions end, and a new password ends all but the one that set it', async () => {
+    test('a person can end only their own sessions, and a new password ends all but the one that set it', async () => {
       const [one, two] = [await member(null, 'viewer'), await member(null, 'viewer')]
       const rows = [session(one.id), session(one.id), session(one.id), session(two.id)]
       for (const row of rows) await storage().createSignIn('session', row)
@@ -164,7 +164,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal((await storage().listSessions(two.id, NOON)).length, 1)
     })
 
-    test('an address that is vouched for ends what its account was opened with, once', async () => {
+    test('verifying an address ends the sessions and credentials from before, once', async () => {
       const { id, email } = await member(null, 'viewer')
       const row = session(id)
       await storage().createSignIn('session', row)
@@ -177,7 +177,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.notEqual(await storage().findSession(row.token), null)
     })
 
-    test('an account ends with all that hangs on it, and its address is free again', async () => {
+    test('deleting an account deletes everything that belongs to it, and frees its address', async () => {
       const { id, email } = await member(null, 'viewer')
       await storage().createSignIn('session', session(id))
       const factor = { id: newId(), userId: id, secret: 's', backupCodes: 'b', verified: 1 }
@@ -190,7 +190,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal((await storage().findOperatorByEmail(email))?.emailVerified, 0)
     })
 
-    test('a code signs in once within its time, whoever is first', async () => {
+    test('a code signs in once before it expires, also in a race', async () => {
       const [one, two] = [newId(), newId()]
       const uses = await Promise.all([1, 2, 3].map(() => storage().useCode(one, '123456', NOON)))
       assert.deepEqual(uses.filter(Boolean), [true])
@@ -200,7 +200,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().useCode(one, '123456', NOON + 120_000), true)
     })
 
-    test('a second factor goes with the flag that it is needed', async () => {
+    test('removing a second factor also clears the flag that requires it', async () => {
       const { id } = await member(null, 'viewer')
       await storage().createSignIn('twoFactor', { id: newId(), userId: id, secret: 's', backupCodes: 'b', verified: 1 })
       await storage().updateSignIn('user', [is('id', id)], { twoFactorEnabled: 1 }, {})
@@ -224,13 +224,13 @@ export function operatorsSuite(open: OpenStorage) {
       ...given,
     })
 
-    test('a record comes back as it was made, without fields that are not kept', async () => {
+    test('a record is read back as it was created, without fields that are not stored', async () => {
       const row = challenge()
       assert.deepEqual(await storage().createSignIn('verification', { ...row, accessToken: 'secret' }), row)
       assert.deepEqual(await storage().findSignIn('verification', { where: [is('id', row.id)], limit: 1 }), [row])
     })
 
-    test('records are found by all conditions together, the newest first where asked', async () => {
+    test('records are found by all conditions together, newest first if requested', async () => {
       const identifier = newId()
       const rows = [0, 1, 2].map((at) => challenge({ identifier, createdAt: NOON + at, expiresAt: NOON + at }))
       for (const row of rows) await storage().createSignIn('verification', row)
@@ -253,7 +253,7 @@ export function operatorsSuite(open: OpenStorage) {
       await assert.rejects(find([is('no such field', 'x')]), /Unknown field/)
     })
 
-    test('a record is taken by one of many who want it', async () => {
+    test('a record is taken by one of many concurrent callers', async () => {
       const row = challenge()
       await storage().createSignIn('verification', row)
       const where = [is('identifier', row.identifier)]
@@ -263,7 +263,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.deepEqual(taken.flat(), [row])
     })
 
-    test('counts lose nothing however many add at once, and only where the conditions hold', async () => {
+    test('concurrent increments are all counted, and only for matching records', async () => {
       const operator = person(`${newId()}@example.com`)
       await storage().createOperator(operator, 'viewer', [])
       const factor = { id: newId(), userId: operator.id, secret: 's', backupCodes: 'b', verified: 1 }
@@ -280,7 +280,7 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(locked?.['lockedUntil'], NOON)
     })
 
-    test('what has expired is taken away, and nothing else', async () => {
+    test('only expired records are deleted', async () => {
       const [old, young] = [challenge({ expiresAt: 1 }), challenge()]
       for (const row of [old, young]) await storage().createSignIn('verification', row)
       assert.ok((await storage().deleteExpiredSignIns(1)) >= 1)

@@ -9,7 +9,7 @@ export function policiesSuite(open: OpenStorage) {
     const storage = sharedStorage(open)
     const all = { limit: 1000, after: null }
 
-    test('a policy has its first version as it was written', async () => {
+    test('the first version of a policy is stored as written', async () => {
       const { workspaceId } = await newHome(storage())
       const policy = { id: 'no-refunds', workspaceId, createdAt: NOON }
       const first = policyVersion({ condition: ' tool.name\n  == "refund" // why', description: 'why', note: 'first' })
@@ -20,7 +20,7 @@ export function policiesSuite(open: OpenStorage) {
       assert.equal((await storage().listAudit(workspaceId, all)).length, 1)
     })
 
-    test('an id is taken once in its workspace, and needs a workspace', async () => {
+    test('an id is unique in its workspace, and needs a workspace', async () => {
       const [one, two] = [await newHome(storage()), await newHome(storage())]
       const create = (workspaceId: string) =>
         storage().createPolicy({ id: 'no-refunds', workspaceId, createdAt: NOON }, policyVersion(), [])
@@ -30,7 +30,7 @@ export function policiesSuite(open: OpenStorage) {
       assert.equal(await create(newId()), 'no_workspace')
     })
 
-    test('every difference of what a policy says is a version, and nothing else is', async () => {
+    test('a new version is stored if and only if the content of the policy changed', async () => {
       const { workspaceId } = await newHome(storage())
       const id = await newPolicy(storage(), workspaceId)
       const save = async (given: Parameters<typeof policyVersion>[0]) =>
@@ -49,7 +49,7 @@ export function policiesSuite(open: OpenStorage) {
       )
     })
 
-    test('versions are numbered in order, also when many write at once', async () => {
+    test('versions are numbered in order, also when many are written at once', async () => {
       const { workspaceId } = await newHome(storage())
       const id = await newPolicy(storage(), workspaceId)
       const saved = await Promise.all(
@@ -61,7 +61,7 @@ export function policiesSuite(open: OpenStorage) {
       assert.deepEqual(numbers, [2, 3, 4, 5, 6, 7, 8, 9])
     })
 
-    test('nobody writes over a version they have not seen', async () => {
+    test('an author cannot replace a version they have not seen', async () => {
       const { workspaceId } = await newHome(storage())
       const id = await newPolicy(storage(), workspaceId, 2)
       const save = (follows: number) =>

@@ -31,7 +31,7 @@ export function promptsSuite(open: OpenStorage) {
       assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).length, 1)
     })
 
-    test('a name is taken once in its workspace, and needs a workspace', async () => {
+    test('a name is unique in its workspace, and needs a workspace', async () => {
       const [one, two] = [await newHome(storage()), await newHome(storage())]
       const create = (workspaceId: string) =>
         storage().createPrompt({ id: newId(), workspaceId, name: 'greeting', createdAt: NOON }, promptVersion('x'), [])
@@ -41,7 +41,7 @@ export function promptsSuite(open: OpenStorage) {
       assert.equal(await create(newId()), 'no_workspace')
     })
 
-    test('versions are numbered in order, also when many write at once, and never change', async () => {
+    test('versions are numbered in order, also when many are written at once, and never change', async () => {
       const { workspaceId } = await newHome(storage())
       const id = await newPrompt(storage(), workspaceId, 'one')
       const contents = Array.from({ length: 8 }, (_, index) => `content ${index}`)
@@ -60,7 +60,7 @@ export function promptsSuite(open: OpenStorage) {
       assert.equal((await storage().findPromptVersion(workspaceId, id, 1))?.content, 'one')
     })
 
-    test('what the newest version says already is not written again, whoever says it and whatever the note', async () => {
+    test('content equal to the newest version is not written again, whatever the author and note', async () => {
       const { workspaceId } = await newHome(storage())
       const id = await newPrompt(storage(), workspaceId, 'one', 'two')
       const again = promptVersion('two', { author: 'bob', note: 'again' })
@@ -71,7 +71,7 @@ export function promptsSuite(open: OpenStorage) {
       assert.deepEqual([back?.outcome, back?.version.number], ['created', 3])
     })
 
-    test('nobody writes over a version they have not seen', async () => {
+    test('an author cannot replace a version they have not seen', async () => {
       const { workspaceId } = await newHome(storage())
       const id = await newPrompt(storage(), workspaceId, 'one', 'two')
       const save = (content: string, follows: number | null) =>
@@ -95,7 +95,7 @@ export function promptsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listPrompts(two.workspaceId, null, { limit: 9, after: null }), [])
     })
 
-    test('prompts are listed by id and by name, versions with the newest first, page by page', async () => {
+    test('prompts are listed by id and by name, versions newest first, page by page', async () => {
       const { workspaceId } = await newHome(storage())
       const ids = []
       for (let count = 0; count < 4; count++) ids.push(await newPrompt(storage(), workspaceId, 'a', 'b', 'c'))

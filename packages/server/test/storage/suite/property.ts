@@ -36,7 +36,7 @@ const events = fc
         runId: RUNS[run] ?? '',
         sessionId: `session of ${run}`,
         agentId: `agent ${run % 2}`,
-        // A name for each time, so that the newest one is one.
+        // One name for each time, so that the newest name is unambiguous.
         agentName: `name at ${minute}`,
         time: NOON + minute * 60_000,
         usage: call,
@@ -70,7 +70,7 @@ function sumsOf(list: NewEvent[]) {
   }
 }
 
-/** What the rules say of a set of events, told as simply as can be. */
+/** The expected result for a set of events, written as simply as possible. */
 function expected(sent: NewEvent[]) {
   const newestName = (agentId: string | null) =>
     sent.filter((other) => other.agentId === agentId).toSorted((a, b) => b.time - a.time)[0]?.agentName
@@ -108,7 +108,7 @@ const sorted = <Row extends object>(rows: Row[]) =>
 const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 
 export function propertySuite(open: OpenStorage) {
-  describe('whatever the order', () => {
+  describe('in any order', () => {
     const storage = sharedStorage(open)
 
     async function stored(environmentId: string) {
@@ -118,7 +118,7 @@ export function propertySuite(open: OpenStorage) {
       return { runs: runs.map(withoutIds), hours: hours.map(({ agentId: _, modelKey: __, ...hour }) => hour) }
     }
 
-    test('any order, repetition and batching of the same events gives the same runs, usage and rollup', async () => {
+    test('the same events give the same runs, usage and rollup, however repeated and batched', async () => {
       await fc.assert(
         fc.asyncProperty(deliveries, fc.boolean(), async ({ sent, order, cuts }, atOnce) => {
           const environmentId = newId()

@@ -25,7 +25,7 @@ export function recordedInputSuite(open: OpenStorage) {
       return storage().findRecordedInput(env, run.id, { ...sought, ...given })
     }
 
-    test('is that of the decision of the same run that names the approval, the tool and the hash', async () => {
+    test('comes from the decision in the same run that names the approval, the tool and the hash', async () => {
       const found = policyDecision(said)
       assert.deepEqual(await find([event(), found, event()]), {
         eventId: found.eventId,
@@ -51,7 +51,7 @@ export function recordedInputSuite(open: OpenStorage) {
       assert.equal(await storage().findRecordedInput(newId(), run.id, sought), null)
     })
 
-    test('is what was stored first, whatever is recorded later or dated earlier', async () => {
+    test('is the first one stored, whatever is recorded later or dated earlier', async () => {
       const first = policyDecision(said, { time: NOON + 50 })
       const later = [
         policyDecision({ ...said, input: 1 }, { time: NOON }),
@@ -60,7 +60,7 @@ export function recordedInputSuite(open: OpenStorage) {
       assert.equal((await find([first, ...later]))?.eventId, first.eventId)
     })
 
-    test('is searched for within bounds, from the newest event on', async () => {
+    test('is searched within bounds, from the newest event on', async () => {
       const { bounds } = sought
       const steps = (count: number) => Array.from({ length: count }, (_, n) => event({ time: NOON + n + 1 }))
       const decisions = (count: number) => steps(count).map((step) => ({ ...step, eventType: 'POLICY_DECISION' }))

@@ -5,7 +5,7 @@ import { sharedStorage, type OpenStorage } from './open.ts'
 import { batch, event, newId, NOON } from './sample.ts'
 
 export function rejectionsSuite(open: OpenStorage) {
-  describe('refused events', () => {
+  describe('rejections', () => {
     const storage = sharedStorage(open)
     const row = (given: Partial<RejectionRow> = {}): RejectionRow => ({
       runId: 'run',
@@ -16,7 +16,7 @@ export function rejectionsSuite(open: OpenStorage) {
     })
     const keep = (env: string, ...rejections: RejectionRow[]) => storage().appendEvents(batch(env, [], { rejections }))
 
-    test('are remembered by run and event, the newest refusal of each', async () => {
+    test('are remembered by run and event, the newest of each', async () => {
       const env = newId()
       await storage().appendEvents(batch(env, [event()], { rejections: [row(), row({ eventId: 'second' })] }))
       await keep(env, row({ code: 'empty', rejectedAt: NOON + 1 }))
@@ -25,7 +25,7 @@ export function rejectionsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findRejection(env, 'run', 'second'), row({ eventId: 'second' }))
     })
 
-    test('are remembered too where only the store could tell that they are too old', async () => {
+    test('are also remembered when only the store found the event too old', async () => {
       const env = newId()
       const [stored, absent] = [event({ eventId: 'stored' }), event({ eventId: 'absent' })]
       await storage().appendEvents(batch(env, [stored]))
@@ -37,7 +37,7 @@ export function rejectionsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findRejection(env, 'none', 'x'), row({ runId: 'none', eventId: 'x', ...old }))
     })
 
-    test('are known in their environment and under their run only', async () => {
+    test('are found only in their environment and under their run', async () => {
       const env = newId()
       await keep(env, row())
       assert.equal(await storage().findRejection(newId(), 'run', 'event'), null)
@@ -46,7 +46,7 @@ export function rejectionsSuite(open: OpenStorage) {
       assert.equal(await storage().findRun(env, 'run'), null)
     })
 
-    test('are forgotten, oldest first, when there are many', async () => {
+    test('are deleted, oldest first, when there are too many', async () => {
       const env = newId()
       const rows = Array.from({ length: 12_000 }, (_, n) => row({ eventId: `e${n}`, rejectedAt: NOON + n }))
       for (let n = 0; n < rows.length; n += 1000) await keep(env, ...rows.slice(n, n + 1000))

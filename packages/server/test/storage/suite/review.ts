@@ -18,7 +18,7 @@ export function reviewSuite(open: OpenStorage) {
   describe('review', () => {
     const storage = sharedStorage(open)
 
-    /** Runs the review on several nodes for as long as `work` and the queue take. */
+    /** Runs the review on several nodes until `work` is done and the queue is empty. */
     async function onNodes(nodes: number, of: (storage: Storage) => Storage, work: () => Promise<unknown>) {
       const errors: unknown[] = []
       const runners = Array.from({ length: nodes }, (_, index) =>
@@ -39,7 +39,7 @@ export function reviewSuite(open: OpenStorage) {
       return errors
     }
 
-    test('a thousand records of ten kinds from twenty clients, in any order and sent again, on several nodes: ten issues', async () => {
+    test('a thousand records of ten kinds from twenty clients, in any order, some sent twice, on several nodes make ten issues', async () => {
       const environmentId = newId()
       const records = Array.from({ length: 1_000 }, (_, index): NewIssueRecord => {
         const kind = index % KINDS
@@ -102,12 +102,12 @@ export function reviewSuite(open: OpenStorage) {
       for (const { id } of issues) assert.equal((await issueOf(storage(), environmentId, id)).groups.length, 1)
     })
 
-    test('a store that fails now and then loses and doubles nothing', async () => {
+    test('a store that sometimes fails loses nothing and stores nothing twice', async () => {
       const environmentId = newId()
       let calls = 0
       const shaky = (same: Storage): Storage => ({
         ...same,
-        // Every third decision is made and its answer lost; every fourth is not made.
+        // Every third decision is stored but its answer is lost; every fourth is not stored.
         async decideIssueRecords(...args) {
           const call = ++calls
           if (call % 4 === 0) throw new Error('lost before')

@@ -49,7 +49,7 @@ export function runsSuite(open: OpenStorage) {
       assert.deepEqual([status, startedAt, endedAt], ['CANCELLED', NOON + 3, NOON + 3])
     })
 
-    test('spans from its smallest to its largest event time, and keeps when it was first received', async () => {
+    test('spans from its smallest to its largest event time, and keeps its first receive time', async () => {
       const env = newId()
       await storage().appendEvents(batch(env, [event({ time: NOON })], { receivedAt: NOON + 1 }))
       const events = [event({ time: NOON - 4 }), event({ time: NOON + 6 }), event({ time: NOON - 2 })]
@@ -66,7 +66,7 @@ export function runsSuite(open: OpenStorage) {
       assert.deepEqual([status, endedAt, startedAt, eventCount], ['FAILED', NOON + 2, NOON - 1, 5])
     })
 
-    test('is closed by an outcome that comes in a later batch', async () => {
+    test('is closed by an outcome in a later batch', async () => {
       const env = newId()
       await append(storage(), env, event())
       await append(storage(), env, event(), outcome('COMPLETED', { time: NOON + 2 }))
@@ -74,7 +74,7 @@ export function runsSuite(open: OpenStorage) {
       assert.deepEqual([status, endedAt], ['COMPLETED', NOON + 2])
     })
 
-    test('is not closed by a retry under a stored id', async () => {
+    test('is not closed by a retry of a stored id', async () => {
       const env = newId()
       const sent = event()
       await append(storage(), env, sent)
@@ -82,7 +82,7 @@ export function runsSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), env)).status, 'RUNNING')
     })
 
-    test('has the first session that an event of it named', async () => {
+    test('has the first session that one of its events names', async () => {
       const env = newId()
       await append(storage(), env, event())
       await append(storage(), env, event(), event({ sessionId: 'one' }), event({ sessionId: 'two' }))
@@ -90,7 +90,7 @@ export function runsSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), env)).sessionId, 'one')
     })
 
-    test('sums the usage of the events that were really stored, also after it is closed', async () => {
+    test('sums the usage of the stored events only, also after it is closed', async () => {
       const env = newId()
       const call = llmCall({ promptTokens: 1, completionTokens: 20, totalTokens: 300, costNanos: 4000 })
       await append(storage(), env, call, call)
@@ -100,7 +100,7 @@ export function runsSuite(open: OpenStorage) {
       assert.deepEqual([promptTokens, completionTokens, totalTokens, costNanos], [2, 40, 600, 8000])
     })
 
-    test('has sums that end at the largest exact integer', async () => {
+    test('has sums that saturate at the largest exact integer', async () => {
       const env = newId()
       const most = { promptTokens: MAX - 1, completionTokens: MAX, totalTokens: MAX, costNanos: 1 }
       const one = { promptTokens: 1, completionTokens: 1, totalTokens: MAX, costNanos: MAX }
@@ -135,7 +135,7 @@ export function runsSuite(open: OpenStorage) {
   describe('the list of runs', () => {
     const storage = sharedStorage(open)
 
-    test('ends a page at its bytes, with one row at least, however it looks for them', async () => {
+    test('ends a page at its byte limit, with at least one row, with and without a search', async () => {
       const env = newId()
       const sessionId = 's'.repeat(300_000)
       for (let n = 0; n < 8; n++) {
@@ -181,7 +181,7 @@ export function runsSuite(open: OpenStorage) {
       return env
     }
 
-    test('is newest first, then by internal id, and each page goes on where the last ended', async () => {
+    test('is ordered newest first, then by internal id; each page continues where the last ended', async () => {
       const env = await twelveRuns()
       const rows = await walk(env, {}, 100)
       assert.equal(rows.length, 12)
@@ -190,7 +190,7 @@ export function runsSuite(open: OpenStorage) {
       for (const limit of [1, 2, 5, 12]) assert.deepEqual(await walk(env, {}, limit), rows)
     })
 
-    test('is of one environment only', async () => {
+    test('contains one environment only', async () => {
       const env = await twelveRuns()
       assert.deepEqual((await storage().listRuns(newId(), {}, { limit: 100, after: null })).rows, [])
       assert.equal((await walk(env, {}, 100)).length, 12)
@@ -225,7 +225,7 @@ export function runsSuite(open: OpenStorage) {
       }
     })
 
-    test('is searched by the beginning of run ids and by whole session ids, agent ids and agent names', async () => {
+    test('can be searched by the start of a run id and by whole session ids, agent ids and agent names', async () => {
       const env = newId()
       const stored: Partial<NewEvent>[] = [
         { runId: 'order-1' },
@@ -269,7 +269,7 @@ export function runsSuite(open: OpenStorage) {
       }
     })
 
-    test('looks at no more than 1,000 runs whose ids begin with a text: the last ones of them', async () => {
+    test('searches at most 1,000 runs whose ids start with a text: the last ones', async () => {
       const env = newId()
       const runs = Array.from({ length: LIMITS.searchedRunIds + 1 }, (_, n) => {
         return event({ runId: `r-${String(n).padStart(5, '0')}`, time: NOON - n })
@@ -281,7 +281,7 @@ export function runsSuite(open: OpenStorage) {
       assert.equal((await walk(env, { search: 'r-00000' }, 400)).length, 1)
     })
 
-    test('loses no run that was stored before the walk began, whatever is stored meanwhile', async () => {
+    test('pages through every run stored before the first page, whatever is stored meanwhile', async () => {
       const env = await twelveRuns()
       const before = await walk(env, {}, 100)
       const { rows: first } = await storage().listRuns(env, {}, { limit: 4, after: null })

@@ -1,4 +1,4 @@
-/** Rows for tests, complete, with only what matters given. */
+/** Complete rows for tests. A test gives only the fields that matter to it. */
 import { randomUUID } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, NewUsage } from '../../../src/storage/events.ts'
 import type { RunRow } from '../../../src/storage/runs.ts'

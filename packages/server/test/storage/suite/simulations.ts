@@ -59,7 +59,7 @@ export function simulationsSuite(open: OpenStorage) {
       )
     })
 
-    test('a cancelled simulation is told to stop, and its work is gone', async () => {
+    test('a cancelled simulation stops, and its work is deleted', async () => {
       const { workspaceId, development, production } = await newHome(storage())
       const row = simulation(development)
       await storage().createSimulation(row, bounds, [])
@@ -74,7 +74,7 @@ export function simulationsSuite(open: OpenStorage) {
       assert.equal(await queued(row.id), false)
     })
 
-    test('only so many wait, and only so many that have ended are kept', async () => {
+    test('the number of waiting simulations is limited, and so is the number of kept results', async () => {
       const { development, production } = await newHome(storage())
       const create = async (environmentId = development) => {
         const row = simulation(environmentId)
@@ -93,7 +93,7 @@ export function simulationsSuite(open: OpenStorage) {
         made.push(id)
       }
       const kept = await storage().listSimulations(development, { limit: 10, after: null })
-      // The first one has not ended, so it stays beside those kept.
+      // The first one has not ended, so it stays in addition to those kept.
       assert.deepEqual(
         kept.map(({ id }) => id),
         [...made.slice(-3).toReversed(), one.id],
@@ -105,7 +105,7 @@ export function simulationsSuite(open: OpenStorage) {
       )
     })
 
-    test('only so many wait when they are created at once', async () => {
+    test('the limit of waiting simulations holds when they are created at once', async () => {
       const { development } = await newHome(storage())
       const outcomes = await Promise.all(
         Array.from({ length: 20 }, () => storage().createSimulation(simulation(development), bounds, [])),
@@ -113,13 +113,13 @@ export function simulationsSuite(open: OpenStorage) {
       assert.equal(outcomes.filter((outcome) => outcome === 'created').length, 2)
     })
 
-    test('tool calls of all runs come in the order of time, each once, whatever the size of the page', async () => {
+    test('tool calls of all runs come in time order, each once, with any page size', async () => {
       const env = newId()
       const calls = Array.from({ length: 12 }, (_, index) =>
         event({
           eventType: 'TOOL_CALL',
           runId: `run ${index % 3}`,
-          // Several at the same time, over runs and within one.
+          // Several at the same time, in one run and across runs.
           time: NOON + Math.floor(index / 5),
           payload: JSON.stringify({ toolName: 'x', pad: 'y'.repeat(index * 10) }),
         }),
@@ -174,7 +174,7 @@ export function simulationsSuite(open: OpenStorage) {
       assert.equal(await storage().countToolCalls(newId(), NOON, NOON + 2), 0)
     })
 
-    test('the steps of a run are its model and tool calls before a place, page by page, tool calls without payload', async () => {
+    test('the steps of a run are its model and tool calls before a position, page by page, tool calls without payload', async () => {
       const env = newId()
       const sent = [
         event({ eventType: 'TOOL_CALL', payload: '{"a":1}' }),

@@ -1,4 +1,4 @@
-/** How many statements an act runs: acts hold locks, and others wait for every round trip. */
+/** How many statements an act runs. Acts hold locks, so others wait for every round trip. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Decided } from '../../../src/storage/approvals.ts'
@@ -44,7 +44,7 @@ export function statementsSuite(sql: () => Sql) {
     await act('createWebhook', { ...row, ...rest, ...unused }, [])
   }
 
-  test('two hundred decisions with two webhooks are fewer than fifty statements, and so is their expiry', async () => {
+  test('deciding two hundred approvals with two webhooks takes fewer than fifty statements, and so does their expiry', async () => {
     const { workspaceId, one: env } = await newHome()
     for (let count = 0; count < 2; count++) await newWebhook(env)
     const ids: string[] = []
@@ -63,7 +63,7 @@ export function statementsSuite(sql: () => Sql) {
     assert.ok(expired.statements < 50, String(expired.statements))
   })
 
-  test('a thousand items are published, promoted and rolled back in fewer than two hundred statements each', async () => {
+  test('publishing, promoting and rolling back a thousand items takes fewer than two hundred statements each', async () => {
     const { workspaceId, one, two } = await newHome()
     const items = Array.from({ length: 1_000 }, (_, index) => {
       return index % 2 === 0
@@ -93,7 +93,7 @@ export function statementsSuite(sql: () => Sql) {
     await publish(one, { action: 'DEPLOY', items: items.map((item) => ({ ...item, version: null })) })
   })
 
-  test('the requests of two hundred agents are counted in a few statements', async () => {
+  test('counting the requests of two hundred agents takes a few statements', async () => {
     const { one: env } = await newHome()
     await act('createApproval', request(env, { agentId: 'agent 7' }))
     const requesters = Array.from({ length: 200 }, (_, index) => ({ agentId: `agent ${index}`, clientId: 'client' }))

@@ -11,7 +11,7 @@ export function timelineSuite(open: OpenStorage) {
   describe('a timeline', () => {
     const storage = sharedStorage(open)
 
-    /** Stores events of the given times, named e0, e1 … in order of arrival. */
+    /** Stores events with the given times, named e0, e1 … in arrival order. */
     async function timeline(times: number[], given: Partial<NewEvent> = {}) {
       const env = newId()
       for (const [n, time] of times.entries()) {
@@ -27,7 +27,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.equal(more, false)
     })
 
-    test('goes on after the last row of a page, among equal times too', async () => {
+    test('continues after the last row of a page, among equal times too', async () => {
       const { env, run } = await timeline([1, 1, 1, 2, 2, 3, 1])
       const whole = ids((await storage().listEvents(env, run, ample)).rows)
       assert.deepEqual(whole, ['e0', 'e1', 'e2', 'e6', 'e3', 'e4', 'e5'])
@@ -54,7 +54,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.deepEqual([await rowsMore(2), await rowsMore(3), await rowsMore(4)], [true, false, false])
     })
 
-    test('has pages that end before their payloads pass pageBytes, with at least one row', async () => {
+    test('has pages that end before their payloads exceed pageBytes, with at least one row', async () => {
       // Two-byte letters: bytes count, not characters.
       const payload = JSON.stringify({ text: 'ž'.repeat(45) })
       const bytes = Buffer.byteLength(payload) + Buffer.byteLength(event().agentName)
@@ -67,7 +67,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.equal(more, true)
     })
 
-    test('ends a page at the bytes of whatever texts clients may send at any length', async () => {
+    test('counts all long texts of an event towards the bytes of a page', async () => {
       const env = newId()
       const text = 'x'.repeat(100_000)
       const long = [
@@ -83,7 +83,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.deepEqual([rows.length, more], [2, true])
     })
 
-    test('without payloads tells their size in bytes', async () => {
+    test('without payloads gives their size in bytes', async () => {
       const payload = '{"text":"ž😀"}'
       const { env, run } = await timeline([2, 1], { payload })
       const { rows } = await storage().listEventRows(env, run, { limit: 5, order: 'time', after: null })
@@ -96,7 +96,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.equal(rows[0]?.payloadBytes, Buffer.byteLength(payload))
     })
 
-    test('can be followed by arrival: each page after the last seq holds what came since', async () => {
+    test('can be followed by arrival: each page after the last seq holds the newer events', async () => {
       const { env, run } = await timeline([5, 1, 3])
       const page = (given: Partial<EventRowsPage>) =>
         storage().listEventRows(env, run, { limit: 2, order: 'arrival', after: null, ...given })
@@ -112,7 +112,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.deepEqual(ids((await page(tail)).rows), ['e3'])
     })
 
-    test('is filtered by type and by a text in the label, in both orders', async () => {
+    test('can be filtered by type and by a text in the label, in both orders', async () => {
       const env = newId()
       const given: Partial<NewEvent>[] = [
         { label: 'Refund 100%', eventType: 'TOOL_CALL' },
@@ -147,7 +147,7 @@ export function timelineSuite(open: OpenStorage) {
       }
     })
 
-    test('looks at no more rows for a filtered page than it may, and says where it came to', async () => {
+    test('scans a bounded number of rows for a filtered page, and says where it stopped', async () => {
       const env = newId()
       for (let n = 0; n < 12; n++) {
         const eventType = n === 5 || n > 8 ? 'FOUND' : 'OTHER'
@@ -192,7 +192,7 @@ export function timelineSuite(open: OpenStorage) {
       assert.deepEqual(await storage().listEvents(env, newId(), ample), { rows: [], more: false })
     })
 
-    test('gives each of its events a place and tells which one closed it', async () => {
+    test('gives each of its events a position and marks the one that closed the run', async () => {
       const { env, run } = await timeline([5, 3, 5])
       await append(storage(), env, outcome('FAILED', { eventId: 'end', time: NOON + 4 }))
       await append(storage(), env, outcome('COMPLETED', { eventId: 'again', time: NOON + 6 }))

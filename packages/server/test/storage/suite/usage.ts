@@ -45,7 +45,7 @@ export function usageSuite(open: OpenStorage) {
       ])
     })
 
-    test('belongs to the agent of the run, whoever an event names, under that agent’s newest name', async () => {
+    test('belongs to the agent of the run, whichever agent an event names, under that agent’s newest name', async () => {
       const env = newId()
       await append(storage(), env, event({ agentId: 'a', agentName: 'old' }), event({ agentId: 'b' }))
       await append(storage(), env, event({ agentId: 'a', agentName: 'new', time: NOON + 1 }))
@@ -56,7 +56,7 @@ export function usageSuite(open: OpenStorage) {
       )
     })
 
-    test('is ordered by hour, agent and key of the model, has both ends of the window, and pages of any size', async () => {
+    test('is ordered by hour, agent and model key, includes both ends of the window, and has pages of any size', async () => {
       const env = newId()
       const events: NewEvent[] = []
       for (const hour of [2, 0, 1, 3]) {
@@ -77,7 +77,7 @@ export function usageSuite(open: OpenStorage) {
       assert.deepEqual([...new Set(rows.map(({ hour }) => hour))], [NOON + HOUR, NOON + 2 * HOUR])
     })
 
-    test('ends a page at its bytes, also where the names of agents are long', async () => {
+    test('ends a page at its byte limit, also when agent names are long', async () => {
       const env = newId()
       const agentName = 'n'.repeat(300_000)
       for (let n = 0; n < 8; n++) await append(storage(), env, event({ runId: `r${n}`, agentId: `a${n}`, agentName }))
@@ -86,13 +86,13 @@ export function usageSuite(open: OpenStorage) {
       assert.equal((await read(env)).length, 8)
     })
 
-    test('is of one environment only', async () => {
+    test('contains one environment only', async () => {
       const env = newId()
       await append(storage(), env, event())
       assert.deepEqual(await read(newId()), [])
     })
 
-    test('has sums that end at the largest exact integer', async () => {
+    test('has sums that saturate at the largest exact integer', async () => {
       const env = newId()
       const most = { promptTokens: MAX, completionTokens: MAX - 1, totalTokens: 1, costNanos: MAX }
       for (let n = 0; n < 2; n++) await append(storage(), env, llmCall(most), llmCall(most))
@@ -101,7 +101,7 @@ export function usageSuite(open: OpenStorage) {
       assert.deepEqual([row.promptTokens, row.completionTokens, row.totalTokens, row.costNanos], [MAX, MAX, 4, MAX])
     })
 
-    test('gives a call without a model no bucket of its own', async () => {
+    test('creates no bucket for a call without a model', async () => {
       const env = newId()
       await append(storage(), env, llmCall({ model: '', promptTokens: 5 }), event())
       assert.deepEqual(
@@ -126,7 +126,7 @@ export function usageSuite(open: OpenStorage) {
       )
     })
 
-    test('knows models of any length', async () => {
+    test('accepts model names of any length', async () => {
       const env = newId()
       const model = '😀'.repeat(10_000)
       await append(storage(), env, llmCall({ model }))

@@ -41,7 +41,7 @@ async function newWebhook(
   return row
 }
 
-/** Takes every delivery that waits, also from those that took them before: whose they are now, and their ids. */
+/** Takes every waiting delivery, also ones that are leased. Returns the new leases and the ids. */
 function claimingAll(storage: () => Storage): () => Promise<[owner: string, ids: string[]]> {
   let now = NOON * 2
   return async () => {
@@ -73,7 +73,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.equal(await storage().changeWebhook(newId(), row.id, { description: 'x' }, []), null)
     })
 
-    test('is one of at most twenty in an environment', async () => {
+    test('is limited to twenty in an environment', async () => {
       const env = await newEnvironment(storage())
       for (let index = 0; index < 20; index++) await newWebhook(storage(), env)
       const row = (await storage().listWebhooks(env, all))[0]
@@ -82,7 +82,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.equal((await storage().listWebhooks(env, all)).length, 20)
     })
 
-    test('that many operators create at once is one of at most twenty all the same', async () => {
+    test('is limited to twenty also when many are created at once', async () => {
       const env = await newEnvironment(storage())
       const row = await newWebhook(storage(), env)
       const outcomes = await Promise.all(
@@ -92,7 +92,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.equal((await storage().listWebhooks(env, all)).length, 20)
     })
 
-    test('keeps its thousand newest messages while its receiver is away, and counts those it drops', async () => {
+    test('keeps its thousand newest messages while its receiver is unreachable, and counts the dropped ones', async () => {
       const env = await newEnvironment(storage())
       const { id: webhookId } = await newWebhook(storage(), env)
       const send = (index: number) => {
@@ -117,7 +117,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.equal((await pending()).length, 1_000)
       assert.equal((await storage().findWebhook(env, webhookId))?.droppedDeliveries, 0)
       for (let index = 1_000; index < 1_010; index++) await send(index)
-      // The oldest is being sent, so it stays beside the thousand.
+      // The oldest is being sent, so it stays in addition to the thousand.
       const rest = await pending()
       assert.deepEqual([rest.length, rest.at(0), rest.at(-2), rest.at(-1)], [1_001, 1_009, 10, 0])
       assert.equal((await storage().findWebhook(env, webhookId))?.droppedDeliveries, 9)
@@ -129,7 +129,7 @@ export function webhooksSuite(open: OpenStorage) {
       await storage().removeWebhook(env, webhookId, [])
     })
 
-    test('goes with its deliveries and the work for them', async () => {
+    test('is deleted together with its deliveries and their work', async () => {
       const env = await newEnvironment(storage())
       const { id } = await newWebhook(storage(), env)
       await ask(storage(), env)
@@ -145,7 +145,7 @@ export function webhooksSuite(open: OpenStorage) {
     })
   })
 
-  describe('webhooks are told', () => {
+  describe('a webhook message is sent', () => {
     const storage = sharedStorage(open)
     const claimAll = claimingAll(storage)
 
@@ -166,7 +166,7 @@ export function webhooksSuite(open: OpenStorage) {
       return messages
     }
 
-    test('of a request once, of its decision, and of its expiry, however that is found out', async () => {
+    test('once for a request, for its decision, and for its expiry, however that is detected', async () => {
       const env = await newEnvironment(storage())
       await newWebhook(storage(), env)
       const first = await ask(storage(), env, { clientRequestId: 'one' })
@@ -180,7 +180,7 @@ export function webhooksSuite(open: OpenStorage) {
       await storage().expireApprovals(env, third.expiresAt + MINUTE, 10)
       const messages = await told(env)
       const found = messages.map(({ type, data }) => [type, data['approvalId'], data['status']].join(' '))
-      // What happens within a millisecond has no order.
+      // Within one millisecond there is no order.
       assert.deepEqual(
         found.toSorted(),
         [
@@ -194,7 +194,7 @@ export function webhooksSuite(open: OpenStorage) {
       )
     })
 
-    test('of a new issue, and of one that comes back, not of every occurrence', async () => {
+    test('for a new issue and for a regression, not for every occurrence', async () => {
       const env = await newEnvironment(storage())
       await newWebhook(storage(), env)
       await reviewed(storage(), issueRecord(env), issueRecord(env))
@@ -206,7 +206,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.deepEqual(found.toSorted(), [`issue.opened ${id} 2`, `issue.regressed ${id} 4`])
     })
 
-    test('only of what they ask for, while they are enabled, in their own environment', async () => {
+    test('only for the events a webhook subscribes to, while it is enabled, in its own environment', async () => {
       const env = await newEnvironment(storage())
       const other = await newEnvironment(storage())
       await newWebhook(storage(), env, { events: ['issue.opened'] })
@@ -268,7 +268,7 @@ export function webhooksSuite(open: OpenStorage) {
       await storage().recordAttempt(attempt)
     })
 
-    test('that failed waits for its next attempt, which the queue does not count', async () => {
+    test('that failed waits for its next attempt, and its work counts attempts from one again', async () => {
       const { env, webhook, id, attempt } = await held()
       const failed = { status: 'PENDING', nextAttemptAt: NOON + 5, responseStatus: 500, error: 'no' } as const
       await storage().recordAttempt({ ...attempt, ...failed })
@@ -297,7 +297,7 @@ export function webhooksSuite(open: OpenStorage) {
       )
       assert.equal((await storage().findWebhook(env, webhook.id))?.disabledAt, null)
       assert.equal(await storage().recordAttempt({ ...attempt, owner: other }), true)
-      // The first node ends its own attempt last: what was delivered stays so, and can be sent again.
+      // The first node ends its own attempt last: the delivery stays delivered, and can be sent again.
       assert.equal(await storage().recordAttempt({ ...attempt, ...retry }), false)
       assert.deepEqual(
         (await list()).map(({ status, attempts }) => [status, attempts]),
@@ -308,14 +308,14 @@ export function webhooksSuite(open: OpenStorage) {
       await storage().removeWebhook(env, webhook.id, [])
     })
 
-    test('to a receiver that is gone disables its webhook', async () => {
+    test('that the receiver answers with 410 Gone disables its webhook', async () => {
       const { env, webhook, attempt } = await held()
       await storage().recordAttempt({ ...attempt, status: 'FAILED', responseStatus: 410, disable: 'gone' })
       const row = await storage().findWebhook(env, webhook.id)
       assert.deepEqual([row?.disabledAt, row?.disabledReason], [NOON, 'gone'])
     })
 
-    test('is forgotten when five hundred newer ones have ended', async () => {
+    test('is deleted when five hundred newer ones have ended', async () => {
       const { env, webhook, id, attempt } = await held()
       await storage().recordAttempt(attempt)
       const { owner } = attempt

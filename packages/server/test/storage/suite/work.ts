@@ -12,7 +12,7 @@ export function workSuite(open: OpenStorage) {
   describe('background work', () => {
     const storage = sharedStorage(open)
 
-    /** Work of the kind, due from the given times on. It is one queue for all tests: each empties it. */
+    /** Work of the kind, due at the given times. All tests share one queue, so each empties it. */
     async function enqueue(...due: number[]): Promise<string[]> {
       const environmentId = newId()
       const records = due.map((receivedAt) => issueRecord(environmentId, { receivedAt }))
@@ -30,7 +30,7 @@ export function workSuite(open: OpenStorage) {
       await storage().finishWork({ kind: KIND, owner: 'sweeper', subjectIds: items.map(({ subjectId }) => subjectId) })
     }
 
-    test('is taken once it is due, the longest due first, and counts its attempts', async () => {
+    test('is taken when it is due, the longest due first, and counts its attempts', async () => {
       const [later, first, next] = await enqueue(NOON + 1, NOON - 2, NOON - 1)
       assert.deepEqual(
         (await claim('a', { limit: 1 })).map(({ subjectId, attempts }) => [subjectId, attempts]),
@@ -52,7 +52,7 @@ export function workSuite(open: OpenStorage) {
       await empty()
     })
 
-    test('falls due again when its lease ends, and then counts another attempt', async () => {
+    test('is due again when its lease ends, and then counts another attempt', async () => {
       const [id] = await enqueue(NOON)
       await claim('dead')
       assert.deepEqual(await claim('alive', { now: NOON + LEASE - 1 }), [])
@@ -61,7 +61,7 @@ export function workSuite(open: OpenStorage) {
       await empty()
     })
 
-    test('whoever lost it to another can neither renew, nor give back, nor finish it', async () => {
+    test('cannot be renewed, returned or finished by a node that lost its lease', async () => {
       const [id = ''] = await enqueue(NOON)
       await claim('slow')
       const now = NOON + LEASE
@@ -76,7 +76,7 @@ export function workSuite(open: OpenStorage) {
       await empty()
     })
 
-    test('can be kept longer, given back with a reason, and finished', async () => {
+    test('can be renewed, returned with a reason, and finished', async () => {
       const [id = ''] = await enqueue(NOON)
       await claim('a')
       const hold: WorkHold = { kind: KIND, owner: 'a', subjectIds: [id] }
@@ -94,7 +94,7 @@ export function workSuite(open: OpenStorage) {
       assert.deepEqual(await claim('c', { now: NOON * 2 }), [])
     })
 
-    test('however many take at once, each item goes to one of them', async () => {
+    test('goes to one of several nodes that take it at once', async () => {
       const ids = await enqueue(...Array.from({ length: 100 }, () => NOON))
       const claims = await Promise.all(Array.from({ length: 20 }, (_, index) => claim(`node ${index}`, { limit: 7 })))
       const taken = claims.flat().map(({ subjectId }) => subjectId)
@@ -104,7 +104,7 @@ export function workSuite(open: OpenStorage) {
       await empty()
     })
 
-    test('what waits can be told, and since when', async () => {
+    test('reports how many items wait, and since when', async () => {
       assert.deepEqual(await storage().workBacklog(NOON), [])
       await enqueue(NOON - 5, NOON - 3, NOON + 1)
       assert.deepEqual(await storage().workBacklog(NOON), [{ kind: KIND, items: 3, due: 2, dueSince: NOON - 5 }])

@@ -1,0 +1,75 @@
+/** Connections that fall silent or break during a statement. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import { append, event, newId, NOON } from '../suite/sample.ts'
+import { refusal, retried, useTestDatabase } from './store-trouble.ts'
+
+const { url: databaseUrl, withStorage } = useTestDatabase()
+
+/** Forwards to the database until a connection sends the text. Then it forwards a few more bytes and stops. */
+async function proxyFallingSilentAt(text: string) {
+  const target = new URL(databaseUrl())
+  const sockets: Socket[] = []
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname)
+    for (const socket of [client, upstream]) sockets.push(socket.on('error', () => undefined))
+    upstream.pipe(client)
+    let isSilent = false
+    client.on('data', (chunk: Buffer) => {
+      const at = isSilent ? -1 : chunk.indexOf(text)
+      if (!isSilent) upstream.write(at < 0 ? chunk : chunk.subarray(0, at + text.length + 200))
+      isSilent ||= at >= 0
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = new URL(databaseUrl())
+  url.port = String((server.address() as AddressInfo).port)
+  return {
+    url: url.href,
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+test('a node that falls silent while it sends rows blocks others only as long as an idle transaction may last', async () => {
+  const proxy = await proxyFallingSilentAt('COPY events')
+  const timeouts = { statementMs: 2_000, lockMs: 500, idleInTransactionMs: 1_000 }
+  const env = newId()
+  const inSameRun = () => event({ runId: 'silent', payload: JSON.stringify('x'.repeat(10_000)) })
+  try {
+    await withStorage({ timeouts }, async (storage) => {
+      await append(storage, env, inSameRun())
+      const other = await openPostgresStorage({ url: proxy.url, timeouts })
+      const failing = assert.rejects(append(other, env, inSameRun()), refusal('storage_unavailable'))
+      await sleep(300)
+      await assert.rejects(append(storage, env, inSameRun()), refusal('storage_unavailable'))
+      assert.deepEqual(await retried(() => append(storage, env, inSameRun())), ['stored'])
+      proxy.close()
+      await failing
+      await other.close()
+    })
+  } finally {
+    proxy.close()
+  }
+})
+
+test('a database whose connection is cut during a statement counts as unreachable', async () => {
+  const proxy = await proxyFallingSilentAt('INSERT INTO workspaces')
+  try {
+    const storage = await openPostgresStorage({ url: proxy.url })
+    const creating = storage.createWorkspace({ id: newId(), name: newId(), createdAt: NOON }, [])
+    const failed = assert.rejects(creating, refusal('storage_unavailable'))
+    await sleep(100)
+    proxy.close()
+    await failed
+    await storage.close()
+  } finally {
+    proxy.close()
+  }
+})
