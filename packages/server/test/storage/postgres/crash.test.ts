@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { databasesOf, startPostgres, type PostgresServer, type TestDatabase } from '../../setup/postgres-server.ts'
 import { verify, writeUntil } from './load.ts'
 
@@ -66,12 +67,12 @@ describe('under full load', () => {
           ),
         ),
       )
-      await until(() => acknowledged.length > 2_000)
+      await eventually(() => acknowledged.length > 2_000, 'the first acknowledgements')
       await server.stop(how)
-      await until(() => nodes.every((node) => node.writesRefused() === 'storage_unavailable'))
+      await eventually(() => nodes.every((node) => node.writesRefused() === 'storage_unavailable'), 'refused writes')
       await server.start()
       const before = acknowledged.length
-      await until(() => acknowledged.length > before + 2_000)
+      await eventually(() => acknowledged.length > before + 2_000, 'acknowledgements after the restart')
       isOver = true
       await Promise.all(writing)
       for (const node of nodes) {
@@ -99,16 +100,12 @@ describe('under full load', () => {
     let told = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (told += text))
     const lines = () => told.split('\n').slice(0, -1)
-    await until(() => lines().length >= batches)
+    await eventually(() => lines().length >= batches, `${batches} batches`)
     child.kill('SIGKILL')
     await once(child, 'close')
     return lines().flatMap((line) => line.split(' '))
   }
 })
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await wait(5)
-}
 
 /** Ends the load after this many checks. */
 function countdown(times: number): () => boolean {

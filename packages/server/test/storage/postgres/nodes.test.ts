@@ -1,12 +1,12 @@
 /** Rules about several nodes. Here each node is an engine of its own on one database. */
 import assert from 'node:assert/strict'
-import { setTimeout as wait } from 'node:timers/promises'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import pg from 'pg'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import type { EventRowRead, NewEvent } from '../../../src/storage/events.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { issueRecord } from '../suite/issue-sample.ts'
 import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from '../suite/sample.ts'
@@ -63,7 +63,7 @@ describe('a node whose clock is a minute ahead', () => {
 
 /** Waits until a node knows how many nodes serve the database. Each sends a heartbeat every few seconds. */
 async function untilCounts(storage: Storage, count: number): Promise<void> {
-  while (storage.nodes() !== count) await wait(20)
+  await eventually(() => storage.nodes() === count, `${count} nodes`)
 }
 
 test('a readiness check writes nothing', async () => {

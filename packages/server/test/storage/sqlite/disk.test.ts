@@ -9,6 +9,7 @@ import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import { StorageError } from '../../../src/storage/storage.ts'
 import { append, batch, event, newId, runOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
+import { eventually } from '../../setup/eventually.ts'
 
 const storageFull = (error: unknown) => error instanceof StorageError && error.code === 'storage_full'
 
@@ -40,7 +41,7 @@ test('after a write that found the disk full, writes are refused until the next 
   assert.equal(disk.nearlyFull(), false)
   disk.reportFull()
   assert.equal(disk.nearlyFull(), true)
-  while (disk.nearlyFull()) await new Promise((resolve) => setTimeout(resolve, 50))
+  await eventually(() => !disk.nearlyFull(), 'the next check of the disk')
 })
 
 test('a shared commit that fails is reported, and its batches are stored alone', async () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { reviewIssueRecords } from '../../../src/jobs/review-issue-records.ts'
 import { createWorkRunner } from '../../../src/jobs/work.ts'
 import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
@@ -9,6 +8,7 @@ import type { Storage } from '../../../src/storage/storage.ts'
 import { issueRecord, issueOf, listAll } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
+import { eventually } from '../../setup/eventually.ts'
 
 const KINDS = 10
 const CLIENTS = 20
@@ -34,7 +34,7 @@ export function reviewSuite(open: OpenStorage) {
       )
       for (const runner of runners) runner.start()
       await work()
-      while ((await storage().workBacklog(Date.now())).length > 0) await wait(5)
+      await eventually(async () => (await storage().workBacklog(Date.now())).length === 0, 'an empty queue')
       await Promise.all(runners.map((runner) => runner.stop()))
       return errors
     }
