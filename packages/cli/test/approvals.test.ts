@@ -13,6 +13,7 @@ import type {
 import { promptingDecider } from '../src/approvals/prompt.ts'
 import { operatorClient } from '../src/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 
 const HASH = 'ab'.repeat(32)
 const server = await startServer()
@@ -233,7 +234,7 @@ test('watch asks about one approval at a time, and only a or r decide', async ()
   })
   for (const id of [four, two, one, three]) decider.update(await card(id))
   const asking = decider.run(new AbortController().signal)
-  while (answers.length > 1) await new Promise(setImmediate)
+  await eventually(() => answers.length <= 1, 'the last question')
   const last = await ask()
   decider.update(await card(last))
   await asking

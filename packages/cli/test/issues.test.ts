@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueSummary } from '@tacho/contract/operator/issue.ts'
 import { API_KEY, startServer, type Ended } from './tacho.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 
 const server = await startServer()
 after(() => server.stop())
@@ -48,11 +48,8 @@ async function report(detectionType: string, more: object = {}): Promise<void> {
 /** Sends one record and waits for the issue. */
 async function opened(detectionType: string, more: object = {}): Promise<IssueSummary> {
   await report(detectionType, more)
-  for (;;) {
-    const { items } = await json<{ items: IssueSummary[] }>('list', '--type', detectionType)
-    if (items[0]) return items[0]
-    await wait(20)
-  }
+  const first = async () => (await json<{ items: IssueSummary[] }>('list', '--type', detectionType)).items[0]
+  return eventually(first, `an issue of ${detectionType}`)
 }
 
 test('issues are listed and filtered; show prints the facts', async () => {

@@ -8,6 +8,7 @@ import { createOperatorClient } from '../src/operator.ts'
 import { createPublicClient } from '../src/public.ts'
 import { CallError, throwing } from '../src/throwing.ts'
 import { startHttpServer } from './http-server.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 
 const params = { environmentId: 'e' }
 
@@ -178,7 +179,7 @@ test('a call ends when its signal is aborted, before and after it was sent', asy
   assert.deepEqual([!early.ok && early.reason, requests.length], ['aborted', 0])
   const leaving = new AbortController()
   const late = client.listWorkspaces({}, { signal: leaving.signal })
-  while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  await eventually(() => requests.length > 0, 'the request')
   leaving.abort()
   const result = await late
   assert.deepEqual([!result.ok && result.reason, !result.ok && result.temporary], ['aborted', false])
@@ -224,6 +225,5 @@ test('a connection is free again after each kind of end', async (t) => {
   const stream = await client.streamApprovals({ params })
   assert.ok(stream.ok)
   for await (const { event } of stream.value) if (event === 'end') break
-  while (open > 0) await new Promise((resolve) => setImmediate(resolve))
-  assert.equal(open, 0)
+  await eventually(() => open === 0, 'closed connections')
 })

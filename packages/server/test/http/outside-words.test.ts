@@ -1,9 +1,9 @@
 /** No outside word or key is mistaken for one of our own, in either routes table, on either engine. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Problem } from '@tacho/contract/errors.ts'
+import { eventually } from '../setup/eventually.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 import {
   addressOf,
@@ -208,11 +208,10 @@ test('additional keys in a body change nothing', { timeout: 240_000 }, async () 
   /** Only so many may wait at a time. */
   const untilSimulated = async () => {
     const path = `/environments/${of.tenant.environmentId}/simulations`
-    const waiting = async () => {
+    await eventually(async () => {
       const { items } = (await of.service.operator<{ items: { endedAt: string | null }[] }>(path)).body
-      return items.some(({ endedAt }) => endedAt === null)
-    }
-    while (await waiting()) await wait(10)
+      return items.every(({ endedAt }) => endedAt !== null)
+    }, 'the end of all simulations')
   }
   const callAlone = async (row: Row, change?: Partial<Request>) => {
     if (row.name === 'createSimulation') await untilSimulated()

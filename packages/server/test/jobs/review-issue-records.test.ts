@@ -6,6 +6,7 @@ import type { IssueRecordReceipt } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordPage } from '@tacho/contract/operator/issue-record.ts'
 import type { IssuePage } from '@tacho/contract/operator/issue.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
+import { eventually } from '../setup/eventually.ts'
 import { issueRecord } from '../setup/issue-service.ts'
 import { startProcess, temporaryDirectory } from '../setup/process.ts'
 
@@ -74,8 +75,8 @@ test('a thousand records of ten kinds from twenty clients in any order, the proc
   const [environment] = (await ask<{ items: { id: string }[] }>(`/workspaces/${workspace?.id}/environments`)).items
   const base = `/environments/${environment?.id}`
   for (const status of ['RECEIVED', 'EVALUATING']) {
-    while ((await ask<IssueRecordPage>(`${base}/issue-records?limit=1&status=${status}`)).items.length > 0)
-      await wait(50)
+    const left = () => ask<IssueRecordPage>(`${base}/issue-records?limit=1&status=${status}`)
+    await eventually(async () => (await left()).items.length === 0, `no record that is ${status}`)
   }
   assert.deepEqual((await ask<IssueRecordPage>(`${base}/issue-records?status=FAILED`)).items, [])
   const issues = (await ask<IssuePage>(`${base}/issues`)).items

@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { randomBytes } from 'node:crypto'
 import Database from 'better-sqlite3'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
+import { eventually } from '../setup/eventually.ts'
 import { startProcess, temporaryDirectory } from '../setup/process.ts'
 import { event } from '../setup/service.ts'
 
@@ -78,7 +79,7 @@ test('SIGTERM under load loses nothing that was acknowledged', async (t) => {
     }
   }
   const clients = Array.from({ length: 8 }, (_, name) => client(name))
-  while (acknowledged.length < 1_000) await wait(5)
+  await eventually(() => acknowledged.length >= 1_000, '1,000 acknowledgements')
   server.signal('SIGTERM')
   assert.equal(await server.ended(), 0)
   going = false
@@ -128,7 +129,7 @@ test('a signal closes the port and ends readiness, but a request under way is fi
   server.signal('SIGTERM')
   // The same signal through the process group is not a second one.
   server.signal('SIGTERM')
-  while (!server.stderr().includes('draining')) await wait(5)
+  await eventually(() => server.stderr().includes('draining'), 'a draining server')
   await assert.rejects(fetch(`${url}/readyz`))
   const answer = await held.finish()
   assert.match(answer, /^HTTP\/1\.1 200 OK/)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test, type TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { eventually } from '../setup/eventually.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 import { startProcess, temporaryDirectory, type ServerProcess } from '../setup/process.ts'
 import { event } from '../setup/service.ts'
@@ -20,11 +21,7 @@ async function start(t: TestContext, variables: Record<string, string> = {}): Pr
 
 /** The first key: it comes to the parent, which prints it, beside what the workers log. */
 async function keyOf(server: ServerProcess): Promise<string> {
-  for (;;) {
-    const key = /API key +(tacho_\w+)\n/.exec(server.stdout())?.[1]
-    if (key !== undefined) return key
-    await wait(10)
-  }
+  return eventually(() => /API key +(tacho_\w+)\n/.exec(server.stdout())?.[1], 'the first key')
 }
 
 interface Line {
@@ -42,11 +39,9 @@ const lines = (server: ServerProcess): Line[] =>
 
 /** The process ids of the workers that have become ready, in that order. */
 async function workers(server: ServerProcess, count: number): Promise<number[]> {
-  for (;;) {
-    const ready = lines(server).filter(({ msg, worker }) => msg === 'ready' && worker !== undefined)
-    if (ready.length >= count) return ready.map(({ pid = 0 }) => pid)
-    await wait(20)
-  }
+  const ready = () => lines(server).filter(({ msg, worker }) => msg === 'ready' && worker !== undefined)
+  await eventually(() => ready().length >= count, `${count} ready workers`)
+  return ready().map(({ pid = 0 }) => pid)
 }
 
 async function record(url: string, key: string, events: unknown[]): Promise<{ accepted: number }> {
@@ -98,15 +93,15 @@ test('a scrape answers for all workers, and its counts do not fall when a worker
   const key = await keyOf(server)
   const counter = 'tacho_events_total{verdict="accepted"}'
   for (let n = 0; n < 10; n++) await record(url, key, [event()])
-  // Answered first, counted after that.
-  while ((await metric(url, counter)) < 10) await wait(10)
+  // An event is answered before it is counted.
+  await eventually(async () => (await metric(url, counter)) >= 10, '10 counted events')
   assert.equal(await metric(url, counter), 10)
-  while ((await metric(url, 'tacho_nodes')) !== 2) await wait(50)
+  await eventually(async () => (await metric(url, 'tacho_nodes')) === 2, '2 nodes')
   process.kill(second, 'SIGKILL')
   await workers(server, 3)
   assert.equal(await metric(url, counter), 10)
   await record(url, key, [event()])
-  while ((await metric(url, counter)) < 11) await wait(10)
+  await eventually(async () => (await metric(url, counter)) >= 11, '11 counted events')
 })
 
 test('a worker that is killed is replaced, the others serve on, and nothing acknowledged is lost', async (t) => {
@@ -123,11 +118,11 @@ test('a worker that is killed is replaced, the others serve on, and nothing ackn
       if (answer?.accepted === 5) acknowledged.push(...events.map(({ eventId }) => String(eventId)))
     }
   })
-  while (acknowledged.length < 100) await wait(5)
+  await eventually(() => acknowledged.length >= 100, '100 acknowledgements')
   process.kill(first, 'SIGKILL')
   const [, , third = 0] = await workers(server, 3)
   const soFar = acknowledged.length
-  while (acknowledged.length < soFar + 100) await wait(5)
+  await eventually(() => acknowledged.length >= soFar + 100, '100 more acknowledgements')
   going = false
   await Promise.all(clients)
   assert.ok(isAlive(third))
@@ -163,13 +158,13 @@ test('a signal drains every worker; a second one ends them at once', async (t) =
   } as RequestInit).catch(() => null)
   await wait(300)
   server.signal('SIGTERM')
-  while (lines(server).filter(({ msg }) => msg === 'draining').length < 3) await wait(10)
+  await eventually(() => lines(server).filter(({ msg }) => msg === 'draining').length >= 3, 'all processes draining')
   await assert.rejects(fetch(`${url}/readyz`))
   await wait(1_100)
   server.signal('SIGTERM')
   assert.equal(await server.ended(), 143)
   await held
-  while (pids.some(isAlive)) await wait(10)
+  await eventually(() => !pids.some(isAlive), 'the end of all workers')
 })
 
 test('workers end with a parent that is killed: none serves on unseen', async (t) => {
@@ -178,7 +173,7 @@ test('workers end with a parent that is killed: none serves on unseen', async (t
   const pids = await workers(server, 2)
   server.signal('SIGKILL')
   await server.ended()
-  while (pids.some(isAlive)) await wait(10)
+  await eventually(() => !pids.some(isAlive), 'the end of all workers')
 })
 
 test('what keeps the first worker from starting is told once, and ends all', async (t) => {
@@ -191,8 +186,8 @@ test('what keeps the first worker from starting is told once, and ends all', asy
 test('workers that die again and again while young end the service with a sentence', async (t) => {
   const server = await start(t)
   await server.ready()
-  // Before that, the end of the first worker is the end of the service.
-  while (!lines(server).some(({ msg }) => msg === 'starting workers')) await wait(10)
+  // Before that line, the service ends with its first worker.
+  await eventually(() => lines(server).some(({ msg }) => msg === 'starting workers'), 'the start of more workers')
   const end = server.ended()
   let hasEnded = false
   void end.then(() => (hasEnded = true))

@@ -1,9 +1,8 @@
 /** What tests do with approvals over HTTP. */
-import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Approval, Decision } from '@tacho/contract/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { eventually } from './eventually.ts'
 import type { Answer, Service } from './service.ts'
 
 export const HASH = 'ab'.repeat(32)
@@ -13,7 +12,7 @@ export interface ApprovalCalls {
   ask(fields?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer<Approval>>
   read(id: string, query?: string, signal?: AbortSignal): Promise<Answer<Approval>>
   decide(id: string, decision: Decision, reason?: string): Promise<Answer<OperatorApproval>>
-  /** Asks until that many long polls and streams wait. */
+  /** Waits until that many long polls and streams are open. */
   untilFollowers(count: number): Promise<void>
 }
 
@@ -40,13 +39,8 @@ export function approvalCalls(service: Service): ApprovalCalls {
         body: { decision, reason },
       }),
     async untilFollowers(count) {
-      for (;;) {
-        const { text } = await service.call('/metrics')
-        const [, told] = /^tacho_approval_followers (\d+)$/m.exec(text) ?? []
-        assert.ok(told !== undefined)
-        if (Number(told) === count) return
-        await wait(10)
-      }
+      const isReached = new RegExp(`^tacho_approval_followers ${count}$`, 'm')
+      await eventually(async () => isReached.test((await service.call('/metrics')).text), `${count} followers`)
     },
   }
 }

@@ -9,11 +9,16 @@ const PAUSE_MS = 5
 
 /**
  * Calls `look` until it returns a truthy value, and returns that value. A failed assertion in `look` counts as "not yet".
+ * Give `timeoutMs` only where the product promises a time.
  *
- * @throws Error after 50 s. It names `what` and the last value or failed assertion.
+ * @throws Error after `timeoutMs`. It names `what` and the last value or failed assertion.
  */
-export async function eventually<Value>(look: () => Value | Promise<Value>, what: string): Promise<Value> {
-  const deadline = performance.now() + TIMEOUT_MS
+export async function eventually<Value>(
+  look: () => Value | Promise<Value>,
+  what: string,
+  timeoutMs = TIMEOUT_MS,
+): Promise<NonNullable<Value>> {
+  const deadline = performance.now() + timeoutMs
   for (;;) {
     let last: unknown
     try {

@@ -5,9 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
+import { eventually } from './eventually.ts'
 
 export interface ServerProcess {
-  /** Resolves with the address once it listens; rejects when it ends before. */
+  /** Resolves with the address when the server listens; rejects if it ends before. */
   ready(): Promise<string>
   stdout(): string
   stderr(): string
@@ -18,14 +19,14 @@ export interface ServerProcess {
 
 const PROGRAM = path.join(import.meta.dirname, 'serve-process.ts')
 
-/** A directory that goes with the test. */
+/** A directory that is removed after the test. */
 export function temporaryDirectory(t: TestContext): string {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-process-'))
   t.after(() => rmSync(directory, { recursive: true }))
   return directory
 }
 
-/** Whatever the test does, the process has ended after it. */
+/** Starts a server process that ends with the test. */
 export function startProcess(t: TestContext, directory: string, variables: Record<string, string> = {}): ServerProcess {
   const child = spawn(process.execPath, [PROGRAM], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -40,14 +41,13 @@ export function startProcess(t: TestContext, directory: string, variables: Recor
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))
   }
-  async function ready(): Promise<string> {
-    for (;;) {
-      const url = /listens on (\S+);/.exec(output.stdout)?.[1]
-      // The log follows what is printed for people.
-      if (url !== undefined && output.stderr.includes('"ready"')) return url
-      const ended = await Promise.race([exited, once(child.stdout, 'data'), once(child.stderr, 'data')])
-      if (ended.length === 2) throw new Error(`The server ended with ${ended[0]}: ${output.stderr}`)
-    }
+  function ready(): Promise<string> {
+    return eventually(() => {
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`The server ended with ${child.exitCode ?? child.signalCode}: ${output.stderr}`)
+      // The log line follows the text for people.
+      return output.stderr.includes('"ready"') ? /listens on (\S+);/.exec(output.stdout)?.[1] : undefined
+    }, 'a server that is ready')
   }
   return {
     ready,

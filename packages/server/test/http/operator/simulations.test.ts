@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { approvalCalls } from '../../setup/approval-service.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
@@ -22,12 +22,8 @@ const read = async (id: string, environmentId?: string) =>
   replyOf('readSimulation', await service.operator(`${pathOf(environmentId)}/${id}`))
 
 async function ended(id: string, environmentId?: string): Promise<Simulation> {
-  for (const deadline = Date.now() + 20_000; ;) {
-    const simulation = await read(id, environmentId)
-    if (simulation.endedAt !== null) return simulation
-    assert.ok(Date.now() < deadline, JSON.stringify(simulation))
-    await wait(10)
-  }
+  await eventually(async () => (await read(id, environmentId)).endedAt !== null, 'the end of the simulation')
+  return read(id, environmentId)
 }
 
 async function simulated(body: object, environmentId?: string): Promise<SimulationResult> {

@@ -9,6 +9,7 @@ import type { CreatedWebhook, Delivery, DeliveryPage, Webhook } from '@tacho/con
 import { WEBHOOK_MESSAGES } from '@tacho/contract/operator/webhook-message.ts'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { eventually } from '../../setup/eventually.ts'
 import { issueRecord, openedIssue } from '../../setup/issue-service.ts'
 import { startService, type Service } from '../../setup/service.ts'
 
@@ -21,9 +22,8 @@ interface Received {
 let service: Service
 let receiver: Server
 const received: Received[] = []
-/** What in a message is not as the contract says. */
+/** Where a message differs from the contract. */
 const misfits: unknown[] = []
-let waiting: (() => void) | null = null
 
 before(async () => {
   service = await startService({ webhookNetworks: '127.0.0.0/8' })
@@ -34,7 +34,6 @@ before(async () => {
       if ('type' in message) misfits.push(...misfitsOf(message))
       received.push({ path: request.url ?? '', headers, body: message })
       response.writeHead(Number(request.url?.split('/')[1]) || 200).end()
-      waiting?.()
     })
   }).listen(0, '127.0.0.1')
   await once(receiver, 'listening')
@@ -58,13 +57,11 @@ async function create(given: Record<string, unknown> = {}): Promise<CreatedWebho
   return body
 }
 
-/** What arrives on a path; waits for it. */
+/** The messages of a path, once there are `count` of them. */
 async function arrived(path: string, count = 1): Promise<Received[]> {
-  for (;;) {
-    const found = received.filter((each) => each.path === path)
-    if (found.length >= count) return found
-    await new Promise<void>((resolve) => (waiting = resolve))
-  }
+  const found = () => received.filter((each) => each.path === path)
+  await eventually(() => found().length >= count, `${count} messages on ${path}`)
+  return found()
 }
 
 function signature({ headers, body }: Pick<Received, 'headers' | 'body'>, secret: string): string {
@@ -74,12 +71,9 @@ function signature({ headers, body }: Pick<Received, 'headers' | 'body'>, secret
 }
 
 async function deliveryOf(webhook: Webhook, wanted: (delivery: Delivery) => boolean): Promise<Delivery> {
-  for (;;) {
-    const { body } = await service.operator<DeliveryPage>(`${home()}/${webhook.id}/deliveries`)
-    const found = body.items.find(wanted)
-    if (found) return found
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  const find = async () =>
+    (await service.operator<DeliveryPage>(`${home()}/${webhook.id}/deliveries`)).body.items.find(wanted)
+  return eventually(find, 'the delivery')
 }
 
 const ask = (clientRequestId: string) =>
