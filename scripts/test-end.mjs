@@ -1,16 +1,23 @@
-// Loaded into every test file's process. A file whose tests are over must end by itself: what it left open (a server, a
-// timer, a pool) would also keep the service from stopping.
+// Loaded into the process of every test file. After its tests the process must end by itself: a server, timer or pool
+// that stays open would also keep the service from stopping.
 import { after } from 'node:test'
 import { isMainThread } from 'node:worker_threads'
 
-const graceMs = 5_000
+// As long as a test may take, so that a slow machine is not mistaken for a leak. A leak is named early.
+const GRACE_MS = 60_000
+const NAMED_AFTER_MS = 5_000
 
-// Worker threads and forked processes inherit the flag that loads this file; they run no tests.
+// Worker threads and forked processes inherit the flag that loads this file, but run no tests.
 if (isMainThread && process.argv[1]?.endsWith('.test.ts')) {
   after(() => {
+    setTimeout(nameOpenResources, NAMED_AFTER_MS).unref()
     setTimeout(() => {
-      console.error(`Still open after the last test: ${process.getActiveResourcesInfo().join(', ')}`)
+      nameOpenResources()
       process.exit(1)
-    }, graceMs).unref()
+    }, GRACE_MS).unref()
   })
+}
+
+function nameOpenResources() {
+  console.error(`Still open after the last test: ${process.getActiveResourcesInfo().join(', ')}`)
 }

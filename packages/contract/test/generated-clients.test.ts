@@ -1,7 +1,8 @@
-/** Clients that others generate from the documents, tried against the real service. */
+/** Clients generated from the OpenAPI documents, run against the real service. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -13,7 +14,7 @@ import { startService, type Service } from '../../server/test/setup/service.ts'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const PYTHON_GENERATOR = 'openapi-python-client==0.29.1'
+const PYTHON_GENERATOR = path.join(import.meta.dirname, 'python-generator.txt')
 
 let service: Service
 let directory: string
@@ -45,7 +46,7 @@ void runs.nothing
 console.log(runs.items.length, spaces.items[0]?.name, tool)
 `
 
-test('openapi-typescript makes types that compile and fit the replies', { timeout: 120_000 }, async () => {
+test('openapi-typescript generates types that compile and match the replies', { timeout: 120_000 }, async () => {
   for (const [name, content] of Object.entries(DOCUMENTS)) {
     const types = astToString(await openapiTypescript(JSON.stringify(content)))
     writeFileSync(path.join(directory, `${name}.d.ts`), types)
@@ -83,16 +84,21 @@ assert isinstance(missing, Problem) and missing.code == 'not_found'
 print(list_workspaces.sync(client=Operator(base_url=url + '/operator/v1', token=token)).items[0].name)
 `
 
-/** Where the generator is kept between runs; null when it cannot be installed. */
+/** The folder of the installed generator, cached between runs; null if it cannot be installed. */
 async function pythonGenerator(): Promise<string | null> {
-  const home = path.join(ROOT, 'node_modules/.cache', PYTHON_GENERATOR)
+  const found = await run('python3', ['--version']).catch(() => null)
+  if (found === null) return null
+  const pinned = createHash('sha256').update(found.stdout).update(readFileSync(PYTHON_GENERATOR)).digest('hex')
+  const home = path.join(ROOT, '.cache', `python-generator-${pinned.slice(0, 16)}`)
   if (existsSync(home)) return home
   mkdirSync(path.dirname(home), { recursive: true })
   const fresh = mkdtempSync(`${home}-`)
   try {
     await run('python3', ['-m', 'venv', fresh])
-    await run(path.join(fresh, 'bin/python'), ['-m', 'pip', 'install', '--quiet', PYTHON_GENERATOR])
-    // Only what is complete gets the name; another test run may have been quicker.
+    // Every version is pinned, so there is nothing to resolve.
+    const install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--no-compile', '--requirement', PYTHON_GENERATOR]
+    await run(path.join(fresh, 'bin/python'), install)
+    // Only a complete installation gets the name. Another test run may have been first.
     renameSync(fresh, home)
   } catch {
     rmSync(fresh, { recursive: true, force: true })
@@ -100,12 +106,12 @@ async function pythonGenerator(): Promise<string | null> {
   return existsSync(home) ? home : null
 }
 
-test('openapi-python-client makes clients that work, without a warning', { timeout: 300_000 }, async (t) => {
+test('openapi-python-client generates clients that work, without a warning', { timeout: 300_000 }, async (t) => {
   const home = await pythonGenerator()
-  if (home === null) return t.skip(`python3 with venv and pip could not install ${PYTHON_GENERATOR}`)
+  if (home === null) return t.skip(`python3 with venv and pip could not install python-generator.txt`)
   const python = path.join(home, 'bin/python')
   const config = path.join(directory, 'config.yaml')
-  // The backup is bytes, whatever its media type is called.
+  // A backup is bytes, whatever the name of its media type.
   const overrides = { 'application/vnd.sqlite3': 'application/octet-stream' }
   writeFileSync(config, JSON.stringify({ post_hooks: [], content_type_overrides: overrides }))
   for (const [name, content] of Object.entries(DOCUMENTS)) {
