@@ -1,31 +1,31 @@
-/** What a benchmark is, and what it is given. */
+/** A benchmark and its setting. */
 import type { PartName } from './parts.ts'
 import type { Plan } from './plan.ts'
 import type { Result } from './result.ts'
 
 export interface Benchmark {
-  /** As on the command line. */
+  /** Its name on the command line. */
   name: string
-  /** Heading on the page. */
+  /** Its heading on the page. */
   title: string
-  /** Part of the page. */
+  /** The part of the page that shows it. */
   part: PartName
-  /** What is measured and how, beyond what the page says of its part; paragraphs. */
+  /** Paragraphs: what is measured and how, in addition to the text of the part. */
   about: readonly string[]
-  /** Only on demand, with --full. */
+  /** Runs only with --full. */
   onDemand?: boolean
   run(setting: Setting): Promise<Result>
 }
 
 export interface Setting {
   plan: Plan
-  /** An empty folder of its own. */
+  /** An empty folder for this benchmark alone. */
   place: string
-  /** Says how far it is. */
+  /** Reports progress. */
   say(line: string): void
 }
 
-/** Runs whatever ends what was started, in reverse order, when `work` is over in whatever way. */
+/** After `work`, even if it fails, runs the functions given to `end` in reverse order. */
 export async function withEnds<T>(work: (end: (how: () => Promise<void> | void) => void) => Promise<T>): Promise<T> {
   const ends: (() => Promise<void> | void)[] = []
   try {

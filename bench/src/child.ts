@@ -1,4 +1,4 @@
-/** Processes that answer calls: who makes the load must not share a thread with whoever else works. */
+/** Processes that answer calls. The load must not share a thread with other work. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
@@ -9,7 +9,7 @@ export interface Child<Args, Result> {
 
 type Answer<Result> = { result: Result } | { error: string }
 
-/** Starts a module that calls `answer`. Calls are answered one after the other. It ends with this process. */
+/** Starts a module that calls `answer`. It answers one call after the other and ends with this process. */
 export function startChild<Args, Result>(module: URL): Child<Args, Result> {
   const child = fork(module, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit')
@@ -29,7 +29,7 @@ export function startChild<Args, Result>(module: URL): Child<Args, Result> {
   }
 }
 
-/** The other side: what the process does with each call. */
+/** In the child process: answers each call with `work`. */
 export function answer<Args, Result>(work: (args: Args) => Promise<Result> | Result): void {
   async function perform(args: Args): Promise<Answer<Result>> {
     try {

@@ -1,4 +1,4 @@
-/** What the figures were measured on. */
+/** The machine the figures were measured on. */
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import os from 'node:os'
@@ -8,16 +8,16 @@ import { ROOT } from './place.ts'
 import { timesOf } from './stats.ts'
 
 export interface Machine {
-  /** ISO 8601, the day. */
+  /** The day, in ISO 8601. */
   date: string
   commit: string
   node: string
   cpu: string
   memory: string
   system: string
-  /** Time of a 4 KiB write that reaches the disk: what every commit pays. */
+  /** Time of a synced 4 KiB write. Every commit pays it. */
   diskWriteMs: number
-  /** Share of the processors that other programs took: during the measurement, or where that cannot be told just before. */
+  /** Share of the processors that other programs used: during the measurement, or just before if /proc is missing. */
   others: number
 }
 
@@ -64,8 +64,8 @@ function processorTimes(): { idle: number; all: number } {
 }
 
 /**
- * Watches what programs other than this one and those it started take of the processors. The function it returns tells
- * their share since then; null where the system does not say (it takes /proc).
+ * Measures how much of the processors other programs use: all but this one and its child processes. The returned
+ * function gives their share since the call, or null if the system has no /proc.
  */
 export function watchOthers(): () => number | null {
   const [before, ownBefore] = [processorTimes(), ownMs()]
@@ -79,7 +79,7 @@ export function watchOthers(): () => number | null {
 
 const TICK_MS = 10
 
-/** Processor time of this process and all below it, those that have ended included. */
+/** Processor time of this process and its descendants, including ended ones. */
 export function ownMs(): number | null {
   let pids: string[]
   try {
@@ -89,7 +89,7 @@ export function ownMs(): number | null {
   }
   const processes = pids.flatMap((pid) => {
     try {
-      // After the name, which may hold anything: state, parent, …, and from the twelfth on four sums of time.
+      // The name may contain anything. After it: state, parent, …, and four times from the twelfth field on.
       const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(/\) (?!.*\) )/s)
       const fields = rest.split(' ')
       const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)

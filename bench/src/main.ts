@@ -1,29 +1,36 @@
 /**
  * npm run bench                    all benchmarks; writes docs/benchmarks.md
  * npm run bench -- ingest config   only these; replaces their part of the page
- * npm run bench -- --quick         a moment each, to see that they run; writes nothing
- * npm run bench -- --full          the ones with ten million events, which take long
- * npm run bench -- --list          their names
+ * npm run bench -- --full          the long ones, with ten million events
+ * npm run bench -- --quick         runs each for a moment; writes nothing
+ * npm run bench -- --anyway        writes and marks figures although other programs use the machine
+ * npm run bench -- --page          measures nothing; writes the page again, for example after a change of its texts
+ * npm run bench -- --list          lists the names
  */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Benchmark } from './benchmark.ts'
 import { BENCHMARKS } from './benchmarks.ts'
 import { describeMachine, watchOthers } from './machine.ts'
-import { OTHERS_SHOWN, pageText } from './page.ts'
+import { OTHERS_SHOWN } from './page.ts'
 import { makePlace, ROOT } from './place.ts'
 import { PLANS } from './plan.ts'
 import { resultLines } from './report.ts'
-import { saveResult, type Measured } from './results.ts'
+import { saveResult, writePage } from './results.ts'
 import { percent } from './text.ts'
 
-const RESULTS = path.join(ROOT, 'bench/results.jsonl')
-const PAGE = path.join(ROOT, 'docs/benchmarks.md')
+const FILES = {
+  results: path.join(ROOT, 'bench/results.jsonl'),
+  page: path.join(ROOT, 'docs/benchmarks.md'),
+  benchmarks: BENCHMARKS,
+}
 
 const { values: flags, positionals: names } = readArguments()
 if (flags.list) {
   for (const { name, title } of BENCHMARKS) console.log(`${name.padEnd(18)}${title}`)
+} else if (flags.page) {
+  writePage(FILES)
 } else {
   await measure(chosen())
 }
@@ -31,7 +38,8 @@ if (flags.list) {
 function readArguments() {
   const boolean = { type: 'boolean', default: false } as const
   try {
-    return parseArgs({ allowPositionals: true, options: { quick: boolean, full: boolean, list: boolean } })
+    const options = { quick: boolean, full: boolean, anyway: boolean, page: boolean, list: boolean }
+    return parseArgs({ allowPositionals: true, options })
   } catch (error) {
     return stop((error as Error).message)
   }
@@ -39,7 +47,7 @@ function readArguments() {
 
 function chosen(): Benchmark[] {
   const unknown = names.filter((name) => !BENCHMARKS.some((benchmark) => benchmark.name === name))
-  if (unknown.length > 0) stop(`There is no benchmark ${unknown.join(', ')}; --list tells their names.`)
+  if (unknown.length > 0) stop(`There is no benchmark ${unknown.join(', ')}; --list lists their names.`)
   if (names.length > 0) return BENCHMARKS.filter(({ name }) => names.includes(name))
   return BENCHMARKS.filter(({ onDemand = false }) => onDemand === flags.full)
 }
@@ -49,7 +57,7 @@ async function measure(benchmarks: readonly Benchmark[]): Promise<void> {
   const place = makePlace()
   const machine = await describeMachine(place)
   if (machine.others > OTHERS_SHOWN) {
-    console.log(`Others use ${percent(machine.others)} of this machine: the figures will be too low.`)
+    console.log(`Other programs use ${percent(machine.others)} of this machine: the figures will be too low.`)
   }
   for (const benchmark of benchmarks) {
     const { name, title, onDemand = false } = benchmark
@@ -63,16 +71,13 @@ async function measure(benchmarks: readonly Benchmark[]): Promise<void> {
     rmSync(folder, { recursive: true })
     for (const line of resultLines(result)) console.log(line)
     if (flags.quick) continue
-    if (others > OTHERS_SHOWN) {
-      console.log(`  Not written: others used ${percent(others)} of the machine during the measurement.`)
+    const circumstances = { name, machine: { ...machine, others }, rounds: plan.rounds, seconds: plan.seconds }
+    if (!saveResult(FILES, { ...circumstances, ...result }, flags.anyway)) {
+      const use = `other programs used ${percent(others)} of the machine during the measurement`
+      console.log(`  Not written: ${use}. Stop them, or add --anyway.`)
       process.exitCode = 1
-    } else write({ name, machine: { ...machine, others }, rounds: plan.rounds, seconds: plan.seconds, ...result })
+    }
   }
-}
-
-function write(measured: Measured): void {
-  const names = BENCHMARKS.map(({ name }) => name)
-  writeFileSync(PAGE, pageText(BENCHMARKS, saveResult(RESULTS, measured, names)))
 }
 
 function stop(sentence: string): never {

@@ -1,42 +1,40 @@
-/** docs/benchmarks.md, whole, from what was measured. */
+/** The whole text of docs/benchmarks.md, from the results. */
 import type { Benchmark } from './benchmark.ts'
 import { PARTS, type PartName } from './parts.ts'
 import { budgetText, verdict, withUnit } from './report.ts'
-import type { Row } from './result.ts'
-import type { Measured } from './results.ts'
+import type { Measured, Row } from './result.ts'
 import { figure, percent, ratio, spread } from './text.ts'
 
-/** A result is not written where others used more of the machine. Older ones say so. */
+/** Other programs may use this share of the machine. Above it, a result is refused, or marked if it was written anyway. */
 export const OTHERS_SHOWN = 0.1
 
 type Results = ReadonlyMap<string, Measured>
 
 const HEAD = `# Benchmarks
 
-What one small machine does with Tacho, and how near that is to what it could do at all. \`npm run bench\` writes this page:
-run it to see the figures of your machine.
+What one small machine does with Tacho, and how close that is to the most it could do. \`npm run bench\` writes this page. Run it
+to see the figures of your machine.
 
 ## How to read it
 
-- Tacho runs as users run it, in a process of its own, with the default settings unless a section says otherwise. Whatever
-  makes the load is another process **on the same machine** and takes its share of it. Nothing leaves the machine.
-- **An answer counts only if it is right**: its status is checked, and that every event was accepted. What was
-  acknowledged is on disk.
-- Beside a figure stands the **bare limit**: what the driver or the framework does alone, with the same data and the same
+- Tacho runs the way users run it: in its own process, with the default settings unless a section says otherwise. The load
+  generator is another process **on the same machine** and takes its share of it. Nothing leaves the machine.
+- **Only correct answers count**: the status is checked, and every event must be accepted. Acknowledged events are on disk.
+- Beside each figure is the **bare limit**: what the driver or the framework does alone, with the same data and the same
   durability. Both are measured in turn, round by round, after a warm-up that does not count.
-- A figure is the **median** of the rounds, with the smallest and the largest in brackets. The **ratio** is made round by
-  round: 1 is as good as the bare limit, 0.5 half as good, of rates and of times alike.
-- Budgets were set before anything was measured. One that is missed says so.
-- A figure that was measured while others used more than a tenth of the machine says so. New ones are not written then: what
-  others take is measured during the rounds.
+- A figure is the **median** of the rounds, with the smallest and the largest in brackets. The **ratio** is computed for each
+  round: 1 is as good as the bare limit, 0.5 half as good, for rates and for times.
+- Budgets were set before anything was measured. The tables show missed ones.
+- The use of the machine by other programs is measured during the rounds. Above a tenth, figures are not written, or are
+  marked with that share.
 `
 
 const NOT_MEASURED = `## What is not measured
 
 - A network between client and server, and TLS.
 - Many tenants at a time, and many people who read at once.
-- Disks that report a flush before the data is safe: figures made on those mean little.
-- Other systems. Who compares should ask first whether an answer of theirs means that the event is on disk.
+- Disks that report a flush before the data is safe. Figures from such disks mean little.
+- Other systems. Before you compare, check that the other system acknowledges only after writing to disk.
 `
 
 export function pageText(benchmarks: readonly Benchmark[], results: Results): string {
@@ -55,7 +53,7 @@ export function pageText(benchmarks: readonly Benchmark[], results: Results): st
 function circumstances({ machine, rounds, seconds }: Measured): string {
   const { cpu, memory, system, diskWriteMs, date, commit, node } = machine
   const busy =
-    machine.others > OTHERS_SHOWN ? ` **Others used ${percent(machine.others)} of the machine meanwhile.**` : ''
+    machine.others > OTHERS_SHOWN ? ` **Other programs used ${percent(machine.others)} of the machine.**` : ''
   return `Measured on ${date} at commit ${commit} with Node ${node}: ${rounds} rounds, up to ${seconds} s for each side of a round. \
 Machine: ${cpu}, ${memory}, ${system}; a write of 4 KiB reaches its disk in ${figure(diskWriteMs)} ms.${busy}`
 }
@@ -64,7 +62,7 @@ function budgetsText(benchmarks: readonly Benchmark[], results: Results): string
   const lines = benchmarks.flatMap((benchmark) => {
     const { rows = [], machine } = results.get(benchmark.name) ?? {}
     const others =
-      machine && machine.others > OTHERS_SHOWN ? `; others used ${percent(machine.others)} of the machine` : ''
+      machine && machine.others > OTHERS_SHOWN ? `; other programs used ${percent(machine.others)} of the machine` : ''
     return rows.flatMap((row) =>
       row.budgets.map((budget) => {
         const found = budget.of === 'ours' ? withUnit(row, spread(row.ours)) : row.ratio && spread(row.ratio, ratio)
@@ -111,10 +109,10 @@ function rowText(row: Row): string {
   return `| ${row.what} | ${withUnit(row, spread(row.ours))} | ${bare} | ${row.ratio ? spread(row.ratio, ratio) : ''} |`
 }
 
-/** With the name that the command line takes. */
+/** The title with the name for the command line. */
 const headingOf = ({ title, name }: Benchmark): string => `${title} (\`${name}\`)`
 
-/** As code forges make it of a heading. */
+/** The anchor that code forges give a heading. */
 const anchorOf = (benchmark: Benchmark): string =>
   headingOf(benchmark)
     .toLowerCase()

@@ -1,10 +1,10 @@
-/** Where stores lie while they are measured: on the disk of the checkout, for a temporary folder may be memory. */
+/** Where measured stores are: on the disk of the checkout, because a temporary folder may be in memory. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import path from 'node:path'
 
 export const ROOT = path.resolve(import.meta.dirname, '../..')
 
-/** A folder of its own, which goes with this process. */
+/** Creates a folder that is removed when this process ends. */
 export function makePlace(): string {
   const cache = path.join(ROOT, '.cache')
   mkdirSync(cache, { recursive: true })

@@ -1,13 +1,13 @@
 /** How long and how large the measurements are. */
 export interface Plan {
   size: 'quick' | 'default' | 'full'
-  /** Each round measures us and the bare limit, in turn. The median counts. */
+  /** Each round measures Tacho and the bare limit in turn. The median counts. */
   rounds: number
-  /** Of one measurement. */
+  /** Length of one measurement. */
   seconds: number
   warmUpSeconds: number
   idleSeconds: number
-  /** Events in the stores that are read from. */
+  /** Events in the stores of the read benchmarks. */
   storedEvents: number
   longRunEvents: number
 }
@@ -15,11 +15,11 @@ export interface Plan {
 const QUICK: Plan = {
   size: 'quick',
   rounds: 1,
-  seconds: 0.3,
-  warmUpSeconds: 0.2,
-  idleSeconds: 1,
-  storedEvents: 20_000,
-  longRunEvents: 3_000,
+  seconds: 0.2,
+  warmUpSeconds: 0.1,
+  idleSeconds: 0.5,
+  storedEvents: 2_000,
+  longRunEvents: 1_000,
 }
 
 const DEFAULT: Plan = {

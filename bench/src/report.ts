@@ -14,7 +14,7 @@ function rowText(row: Row): string {
   return [...parts, ...row.budgets.map((budget) => `${budgetText(row, budget)}: ${verdict(row, budget)}`)].join('; ')
 }
 
-/** As a sentence says it: `at least 0.60 of the bare limit`, `below 50 ms`. */
+/** For example `at least 0.60 of the bare limit` or `below 50 ms`. */
 export function budgetText(row: Row, { of, is, limit }: Budget): string {
   return of === 'ratio' ? `${is} ${ratio(limit)} of the bare limit` : `${is} ${withUnit(row, figureOf(limit))}`
 }

@@ -1,13 +1,14 @@
-/** What a benchmark found. */
+/** The result of a benchmark. */
+import type { Machine } from './machine.ts'
 import { spreadOf, type Spread } from './stats.ts'
 
 export interface Row {
   what: string
   unit: string
   ours: Spread
-  /** The same done with nothing but the driver or the framework. */
+  /** The same work by the driver or the framework alone. */
   bare: Spread | null
-  /** Of a round's two figures, so that 1 is as good as the bare limit and 0.5 half as good. */
+  /** Ours to bare, for each round: 1 is as good as the bare limit, 0.5 half as good. */
   ratio: Spread | null
   budgets: Budget[]
 }
@@ -29,12 +30,12 @@ export interface Figures {
   unit: string
   ours: readonly number[]
   bare?: readonly number[]
-  /** Whether more is better, as of a rate, or less, as of a time. */
+  /** More is better for a rate, less for a time. */
   better: 'more' | 'less'
   budgets?: Budget[]
 }
 
-/** One row of figures, a figure for each round. */
+/** Makes a row from one figure for each round. */
 export function row({ what, unit, ours, bare, better, budgets = [] }: Figures): Row {
   const ratios = bare?.map((limit, round) => {
     const figure = ours[round] ?? Number.NaN
@@ -53,4 +54,12 @@ export function row({ what, unit, ours, bare, better, budgets = [] }: Figures): 
 export function isMet({ ours, ratio }: Row, { of, is, limit }: Budget): boolean {
   const { median } = (of === 'ours' ? ours : ratio) ?? { median: Number.NaN }
   return is === 'at least' ? median >= limit : median < limit
+}
+
+/** A result with its circumstances. */
+export interface Measured extends Result {
+  name: string
+  machine: Machine
+  rounds: number
+  seconds: number
 }

@@ -1,4 +1,4 @@
-/** A server as a process of its own, started as users start one. */
+/** A server in its own process, started the way users start one. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -7,12 +7,12 @@ import { ROOT } from './place.ts'
 
 export interface ServerProcess {
   url: string
-  /** From spawning the process to the first time it said that it was ready. */
+  /** From spawning the process to its first answer that it is ready. */
   startMs: number
   stop(): Promise<void>
 }
 
-/** What a process takes. */
+/** Resources used by a process. */
 export interface Usage {
   megabytes: number
   /** Processor time since its start, user and system. */
@@ -22,7 +22,7 @@ export interface Usage {
 export interface ServerProgram {
   /** Program and arguments for Node. */
   args: readonly string[]
-  /** Takes its errors and its log. */
+  /** Receives its errors and its log. */
   logFile: string
   variables?: Record<string, string>
   /** Answers 200 when the server is ready. */
@@ -31,7 +31,7 @@ export interface ServerProgram {
 
 const STOP_MS = 20_000
 
-/** The program prints where it listens, as `listens on http://…`. */
+/** The program must print its address as `listens on http://…`. */
 export async function startProcess({ args, logFile, variables, readyPath }: ServerProgram): Promise<ServerProcess> {
   const log = openSync(logFile, 'a')
   const startedAt = performance.now()
@@ -58,7 +58,7 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
   }
 }
 
-/** Without what the user's shell sets for a server of its own. */
+/** The environment without Tacho settings from the user's shell. */
 function usersEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_')))
 }
@@ -66,7 +66,7 @@ function usersEnvironment(): NodeJS.ProcessEnv {
 async function addressOf({ stdout }: ChildProcess): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   let printed = ''
-  // It goes on being read: a full pipe would hold the server up.
+  // Keep reading: a full pipe would block the server.
   stdout?.setEncoding('utf8').on('data', (text: string) => {
     printed += text
     const url = /listens on (http:\/\/[\w.:[\]]+)/.exec(printed)?.[1]

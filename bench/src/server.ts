@@ -9,14 +9,14 @@ import { startProcess, type ServerProcess, type Usage } from './server-process.t
 export interface Server extends ServerProcess {
   apiKey: string
   directory: string
-  /** What /metrics tells just now, by name; labels are left out. */
+  /** The current values of /metrics by name, without labels. */
   metrics(): Promise<Map<string, number>>
   usage(): Promise<Usage>
-  /** A request to the operator API; throws when it is refused. */
+  /** Sends a request to the operator API. Throws if it is refused. */
   operator<Body>(path: string, body?: unknown): Promise<Body>
 }
 
-/** The credentials that every store here is made with, so that a server can be started again on it. */
+/** Every store gets the same credentials, so that a second server can start on it. */
 const API_KEY = newApiKey(randomBytes).text
 const OPERATOR_TOKEN = newOperatorToken(randomBytes).text
 
@@ -63,12 +63,12 @@ export async function startServer(directory: string, flags: readonly string[] = 
 
 type Metrics = ReadonlyMap<string, number>
 
-/** Mean events of a commit between two looks at /metrics. */
+/** Mean events per commit between two reads of /metrics. */
 export function eventsPerCommit(before: Metrics, after: Metrics): number {
   return grown('tacho_store_committed_events_total', before, after) / grown('tacho_store_commits_total', before, after)
 }
 
-/** Processor time of the process, user and system, for each event between two looks. */
+/** Processor time per event between two reads, user and system. */
 export function cpuUsPerEvent(before: Metrics, after: Metrics): number {
   const seconds = grown('process_cpu_seconds_total', before, after)
   return (seconds * 1e6) / grown('tacho_store_committed_events_total', before, after)

@@ -1,9 +1,9 @@
-/** Numbers as people read them. */
+/** Numbers for people. */
 import type { Spread } from './stats.ts'
 
 export const whole = (value: number): string => Math.round(value).toLocaleString('en-US')
 
-/** Three digits that count, and no more than two behind the point. */
+/** Three significant digits, at most two decimals. */
 export function figure(value: number): string {
   const size = Math.abs(value)
   if (size >= 100) return whole(value)
@@ -11,7 +11,7 @@ export function figure(value: number): string {
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
 }
 
-/** The median, and from where to where the rounds went. */
+/** The median, with the smallest and the largest round. */
 export function spread({ median, min, max }: Spread, text = figure): string {
   return min === max ? text(median) : `${text(median)} (${text(min)}–${text(max)})`
 }

@@ -11,7 +11,7 @@ import { row } from '../src/result.ts'
 import { spreadOf, timesOf } from '../src/stats.ts'
 
 for (const shape of SHAPES) {
-  test(`${shape}: every request has events of its own, all of one size, and the rows beside it are the same`, () => {
+  test(`${shape}: every request has new events of one size, and the bare driver gets the same rows`, () => {
     const plot = { ...newPlot(shape), history: { from: Date.now() - 86_400_000, perRequestMs: 1234.5 } }
     const [bodyOf, rowsOf] = [bodyWriter(plot), rowMaker(plot)]
     const ids = new Set<string>()
@@ -56,18 +56,22 @@ test('a ratio of 1 is as good as the bare limit, whether more or less is better'
   assert.deepEqual(row({ ...figures, better: 'less' }).ratio, { median: 1.5, min: 1, max: 2 })
 })
 
-test('percentiles are times that were measured', () => {
+test('a percentile is one of the measured times', () => {
   assert.deepEqual(spreadOf([3, 1, 2]), { median: 2, min: 1, max: 3 })
   const times = Array.from({ length: 1000 }, (_, index) => 1000 - index)
   assert.deepEqual(timesOf(times), { count: 1000, p50: 500, p99: 990, p999: 999 })
 })
 
-test('what a benchmark starts is not what others take, also after it has ended', { skip: ownMs() === null }, () => {
-  const since = watchOthers()
-  const before = ownMs() ?? 0
-  const burn = 'while (process.cpuUsage().user < 500_000);'
-  spawnSync(process.execPath, ['-e', burn])
-  assert.ok((ownMs() ?? 0) - before >= 450)
-  const others = since() ?? Number.NaN
-  assert.ok(others >= 0 && others < 1)
-})
+test(
+  'child processes of a benchmark do not count as other programs, even after they have ended',
+  { skip: ownMs() === null },
+  () => {
+    const since = watchOthers()
+    const before = ownMs() ?? 0
+    const burn = 'while (process.cpuUsage().user < 500_000);'
+    spawnSync(process.execPath, ['-e', burn])
+    assert.ok((ownMs() ?? 0) - before >= 450)
+    const others = since() ?? Number.NaN
+    assert.ok(others >= 0 && others < 1)
+  },
+)

@@ -5,7 +5,7 @@ export interface BareServer extends ServerProcess {
   usage(): Promise<Usage>
 }
 
-/** Starts a server of http.ts; its errors are written into the folder. */
+/** Starts a server of http.ts. Its errors go to a file in `place`. */
 export async function startBareServer(place: string, kind: string, ...args: string[]): Promise<BareServer> {
   const started = await startProcess({
     args: [path.join(import.meta.dirname, 'http.ts'), kind, ...args],

@@ -1,8 +1,8 @@
 /**
- * Servers that do nothing but answer, as limits of what one can be.
+ * Servers that only answer: the most that any server could do.
  *   hello     Fastify, 200 with a short text         not-modified        Fastify, 304
  *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
- *   body      Fastify, 200 with the text of the file that is named beside it
+ *   body      Fastify, 200 with the text of the file in the second argument
  */
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'

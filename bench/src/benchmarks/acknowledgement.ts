@@ -1,4 +1,4 @@
-/** How long a client waits for its acknowledgement when the server has time. */
+/** How long a client waits for its acknowledgement from a server with a low load. */
 import path from 'node:path'
 import type { BareWrites, BareWritten } from '../bare/sqlite.ts'
 import { withEnds, type Benchmark } from '../benchmark.ts'
@@ -19,8 +19,8 @@ export const acknowledgement: Benchmark = {
   title: 'Acknowledgement at a tenth of the maximum',
   part: 'sqlite',
   about: [
-    `First the maximum is measured for a moment: a run in each request. Then requests of ${BATCH_EVENTS} events come at a tenth of that rate, at fixed times \
-whatever the answers do; when all connections are busy, waiting counts.`,
+    `First the maximum is measured briefly, with a run in each request. Then requests of ${BATCH_EVENTS} events come at a tenth of that rate, at fixed \
+times, however slow the answers are. The wait for a free connection counts.`,
     `The bare limit is one transaction of the same ${BATCH_EVENTS} rows through better-sqlite3, at the same rate.`,
   ],
   run: ({ plan, place, say }) =>

@@ -1,4 +1,4 @@
-/** A store with a past: runs of the last weeks. */
+/** A store with the runs of the last weeks. */
 import type { Child } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { IngestLoad } from '../load/ingest-load.ts'
@@ -16,7 +16,7 @@ export interface History {
   requests: number
 }
 
-/** Records events of the last weeks, in their order, through the server. */
+/** Records the events of the last weeks through the server, in order. */
 export async function fillHistory(load: Child<IngestLoad, Paced>, server: Server, events: number): Promise<History> {
   const requests = events / BATCH_EVENTS
   const from = Date.now() - DAYS * DAY_MS
@@ -30,7 +30,7 @@ interface RunsPage {
   nextCursor: string
 }
 
-/** The newest runs, those that failed, those of one agent, and a page further back. */
+/** The newest runs, the failed ones, those of one agent, and a page further back. */
 export async function listPaths({ url, apiKey }: Server): Promise<string[]> {
   const reply = await fetch(`${url}/openapi/v1/runs?limit=100`, { headers: { 'x-api-key': apiKey } })
   const { items, nextCursor } = (await reply.json()) as RunsPage
@@ -42,7 +42,7 @@ export async function listPaths({ url, apiKey }: Server): Promise<string[]> {
   ]
 }
 
-/** Of runs with a hundred events, from all over the history. */
+/** Timelines of runs with a hundred events, from all over the history. */
 export function timelinePaths({ plot, requests }: History): { runIds: string[]; paths: string[] } {
   const runs = longRunsOf(requests)
   const step = Math.max(1, Math.floor(runs.length / TIMELINES))

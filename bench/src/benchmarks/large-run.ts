@@ -1,4 +1,4 @@
-/** Reading a run that has very many events. */
+/** Reading a run with a great number of events. */
 import path from 'node:path'
 import { STORE_FILE } from '@tacho/server/storage/sqlite/database.ts'
 import type { SqliteReads } from '../bare/sqlite-reads.ts'
@@ -18,8 +18,8 @@ export const largeRun: Benchmark = {
   title: 'Reading a run of 30,000 events',
   part: 'sqlite',
   about: [
-    `One run of 30,000 events is read as a client reads it: the run with its first 100 events (twenty times), then all further events in pages \
-of 200, one after the other. Nothing else goes on. The bare limit is the same SQL through better-sqlite3 on the same file, without a server.`,
+    `One run of 30,000 events is read the way a client reads it: the run with its first 100 events (twenty times), then all further events in pages \
+of 200, one after the other. The server has no other load. The bare limit is the same SQL through better-sqlite3 on the same file, without a server.`,
   ],
   run: ({ plan, place, say }) =>
     withEnds(async (end) => {
@@ -60,7 +60,7 @@ of 200, one after the other. Nothing else goes on. The bare limit is the same SQ
           row({ what: 'first page', ...of('firstPageMs'), budgets: [{ of: 'ours', is: 'below', limit: 10 }] }),
           row({ what: 'all pages', ...of('allPagesMs') }),
         ],
-        notes: first ? [`All of it is ${whole(first.pages)} pages and ${megabytes(first.bytes)}.`] : [],
+        notes: first ? [`The run has ${whole(first.pages)} pages and ${megabytes(first.bytes)}.`] : [],
       }
     }),
 }

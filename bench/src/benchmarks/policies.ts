@@ -12,11 +12,11 @@ export const policies: Benchmark = {
   title: 'Policy decisions',
   part: 'policies',
   about: [
-    'One call of `decide()` with 10 and with 100 policies, as the SDK makes before a tool runs: lists of tool names, amounts, texts with a regular \
-expression, the cost of the run so far, risk signals. The facts differ from call to call; conditions are compiled before, as they are in an agent that \
-runs. Half of the time counts decisions, half of it takes the time of each.',
-    '**In the SDK** is one `tacho.decide()` with 10 policies: it also hashes the input, looks for loops, and records what it decided.',
-    'The bare limit is the same rules written by hand in JavaScript: without a language, without bounds on work, without an account of what matched.',
+    'One call of `decide()` with 10 and with 100 policies, like the SDK before a tool runs. The conditions use lists of tool names, amounts, texts with \
+a regular expression, the cost of the run so far and risk signals. The facts differ from call to call. Conditions are compiled before, as in a \
+running agent. Half of the time counts decisions, the other half measures the time of each.',
+    '**In the SDK** is one `tacho.decide()` with 10 policies. It also hashes the input, looks for loops, and records its decision.',
+    'The bare limit is the same rules written by hand in JavaScript: no language, no bounds on work, no record of the matches.',
   ],
   run: ({ plan, say }) =>
     withEnds(async (end) => {

@@ -1,4 +1,4 @@
-/** The same on PostgreSQL, and with two processes. */
+/** Recording and reading on PostgreSQL, and with two processes. */
 import path from 'node:path'
 import pg from 'pg'
 import { databasesOf, startPostgres } from '../../../packages/server/test/setup/postgres-server.ts'
@@ -8,6 +8,7 @@ import type { Recorded } from '../bare/rows.ts'
 import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { newPlot, type Shape } from '../load/shapes.ts'
+import type { Plan } from '../plan.ts'
 import { row, type Result } from '../result.ts'
 import { startServer } from '../server.ts'
 import { spreadOf, type Times } from '../stats.ts'
@@ -24,7 +25,7 @@ import {
 } from './recording.ts'
 import { FULL_AND_EMPTY, measureStored } from './stored.ts'
 
-/** Files of the write-ahead log are kept to be used again. */
+/** The server reuses its write-ahead log files. */
 const SETTINGS = ['shared_buffers = 1GB', 'max_wal_size = 4GB', 'min_wal_size = 4GB']
 const WAL_FILES = 4096 / 16
 const BARE_CONNECTIONS = 4
@@ -53,7 +54,7 @@ export const postgresStored: Benchmark = {
   about: [`${WHOLE_RUNS} ${FULL_AND_EMPTY}`],
   onDemand: true,
   run: (setting) =>
-    withDatabases((newDatabase) => {
+    withDatabases(setting.plan, (newDatabase) => {
       const urls = new Map<string, Promise<string>>()
       return measureStored(setting, async (store) => {
         const url = urls.get(store) ?? newDatabase()
@@ -67,7 +68,7 @@ export const postgresReads: Benchmark = {
   name: 'postgres-reads',
   title: 'Reading from PostgreSQL while recording',
   part: 'postgres',
-  about: ['200,000 events of 20,000 runs are stored before.'],
+  about: ['The store has 200,000 events of 20,000 runs before.'],
   run: (setting) => read(setting, Math.min(setting.plan.storedEvents, STORED_EVENTS_MAX)),
 }
 
@@ -75,7 +76,7 @@ export const postgresReadsFull: Benchmark = {
   name: 'postgres-reads-full',
   title: 'Reading from PostgreSQL while recording, 10 million events stored',
   part: 'postgres',
-  about: ['10 million events of 1 million runs are stored before.'],
+  about: ['The store has 10 million events of 1 million runs before.'],
   onDemand: true,
   run: (setting) => read(setting, setting.plan.storedEvents),
 }
@@ -85,11 +86,11 @@ export const postgresWorkers: Benchmark = {
   title: 'From one process to two',
   part: 'postgres',
   about: [
-    `${WHOLE_RUNS} One server has one process, the other two (\`--workers 2\`), each on a database of its own. Here the bare limit is the server with \
-one process. With the database and the load generator on the same machine, two cores leave little for a second process.`,
+    `${WHOLE_RUNS} One server has one process, the other has two (\`--workers 2\`), each with its own database. Here the bare limit is the server with \
+one process. The database and the load generator run on the same machine, so two cores leave little for a second process.`,
   ],
   run: ({ plan, place, say }) =>
-    withDatabases(async (newDatabase, end) => {
+    withDatabases(plan, async (newDatabase, end) => {
       const load = startIngestLoad()
       end(load.end)
       const targets = []
@@ -118,7 +119,7 @@ one process. With the database and the load generator on the same machine, two c
 }
 
 function read(setting: Setting, storedEvents: number): Promise<Result> {
-  return withDatabases(async (newDatabase, end) => {
+  return withDatabases(setting.plan, async (newDatabase, end) => {
     const url = await newDatabase()
     const server = await startServer(path.join(setting.place, 'server'), ['--database-url', url])
     end(server.stop)
@@ -129,7 +130,7 @@ function read(setting: Setting, storedEvents: number): Promise<Result> {
 }
 
 function record(setting: Setting, shape: Shape): Promise<Result> {
-  return withDatabases(async (newDatabase, end) => {
+  return withDatabases(setting.plan, async (newDatabase, end) => {
     const server = await startServer(path.join(setting.place, 'server'), ['--database-url', await newDatabase()])
     end(server.stop)
     const child = startChild<BarePostgresWrites, Recorded>(new URL('../bare/postgres.ts', import.meta.url))
@@ -148,20 +149,24 @@ function record(setting: Setting, shape: Shape): Promise<Result> {
 
 type End = Parameters<Parameters<typeof withEnds>[0]>[0]
 
-/** A PostgreSQL whose commits reach the disk, for as long as `work` takes. */
-function withDatabases<T>(work: (newDatabase: () => Promise<string>, end: End) => Promise<T>): Promise<T> {
+/** Runs `work` with a PostgreSQL that syncs its commits to disk. */
+function withDatabases<T>(
+  { size }: Plan,
+  work: (newDatabase: () => Promise<string>, end: End) => Promise<T>,
+): Promise<T> {
   return withEnds(async (end) => {
-    const server = await startPostgres({ durable: true, settings: SETTINGS })
+    const isMeasured = size !== 'quick'
+    const server = await startPostgres({ durable: isMeasured, settings: SETTINGS })
     end(server.close)
-    await fillWal(server.url())
+    if (isMeasured) await fillWal(server.url())
     const databases = databasesOf((name) => server.url(name), server.url())
     return work(async () => (await databases.create()).url, end)
   })
 }
 
 /**
- * Makes the files of the write-ahead log, as a database has them that has run for a day. To make a file of 16 MiB while it
- * is needed holds up all commits for as long as the disk takes.
+ * Creates the write-ahead log files that a database has after a day. Otherwise commits wait while each file of 16 MiB is
+ * created.
  */
 async function fillWal(url: string): Promise<void> {
   const client = new pg.Client(url)

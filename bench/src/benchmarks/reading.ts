@@ -1,4 +1,4 @@
-/** Reading while much is stored and much is being written: what both engines are measured by. */
+/** Reading from a large store while events are recorded. Both engines are measured with it. */
 import type { BareReads } from '../bare/reads.ts'
 import { withEnds, type Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
@@ -19,7 +19,7 @@ const P99_MS = 20
 export interface Reading {
   server: Server
   storedEvents: number
-  /** The same questions to the store alone. */
+  /** The same reads from the store alone. */
   bare(task: BareReads): Promise<Times>
 }
 
@@ -41,7 +41,7 @@ export async function measureReading({ plan, say }: Setting, { server, storedEve
     const lists = await listPaths(server)
     const { runIds, paths } = timelinePaths(history)
 
-    /** One round, warmed up by one that does not count, of each kind of page. */
+    /** The rounds for one kind of page, after a warm-up round. */
     async function inTurn(kind: string, ours: () => Promise<Times>, limit: () => Promise<Times>): Promise<Row[]> {
       const [found, limits]: [Times[], Times[]] = [[], []]
       for (let round = 0; round <= plan.rounds; round++) {

@@ -9,7 +9,7 @@ import { startServer } from '../server.ts'
 import type { Times } from '../stats.ts'
 import { measureReading } from './reading.ts'
 
-const about = (events: string, runs: string) => [`${events} events of ${runs} runs are stored before.`]
+const about = (events: string, runs: string) => [`The store has ${events} events of ${runs} runs before.`]
 
 export const reads: Benchmark = {
   name: 'reads',

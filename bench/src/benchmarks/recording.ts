@@ -1,4 +1,4 @@
-/** How many events a second reach the disk: what both engines are measured by. */
+/** How many events a second reach the disk. Both engines are measured with it. */
 import { startBareServer } from '../bare/http-server.ts'
 import type { Recorded } from '../bare/rows.ts'
 import { withEnds, type Setting } from '../benchmark.ts'
@@ -13,21 +13,21 @@ import { megabytes, whole } from '../text.ts'
 
 export const CONNECTIONS = 8
 
-export const WHOLE_RUNS = 'Recording, where all events of a request belong to one run, which begins and ends in it.'
-export const MIXED_RUNS = `Recording, where each event belongs to another of 1,000 runs that go on all the time, as from a gateway that batches the \
-events of many agents: every commit changes hundreds of runs, and index entries of each.`
+export const WHOLE_RUNS = 'Recording. All events of a request belong to one run, which begins and ends in it.'
+export const MIXED_RUNS = `Recording. The events of a request belong to different ones of 1,000 long runs, as from a gateway that batches the \
+events of many agents. Every commit changes hundreds of runs and their index entries.`
 
 export interface Recording {
   server: Server
   plot: Plot
-  /** The driver alone. */
+  /** Records with the driver alone. */
   bare(args: { seconds: number; eventsPerCommit: number }): Promise<Recorded>
-  /** A way in that is quicker, and cannot do what is asked of the server. */
+  /** A faster way to insert that lacks something the server needs. */
   beside?: { what: string; bare: Recording['bare'] }
   budgets: { rate: Budget[]; p99?: Budget[] }
 }
 
-/** Before there is a mean of the server's. */
+/** Used until the mean of the server is known. */
 const FIRST_COMMIT_EVENTS = 500
 
 export function startIngestLoad() {
@@ -101,8 +101,8 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
         row({ what: 'events in a commit, on average', unit: '', better: 'more', ours: commits }),
       ],
       notes: [
-        `After the last round the server has ${megabytes(memory)} of memory.`,
-        `The load generator is not the limit: it sends ${whole(ceiling)} events/s to a \`node:http\` server that reads the body and answers.`,
+        `After the last round the server uses ${megabytes(memory)} of memory.`,
+        `The load generator is not the limit: it sends ${whole(ceiling)} events/s to a \`node:http\` server that only reads the body and answers.`,
       ],
     }
 

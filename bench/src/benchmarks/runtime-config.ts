@@ -1,10 +1,11 @@
-/** What clients ask for again and again: whether their configuration is still the present one. */
+/** The poll of every client: is my configuration still the current one? */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { startBareServer } from '../bare/http-server.ts'
 import { withEnds, type Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
-import type { HttpLoad, HttpResult } from '../load/http-load.ts'
+import type { HttpLoad } from '../load/http-load.ts'
+import type { Paced } from '../load/pace.ts'
 import { row } from '../result.ts'
 import type { Usage } from '../server-process.ts'
 import { startServer, type Server } from '../server.ts'
@@ -22,11 +23,11 @@ export const runtimeConfig: Benchmark = {
   title: 'Runtime configuration, not modified and whole',
   part: 'process',
   about: [
-    `An environment has ${PROMPTS} prompts of ${PROMPT_CHARS} characters and ${POLICIES.length} policies. ${CONNECTIONS} connections of autocannon \
-ask for \`GET /runtime-config\`: first with the tag they have, so that the answer is 304 without a body, then without one. The rate limit of the key \
-is lifted (\`--rate-limit\`), which by default is 5,000 requests a second. Each request is logged, as by default.`,
-    'The bare limit of the 304 is Fastify with one route that answers 304 and does nothing else, under the same load; that of the whole \
-configuration is Fastify sending the same text. What `node:http` alone does is told beside it.',
+    `An environment has ${PROMPTS} prompts of ${PROMPT_CHARS} characters and ${POLICIES.length} policies. ${CONNECTIONS} connections repeat \
+\`GET /runtime-config\`: first with the current tag, so that the answer is 304 without a body, then without a tag. The rate limit of the key, by \
+default 5,000 requests a second, is raised (\`--rate-limit\`). Each request is logged, as by default.`,
+    'The bare limit of the 304 is Fastify with one route that only answers 304, under the same load. The bare limit of the whole \
+configuration is Fastify sending the same text. One row compares with `node:http` alone.',
   ],
   run: ({ plan, place, say }) =>
     withEnds(async (end) => {
@@ -47,7 +48,7 @@ configuration is Fastify sending the same text. What `node:http` alone does is t
       ])
       for (const each of bare) end(each.stop)
       const [fastify304, plain304, fastify200] = bare
-      const load = startChild<HttpLoad, HttpResult>(new URL('../load/http-load.ts', import.meta.url))
+      const load = startChild<HttpLoad, Paced>(new URL('../load/http-load.ts', import.meta.url))
       end(load.end)
 
       const unchanged = { status: 304, connections: CONNECTIONS, body: '' }
@@ -60,10 +61,10 @@ configuration is Fastify sending the same text. What `node:http` alone does is t
       for (let round = 0; round <= plan.rounds; round++) {
         for (const { server: asked, request, found } of [ours304, bare304, node304, ours200, bare200]) {
           const before = await asked.usage()
-          const { perSecond, p99Ms, requests } = await load.call({ ...request, seconds: plan.seconds / 2 })
-          const cpuUs = (((await asked.usage()).cpuSeconds - before.cpuSeconds) * 1e6) / requests
+          const { answered, seconds, times } = await load.call({ ...request, seconds: plan.seconds / 2 })
+          const cpuUs = (((await asked.usage()).cpuSeconds - before.cpuSeconds) * 1e6) / times.count
           // The first round warms up.
-          if (round > 0) found.push({ perSecond, p99Ms, cpuUs })
+          if (round > 0) found.push({ perSecond: answered / seconds, p99Ms: times.p99, cpuUs })
         }
         const rates = [ours304, bare304].map(({ found }) => whole(found.at(-1)?.perSecond ?? 0))
         if (round > 0) say(`round ${round}: ${rates.join(' 304 a second, bare ')}`)
@@ -107,7 +108,7 @@ interface Named {
   id: string
 }
 
-/** Puts prompts and policies in force, as an operator does. */
+/** Deploys prompts and policies, like an operator. */
 async function deploy(server: Server): Promise<void> {
   const { items: workspaces } = await server.operator<{ items: Named[] }>('/workspaces')
   const workspace = `/workspaces/${workspaces[0]?.id}`

@@ -1,4 +1,4 @@
-/** Policies as a shop would have them, and the same rules written in JavaScript by hand. */
+/** Policies of an imaginary shop, and the same rules written in JavaScript by hand. */
 import type { Facts } from '@tacho/policy/variables.ts'
 
 export interface SamplePolicy {
@@ -86,7 +86,7 @@ export const POLICIES: readonly SamplePolicy[] = [
   },
 ]
 
-/** Tool calls that meet one policy now and then. */
+/** Tool calls that sometimes match a policy. */
 export function sampleFacts(n: number): Facts {
   const name = ['search', 'refund_order', 'send_mail', 'read_order'][n % 4] ?? 'search'
   return {

@@ -1,4 +1,4 @@
-/** What recording costs an agent. */
+/** The cost of recording for an agent. */
 import { withEnds, type Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import type { RecordLoad, RecordResult } from '../load/record-calls.ts'
@@ -10,10 +10,10 @@ export const sdk: Benchmark = {
   title: 'Recording with the TypeScript SDK',
   part: 'sdk',
   about: [
-    'One process records tool calls of 550 bytes through the SDK with its default settings, credentials masked, and delivers them to a service in another \
-process that counts and accepts them. Half of the time counts events from the record call to the answer, half of it takes the time of each record call. \
+    'One process records tool calls of 550 bytes through the SDK with its default settings, credentials masked. It delivers them to a service in another \
+process that counts and accepts them. Half of the time counts delivered events, the other half measures the time of each record call. \
 Every event must be accepted.',
-    'The bare limit is the same event made by hand, serialised, and sent with `fetch` in batches of 100: no masking, no bounds, no retries, no ids.',
+    'The bare limit is the same event built by hand, serialised, and sent with `fetch` in batches of 100: no masking, no bounds, no retries, no ids.',
   ],
   run: ({ plan, say }) =>
     withEnds(async (end) => {

@@ -1,4 +1,4 @@
-/** What a server costs that has nothing to do: its start, its memory, its processor time. */
+/** The cost of a server without load: its start, its memory, its processor time. */
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBareServer } from '../bare/http-server.ts'
@@ -19,16 +19,16 @@ export const start: Benchmark = {
   title: 'Starting, and doing nothing',
   part: 'process',
   about: [
-    'Start: from spawning the process to the first time it says that it is ready, on a store that exists. Idle: memory and processor time of \
-the process while nobody asks anything, twenty seconds after its start and over the twenty seconds that follow.',
-    'The bare limit is the same Node running Fastify with one route that says hello.',
+    'Start: from spawning the process to its first answer on /readyz, with an existing store. Idle: memory of the process twenty seconds after its \
+start, and its processor time over the next twenty seconds, without any request.',
+    'The bare limit is the same Node running Fastify with one route that answers a short text.',
   ],
   run: ({ plan, place, say }) =>
     withEnds(async (end) => {
       const directory = path.join(place, 'store')
       const first = await startServer(directory)
       const load = startChild<IngestLoad, Paced>(new URL('../load/ingest-load.ts', import.meta.url))
-      await fillHistory(load, first, STORED_EVENTS)
+      await fillHistory(load, first, Math.min(plan.storedEvents, STORED_EVENTS))
       await load.end()
       await first.stop()
 
@@ -47,7 +47,7 @@ the process while nobody asks anything, twenty seconds after its start and over 
       end(server.stop)
       const hello = await startBareServer(place, 'hello')
       end(hello.stop)
-      // Both at once: they have nothing to do that the other could be in the way of.
+      // Both at once: idle processes do not disturb each other.
       const look = () => Promise.all([server.usage(), hello.usage()])
       await sleep(plan.idleSeconds * 1000)
       const [before, bareBefore] = await look()

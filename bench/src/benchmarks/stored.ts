@@ -8,8 +8,8 @@ import { whole } from '../text.ts'
 import { fillHistory } from './history.ts'
 import { CONNECTIONS, rateOf, startIngestLoad, WHOLE_RUNS } from './recording.ts'
 
-export const FULL_AND_EMPTY = `One store has 10 million events of 1 million runs before, the other is empty at the start of each round. Here the bare \
-limit is not the driver but the same server on the empty store.`
+export const FULL_AND_EMPTY = `One store has 10 million events of 1 million runs before. The other is empty at the start of each round. Here the bare \
+limit is the same server on the empty store, not the driver.`
 
 export const stored: Benchmark = {
   name: 'stored',
@@ -20,7 +20,7 @@ export const stored: Benchmark = {
   run: (setting) => measureStored(setting, (store) => startServer(path.join(setting.place, store))),
 }
 
-/** `start` starts a server on the store of that name, which is empty when it is named for the first time. */
+/** `start` starts a server on the store with that name. The first start of a name creates an empty store. */
 export function measureStored({ plan, say }: Setting, start: (store: string) => Promise<Server>): Promise<Result> {
   return withEnds(async (end) => {
     const load = startIngestLoad()
@@ -31,7 +31,7 @@ export function measureStored({ plan, say }: Setting, start: (store: string) => 
     say(`${whole(plan.storedEvents)} events are stored`)
 
     async function rateOn(store: string): Promise<number> {
-      // Started anew for each, so that both are as warm.
+      // A new server each time, so that both are equally warm.
       const server = await start(store)
       try {
         const { url, apiKey } = server

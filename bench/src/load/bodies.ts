@@ -4,8 +4,8 @@ import { agentOf, bodiesOf, bodyOf, markedBody, partOf, timeOf, variableOf, type
 const NAMES = Object.keys(MARKS) as (keyof Variable)[]
 
 /**
- * Makes the body of request `n` in a buffer that the next one writes over. Only digits are written, for the load must cost
- * little: 20 µs a request, where making the texts anew costs 200.
+ * Makes the body of request `n` in a buffer that the next request overwrites. Only digits are written, because load must
+ * cost little: 20 µs a request, instead of 200 µs for new texts.
  */
 export function bodyWriter(plot: Plot): (n: number) => Buffer {
   const bodies = Array.from({ length: bodiesOf(plot.shape) }, (_, body) => bodyTemplate(plot, body))
@@ -18,7 +18,7 @@ export function bodyWriter(plot: Plot): (n: number) => Buffer {
       if (place === undefined) break
       const time = timeOf(plot, n, index)
       const { run } = partOf(plot.shape, n, index)
-      // As in shapes.ts: the time leads the event id, the number of the request ends it.
+      // As in shapes.ts: an event id starts with the time and ends with the number of the request.
       writeHex(buffer, place.eventId, Math.floor(time / 0x1_0000), 8)
       writeHex(buffer, place.eventId + 9, time % 0x1_0000, 4)
       writeHex(buffer, place.eventId + 29, n, 7)
@@ -32,7 +32,7 @@ export function bodyWriter(plot: Plot): (n: number) => Buffer {
   }
 }
 
-/** The text of the first request of its kind, and where each of its texts stands, event by event. */
+/** The text of the first request of its kind, and the place of each changing text, event by event. */
 function bodyTemplate(plot: Plot, body: number) {
   const marked = markedBody(plot, body)
   const buffer = Buffer.from(marked, 'latin1')
@@ -51,7 +51,7 @@ function bodyTemplate(plot: Plot, body: number) {
   return { buffer, places }
 }
 
-// Both for numbers below 2 ** 31, where arithmetic is quick.
+// Both are for numbers below 2 ** 31, where arithmetic is fast.
 
 function writeHex(buffer: Buffer, start: number, value: number, width: number): void {
   let rest = value | 0

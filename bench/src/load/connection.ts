@@ -1,4 +1,4 @@
-/** The least that speaks HTTP/1.1 over one kept-alive connection: whoever makes the load must cost little. */
+/** A minimal HTTP/1.1 client over one kept-alive connection. Load must cost little, because it shares the machine. */
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 
@@ -46,16 +46,31 @@ export async function connect(url: string): Promise<Connection> {
   }
 }
 
-/** Null while something of it is missing. */
+/** Null while the reply is incomplete. */
 function parseReply(bytes: Buffer): Reply | null {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return null
   const head = bytes.toString('latin1', 0, headEnd)
   const status = Number(head.slice(9, 12))
-  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
-  if (length === undefined && status !== 304) throw new Error(`A reply without a length: ${head}`)
-  const end = headEnd + 4 + Number(length ?? 0)
+  // A 304 has no body, even if it names a length.
+  const length = status === 304 ? 0 : /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
+  if (length === undefined) throw new Error(`A reply without a length: ${head}`)
+  const end = headEnd + 4 + Number(length)
   return bytes.length < end ? null : { status, body: bytes.subarray(headEnd + 4, end) }
+}
+
+/** Opens the connections, and closes them after the work. */
+export async function withConnections<Result>(
+  url: string,
+  count: number,
+  work: (connections: Connection[]) => Promise<Result>,
+): Promise<Result> {
+  const connections = await Promise.all(Array.from({ length: count }, () => connect(url)))
+  try {
+    return await work(connections)
+  } finally {
+    for (const connection of connections) connection.close()
+  }
 }
 
 export function requestHead(method: string, url: string, headers: Record<string, string | number>): Buffer {

@@ -1,4 +1,4 @@
-/** Decides in a process of its own: by the policy engine, by the same rules written by hand, or by the guard of the SDK. */
+/** Decides, in a process of its own: with the policy engine, with rules written by hand, or with the guard of the SDK. */
 import { decide } from '@tacho/policy/decide.ts'
 import type { Facts } from '@tacho/policy/variables.ts'
 import { Tacho } from '@tacho/sdk'
@@ -19,7 +19,7 @@ export interface DecisionResult {
 }
 
 const FACTS = Array.from({ length: 64 }, (_, n) => sampleFacts(n))
-/** Decisions between two looks at the clock, where single times are not taken. */
+/** Decisions between two reads of the clock while only the rate is measured. */
 const STRIDE = 64
 
 answer<DecisionLoad, DecisionResult>(async ({ by, policies, seconds }) => {
@@ -48,8 +48,8 @@ answer<DecisionLoad, DecisionResult>(async ({ by, policies, seconds }) => {
 })
 
 /**
- * `tacho.decide`: the hash of the input, the detectors, the policies, and the event of each decision that matters. Events are
- * accepted by a service in this process; what that takes falls between two decisions.
+ * `tacho.decide`: hashes the input, runs detectors and policies, and records each decision that matters. A service in this
+ * process accepts the events between two decisions.
  */
 async function guarded(count: number, seconds: number): Promise<DecisionResult> {
   const configuration = { revision: 'r1', prompts: [], policies: samples(count) }
@@ -65,7 +65,7 @@ async function guarded(count: number, seconds: number): Promise<DecisionResult> 
   const begun = performance.now()
   const end = begun + seconds * 1_000
   while (performance.now() < end) {
-    // A run for each 64 calls, as agents have; their events are delivered in between.
+    // A run for each 64 calls, like real agents. Events are delivered in between.
     await tacho.run({ agentId: 'agent-1', agentName: 'Support agent' }, async () => {
       for (const { tool, risk } of FACTS) {
         const call = { toolName: tool.name, input: tool.input, riskSignals: risk?.signals ?? [] }
@@ -87,7 +87,7 @@ async function guarded(count: number, seconds: number): Promise<DecisionResult> 
   }
 }
 
-/** As many as asked for: the sample over and over, each time with other texts, so that no condition is the same. */
+/** Repeats the sample with other texts until there are enough policies, so that no two conditions are equal. */
 function samples(count: number) {
   return Array.from({ length: count }, (_, n) => {
     const { condition, severity, action } = POLICIES[n % POLICIES.length] as SamplePolicy

@@ -1,6 +1,6 @@
 /**
- * The events that are sent: of LOAD_EVENT_BYTES bytes of JSON each, with texts of fixed width where they differ, so that
- * the next request is made by writing digits over the one before.
+ * The events of the load, each LOAD_EVENT_BYTES bytes of JSON. Changing texts have a fixed width, so that the next request
+ * is made by overwriting digits.
  */
 export const BATCH_EVENTS = 100
 export const EVENT_BYTES = 940
@@ -11,7 +11,7 @@ export interface Step {
   payload: Record<string, unknown>
 }
 
-/** What differs from event to event, each text as wide as it always is. */
+/** The texts that change from event to event, each of a fixed width. */
 export interface Variable {
   eventId: string
   runId: string
@@ -20,7 +20,7 @@ export interface Variable {
   timestamp: string
 }
 
-/** What stands for them in a text that is to be written over. */
+/** Placeholders for these texts, to be overwritten. */
 export const MARKS: Variable = {
   eventId: 'E'.repeat(36),
   runId: `run-${'R'.repeat(8)}-${'R'.repeat(8)}`,
@@ -51,17 +51,17 @@ const STEPS: readonly Step[] = [
 ]
 const INPUT: Step = { type: 'USER_INPUT', label: 'Question', payload: { channel: 'chat' } }
 
-/** Of each event of a request: its kind of step, or how it ends its run. */
+/** The kind of step of an event, or the outcome with which it ends its run. */
 export function stepAt(index: number, isFirst: boolean, outcome: string | null): Step {
   if (isFirst) return INPUT
   if (outcome !== null) return { type: 'SESSION_OUTCOME', label: 'The run ended', payload: { status: outcome } }
   return STEPS[index % STEPS.length] ?? MODEL_CALL
 }
 
-/** Tokens that a step adds to its run, as its payload says. */
+/** Tokens that the payload of a step adds to its run. */
 export const MODEL_CALL_USAGE = { promptTokens: 1204, completionTokens: 96, totalTokens: 1300, costNanos: 2_310_000 }
 
-/** The JSON text of an event, and of its payload, made as long as all others by a text in it. */
+/** The JSON text of an event and of its payload, padded to the common length. */
 export function eventText(step: Step, variable: Variable): { text: string; payload: string } {
   const missing = EVENT_BYTES - build(step, variable, '').text.length
   return build(step, variable, TEXT.repeat(Math.ceil(missing / TEXT.length)).slice(0, missing))

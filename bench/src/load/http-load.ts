@@ -1,6 +1,7 @@
-/** autocannon, in a process of its own. Every reply must have the status and the body that are expected. */
-import autocannon from 'autocannon'
+/** Repeats one request, in a process of its own. Every reply must have the expected status and body. */
 import { answer } from '../child.ts'
+import { requestHead, withConnections } from './connection.ts'
+import { paceRequests, type Paced } from './pace.ts'
 
 export interface HttpLoad {
   url: string
@@ -9,31 +10,17 @@ export interface HttpLoad {
   seconds: number
   status: number
   /** The whole body of each reply. */
-  body?: string
+  body: string
 }
 
-export interface HttpResult {
-  requests: number
-  perSecond: number
-  p99Ms: number
-}
-
-const SAMPLE_MS = 100
-
-answer<HttpLoad, HttpResult>(async ({ url, headers = {}, connections, seconds, status, body }) => {
-  const result = await autocannon({
-    url,
-    headers,
-    connections,
-    duration: seconds,
-    // It ends at the next sample.
-    sampleInt: SAMPLE_MS,
-    ...(body === undefined ? {} : { expectBody: body }),
-  })
-  const { errors, mismatches, statusCodeStats = {}, requests, duration, latency } = result
-  const others = Object.keys(statusCodeStats).filter((code) => Number(code) !== status)
-  if (errors > 0 || mismatches > 0 || others.length > 0 || requests.total === 0) {
-    throw new Error(`${url}: ${errors} errors, ${mismatches} other bodies, statuses ${JSON.stringify(statusCodeStats)}`)
-  }
-  return { requests: requests.total, perSecond: requests.total / duration, p99Ms: latency.p99 }
+answer<HttpLoad, Paced>(({ url, headers = {}, connections, seconds, status, body }) => {
+  const [head, expected] = [requestHead('GET', url, headers), Buffer.from(body)]
+  return withConnections(url, connections, (lanes) =>
+    paceRequests(lanes, { seconds }, async (connection) => {
+      const reply = await connection.request([head])
+      if (reply.status !== status || !reply.body.equals(expected)) {
+        throw new Error(`${url}: expected ${status}, got ${reply.status} ${reply.body.toString().slice(0, 500)}`)
+      }
+    }),
+  )
 })

@@ -2,8 +2,8 @@
 import { answer } from '../child.ts'
 import { BATCH_EVENTS } from './events.ts'
 import { bodyWriter } from './bodies.ts'
-import { connect, requestHead, type Connection } from './connection.ts'
-import { closedLoop, fixedRate, type Paced } from './pace.ts'
+import { requestHead, withConnections, type Connection } from './connection.ts'
+import { paceRequests, type Paced } from './pace.ts'
 import type { Plot } from './shapes.ts'
 
 export interface IngestLoad {
@@ -14,34 +14,24 @@ export interface IngestLoad {
   /** How long, or how many requests. */
   seconds?: number
   requests?: number
-  /** As many requests a second; as many as it takes where none is given. */
+  /** Requests a second; by default, as many as the server answers. */
   perSecond?: number
 }
 
 const SUCCESS = Buffer.from(`{"success":true,"accepted":${BATCH_EVENTS},`)
 
-interface Lane {
-  connection: Connection
-  body: (n: number) => Buffer
-}
-
-/** Requests sent so far, by salt: no two have the same events. */
+/** Requests sent so far, by salt, so that no two have the same events. */
 const sent = new Map<string, number>()
 
 answer<IngestLoad, Paced>(async ({ url, apiKey, plot, connections, seconds, requests, perSecond }) => {
-  const lanes = await Promise.all(
-    Array.from({ length: connections }, async (): Promise<Lane> => {
-      return { connection: await connect(url), body: bodyWriter(plot) }
-    }),
-  )
-  const bytes = lanes[0]?.body(0).length ?? 0
+  const bytes = bodyWriter(plot)(0).length
   const head = requestHead('POST', `${url}/openapi/v1/events/batch`, {
     'x-api-key': apiKey,
     'content-type': 'application/json',
     'content-length': bytes,
   })
 
-  async function send({ connection, body }: Lane): Promise<void> {
+  async function send({ connection, body }: { connection: Connection; body: (n: number) => Buffer }): Promise<void> {
     const n = sent.get(plot.salt) ?? 0
     sent.set(plot.salt, n + 1)
     const reply = await connection.request([head, body(n)])
@@ -50,11 +40,8 @@ answer<IngestLoad, Paced>(async ({ url, apiKey, plot, connections, seconds, requ
     }
   }
 
-  try {
-    return await (perSecond === undefined
-      ? closedLoop(lanes, { seconds, requests }, send)
-      : fixedRate(lanes, seconds ?? 0, perSecond, send))
-  } finally {
-    for (const { connection } of lanes) connection.close()
-  }
+  return withConnections(url, connections, (opened) => {
+    const lanes = opened.map((connection) => ({ connection, body: bodyWriter(plot) }))
+    return paceRequests(lanes, { seconds, requests, perSecond }, send)
+  })
 })

@@ -1,4 +1,4 @@
-/** A service that reads batches and accepts them, as fast as it can. */
+/** A service that reads batches and accepts them as fast as possible. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,7 +12,7 @@ const server = createServer((request, response) => {
   request.on('data', (chunk: string) => {
     const text = rest + chunk
     for (let at = text.indexOf(MARK); at !== -1; at = text.indexOf(MARK, at + MARK.length)) accepted++
-    // A mark that is cut by the end of a chunk is whole with the next one.
+    // A mark can be split between two chunks.
     rest = text.slice(-(MARK.length - 1))
   })
   request.on('end', () => {

@@ -1,19 +1,36 @@
-/** When requests are sent, and how long they take. */
+/** When requests are sent, and how long their replies take. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { timesOf, type Times } from '../stats.ts'
 
 export interface Paced {
-  /** Requests answered within the time. */
+  /** Requests answered before the end of the time. */
   answered: number
   seconds: number
   times: Times
 }
 
-/** Sends one request and resolves when its reply is checked; throws when it is not the right one. */
+/** Sends one request and resolves after its reply is checked. Throws if the reply is wrong. */
 export type Send<Lane> = (lane: Lane) => Promise<void>
 
-/** Each lane sends its next request when it has the reply to the one before; until the time or the requests are over. */
-export async function closedLoop<Lane>(
+export interface Pace {
+  seconds?: number | undefined
+  requests?: number | undefined
+  /** At fixed times; by default, each lane sends again when it has its reply. */
+  perSecond?: number | undefined
+}
+
+export function paceRequests<Lane>(
+  lanes: readonly Lane[],
+  { seconds, requests, perSecond }: Pace,
+  send: Send<Lane>,
+): Promise<Paced> {
+  return perSecond === undefined
+    ? closedLoop(lanes, { seconds, requests }, send)
+    : fixedRate(lanes, seconds ?? 0, perSecond, send)
+}
+
+/** Each lane sends its next request when it has the previous reply, until the time or the requests run out. */
+async function closedLoop<Lane>(
   lanes: readonly Lane[],
   { seconds = Infinity, requests = Infinity }: { seconds?: number | undefined; requests?: number | undefined },
   send: Send<Lane>,
@@ -23,25 +40,31 @@ export async function closedLoop<Lane>(
   const end = begun + seconds * 1000
   let sent = 0
   let answered = 0
+  let lastAt = begun
   async function keepSending(lane: Lane): Promise<void> {
     for (let sentAt = performance.now(); sentAt < end && sent < requests;) {
       sent++
       await send(lane)
       const now = performance.now()
       took.push(now - sentAt)
-      if (now <= end) answered++
+      // At least one reply counts, however slow it is.
+      if (now <= end || answered === 0) {
+        answered++
+        lastAt = now
+      }
       sentAt = now
     }
   }
   await Promise.all(lanes.map(keepSending))
-  return { answered, seconds: Math.min(seconds, (performance.now() - begun) / 1000), times: timesOf(took) }
+  const ms = Math.max(lastAt - begun, Math.min(seconds * 1000, performance.now() - begun))
+  return { answered, seconds: ms / 1000, times: timesOf(took) }
 }
 
 /**
- * Requests are due at fixed times, whatever the replies do. When all lanes are busy, the wait of a request that is due
- * counts as its own: otherwise a slow server would be asked less, and look quicker.
+ * Requests are due at fixed times, however slow the replies are. If all lanes are busy, a due request waits, and its
+ * time includes that wait. Otherwise a slow server would get fewer requests and look faster.
  */
-export async function fixedRate<Lane>(
+async function fixedRate<Lane>(
   lanes: readonly Lane[],
   seconds: number,
   perSecond: number,
@@ -56,7 +79,7 @@ export async function fixedRate<Lane>(
       const due = begun + (next++ * 1000) / perSecond
       const early = due - performance.now()
       if (early > 0) await sleep(early)
-      // A timer that fires late is the fault of this process, not of the server.
+      // The server is not charged for a timer that fires late in this process.
       const from = early > 0 ? performance.now() : due
       await send(lane)
       took.push(performance.now() - from)

@@ -1,19 +1,19 @@
-/** Asks for pages, in a process of its own, and checks that each is what was asked for. */
+/** Requests pages, in a process of its own, and checks each reply. */
 import { answer } from '../child.ts'
 import { spreadOf, type Times } from '../stats.ts'
-import { connect, requestHead, type Connection, type Reply } from './connection.ts'
-import { closedLoop, fixedRate } from './pace.ts'
+import { requestHead, withConnections, type Connection, type Reply } from './connection.ts'
+import { paceRequests } from './pace.ts'
 
 export interface ReadLoad {
   url: string
   apiKey: string
-  /** Paths below the prefix, asked for in turn. */
+  /** Paths below the prefix, requested in turn. */
   paths: string[]
   connections: number
   seconds: number
-  /** As many requests a second; as many as it takes where none is given. */
+  /** Requests a second; by default, as many as the server answers. */
   perSecond?: number
-  /** Items that each reply must have at least. */
+  /** The fewest items that each reply must have. */
   items: number
 }
 
@@ -47,7 +47,6 @@ const PREFIX = '/openapi/v1'
 answer<ReadLoad | WalkLoad, Times | WalkTimes>((load) => ('walk' in load ? walkRun(load) : readPages(load)))
 
 async function readPages({ url, apiKey, paths, connections, seconds, perSecond, items }: ReadLoad): Promise<Times> {
-  const lanes = await Promise.all(Array.from({ length: connections }, () => connect(url)))
   const heads = paths.map((path) => requestHead('GET', `${url}${PREFIX}${path}`, { 'x-api-key': apiKey }))
   const checked = new Set<number>()
   let asked = 0
@@ -55,25 +54,22 @@ async function readPages({ url, apiKey, paths, connections, seconds, perSecond, 
     const place = asked++ % heads.length
     const reply = await connection.request([heads[place] ?? Buffer.alloc(0)])
     if (reply.status !== 200) throw new Error(`${paths[place]}: ${reply.status} ${reply.body.toString()}`)
-    // Parsing costs this process more than asking: what a path gives is looked at once.
+    // Parsing costs this process more than the request, so each path is checked once.
     if (checked.has(place)) return
     checked.add(place)
     const found = pageOf(reply).items?.length ?? 0
     if (found < items) throw new Error(`${paths[place]}: ${found} items`)
   }
-  try {
-    const paced = await (perSecond === undefined
-      ? closedLoop(lanes, { seconds }, send)
-      : fixedRate(lanes, seconds, perSecond, send))
-    return paced.times
-  } finally {
-    for (const connection of lanes) connection.close()
-  }
+  const paced = await withConnections(url, connections, (lanes) => paceRequests(lanes, { seconds, perSecond }, send))
+  return paced.times
 }
 
-/** As a client reads a whole run: its detail, then its further events page by page. */
-async function walkRun({ url, apiKey, walk, events }: WalkLoad): Promise<WalkTimes> {
-  const connection = await connect(url)
+/** Reads a whole run like a client: its detail, then its further events page by page. */
+async function walkRun(load: WalkLoad): Promise<WalkTimes> {
+  return withConnections(load.url, 1, ([connection]) => walkOn(connection as Connection, load))
+}
+
+async function walkOn(connection: Connection, { url, apiKey, walk, events }: WalkLoad): Promise<WalkTimes> {
   async function ask(path: string) {
     const from = performance.now()
     const reply = await connection.request([requestHead('GET', `${url}${PREFIX}${path}`, { 'x-api-key': apiKey })])
@@ -91,7 +87,6 @@ async function walkRun({ url, apiKey, walk, events }: WalkLoad): Promise<WalkTim
     sum.pages++
     sum.events += page.items?.length ?? 0
   }
-  connection.close()
   if (sum.events !== events) throw new Error(`The run has ${events} events and ${sum.events} came back`)
   return { firstPageMs: spreadOf(firstPages).median, allPagesMs: sum.ms, pages: sum.pages, bytes: sum.bytes }
 }

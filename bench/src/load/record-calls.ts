@@ -1,4 +1,4 @@
-/** Records in a process of its own: through the SDK, or by hand with the least that could be called recording. */
+/** Records, in a process of its own: through the SDK, or by hand with as little code as possible. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'
 import { answer } from '../child.ts'
@@ -18,14 +18,14 @@ export interface RecordResult {
 }
 
 const BATCH = 100
-/** Events between two turns of the event loop, as a busy host has them. */
+/** Events between two turns of the event loop, like in a busy host. */
 const STRIDE = 100
 const QUEUED_MAX = 10_000
 
 interface Recorder {
   record(n: number): void
   queued(): number
-  /** Delivers the rest; how many were accepted in all. */
+  /** Delivers the rest. Returns how many events were accepted in total. */
   end(): Promise<number>
 }
 
@@ -49,7 +49,7 @@ function withSdk(url: string): Recorder {
   }
 }
 
-/** No masking, no bounds, no retries, no spans: an object is serialised, and a full batch is sent. */
+/** Serialises an object and sends each full batch. No masking, bounds, retries or spans. */
 function byHand(url: string): Recorder {
   const queue: string[] = []
   let accepted = 0

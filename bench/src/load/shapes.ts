@@ -1,4 +1,4 @@
-/** Which events a request has: of which runs, and of which time. */
+/** The events of a request: their runs and times. */
 import { randomBytes } from 'node:crypto'
 import { BATCH_EVENTS, eventText, MARKS, stepAt, type Variable } from './events.ts'
 
@@ -10,7 +10,7 @@ export interface Plot {
   shape: Shape
   /** Eight hex digits. */
   salt: string
-  /** Time of the events of request n, milliseconds; it ends now where none is given. */
+  /** Times of the events of request n, in milliseconds. Default: events of just now. */
   history?: { from: number; perRequestMs: number }
 }
 
@@ -21,13 +21,13 @@ export function newPlot(shape: Shape): Plot {
 export const LIVE_RUNS = 1_000
 const AGENTS = 20
 
-/** Of ten requests, one is a run of 100 events and nine have eleven shorter ones. */
+/** Of ten requests, one is a run of 100 events, and nine have eleven shorter runs each. */
 const HISTORY_REQUESTS = 10
 const SHORT_RUNS = 11
 const SHORT_RUN_EVENTS = 9
 export const HISTORY_RUNS_PER_EVENT = (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS) / (HISTORY_REQUESTS * BATCH_EVENTS)
 
-/** The event `index` of request `n`: number of its run, whether it is the run's first, and how it ends it. */
+/** Event `index` of request `n`: the number of its run, whether it starts the run, and the outcome if it ends it. */
 export interface Part {
   run: number
   isFirst: boolean
@@ -48,7 +48,7 @@ export function partOf(shape: Shape, n: number, index: number): Part {
   }
 }
 
-/** Number of run of those 100-event runs that a history of so many requests has. */
+/** The numbers of the 100-event runs in a history of that many requests. */
 export function longRunsOf(requests: number): number[] {
   const count = Math.floor(requests / HISTORY_REQUESTS)
   return Array.from({ length: count }, (_, index) => index * (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS))
@@ -58,7 +58,7 @@ function historyPart(n: number, index: number): Part {
   const [group, place] = [Math.floor(n / HISTORY_REQUESTS), n % HISTORY_REQUESTS]
   const first = group * (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS)
   if (place === 0) return { run: first, isFirst: index === 0, outcome: index === BATCH_EVENTS - 1 ? 'COMPLETED' : null }
-  // The eleventh takes the one event that is left over.
+  // The eleventh run gets the remaining event.
   const short = Math.min(Math.floor(index / SHORT_RUN_EVENTS), SHORT_RUNS - 1)
   const isLast = index === (short === SHORT_RUNS - 1 ? BATCH_EVENTS : (short + 1) * SHORT_RUN_EVENTS) - 1
   const outcome = short === 0 ? null : short === 1 ? 'FAILED' : 'COMPLETED'
@@ -69,14 +69,14 @@ function historyPart(n: number, index: number): Part {
   }
 }
 
-/** A number that follows from `n` and looks like chance. */
+/** A pseudo-random number from `n`. */
 function scattered(n: number): number {
   let mixed = Math.imul(n ^ (n >>> 16), 0x45d9f3b)
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x45d9f3b)
   return (mixed ^ (mixed >>> 16)) >>> 0
 }
 
-/** Requests of a shape repeat their kinds of steps after so many. */
+/** After this many requests, a shape repeats its kinds of steps. */
 export const bodiesOf = (shape: Shape): number => (shape === 'history' ? 2 : 1)
 export const bodyOf = (shape: Shape, n: number): number => (shape === 'history' && n % HISTORY_REQUESTS > 0 ? 1 : 0)
 
@@ -87,7 +87,7 @@ export function timeOf({ history }: Plot, n: number, index: number): number {
 
 const hex = (value: number, width: number): string => value.toString(16).padStart(width, '0')
 
-/** Of time order, as the ids are that the SDK makes: UUIDv7. */
+/** UUIDv7, in time order like the ids of the SDK. */
 export function eventIdOf({ salt }: Plot, n: number, index: number, time: number): string {
   const at = hex(time, 12)
   return `${at.slice(0, 8)}-${at.slice(8)}-7${hex(index, 3)}-8${salt.slice(0, 3)}-${salt.slice(3)}${hex(n, 7)}`
@@ -98,7 +98,7 @@ export const sessionIdOf = (run: number): string => `session-${hex(run, 8)}`
 export const agentOf = (run: number): number => run % AGENTS
 export const agentIdOf = (run: number): string => `agent-${hex(agentOf(run), 2)}`
 
-/** The body of a request with marks where its events differ. */
+/** The body of a request, with placeholders for the changing texts. */
 export function markedBody(plot: Plot, body: number): string {
   const texts = Array.from({ length: BATCH_EVENTS }, (_, index) => {
     const { isFirst, outcome } = partOf(plot.shape, body, index)
