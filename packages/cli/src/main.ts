@@ -1,36 +1,116 @@
-/** `tacho`: the list of commands, and how every one of them ends. */
+/** `tacho`: the list of commands, and how each of them ends. */
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { Stop } from './stop.ts'
 
-type Add = (program: Command) => void
+interface Entry {
+  args?: string
+  about: string
+  /** Adds options, subcommands and actions. */
+  load(): Promise<(command: Command) => void>
+}
 
 /** In the order of the help. Only the named command is loaded, to start quickly. */
-const COMMANDS: Record<string, () => Promise<Add>> = {
-  serve: async () => (await import('./commands/serve.ts')).addServe,
-  workspaces: async () => (await import('./commands/workspaces.ts')).addWorkspaces,
-  environments: async () => (await import('./commands/environments.ts')).addEnvironments,
-  keys: async () => (await import('./commands/keys.ts')).addKeys,
-  tokens: async () => (await import('./commands/tokens.ts')).addTokens,
-  operators: async () => (await import('./commands/operators.ts')).addOperators,
-  whoami: async () => (await import('./commands/whoami.ts')).addWhoami,
-  audit: async () => (await import('./commands/audit.ts')).addAudit,
-  runs: async () => (await import('./commands/runs.ts')).addRuns,
-  approvals: async () => (await import('./commands/approvals.ts')).addApprovals,
-  issues: async () => (await import('./commands/issues.ts')).addIssues,
-  prompts: async () => (await import('./commands/prompts.ts')).addPrompts,
-  policies: async () => (await import('./commands/policies.ts')).addPolicies,
-  apply: async () => (await import('./commands/apply.ts')).addApply,
-  webhooks: async () => (await import('./commands/webhooks.ts')).addWebhooks,
-  usage: async () => (await import('./commands/usage.ts')).addUsage,
-  import: async () => (await import('./commands/import.ts')).addImport,
-  demo: async () => (await import('./commands/demo.ts')).addDemo,
-  backup: async () => (await import('./commands/backup.ts')).addBackup,
-  restore: async () => (await import('./commands/restore.ts')).addRestore,
-  recover: async () => (await import('./commands/recover.ts')).addRecover,
-  migrate: async () => (await import('./commands/migrate.ts')).addMigrate,
-  copy: async () => (await import('./commands/copy.ts')).addCopy,
-  doctor: async () => (await import('./commands/doctor.ts')).addDoctor,
+const COMMANDS: Record<string, Entry> = {
+  serve: {
+    about: 'run the server until Ctrl-C',
+    load: async () => (await import('./commands/serve.ts')).addServe,
+  },
+  workspaces: {
+    about: 'customers, teams or products; each has environments',
+    load: async () => (await import('./commands/workspaces.ts')).addWorkspaces,
+  },
+  environments: {
+    about: 'parts of a workspace, such as production; API keys belong to one',
+    load: async () => (await import('./commands/environments.ts')).addEnvironments,
+  },
+  keys: {
+    about: 'API keys, with which agents record and read',
+    load: async () => (await import('./commands/keys.ts')).addKeys,
+  },
+  tokens: {
+    about: 'operator tokens, for scripts and this command',
+    load: async () => (await import('./commands/tokens.ts')).addTokens,
+  },
+  operators: {
+    about: 'people, their roles, and invitations',
+    load: async () => (await import('./commands/operators.ts')).addOperators,
+  },
+  whoami: {
+    about: 'show the operator token in use and its roles',
+    load: async () => (await import('./commands/whoami.ts')).addWhoami,
+  },
+  audit: {
+    about: 'changes and sign-ins by operators and tokens',
+    load: async () => (await import('./commands/audit.ts')).addAudit,
+  },
+  runs: {
+    about: 'recorded runs of agents',
+    load: async () => (await import('./commands/runs.ts')).addRuns,
+  },
+  approvals: {
+    about: 'tool calls that wait for approval',
+    load: async () => (await import('./commands/approvals.ts')).addApprovals,
+  },
+  issues: {
+    about: 'problems of agents, grouped by what they have in common',
+    load: async () => (await import('./commands/issues.ts')).addIssues,
+  },
+  prompts: {
+    about: 'versioned prompts, and where they are deployed',
+    load: async () => (await import('./commands/prompts.ts')).addPrompts,
+  },
+  policies: {
+    about: 'versioned conditions on tool calls: what agents may do',
+    load: async () => (await import('./commands/policies.ts')).addPolicies,
+  },
+  apply: {
+    about: 'make prompts, policies and deployments match a file',
+    load: async () => (await import('./commands/apply.ts')).addApply,
+  },
+  webhooks: {
+    about: 'notify other programs or Slack about approvals and issues',
+    load: async () => (await import('./commands/webhooks.ts')).addWebhooks,
+  },
+  usage: {
+    about: 'tokens and cost by hour, agent and model',
+    load: async () => (await import('./commands/usage.ts')).addUsage,
+  },
+  import: {
+    args: '<file>',
+    about: 'record chat transcripts as runs; - reads standard input',
+    load: async () => (await import('./commands/import.ts')).addImport,
+  },
+  demo: {
+    about: 'record a dozen realistic sample runs',
+    load: async () => (await import('./commands/demo.ts')).addDemo,
+  },
+  backup: {
+    args: '<file>',
+    about: 'write a consistent snapshot of the store into a new file',
+    load: async () => (await import('./commands/backup.ts')).addBackup,
+  },
+  restore: {
+    args: '<file>',
+    about: 'restore a backup into a data directory',
+    load: async () => (await import('./commands/restore.ts')).addRestore,
+  },
+  recover: {
+    about: 'replace a lost operator token or API key',
+    load: async () => (await import('./commands/recover.ts')).addRecover,
+  },
+  migrate: {
+    about: 'migrate a database to the schema of this version before its servers start',
+    load: async () => (await import('./commands/migrate.ts')).addMigrate,
+  },
+  copy: {
+    about: 'copy an installation into an empty store',
+    load: async () => (await import('./commands/copy.ts')).addCopy,
+  },
+  doctor: {
+    about: 'check the installation, or trace one event',
+    load: async () => (await import('./commands/doctor.ts')).addDoctor,
+  },
 }
 
 const ENVIRONMENT_HELP = `
@@ -42,7 +122,7 @@ Never pass a key or token as an argument: every user of the machine can see argu
 
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply). --json prints one JSON document on stdout; errors are on stderr.`
 
-async function createProgram(named: string | undefined): Promise<Command> {
+async function createProgram(args: readonly string[]): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
@@ -52,8 +132,12 @@ async function createProgram(named: string | undefined): Promise<Command> {
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')) })
     .addHelpText('after', ENVIRONMENT_HELP)
-  const known = named !== undefined && Object.hasOwn(COMMANDS, named) ? COMMANDS[named] : undefined
-  for (const load of known ? [known] : Object.values(COMMANDS)) (await load())(program)
+  // `tacho keys --help` and `tacho help keys` name the same command.
+  const named = args.find((arg) => arg !== 'help' && !arg.startsWith('-'))
+  for (const [name, { args: usage = '', about, load }] of Object.entries(COMMANDS)) {
+    const command = program.command(`${name} ${usage}`).description(about)
+    if (name === named) (await load())(command)
+  }
   return program
 }
 
@@ -69,7 +153,7 @@ async function run(args: readonly string[]): Promise<number> {
   // The server keeps running when its output has no reader.
   if (args[0] !== 'serve') endWithReader()
   try {
-    const program = await createProgram(args[0])
+    const program = await createProgram(args)
     await program.parseAsync(args, { from: 'user' })
     return Number(process.exitCode ?? 0)
   } catch (error) {

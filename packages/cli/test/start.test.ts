@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import path from 'node:path'
 import { test } from 'node:test'
 import { runTacho } from './tacho.ts'
 
@@ -17,18 +19,38 @@ async function loadedFiles(args: readonly string[]): Promise<string[]> {
   return files
 }
 
-// The schema library has hundreds of files, which took more than half of the time until a command does its work.
-test('no command loads the schema library before it runs', async () => {
-  const files = await loadedFiles(['--help'])
-  assert.deepEqual(
-    files.filter((file) => file.includes('/typebox/')),
-    [],
-  )
+test('the list of commands loads no command', async () => {
+  for (const args of [['--help'], ['help']]) {
+    const files = await loadedFiles(args)
+    assert.deepEqual(
+      files.filter((file) => file.includes('/cli/src/')).map((file) => file.split('/cli/src/')[1]),
+      ['main.ts', 'stop.ts'],
+    )
+  }
 })
 
-test('a command that reads loads few files', async () => {
+// The schema library has hundreds of files, which took more than half of the time until a command does its work.
+test('no command loads the schema library before it runs', async () => {
+  for (const command of readdirSync(new URL('../src/commands', import.meta.url))) {
+    const name = path.parse(command).name
+    const files = await loadedFiles([name, '--help'])
+    assert.ok(
+      files.some((file) => file.endsWith(`/commands/${command}`)),
+      name,
+    )
+    assert.ok(!files.some((file) => file.includes('/typebox/')), name)
+  }
+})
+
+test('a command that reads loads few files, and so does its help', async () => {
   for (const command of ['runs', 'approvals', 'issues', 'keys', 'usage', 'whoami']) {
-    const files = await loadedFiles([command, '--help'])
-    assert.ok(files.length <= 50, `${command}: ${files.length} files`)
+    for (const args of [
+      [command, '--help'],
+      ['help', command],
+    ]) {
+      const files = await loadedFiles(args)
+      assert.ok(files.some((file) => file.endsWith(`/commands/${command}.ts`)))
+      assert.ok(files.length <= 50, `${args.join(' ')}: ${files.length} files`)
+    }
   }
 })

@@ -23,8 +23,8 @@ interface Options extends ServerOptions {
 /** Differences exist and nothing was changed. */
 const DIFFERENT = 3
 
-export function addApply(program: Command): void {
-  asOperator(program.command('apply').description('make prompts, policies and deployments match a file'))
+export function addApply(command: Command): void {
+  asOperator(command)
     .requiredOption('-f, --file <file>', 'such as tacho.yaml; - reads standard input')
     .option('-w, --workspace <workspace>', 'name or id; by default the one in the file, or the only one')
     .option('-y, --yes', 'apply without asking')

@@ -23,9 +23,7 @@ const MOST = 1_000_000
 const LISTED = 50
 const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
 
-export function addApprovals(program: Command): void {
-  const approvals = program.command('approvals').description('tool calls that wait for approval')
-
+export function addApprovals(approvals: Command): void {
   inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first'))
     .option('--status <status>', `${APPROVAL_STATUSES.join(', ')} or ALL`, parseStatus, 'PENDING' as const)
     .option('--tool <name>', 'approvals of one tool')

@@ -21,9 +21,7 @@ interface Options extends ScopeOptions {
 const LIMIT = 50
 const MOST = 1_000_000
 
-export function addAudit(program: Command): void {
-  const audit = program.command('audit').description('changes and sign-ins by operators and tokens')
-
+export function addAudit(audit: Command): void {
   inScope(audit.command('list').description('list the audit log, newest first'))
     .option('--action <action>', 'only this action, such as api_key.create')
     .option('--actor <id>', 'only actions of this operator or token')

@@ -9,8 +9,8 @@ import { startProgress } from '../progress.ts'
 import { unreachable } from '../server-trouble.ts'
 import { failed } from '../stop.ts'
 
-export function addBackup(program: Command): void {
-  asOperator(program.command('backup <file>').description('write a consistent snapshot of the store into a new file'))
+export function addBackup(command: Command): void {
+  asOperator(command)
     .addHelpText(
       'after',
       `

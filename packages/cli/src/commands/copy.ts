@@ -14,8 +14,8 @@ interface Options extends OutputOptions {
 /** Means the database in TACHO_DATABASE_URL. */
 const DATABASE = 'postgres:'
 
-export function addCopy(program: Command): void {
-  withJson(program.command('copy').description('copy an installation into an empty store'))
+export function addCopy(command: Command): void {
+  withJson(command)
     .requiredOption('--from <store>', 'sqlite:<directory>, postgres://…, or postgres: for TACHO_DATABASE_URL')
     .requiredOption('--to <store>', 'the same')
     .option('--while-running', 'copy a database while servers write to it; later writes are not copied')

@@ -16,8 +16,8 @@ interface Options extends OutputOptions {
 
 const RUNS: `${typeof PUBLIC_PREFIX}${(typeof ROUTES.listRuns)['path']}` = '/openapi/v1/runs'
 
-export function addDemo(program: Command): void {
-  withJson(withUrl(program.command('demo').description('record a dozen realistic sample runs')))
+export function addDemo(command: Command): void {
+  withJson(withUrl(command))
     .option('--seed <text>', 'up to 100 letters, digits and hyphens; the same seed names the same runs', parseSeed)
     .addHelpText(
       'after',

@@ -14,8 +14,8 @@ interface Options extends EnvironmentOptions {
   event?: string
 }
 
-export function addDoctor(program: Command): void {
-  inEnvironment(program.command('doctor').description('check the installation, or trace one event'))
+export function addDoctor(command: Command): void {
+  inEnvironment(command)
     .option('--run <id>', 'run of the event, by external or internal id')
     .option('--event <id>', 'the eventId that the client sent')
     .addHelpText(

@@ -13,11 +13,7 @@ interface CreateOptions extends ListOptions {
   ifNotExists?: true
 }
 
-export function addEnvironments(program: Command): void {
-  const environments = program
-    .command('environments')
-    .description('parts of a workspace, such as production; API keys belong to one')
-
+export function addEnvironments(environments: Command): void {
   asOperator(environments.command('list').description('list environments of one workspace or all'))
     .option('-w, --workspace <workspace>', 'name or id; default: all')
     .addHelpText('after', '\nExamples:\n  tacho environments list\n  tacho environments list --workspace acme --json')

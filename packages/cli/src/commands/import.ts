@@ -31,10 +31,8 @@ interface Target {
 
 const OUTCOMES: readonly RunOutcome[] = ['COMPLETED', 'FAILED', 'CANCELLED']
 
-export function addImport(program: Command): void {
-  withJson(
-    withUrl(program.command('import <file>').description('record chat transcripts as runs; - reads standard input')),
-  )
+export function addImport(command: Command): void {
+  withJson(withUrl(command))
     .option('--agent-name <text>', 'name of the agent', text, 'Imported agent')
     .option('--agent-id <text>', 'stable external id of the agent', text)
     .option('--session-field <path>', 'field with the session id, such as user.id')

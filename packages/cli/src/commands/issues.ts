@@ -30,8 +30,7 @@ interface RecordsOptions extends LimitOptions {
 const MOST = 1_000_000
 const LISTED = 50
 
-export function addIssues(program: Command): void {
-  const issues = program.command('issues').description('problems of agents, grouped by what they have in common')
+export function addIssues(issues: Command): void {
   addReading(issues)
   addTriage(issues)
   addGrouping(issues)

@@ -15,9 +15,7 @@ interface CreateOptions extends EnvironmentOptions {
   rate?: number
 }
 
-export function addKeys(program: Command): void {
-  const keys = program.command('keys').description('API keys, with which agents record and read')
-
+export function addKeys(keys: Command): void {
   inEnvironment(keys.command('list').description('list the API keys of an environment'))
     .addHelpText('after', '\nExample:\n  tacho keys list --environment acme/production')
     .action(list)

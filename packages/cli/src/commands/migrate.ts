@@ -9,10 +9,8 @@ interface Options extends OutputOptions {
   citus?: true
 }
 
-export function addMigrate(program: Command): void {
-  withJson(
-    program.command('migrate').description('migrate a database to the schema of this version before its servers start'),
-  )
+export function addMigrate(command: Command): void {
+  withJson(command)
     .option(
       '--database-url <url>',
       'PostgreSQL database; prefer TACHO_DATABASE_URL, which other users of the machine cannot see',

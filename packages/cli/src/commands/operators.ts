@@ -16,9 +16,7 @@ interface InviteOptions extends ScopeOptions {
 
 type Scope = Workspace | null
 
-export function addOperators(program: Command): void {
-  const operators = program.command('operators').description('people, their roles, and invitations')
-
+export function addOperators(operators: Command): void {
   inScope(operators.command('list').description('list people and pending invitations'))
     .addHelpText(
       'after',

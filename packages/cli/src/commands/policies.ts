@@ -8,8 +8,7 @@ import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../options.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
-export function addPolicies(program: Command): void {
-  const policies = program.command('policies').description('versioned conditions on tool calls: what agents may do')
+export function addPolicies(policies: Command): void {
   addReading(policies)
   addWriting(policies)
   addTrying(policies)

@@ -23,9 +23,7 @@ interface WriteOptions extends WorkspaceOptions {
   note?: string
 }
 
-export function addPrompts(program: Command): void {
-  const prompts = program.command('prompts').description('versioned prompts, and where they are deployed')
-
+export function addPrompts(prompts: Command): void {
   inWorkspace(prompts.command('list').description('list prompts and where they are deployed'))
     .addHelpText('after', '\nExample:\n  tacho prompts list --workspace acme')
     .action(list)

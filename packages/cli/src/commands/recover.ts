@@ -13,8 +13,8 @@ interface Options extends DataDirOptions, OutputOptions {
   revokeOld?: true
 }
 
-export function addRecover(program: Command): void {
-  withJson(withDataDir(program.command('recover').description('replace a lost operator token or API key')))
+export function addRecover(command: Command): void {
+  withJson(withDataDir(command))
     .option('--database-url <url>', 'database that holds the store (TACHO_DATABASE_URL); its servers can keep running')
     .option('--operator-token', 'make a new operator token; the default')
     .option('--api-key-for <workspace/environment>', 'make a new API key with every scope')

@@ -8,8 +8,8 @@ interface Options extends DataDirOptions, OutputOptions {
   replace?: true
 }
 
-export function addRestore(program: Command): void {
-  withJson(withDataDir(program.command('restore <file>').description('restore a backup into a data directory')))
+export function addRestore(command: Command): void {
+  withJson(withDataDir(command))
     .option('--replace', 'move an existing store aside instead of failing')
     .addHelpText(
       'after',

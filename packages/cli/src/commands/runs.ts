@@ -25,9 +25,7 @@ interface ShowOptions extends EnvironmentOptions {
   search?: string
 }
 
-export function addRuns(program: Command): void {
-  const runs = program.command('runs').description('recorded runs of agents')
-
+export function addRuns(runs: Command): void {
   inEnvironment(runs.command('list').description('list runs, newest first'))
     .option('--search <text>', 'runs whose id begins with the text, or whose session or agent equals it')
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')

@@ -2,8 +2,7 @@ import { readConfig, settingTexts, type SettingText } from '@tacho/server/config
 import { Option, type Command } from 'commander'
 import { wrongUsage } from '../stop.ts'
 
-export function addServe(program: Command): void {
-  const serve = program.command('serve').description('run the server until Ctrl-C')
+export function addServe(serve: Command): void {
   const settings = settingTexts()
   for (const setting of settings) if (setting.flag !== null) serve.addOption(toOption(setting.flag, setting))
   serve.addOption(new Option('--no-console', 'the same as --console off'))

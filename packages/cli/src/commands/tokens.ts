@@ -14,9 +14,7 @@ interface CreateOptions extends ScopeOptions {
   expires?: string
 }
 
-export function addTokens(program: Command): void {
-  const tokens = program.command('tokens').description('operator tokens, for scripts and this command')
-
+export function addTokens(tokens: Command): void {
   inScope(tokens.command('list').description('list operator tokens'))
     .addHelpText(
       'after',

@@ -25,8 +25,8 @@ const COLUMNS: Column[] = [
   ...['EVENTS', 'PROMPT', 'COMPLETION', 'TOTAL', 'COST'].map((title): Column => ({ title, align: 'right' })),
 ]
 
-export function addUsage(program: Command): void {
-  inEnvironment(program.command('usage').description('tokens and cost by hour, agent and model'))
+export function addUsage(command: Command): void {
+  inEnvironment(command)
     .option('--from <when>', 'a time, or a duration ago', '24h')
     .option('--to <when>', 'a time, or a duration ago; default: now. At most 31 days after --from')
     .option('--limit <number>', `maximum rows to show (default ${LIMIT})`, wholeNumber(MOST), LIMIT)

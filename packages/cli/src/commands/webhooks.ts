@@ -32,9 +32,7 @@ interface DeliveriesOptions extends EnvironmentOptions {
   limit: number
 }
 
-export function addWebhooks(program: Command): void {
-  const webhooks = program.command('webhooks').description('notify other programs or Slack about approvals and issues')
-
+export function addWebhooks(webhooks: Command): void {
   inEnvironment(webhooks.command('list').description('list webhooks')).action(list)
 
   inEnvironment(webhooks.command('create <url>').description('create a webhook and print its secret once'))

@@ -2,10 +2,8 @@ import type { Command } from 'commander'
 import { asOperator, connect, type ServerOptions } from '../options.ts'
 import { printable, printJson, printLine } from '../output.ts'
 
-export function addWhoami(program: Command): void {
-  asOperator(program.command('whoami').description('show the operator token in use and its roles'))
-    .addHelpText('after', '\nExample:\n  tacho whoami --json')
-    .action(whoami)
+export function addWhoami(command: Command): void {
+  asOperator(command).addHelpText('after', '\nExample:\n  tacho whoami --json').action(whoami)
 }
 
 async function whoami(options: ServerOptions): Promise<void> {

@@ -9,9 +9,7 @@ interface CreateOptions extends ServerOptions {
   ifNotExists?: true
 }
 
-export function addWorkspaces(program: Command): void {
-  const workspaces = program.command('workspaces').description('customers, teams or products; each has environments')
-
+export function addWorkspaces(workspaces: Command): void {
   asOperator(workspaces.command('list').description('list workspaces'))
     .addHelpText('after', '\nExamples:\n  tacho workspaces list\n  tacho workspaces list --json')
     .action(list)
