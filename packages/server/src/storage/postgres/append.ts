@@ -5,8 +5,10 @@
  * Only the transaction that holds a run's row writes its events. So a run's smaller seq is never committed after a
  * larger one.
  */
+import { LRUCache } from 'lru-cache'
 import type { PoolClient } from 'pg'
 import { contentOf, EVENT_CONTENT, type AppendEngine, type AppendTransaction, type WantedRun } from '../sql/append.ts'
+import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
 import { textKey } from '../sql/keys.ts'
 import { addEvent, newRun, type RunState } from '../sql/run-state.ts'
@@ -23,7 +25,7 @@ import { statement } from './statement.ts'
 const AGENT_REFRESH_MS = 1_000
 /** Most concurrent transactions. Each has separate rollup rows. */
 export const WRITERS_PER_NODE = 64
-const RUNS_KEPT = 20_000
+const CACHE_BYTES = 8 * 1_048_576
 
 const sums = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
 const RUN_COLUMNS: Columns = {
@@ -104,7 +106,10 @@ const COMPARE = statement(`SELECT n - 1 AS index, e.is_same AS "isSame"
 export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine {
   const writers = new Set<number>()
   /** Existing runs, which need no insert. This saves useless inserts when runs send many small batches. */
-  const knownRuns = new Set<string>()
+  const knownRuns: KnownRuns = new LRUCache({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: (_, place) => entryBytes(place.length),
+  })
 
   return {
     agentRefreshMs: AGENT_REFRESH_MS,
@@ -116,7 +121,6 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
       for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
         copies.set(environmentId, encodeEvents(environmentId, some))
       }
-      if (knownRuns.size > RUNS_KEPT) knownRuns.clear()
       let writer = 0
       while (writers.has(writer)) writer++
       writers.add(writer)
@@ -139,7 +143,7 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
 function operations(
   client: PoolClient,
   copies: ReadonlyMap<string, EventCopy>,
-  knownRuns: Set<string>,
+  knownRuns: KnownRuns,
   atCommit: AtCommit,
 ) {
   const sql = postgresSql(client)
@@ -147,7 +151,7 @@ function operations(
 
   const openRuns: AppendTransaction['openRuns'] = async (environmentId, wanted) => {
     const placeOf = (runId: string) => `${environmentId} ${runId}`
-    const opened = wanted.filter(({ runId }) => !knownRuns.has(placeOf(runId))).flatMap(openedRow)
+    const opened = wanted.filter(({ runId }) => !knownRuns.get(placeOf(runId))).flatMap(openedRow)
     if (opened.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, opened))
     const looked = wanted.map(({ runId, opening, events }) => {
       return [runId, opening?.id ?? null, events.map(({ eventId }) => eventId)]
@@ -167,7 +171,7 @@ function operations(
       rows.map(({ stored: _, ...row }) => {
         const opening = openings.get(row.runId)
         if (opening?.id === row.id) return [row.runId, newRun(row.id, row.runId, opening.agentId, opening.receivedAt)]
-        knownRuns.add(placeOf(row.runId))
+        knownRuns.set(ownText(placeOf(row.runId)), true)
         return [row.runId, { ...row, namedSession: null, isNew: false, isMoved: false }]
       }),
     )
@@ -204,6 +208,7 @@ function operations(
   return { sql, openRuns, insertEvents, compareEvents, changeRuns }
 }
 
+type KnownRuns = LRUCache<string, true>
 type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved'> & { stored: string[] | null }
 
 /** Ids never contain NUL, so it can separate two. */

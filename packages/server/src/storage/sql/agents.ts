@@ -6,8 +6,10 @@
  * the next event.
  */
 import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../events.ts'
 import { uuidv7 } from '../uuid.ts'
+import { entryBytes, ownText } from './cached-text.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
@@ -24,7 +26,7 @@ export interface KnownAgent {
 
 type Named = Pick<NewEvent, 'agentId' | 'agentName' | 'time'>
 
-const AGENTS_KEPT = 10_000
+const CACHE_BYTES = 8 * 1_048_576
 /** Longer names are stored as hashes, to keep the cache small. */
 const SHORT_CHARS = 200
 /** No stored event has named the agent yet. */
@@ -41,7 +43,10 @@ const RENAME = 'UPDATE agents SET name = ?, name_time = ? WHERE environment_id =
 export type KnownAgents = ReturnType<typeof knownAgents>
 
 export function knownAgents(refreshMs: number) {
-  const agents = new Map<string, KnownAgent>()
+  const agents = new LRUCache<string, KnownAgent>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: (_, place) => entryBytes(place.length + SHORT_CHARS),
+  })
 
   return {
     /**
@@ -55,7 +60,7 @@ export function knownAgents(refreshMs: number) {
       places.forEach((place, index) => {
         if (!agents.has(place)) unknown.set(place, events[index] as Named)
       })
-      // Another transaction may evict entries while this one waits for the database.
+      // Entries may be evicted while this transaction waits for the database.
       const ofEvent = places.map((place) => agents.get(place))
       const missing = () => [...unknown].filter(([place]) => !loaded.has(place))
       const load = () => Promise.all(missing().map((each) => loadAgent(sql, environmentId, each, loaded)))
@@ -68,8 +73,7 @@ export function knownAgents(refreshMs: number) {
     },
     /** Caches what a committed transaction loaded or stored. */
     keep({ loaded }: OpenAgents): void {
-      if (agents.size > AGENTS_KEPT) agents.clear()
-      for (const [place, agent] of loaded) agents.set(place, agent)
+      for (const [place, agent] of loaded) agents.set(ownText(place), agent)
     },
     /** Clears the cache: rows may differ from what was noted. */
     forget: () => agents.clear(),
@@ -78,7 +82,7 @@ export function knownAgents(refreshMs: number) {
       const name = short(agentName)
       const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime
       if (name === agent.name && time > agent.seenTime) agent.seenTime = time
-      if (isDue) Object.assign(agent, { name, nameTime: time, seenTime: time })
+      if (isDue) Object.assign(agent, { name: ownText(name), nameTime: time, seenTime: time })
       return isDue
     },
   }

@@ -1,8 +1,10 @@
 /** Usage of agents, by hour and model. */
+import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../events.ts'
 import type { Page } from '../page.ts'
 import type { RunStore, UsageHourRow, UsagePage } from '../runs.ts'
 import { read, type Acts } from './act.ts'
+import { entryBytes } from './cached-text.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
@@ -37,7 +39,9 @@ export function countForHour(hours: Map<string, HourChange>, agentId: string, { 
 /** Approximate number of models per environment with a separate bucket. Each bucket is a row per hour and agent. */
 const MODELS_PER_ENVIRONMENT = 1_000
 const OTHER_MODELS = 'other'
-const ENVIRONMENTS_KEPT = 200
+const CACHE_BYTES = 8 * 1_048_576
+/** A model's key: a hash in hex, and its entry in a set. */
+const KEY_BYTES = 150
 
 const MODELS: InsertedTable = {
   name: 'models',
@@ -56,13 +60,15 @@ export type KnownModels = ReturnType<typeof knownModels>
 
 /** Models with a bucket are never deleted, so this cache stays valid. */
 export function knownModels() {
-  const environments = new Map<string, Set<string>>()
+  const environments = new LRUCache<string, Set<string>>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ size }, environmentId) => entryBytes(environmentId.length) + size * KEY_BYTES,
+  })
 
   async function load(sql: Sql, environmentId: string): Promise<Set<string>> {
     const rows = await sql.all<{ key: string }>('SELECT model_key AS key FROM models WHERE environment_id = ?', [
       environmentId,
     ])
-    if (environments.size > ENVIRONMENTS_KEPT) environments.clear()
     const known = new Set(rows.map(({ key }) => key))
     environments.set(environmentId, known)
     return known
@@ -87,7 +93,8 @@ export function knownModels() {
     },
     /** Caches what a transaction committed. */
     keep(environmentId: string, { added }: Buckets): void {
-      for (const [key] of added) environments.get(environmentId)?.add(key)
+      const known = environments.get(environmentId)
+      if (known && added.length > 0) environments.set(environmentId, new Set([...known, ...added.map(([key]) => key)]))
     },
   }
 }

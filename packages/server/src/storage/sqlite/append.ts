@@ -2,6 +2,8 @@
  * Appends on the embedded engine. It is the only writer, so recently read or written rows stay valid in its cache. Most
  * events cost one insert and no lookup. After a transaction that did not commit, it forgets all runs.
  */
+import { LRUCache } from 'lru-cache'
+import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { textKey } from '../sql/keys.ts'
 import {
   contentOf,
@@ -18,7 +20,7 @@ import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
 import { transaction } from './transaction.ts'
 
-const RUNS_KEPT = 20_000
+const CACHE_BYTES = 24 * 1_048_576
 
 /** Column of each value of a run, as read and first written. */
 const RUN_COLUMNS = {
@@ -81,7 +83,10 @@ export function rowWriter(db: Database) {
 }
 
 export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
-  const runs = new Map<string, RunState>()
+  const runs = new LRUCache<string, RunState>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ runId }, place) => entryBytes(place.length + runId.length),
+  })
   const { insertEvent, writeRun } = rowWriter(db)
   const selectRun = db.prepare<[string, string], Omit<RunState, 'hasSession'> & { hasSession: 0 | 1 }>(
     `SELECT ${Object.entries(RUN_COLUMNS)
@@ -107,9 +112,9 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     let run: RunState
     if (row !== undefined) {
       run = { ...row, lastSeq: 0, hasSession: row.hasSession === 1, namedSession: null, isNew: false, isMoved: false }
-    } else if (opening !== null) run = newRun(opening.id, runId, opening.agentId, opening.receivedAt)
+    } else if (opening !== null) run = newRun(opening.id, ownText(runId), opening.agentId, opening.receivedAt)
     else return null
-    runs.set(place, run)
+    runs.set(ownText(place), run)
     return run
   }
 
@@ -140,7 +145,6 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     isDataError,
     storageError,
     async transaction(_, end, work) {
-      if (runs.size > RUNS_KEPT) runs.clear()
       const statements: Promise<unknown>[] = []
       const atCommit = (statement: Promise<unknown>) => {
         statement.catch(() => undefined)

@@ -1,0 +1,14 @@
+/** What caches of rows must know about client texts: their size, and that a slice keeps its whole source in memory. */
+
+/** Approximate bytes of a cache entry and its row, without their texts. */
+const ENTRY_BYTES = 500
+
+/** Upper bound of the memory of a cache entry whose texts have `chars` UTF-16 units together. */
+export function entryBytes(chars: number): number {
+  return 2 * chars + ENTRY_BYTES
+}
+
+/** A copy that shares no memory: a slice of a batch, or a text joined from one, keeps the whole batch in memory. */
+export function ownText(text: string): string {
+  return Buffer.from(text).toString()
+}

@@ -1,0 +1,86 @@
+/** What the caches of the write path keep in memory: bounded bytes, and never the batches that the texts came in. */
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { knownAgents, type KnownAgent } from '../../../src/storage/sql/agents.ts'
+import { batchAppender } from '../../../src/storage/sql/append.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
+import { openDatabase } from '../../../src/storage/sqlite/database.ts'
+import { packBatch, unpackBatch } from '../../../src/storage/sqlite/packed-batch.ts'
+import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
+import { batch, event, newId } from '../suite/sample.ts'
+import { openStore, temporaryDirectory } from './temporary.ts'
+
+const MIB = 1_048_576
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+async function heapGrowth(work: () => Promise<void>): Promise<number> {
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  await work()
+  collectGarbage()
+  return process.memoryUsage().heapUsed - before
+}
+
+/** Appends like the writer thread: the batch arrives as one text. */
+async function appender(t: TestContext) {
+  const directory = temporaryDirectory(t)
+  const store = await openStore(t, { directory })
+  await store.close()
+  const db = openDatabase(path.join(directory, 'tacho.db'))
+  t.after(() => db.close())
+  const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)))
+  const environmentId = newId()
+  return async (...events: NewEvent[]) => {
+    const [committed] = await commit([unpackBatch(structuredClone(packBatch(batch(environmentId, events), 0)))])
+    assert.ok(committed && 'verdicts' in committed)
+  }
+}
+
+test('a cached run, agent or model keeps none of the batch it came in', async (t) => {
+  const append = await appender(t)
+  const usage = { promptTokens: 1, completionTokens: 1, totalTokens: 2, costNanos: 1 }
+  const payload = JSON.stringify({ text: 'x'.repeat(250_000) })
+  const named = (count: number) =>
+    event({
+      runId: `the run number ${count}`,
+      agentName: `the agent number ${count}`,
+      usage: { model: `the model number ${count}`, ...usage },
+      payload,
+    })
+  await append(named(0))
+  const grown = await heapGrowth(async () => {
+    for (let count = 1; count <= 100; count++) await append(named(count))
+  })
+  assert.ok(grown < 5 * MIB, `${grown} bytes for 100 runs`)
+})
+
+test('runs with the longest ids stay within the bytes of their cache', async (t) => {
+  const append = await appender(t)
+  const long = '\u{10400}'.repeat(240)
+  const grown = await heapGrowth(async () => {
+    for (let count = 0; count < 25_000; count += 500) {
+      await append(...Array.from({ length: 500 }, (_, at) => event({ runId: `${long}${count + at}` })))
+    }
+  })
+  assert.ok(grown < 28 * MIB, `${grown} bytes`)
+})
+
+test('agents with the longest names stay within the bytes of their cache', async () => {
+  const agents = knownAgents(0)
+  const long = '\u{10400}'.repeat(90)
+  const known = (count: number): [string, KnownAgent] => [
+    `${newId()} name ${long}${count}`,
+    { id: newId(), name: `${long}${count}`, nameTime: count, seenTime: count },
+  ]
+  const grown = await heapGrowth(async () => {
+    const loaded = new Map(Array.from({ length: 30_000 }, (_, count) => known(count)))
+    agents.keep({ ofEvent: [], loaded })
+  })
+  assert.ok(grown < 10 * MIB, `${grown} bytes`)
+  agents.forget()
+})
