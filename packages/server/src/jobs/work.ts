@@ -9,7 +9,7 @@
  * continue.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { StorageError } from '../storage/storage.ts'
+import { StatementTimeout, StorageError } from '../storage/storage.ts'
 import type { WorkHold, WorkItem, WorkKind, WorkStore } from '../storage/work.ts'
 
 /** Processes one kind of work. */
@@ -107,7 +107,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
       await handler.perform(items, stopping.signal)
     } catch (error) {
       onError(error, handler.kind)
-      if (items.length === 1 || error instanceof StorageError || stopping.signal.aborted) {
+      if (items.length === 1 || isStoresFault(error) || stopping.signal.aborted) {
         for (const item of items) await failed(handler, item, error)
       } else {
         for (const item of items) await perform(handler, [item])
@@ -117,8 +117,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
 
   async function failed(handler: WorkHandler, item: WorkItem, error: unknown): Promise<void> {
     const reason = reasonOf(error)
-    // A store failure is not the item's fault and is temporary.
-    const counts = !(error instanceof StorageError) && !stopping.signal.aborted
+    const counts = !isStoresFault(error) && !stopping.signal.aborted
     if (counts && item.attempts >= maxAttempts) return giveUp(handler, item, reason)
     const hold = { kind: handler.kind, owner, subjectIds: [item.subjectId] }
     const dueAt = now() + (stopping.signal.aborted ? 0 : delayMs(item.attempts))
@@ -149,6 +148,11 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
       await Promise.all(loops)
     },
   }
+}
+
+/** A store failure is temporary. A statement that always takes too long may be its item's fault, so it counts. */
+function isStoresFault(error: unknown): boolean {
+  return error instanceof StorageError && !(error instanceof StatementTimeout)
 }
 
 function reasonOf(error: unknown): string {

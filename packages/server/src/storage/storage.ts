@@ -107,6 +107,13 @@ export class StorageError extends Error {
   }
 }
 
+/** A statement took too long: the store is slow, or what the statement was asked for is too much for it. */
+export class StatementTimeout extends StorageError {
+  constructor(message: string, cause?: unknown) {
+    super('storage_unavailable', message, cause)
+  }
+}
+
 /** The store cannot be opened. The message says why, in one sentence for people. */
 export class StoreRefused extends Error {
   constructor(message: string) {

@@ -1,6 +1,6 @@
 /** Classifies PostgreSQL errors: bad data, a lost race, a failed store, or a bug. */
 import { DatabaseError } from 'pg'
-import { StorageError, type StorageErrorCode } from '../storage.ts'
+import { StatementTimeout, StorageError, type StorageErrorCode } from '../storage.ts'
 
 /** SQLSTATE classes: data exception, integrity constraint violation, program limit exceeded (an index row too long). */
 const DATA_CLASSES = ['22', '23', '54']
@@ -29,6 +29,8 @@ const LOST_CONNECTION = new Set([
   'Cannot use a pool after calling end on the pool',
 ])
 const DISK_FULL = '53100'
+/** statement_timeout cancels the statement. */
+const CANCELLED = '57014'
 const IN_FAILED_TRANSACTION = '25P02'
 /** pg's message when all connections of a pool stay busy. */
 const POOL_BUSY = 'timeout exceeded when trying to connect'
@@ -58,7 +60,7 @@ export function keepsConnection(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
   // A cancelled statement (57014) leaves its connection intact.
-  return code === '57014' || !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006')
+  return code === CANCELLED || !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006')
 }
 
 export function isPoolBusy(error: unknown): boolean {
@@ -92,6 +94,7 @@ export function storageError(error: unknown): unknown {
   const { code = '', message } = error
   const isStores = STORE_CLASSES.includes(code.slice(0, 2)) || STORE_CODES.includes(code) || isRace(error)
   if (!isStores) return error
+  if (code === CANCELLED) return new StatementTimeout(`A statement took too long: ${message} (${code})`, error)
   return new StorageError(storageCode(code), `The database failed: ${message} (${code})`, error)
 }
 
