@@ -61,7 +61,7 @@ function judgeItems(text: string, items: unknown[], context: JudgeContext): Judg
     batch.ids.push(eventId)
     const judged = judgeItem(item, text, slices[index] ?? null, context)
     if ('code' in judged) {
-      batch.rejections.push({ index, eventId, ...judged })
+      batch.rejections.push({ index, eventId: shownId(eventId), ...judged })
       const refused = refusedRow(item, judged.code, context.now)
       if (refused) batch.refused.push(refused)
     } else {
@@ -189,6 +189,11 @@ function usableId(item: unknown): string | null {
   return typeof item.eventId === 'string' && item.eventId !== '' ? item.eventId : null
 }
 
+/** `rejectedEventIds` has every id whole, once; a rejection with an overlong id has only its index. */
+function shownId(eventId: string | null): string | null {
+  return eventId !== null && hasAtMost(eventId, LIMITS.textChars) ? eventId : null
+}
+
 function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionRow | null {
   if (typeof item !== 'object' || item === null || !('runId' in item) || !('eventId' in item)) return null
   const { runId, eventId } = item
@@ -217,7 +222,10 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
   rejections.sort((a, b) => a.index - b.index)
   // One id can have several verdicts in a batch: retryable beats rejected, which beats accepted.
   const rejected = new Set<string>()
-  for (const { eventId } of rejections) if (eventId !== null && !retryable.has(eventId)) rejected.add(eventId)
+  for (const { index } of rejections) {
+    const id = batch.ids[index] ?? null
+    if (id !== null && !retryable.has(id)) rejected.add(id)
+  }
   const accepted = batch.ids.filter((id) => id !== null && !retryable.has(id) && !rejected.has(id)).length
   return {
     success: accepted === batch.ids.length,

@@ -206,6 +206,25 @@ test('the answer counts what is stored, now or before, and names the rest', () =
   assert.equal(batchResult(judged(good, good), ['stored', 'duplicate']).accepted, 2)
 })
 
+test('a rejected id is in rejectedEventIds whole, and once; only an overlong one has no second place', () => {
+  const idOf = (chars: number) => `${'😀'.repeat(chars - 1)}!`
+  const shown = idOf(LIMITS.textChars)
+  const overlong = idOf(LIMITS.textChars + 1)
+  const huge = 'x'.repeat(900_000)
+  const batch = judged({ ...good, eventId: shown }, { ...good, eventId: overlong }, { ...good, eventId: huge })
+  const result = batchResult(batch, [])
+  assert.deepEqual(result.rejectedEventIds, [shown, overlong, huge])
+  assert.deepEqual(
+    result.rejections.map(({ index, eventId, code }) => [index, eventId, code]),
+    [
+      [0, shown, 'too_long'],
+      [1, null, 'too_long'],
+      [2, null, 'too_long'],
+    ],
+  )
+  assert.ok(JSON.stringify(result).length < 1_000_000)
+})
+
 test('when nothing can be stored, valid events are retryable and invalid ones stay rejected', () => {
   const batch = judged(good, { ...good, eventId: 'e2', label: 1 })
   const result = batchResult(batch, null)
