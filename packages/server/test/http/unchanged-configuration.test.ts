@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, before, test } from 'node:test'
 import { configurationCalls, type ConfigurationCalls } from '../setup/configuration-service.ts'
+import { eventually } from '../setup/eventually.ts'
 import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -25,6 +27,19 @@ async function ask(path: string, headers: Record<string, string>) {
   return { status: reply.status, text: reply.text, fixed: new Map(fixed), names: [...reply.headers.keys()] }
 }
 
+/** How many requests the framework handled meanwhile. */
+async function handledByFramework(work: () => Promise<unknown>): Promise<number> {
+  let handled = 0
+  const count = () => (handled += 1)
+  subscribe('tracing:fastify.request.handler:start', count)
+  try {
+    await work()
+  } finally {
+    unsubscribe('tracing:fastify.request.handler:start', count)
+  }
+  return handled
+}
+
 async function counted304(): Promise<number> {
   const { text } = await service.call('/metrics')
   const count = /_count\{method="GET",route="\/openapi\/v1\/runtime-config",status="304"\} (\d+)/.exec(text)
@@ -42,6 +57,19 @@ test('the answer in front of the framework has the status, headers and counters 
     assert.deepEqual(first, framework)
   }
   assert.equal(await counted304(), before + 6)
+})
+
+test('it is given without the framework; every request beyond the plain case goes through it', async () => {
+  const key = await service.newKey({ scopes: [...SCOPES] })
+  const { headers } = await calls.load({ 'x-api-key': key })
+  const given = { 'x-api-key': key, 'if-none-match': headers.get('etag') ?? '' }
+  const handled = (path: string, more: Record<string, string> = {}) =>
+    handledByFramework(async () => assert.equal((await ask(path, { ...given, ...more })).text === '', true))
+  // A moment without news of the control tables sends even the plain case to the framework.
+  await eventually(async () => (await handled(ROUTES.first)) === 0, 'the answer in front of the framework')
+  assert.equal(await handled(ROUTES.framework), 1)
+  assert.equal(await handledByFramework(() => ask(ROUTES.first, { 'x-api-key': key })), 1)
+  assert.equal(await handledByFramework(() => ask(ROUTES.first, { ...given, 'if-none-match': '"old"' })), 1)
 })
 
 test('it counts for the rate limit of the key, and one request too many is refused', async () => {
