@@ -133,13 +133,12 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   async function read(environmentId: string, topic: Topic, start: ChangePlace, revision: number): Promise<void> {
     let place = start
     for (;;) {
-      const rows = await storage.listChangedApprovals(environmentId, place, ROWS_AT_ONCE)
+      const { rows, more } = await storage.listChangedApprovals(environmentId, place, ROWS_AT_ONCE)
       const last = rows.at(-1)
-      place =
-        rows.length === ROWS_AT_ONCE && last ? last : { revision: Math.max(revision, last?.revision ?? 0), id: LAST_ID }
+      place = more && last ? last : { revision: Math.max(revision, last?.revision ?? 0), id: LAST_ID }
       topic.place = { revision: place.revision, id: place.id }
       if (rows.length > 0) deliver(topic, rows)
-      if (rows.length < ROWS_AT_ONCE || closed) return
+      if (!more || closed) return
     }
   }
 

@@ -5,12 +5,13 @@
  */
 import { isOverdue } from '../domain/approval.ts'
 import type { ApprovalRow, ApprovalStore } from '../storage/approvals.ts'
+import type { Page } from '../storage/page.ts'
 import { StorageError } from '../storage/storage.ts'
 
 export interface CurrentApprovals {
   find(environmentId: string, id: string): Promise<ApprovalRow | null>
   /** Repeats `read` until none of its rows is overdue. */
-  read(environmentId: string, read: () => Promise<ApprovalRow[]>): Promise<ApprovalRow[]>
+  read(environmentId: string, read: () => Promise<Page<ApprovalRow>>): Promise<Page<ApprovalRow>>
 }
 
 export interface CurrentOptions {
@@ -33,10 +34,10 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
     } while (expired === EXPIRED_AT_ONCE)
   })
 
-  async function read(environmentId: string, readRows: () => Promise<ApprovalRow[]>): Promise<ApprovalRow[]> {
+  async function read(environmentId: string, readPage: () => Promise<Page<ApprovalRow>>): Promise<Page<ApprovalRow>> {
     for (let round = 0; round < MOST_ROUNDS; round++) {
-      const rows = await readRows()
-      if (!rows.some((row) => isOverdue(row, now()))) return rows
+      const page = await readPage()
+      if (!page.rows.some((row) => isOverdue(row, now()))) return page
       await expire(environmentId)
     }
     throw new StorageError('overloaded', 'Approvals expire faster than they can be recorded')
@@ -45,9 +46,9 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
   return {
     read,
     async find(environmentId, id) {
-      const rows = await read(environmentId, async () => {
+      const { rows } = await read(environmentId, async () => {
         const row = await storage.findApproval(environmentId, id)
-        return row ? [row] : []
+        return { rows: row ? [row] : [], more: false }
       })
       return rows[0] ?? null
     },

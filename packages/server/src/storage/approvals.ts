@@ -1,6 +1,7 @@
 /** Firewall approvals: the store's methods and rows. */
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { AuditEntry } from './audit.ts'
+import type { Page } from './page.ts'
 
 export interface ApprovalStore {
   /**
@@ -12,9 +13,9 @@ export interface ApprovalStore {
   /** The approvals that exist, in no particular order. */
   findApprovals(environmentId: string, ids: string[]): Promise<ApprovalRow[]>
   /** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */
-  listApprovals(environmentId: string, filter: ApprovalFilter, page: ApprovalPage): Promise<ApprovalRow[]>
+  listApprovals(environmentId: string, filter: ApprovalFilter, page: ApprovalPage): Promise<Page<ApprovalRow>>
   /** Oldest first. `run` is the external id. */
-  listApprovalsOfRun(environmentId: string, run: string, limit: number): Promise<ApprovalRow[]>
+  listApprovalsOfRun(environmentId: string, run: string, limit: number): Promise<Page<ApprovalRow>>
   /** Groups the approvals pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
   groupApprovals(environmentId: string, now: number, bounds: GroupBounds): Promise<ApprovalGroupRow[]>
   /** How many requests each of these made at or after `since`; counts at most `most`. */
@@ -31,7 +32,7 @@ export interface ApprovalStore {
   /** The approval revision of each of these environments; 0 if it has none. */
   approvalRevisions(environmentIds: string[]): Promise<ApprovalRevision[]>
   /** Approvals that are new or changed after that place, by (revision, id). */
-  listChangedApprovals(environmentId: string, after: ChangePlace, limit: number): Promise<ApprovalRow[]>
+  listChangedApprovals(environmentId: string, after: ChangePlace, limit: number): Promise<Page<ApprovalRow>>
   /** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
   listToolEvents(environmentId: string, run: string, page: ToolEventPage): Promise<ToolEventsRead>
   /**

@@ -1,5 +1,5 @@
 /** What operators did and attempted: who, when, what. Entries are append-only. */
-import type { PageById } from './page.ts'
+import type { Page, PageById } from './page.ts'
 
 export interface AuditEntry {
   /** UUIDv7 of `at`; entries are ordered by it. */
@@ -36,5 +36,5 @@ export interface AuditStore {
   /** For attempts that change nothing, such as a refused one. Acts that change something insert their own entries. */
   appendAudit(entries: AuditEntry[]): Promise<void>
   /** Newest first. Null: entries of every workspace and of the installation. */
-  listAudit(workspaceId: string | null, page: PageById, filter?: AuditFilter): Promise<AuditEntry[]>
+  listAudit(workspaceId: string | null, page: PageById, filter?: AuditFilter): Promise<Page<AuditEntry>>
 }

@@ -1,5 +1,6 @@
 import type { RecordKind, RecordStatus } from '@tacho/contract/issue-record.ts'
 import type { AuditEntry } from './audit.ts'
+import type { Page } from './page.ts'
 
 export interface IssueRecordStore {
   /**
@@ -9,7 +10,11 @@ export interface IssueRecordStore {
   receiveIssueRecord(record: NewIssueRecord): Promise<IssueRecordReceived>
   findIssueRecord(environmentId: string, id: string): Promise<IssueRecordWhole | null>
   /** Newest id first. */
-  listIssueRecords(environmentId: string, filter: IssueRecordFilter, page: IssueRecordPage): Promise<IssueRecordRow[]>
+  listIssueRecords(
+    environmentId: string,
+    filter: IssueRecordFilter,
+    page: IssueRecordPage,
+  ): Promise<Page<IssueRecordRow>>
   /** Marks the undecided records among these as being evaluated, and returns them. */
   startReview(environmentId: string, ids: string[], now: number): Promise<RecordInReview[]>
   /**

@@ -1,6 +1,7 @@
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
 import type { AuditEntry } from './audit.ts'
 import type { IssueRecordRow } from './issue-records.ts'
+import type { Page } from './page.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 
 export interface IssueStore {
@@ -13,11 +14,11 @@ export interface IssueStore {
     issueId: string,
     kind: RecordKind,
     page: PageBySeen,
-  ): Promise<IssueRecordRow[]>
+  ): Promise<Page<IssueRecordRow>>
   /** Latest first. */
-  listAffectedRuns(environmentId: string, issueId: string, page: PageBySeen): Promise<AffectedRunRow[]>
-  listAffectedAgents(environmentId: string, issueId: string, page: PageBySeen): Promise<AffectedAgentRow[]>
-  listIssueActivity(environmentId: string, issueId: string, page: PageBySeen): Promise<IssueActivityRow[]>
+  listAffectedRuns(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedRunRow>>
+  listAffectedAgents(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedAgentRow>>
+  listIssueActivity(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<IssueActivityRow>>
   changeIssueState(issue: IssueRef, to: IssueState, by: IssueChange, audit: AuditEntry[]): Promise<ChangedIssue | null>
   assignIssue(
     issue: IssueRef,

@@ -2,7 +2,7 @@
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import type { AuditEntry } from './audit.ts'
 import type { SavedVersion, VersionPage } from './prompts.ts'
-import type { PageById } from './page.ts'
+import type { Page, PageById } from './page.ts'
 
 export interface PolicyStore {
   createPolicy(
@@ -22,9 +22,9 @@ export interface PolicyStore {
     audit: AuditEntry[],
   ): Promise<SavedVersion<PolicyVersionRow> | null>
   /** By id. */
-  listPolicies(workspaceId: string, page: PageById): Promise<PolicyRow[]>
+  listPolicies(workspaceId: string, page: PageById): Promise<Page<PolicyRow>>
   findPolicy(workspaceId: string, policyId: string): Promise<PolicyRow | null>
-  listPolicyVersions(workspaceId: string, policyId: string, page: VersionPage): Promise<PolicyVersionRow[]>
+  listPolicyVersions(workspaceId: string, policyId: string, page: VersionPage): Promise<Page<PolicyVersionRow>>
   findPolicyVersion(workspaceId: string, policyId: string, number: number): Promise<PolicyVersionRow | null>
 }
 

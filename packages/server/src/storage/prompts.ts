@@ -1,6 +1,6 @@
 /** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import type { AuditEntry } from './audit.ts'
-import type { PageById } from './page.ts'
+import type { Page, PageById } from './page.ts'
 
 export interface PromptStore {
   createPrompt(
@@ -22,7 +22,7 @@ export interface PromptStore {
   /** By id; only the prompt of that name if a name is given. */
   listPrompts(workspaceId: string, name: string | null, page: PageById): Promise<PromptRow[]>
   findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
-  listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<PromptVersionInfo[]>
+  listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<Page<PromptVersionInfo>>
   findPromptVersion(workspaceId: string, promptId: string, number: number): Promise<PromptVersionRow | null>
 }
 

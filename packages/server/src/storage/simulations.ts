@@ -2,7 +2,7 @@
 import type { SimulationResult, SimulationStatus } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import type { AuditEntry } from './audit.ts'
-import type { PageById } from './page.ts'
+import type { Page, PageById } from './page.ts'
 
 export interface SimulationStore {
   /** Queued as work in the same transaction. Deletes the oldest ended ones beyond `bounds.kept`. */
@@ -13,7 +13,7 @@ export interface SimulationStore {
   ): Promise<'created' | 'too_many'>
   findSimulation(environmentId: string, id: string): Promise<SimulationRow | null>
   /** Newest first; `after` is the last id of the previous page. */
-  listSimulations(environmentId: string, page: PageById): Promise<SimulationRow[]>
+  listSimulations(environmentId: string, page: PageById): Promise<Page<SimulationRow>>
   /** Null: no such simulation. An ended simulation stays unchanged, and nothing is audited. */
   cancelSimulation(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<SimulationRow | null>
   /** Stores the progress. False if it was cancelled or has ended. */

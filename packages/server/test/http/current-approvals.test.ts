@@ -59,7 +59,7 @@ test('a clock that jumps does not cause an endless loop', async () => {
   let reads = 0
   const neverEnding = current.read('env', async () => {
     reads += 1
-    return [{ id: `${reads}`, status: 'PENDING', expiresAt: 0 } as ApprovalRow]
+    return { rows: [{ id: `${reads}`, status: 'PENDING', expiresAt: 0 } as ApprovalRow], more: false }
   })
   await assert.rejects(neverEnding, { code: 'overloaded' })
   assert.equal(reads, 5)

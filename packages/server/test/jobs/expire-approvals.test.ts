@@ -33,7 +33,8 @@ test('every overdue approval in any environment is expired, and nothing else', a
     onError: (error) => assert.fail(error as Error),
     intervalMs: 5,
   })
-  const expired = (env: string) => storage.listApprovals(env, { status: 'EXPIRED' }, { limit: 1_000, after: null })
+  const expired = async (env: string) =>
+    (await storage.listApprovals(env, { status: 'EXPIRED' }, { limit: 1_000, after: null })).rows
   await wait(20)
   assert.deepEqual(await expired(one), [])
   now += 5 * MINUTE

@@ -9,7 +9,6 @@ import type { RunRow } from '../../storage/runs.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { findRun } from '../runs.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 
@@ -19,6 +18,8 @@ import { environmentOf } from './access.ts'
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
 const MOST_APPROVALS = 500
+/** Approvals of other runs that the calls of a run name. */
+const MOST_OTHERS = 200
 
 interface Looked {
   judged: CallJudgement[]
@@ -44,7 +45,7 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
 
   serveRoute(app, OPERATOR_ROUTES.listRunApprovals, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
-    const run = await findRun(storage, environment.id, params.runId)
+    const run = await storage.findRun(environment.id, params.runId)
     if (!run) return refuse('not_found', 'The run does not exist')
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
@@ -56,16 +57,18 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
   })
 
   async function look(environmentId: string, run: RunRow): Promise<Looked> {
-    const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS + 1)
-    const ofRun = await current.read(environmentId, read)
-    const approvals = ofRun.slice(0, MOST_APPROVALS)
+    const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS)
+    const { rows: approvals, more } = await current.read(environmentId, read)
     const { events, truncated } = await toolEvents(environmentId, run)
     const known = new Set(approvals.map(({ id }) => id))
     const named = events.flatMap(({ approvalId }) => (approvalId && isUuid(approvalId) ? [approvalId] : []))
     const unknown = [...new Set(named)].filter((id) => !known.has(id))
-    const others = await current.read(environmentId, () => storage.findApprovals(environmentId, unknown))
-    const judged = judgeCalls(run.runId, [...approvals, ...others], events)
-    return { judged, approvals, truncated: truncated || ofRun.length > approvals.length }
+    const others = await current.read(environmentId, async () => {
+      const rows = await storage.findApprovals(environmentId, unknown.slice(0, MOST_OTHERS))
+      return { rows, more: unknown.length > MOST_OTHERS }
+    })
+    const judged = judgeCalls(run.runId, [...approvals, ...others.rows], events)
+    return { judged, approvals, truncated: truncated || more || others.more }
   }
 
   async function toolEvents(

@@ -103,13 +103,8 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
   async function chooseByTool(environmentId: string, toolName: string, inputHash: string): Promise<Chosen> {
     if (!isStorableText(toolName) || !isStorableText(inputHash)) return { rows: [], unknown: [], more: false }
     const filter = { status: 'PENDING' as const, toolName, inputHash: inputHash.toLowerCase() }
-    const page = { limit: LIMITS.decisionsMax + 1, after: null }
-    const rows = await storage.listApprovals(environmentId, filter, page)
-    return {
-      rows: rows.slice(0, LIMITS.decisionsMax),
-      unknown: [],
-      more: rows.length > LIMITS.decisionsMax,
-    }
+    const page = { limit: LIMITS.decisionsMax, after: null }
+    return { unknown: [], ...(await storage.listApprovals(environmentId, filter, page)) }
   }
 }
 

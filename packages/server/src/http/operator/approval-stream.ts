@@ -106,14 +106,14 @@ export function approvalStreamRoutes(
 
   /** The pending approvals, up to the size of one message. */
   async function snapshot(environmentId: string): Promise<ApprovalSnapshot> {
-    const rows = await current.read(environmentId, () =>
-      storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS + 1, after: null }),
+    const { rows, more } = await current.read(environmentId, () =>
+      storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS, after: null }),
     )
-    const items = rows.slice(0, SNAPSHOT_ROWS).map(toOperatorApproval)
+    const items = rows.map(toOperatorApproval)
     let bytes = 0
     const past = items.findIndex((item) => (bytes += JSON.stringify(item).length) > SNAPSHOT_BYTES)
     const fitting = past === -1 ? items : items.slice(0, past)
-    return { items: fitting, more: rows.length > fitting.length }
+    return { items: fitting, more: more || items.length > fitting.length }
   }
 }
 

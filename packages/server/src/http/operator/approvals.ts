@@ -8,7 +8,7 @@ import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -32,17 +32,16 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: A
     // A text that no store can keep matches no approval.
     if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
     const filter = { status, toolName, inputHash, agentId, policyId, runId }
-    const rows = await current.read(environment.id, () =>
-      storage.listApprovals(environment.id, filter, { limit: limit + 1, ...start }),
+    const page = await current.read(environment.id, () =>
+      storage.listApprovals(environment.id, filter, { limit, ...start }),
     )
     const timeOf = (row: ApprovalRow) => (status === 'PENDING' ? row.expiresAt : row.createdAt)
-    const page = pageOf(
-      rows,
-      limit,
+    const { items, nextCursor } = pageFrom(
+      page,
       (row) => row,
       (row) => cursors.write(walk, { time: timeOf(row), id: row.id }),
     )
-    return { items: await toCards(environment.id, page.items), nextCursor: page.nextCursor }
+    return { items: await toCards(environment.id, items), nextCursor }
   })
 
   serveRoute(app, OPERATOR_ROUTES.listApprovalGroups, deps, async ({ request }) => {

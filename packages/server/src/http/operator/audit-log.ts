@@ -6,7 +6,7 @@ import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AuditEntry as AuditRow } from '../../storage/audit.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { timeOf } from './field.ts'
@@ -31,9 +31,9 @@ export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(start)) return start
     // A text that no store can keep matches no entry.
     if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
-    const page = { limit: limit + 1, after: start.after?.id ?? null }
-    const rows = await storage.listAudit(workspaceId, page, { action, actorId, targetKind, targetId, from, to })
-    return pageOf(rows, limit, toAuditEntry, ({ id }) => cursors.write(walk, { id }))
+    const filter = { action, actorId, targetKind, targetId, from, to }
+    const page = await storage.listAudit(workspaceId, { limit, after: start.after?.id ?? null }, filter)
+    return pageFrom(page, toAuditEntry, ({ id }) => cursors.write(walk, { id }))
   }
 }
 

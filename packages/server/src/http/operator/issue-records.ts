@@ -3,7 +3,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { issueRecordJson, toIssueRecord } from '../../domain/issue-view.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -20,9 +20,9 @@ export function issueRecordsRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = [environmentId, 'issue records', status, recordKind]
     const start = startOf<{ id: string }>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const page = { limit: limit + 1, before: start.after?.id ?? null }
-    const rows = await storage.listIssueRecords(environmentId, { status, recordKind }, page)
-    return pageOf(rows, limit, toIssueRecord, ({ id }) => cursors.write(walk, { id }))
+    const from = { limit, before: start.after?.id ?? null }
+    const page = await storage.listIssueRecords(environmentId, { status, recordKind }, from)
+    return pageFrom(page, toIssueRecord, ({ id }) => cursors.write(walk, { id }))
   })
 
   serveRoute(app, OPERATOR_ROUTES.readIssueRecord, deps, async ({ params, request }) => {

@@ -12,8 +12,9 @@ import {
 } from '../../domain/issue-view.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { IssueFilter, IssuePage, PageBySeen } from '../../storage/issues.ts'
+import type { Page } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
+import { pageFrom, pageOf, startOf } from '../paging.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -26,7 +27,7 @@ type Place = NonNullable<PageBySeen['after']>
 /** A list that belongs to one issue, latest first. */
 interface Part<Row, Item> {
   name: string
-  read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Row[]>
+  read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Page<Row>>
   toItem: (row: Row) => Item
   placeOf: (row: Row) => Place
 }
@@ -118,9 +119,9 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = [environmentId, name, issueId]
     const start = startOf<Place>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const rows = await read(environmentId, issueId, { limit: limit + 1, ...start })
+    const page = await read(environmentId, issueId, { limit, ...start })
     // An empty list can mean that the issue does not exist.
-    if (rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) return NO_ISSUE
-    return pageOf(rows, limit, toItem, (last) => cursors.write(walk, placeOf(last)))
+    if (page.rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) return NO_ISSUE
+    return pageFrom(page, toItem, (last) => cursors.write(walk, placeOf(last)))
   }
 }

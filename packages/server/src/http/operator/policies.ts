@@ -1,19 +1,19 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
-import { isStorableText } from '../../domain/text.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies.ts'
 import type { Deps } from '../deps.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { textsRefusal } from './field.ts'
-import { listById } from './list-by-id.ts'
 import { listVersions, newerVersion } from './versions.ts'
 
 const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
@@ -22,9 +22,14 @@ const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listPolicies, deps, ({ query, request }) => {
-    const { id } = workspaceOf(request)
-    return listById(cursors, ['policies', id], query, (page) => storage.listPolicies(id, page), toPolicy)
+  serveRoute(app, OPERATOR_ROUTES.listPolicies, deps, async ({ query, request }) => {
+    const workspaceId = workspaceOf(request).id
+    const { limit = LIMITS.operatorPageDefault, cursor } = query
+    const walk = ['policies', workspaceId]
+    const start = startOf<{ id: string }>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const page = await storage.listPolicies(workspaceId, { limit, after: start.after?.id ?? null })
+    return pageFrom(page, toPolicy, ({ id }) => cursors.write(walk, { id }))
   })
 
   serveRoute(app, OPERATOR_ROUTES.createPolicy, deps, async ({ body, request }) => {
@@ -56,7 +61,6 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.createPolicyVersion, deps, async ({ params, body, request }) => {
     const { policyId } = params
-    if (!isStorableText(policyId)) return NO_POLICY
     const refusal = versionRefusal(body)
     if (refusal) return refusal
     const audit = auditOf(request, now(), 'policy.write_version', target(policyId), auditDetail(body))
@@ -82,11 +86,10 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   async function findPolicy(request: FastifyRequest, policyId: string) {
-    return isStorableText(policyId) ? storage.findPolicy(workspaceOf(request).id, policyId) : null
+    return storage.findPolicy(workspaceOf(request).id, policyId)
   }
 
   async function findVersion(request: FastifyRequest, policyId: string, version: string) {
-    if (!isStorableText(policyId)) return NO_VERSION
     const { id } = workspaceOf(request)
     return (await storage.findPolicyVersion(id, policyId, Number(version))) ?? NO_VERSION
   }

@@ -6,7 +6,7 @@ import { toSimulation } from '../../domain/simulation.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { NewSimulationRow } from '../../storage/simulations.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
+import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -62,8 +62,8 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = ['simulations', id]
     const start = startOf<{ id: string }>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const rows = await storage.listSimulations(id, { limit: limit + 1, after: start.after?.id ?? null })
-    return pageOf(rows, limit, toSimulation, (last) => cursors.write(walk, { id: last.id }))
+    const page = await storage.listSimulations(id, { limit, after: start.after?.id ?? null })
+    return pageFrom(page, toSimulation, (last) => cursors.write(walk, { id: last.id }))
   })
 
   serveRoute(app, OPERATOR_ROUTES.readSimulation, deps, async ({ params, request }) => {

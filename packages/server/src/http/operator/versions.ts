@@ -1,8 +1,9 @@
 /** Shared by the versions of prompts and policies. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Cursors } from '../../domain/cursor.ts'
+import type { Page } from '../../storage/page.ts'
 import type { VersionPage } from '../../storage/prompts.ts'
-import { pageOf, startOf, type Walk } from '../paging.ts'
+import { pageFrom, startOf, type Walk } from '../paging.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 
 interface ListQuery {
@@ -15,13 +16,13 @@ export async function listVersions<Row extends { number: number }, Item>(
   cursors: Cursors,
   walk: Walk,
   { limit = LIMITS.operatorPageDefault, cursor }: ListQuery,
-  read: (page: VersionPage) => Promise<Row[]>,
+  read: (page: VersionPage) => Promise<Page<Row>>,
   toItem: (row: Row) => Item,
 ): Promise<{ items: Item[]; nextCursor: string | null } | Refusal> {
   const start = startOf<{ number: number }>(cursors, walk, cursor)
   if (isRefusal(start)) return start
-  const rows = await read({ limit: limit + 1, before: start.after?.number ?? null })
-  return pageOf(rows, limit, toItem, ({ number }) => cursors.write(walk, { number }))
+  const page = await read({ limit, before: start.after?.number ?? null })
+  return pageFrom(page, toItem, ({ number }) => cursors.write(walk, { number }))
 }
 
 /** Refuses because the author has not seen the newest version. */

@@ -1,6 +1,6 @@
 import { read, write, type Acts } from './act.ts'
 import type { AuditEntry, AuditFilter, AuditStore } from '../audit.ts'
-import type { PageById } from '../page.ts'
+import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
@@ -46,7 +46,7 @@ function listAudit(
   workspaceId: string | null,
   { limit, after }: PageById,
   filter: AuditFilter = {},
-): Promise<AuditEntry[]> {
+): Promise<Page<AuditEntry>> {
   const given: [string, SqlValue | undefined][] = [
     ['workspace_id = ?', workspaceId],
     ['id < ?', after],
@@ -63,5 +63,5 @@ function listAudit(
   const conditions = given.flatMap(([text, value]) => (value === undefined || value === null ? [] : [{ text, value }]))
   const where = conditions.length > 0 ? `WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''
   const params = conditions.map(({ value }) => value)
-  return sql.all(`SELECT ${COLUMNS} FROM audit_log ${where} ORDER BY id DESC LIMIT ?`, [...params, limit])
+  return sql.page(`SELECT ${COLUMNS} FROM audit_log ${where} ORDER BY id DESC`, params, limit)
 }

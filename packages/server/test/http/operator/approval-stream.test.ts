@@ -149,7 +149,8 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: 
     size: () => followers.size,
   }
   const deps = { draining: () => false } as Deps
-  approvalStreamRoutes(app, deps, { feed, current: { find: async () => null, read: readPending } }, options)
+  const read = async () => ({ rows: await readPending(), more: false })
+  approvalStreamRoutes(app, deps, { feed, current: { find: async () => null, read } }, options)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
   socket.on('error', () => undefined)

@@ -63,7 +63,8 @@ export function accessSuite(open: OpenStorage) {
     test('every change is in the log as soon as it is stored, and an act that changes nothing is not', async () => {
       const workspaceId = newId()
       const entry = (action: string) => auditEntry({ workspaceId, action })
-      const log = async () => (await storage().listAudit(workspaceId, all)).map(({ action }) => action).toReversed()
+      const log = async () =>
+        (await storage().listAudit(workspaceId, all)).rows.map(({ action }) => action).toReversed()
       const row = { id: workspaceId, name: newId(), createdAt: NOON }
       const environment = { id: newId(), workspaceId, name: 'production', createdAt: NOON }
       const unused = { revokedAt: null, lastUsedAt: null, expiresAt: null, requestsPerSecond: null, createdAt: NOON }
@@ -88,10 +89,10 @@ export function accessSuite(open: OpenStorage) {
       const entries = Array.from({ length: 5 }, (_, at) => auditEntry({ workspaceId, at: NOON + at }))
       await storage().appendAudit([...entries, auditEntry()])
       const newest = entries.toReversed()
-      assert.deepEqual(await storage().listAudit(workspaceId, { limit: 2, after: null }), newest.slice(0, 2))
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 2, after: null })).rows, newest.slice(0, 2))
       const after = newest[1]?.id ?? ''
-      assert.deepEqual(await storage().listAudit(workspaceId, { limit: 9, after }), newest.slice(2))
-      assert.equal((await storage().listAudit(null, { limit: 1, after: null }))[0]?.workspaceId, null)
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 9, after })).rows, newest.slice(2))
+      assert.equal((await storage().listAudit(null, { limit: 1, after: null })).rows[0]?.workspaceId, null)
     })
 
     test('each part of a filter narrows the log; a time range includes its start but not its end', async () => {
@@ -103,7 +104,7 @@ export function accessSuite(open: OpenStorage) {
       ]
       await storage().appendAudit(entries)
       const of = async (filter: Parameters<ReturnType<typeof storage>['listAudit']>[2]) =>
-        (await storage().listAudit(workspaceId, all, filter)).map(({ at }) => at - NOON).toReversed()
+        (await storage().listAudit(workspaceId, all, filter)).rows.map(({ at }) => at - NOON).toReversed()
       assert.deepEqual(await of({}), [0, 1, 2])
       assert.deepEqual(await of({ action: 'b' }), [1, 2])
       assert.deepEqual(await of({ action: 'b', actorId: 'x' }), [1])

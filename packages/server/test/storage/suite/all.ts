@@ -11,6 +11,7 @@ import { issueGroupingSuite } from './issue-grouping.ts'
 import { issuePropertySuite } from './issue-property.ts'
 import { issueRecordsSuite } from './issue-records.ts'
 import { issuesSuite } from './issues.ts'
+import { listBytesSuite } from './list-bytes.ts'
 import { operatorsSuite } from './operators.ts'
 import { policiesSuite } from './policies.ts'
 import { promptsSuite } from './prompts.ts'
@@ -51,6 +52,7 @@ const SUITES = [
   issuePropertySuite,
   reviewSuite,
   webhooksSuite,
+  listBytesSuite,
   idempotencySuite,
 ]
 

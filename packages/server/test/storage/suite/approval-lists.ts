@@ -40,7 +40,7 @@ export function approvalListsSuite(open: OpenStorage) {
     async function walk(env: string, filter: ApprovalFilter, limit: number): Promise<ApprovalRow[]> {
       const walked: ApprovalRow[] = []
       for (let after: ApprovalPage['after'] = null; ;) {
-        const page: ApprovalRow[] = await storage().listApprovals(env, filter, { limit, after })
+        const page: ApprovalRow[] = (await storage().listApprovals(env, filter, { limit, after })).rows
         walked.push(...page)
         const last = page.at(-1)
         if (last === undefined || page.length < limit) return walked
@@ -89,10 +89,10 @@ export function approvalListsSuite(open: OpenStorage) {
     test('contain one environment only', async () => {
       const { rows } = await twelve()
       const other = newId()
-      assert.deepEqual(await storage().listApprovals(other, {}, ample), [])
+      assert.deepEqual((await storage().listApprovals(other, {}, ample)).rows, [])
       assert.deepEqual(await storage().findApprovals(other, ids(rows)), [])
-      assert.deepEqual(await storage().listApprovalsOfRun(other, 'run 0', 10), [])
-      assert.deepEqual(await storage().listChangedApprovals(other, BEGINNING, 10), [])
+      assert.deepEqual((await storage().listApprovalsOfRun(other, 'run 0', 10)).rows, [])
+      assert.deepEqual((await storage().listChangedApprovals(other, BEGINNING, 10)).rows, [])
       assert.deepEqual(await storage().groupApprovals(other, NOON, { requests: 10, groups: 10 }), [])
     })
 
@@ -108,8 +108,8 @@ export function approvalListsSuite(open: OpenStorage) {
     test('those of a run come oldest first, bounded', async () => {
       const { env, rows } = await twelve()
       const expected = rows.filter(({ runId }) => runId === 'run 1')
-      assert.deepEqual(await storage().listApprovalsOfRun(env, 'run 1', 10), expected)
-      assert.deepEqual(await storage().listApprovalsOfRun(env, 'run 1', 2), expected.slice(0, 2))
+      assert.deepEqual((await storage().listApprovalsOfRun(env, 'run 1', 10)).rows, expected)
+      assert.deepEqual((await storage().listApprovalsOfRun(env, 'run 1', 2)).rows, expected.slice(0, 2))
     })
 
     test('groups count pending, not overdue requests for one tool and input, oldest deadline first', async () => {
@@ -174,7 +174,7 @@ export function approvalListsSuite(open: OpenStorage) {
       assert.ok(one.revision < two.revision && two.revision === between)
       await storage().decideApprovals(env, [one.id], decision(), [])
       await storage().expireApprovals(env, NOON + 5 * MINUTE, 10)
-      const changed = await storage().listChangedApprovals(env, { ...BEGINNING, revision: between + 1 }, 10)
+      const changed = (await storage().listChangedApprovals(env, { ...BEGINNING, revision: between + 1 }, 10)).rows
       assert.deepEqual(
         changed.map(({ id, status }) => [id, status]),
         [
@@ -186,7 +186,7 @@ export function approvalListsSuite(open: OpenStorage) {
       assert.equal(await revision(other), 0)
       const last = changed[1]
       assert.ok(last)
-      assert.deepEqual(await storage().listChangedApprovals(env, last, 10), [])
+      assert.deepEqual((await storage().listChangedApprovals(env, last, 10)).rows, [])
     })
 
     test('revisions of many environments are read at once, in the order of the ids', async () => {

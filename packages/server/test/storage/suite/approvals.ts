@@ -127,7 +127,7 @@ export function approvalsSuite(open: OpenStorage) {
       })
       const entries = [entry(one.id), entry(two.id), entry(newId())]
       await storage().decideApprovals(env, [one.id, two.id, newId()], decision(), entries)
-      assert.deepEqual(await storage().listAudit(workspaceId, { limit: 10, after: null }), entries.slice(0, 1))
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 10, after: null })).rows, entries.slice(0, 1))
     })
 
     test('several are decided together, each with its own outcome, in the given order', async () => {
@@ -256,7 +256,7 @@ export function approvalsSuite(open: OpenStorage) {
         let place = BEGINNING
         for (;;) {
           const last = !writing
-          const rows = await storage().listChangedApprovals(env, place, 7)
+          const rows = (await storage().listChangedApprovals(env, place, 7)).rows
           for (const row of rows) seen.set(row.id, row)
           place = rows.at(-1) ?? place
           if (last && rows.length === 0) return

@@ -126,13 +126,13 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.ok(published.outcome === 'published')
       const after = await storage().controlRevision()
       assert.ok(after > before)
-      const [entry] = await storage().listAudit(workspaceId, all)
+      const [entry] = (await storage().listAudit(workspaceId, all)).rows
       assert.deepEqual([entry?.action, entry?.targetKind, entry?.targetId], ['policy.deploy', 'policy', id])
       const told = { publication: 1, revision: published.revision, note: null }
       assert.deepEqual(JSON.parse(entry?.detail ?? ''), { name: id, from: null, to: 1, ...told })
       assert.deepEqual(await put(), { outcome: 'unchanged', revision: published.revision })
       assert.equal(await storage().controlRevision(), after)
-      assert.equal((await storage().listAudit(workspaceId, all)).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, all)).rows.length, 1)
       assert.equal((await storage().listDeploymentChanges(development, {}, all)).length, 1)
     })
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
-import type { IssueWhole } from '../../../src/storage/issues.ts'
+import type { IssueRecordRow, NewIssueRecord } from '../../../src/storage/issue-records.ts'
+import type { AffectedRunRow, IssueWhole } from '../../../src/storage/issues.ts'
+import type { Page } from '../../../src/storage/page.ts'
 import { auditEntry, change, issueOf, issueRecord, listAll, newRecordId, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
@@ -40,11 +41,11 @@ export function issueGroupingSuite(open: OpenStorage) {
         split: (from: string, fingerprints: string[], newIssueId = newRecordId()) =>
           storage().splitIssue({ environmentId, id: id(from) }, { fingerprints, newIssueId }, change(), audit()),
         fingerprint: async (type: string) => {
-          const rows = await storage().listIssueRecords(environmentId, {}, { limit: 1000, before: null })
+          const rows = (await storage().listIssueRecords(environmentId, {}, { limit: 1000, before: null })).rows
           return rows.find(({ detectionType }) => detectionType === type)?.fingerprint ?? ''
         },
         kinds: async (type: string) =>
-          (await storage().listIssueActivity(environmentId, id(type), { limit: 99, after: null })).map(
+          (await storage().listIssueActivity(environmentId, id(type), { limit: 99, after: null })).rows.map(
             ({ kind }) => kind,
           ),
       }
@@ -110,7 +111,12 @@ export function issueGroupingSuite(open: OpenStorage) {
       const issueId = id('B')
       const seen: number[] = []
       for (let after: { at: number; key: string } | null = null; ;) {
-        const rows = await storage().listIssueOccurrences(environmentId, issueId, 'DETECTION', { limit: 4, after })
+        const { rows }: Page<IssueRecordRow> = await storage().listIssueOccurrences(
+          environmentId,
+          issueId,
+          'DETECTION',
+          { limit: 4, after },
+        )
         const last = rows.at(-1)
         if (last === undefined) break
         seen.push(...rows.map(({ seenAt }) => seenAt - NOON))
@@ -120,7 +126,10 @@ export function issueGroupingSuite(open: OpenStorage) {
 
       const runs: [string, number][] = []
       for (let after: { at: number; key: string } | null = null; ;) {
-        const rows = await storage().listAffectedRuns(environmentId, issueId, { limit: 2, after })
+        const { rows }: Page<AffectedRunRow> = await storage().listAffectedRuns(environmentId, issueId, {
+          limit: 2,
+          after,
+        })
         const last = rows.at(-1)
         if (last === undefined) break
         runs.push(...rows.map(({ runId, occurrences }): [string, number] => [runId, occurrences]))

@@ -101,12 +101,15 @@ export function issuePropertySuite(open: OpenStorage) {
       const page = { limit: 1000, after: null }
       const { id, occurrences, runs, agents } = issue
       const listed = [
-        (await storage().listIssueOccurrences(environmentId, id, 'DETECTION', page)).length,
-        (await storage().listAffectedRuns(environmentId, id, page)).length,
-        (await storage().listAffectedAgents(environmentId, id, page)).reduce((sum, row) => sum + row.occurrences, 0),
+        (await storage().listIssueOccurrences(environmentId, id, 'DETECTION', page)).rows.length,
+        (await storage().listAffectedRuns(environmentId, id, page)).rows.length,
+        (await storage().listAffectedAgents(environmentId, id, page)).rows.reduce(
+          (sum, row) => sum + row.occurrences,
+          0,
+        ),
       ]
       assert.deepEqual(listed, [occurrences, runs, occurrences])
-      assert.equal((await storage().listAffectedAgents(environmentId, id, page)).length, agents)
+      assert.equal((await storage().listAffectedAgents(environmentId, id, page)).rows.length, agents)
     }
   })
 }

@@ -77,7 +77,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       const answers = await Promise.all(racing.map((record) => storage().receiveIssueRecord(record)))
       assert.equal(answers.filter(({ isNew }) => isNew).length, 1)
       assert.equal(new Set(answers.map(({ id }) => id)).size, 1)
-      assert.equal((await storage().listIssueRecords(environmentId, {}, { limit: 9, before: null })).length, 1)
+      assert.equal((await storage().listIssueRecords(environmentId, {}, { limit: 9, before: null })).rows.length, 1)
     })
 
     test('are listed newest first by status and kind, page by page, within their environment', async () => {
@@ -88,7 +88,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       await storage().receiveIssueRecord(issueRecord(newId()))
       await decideAll(storage(), environmentId, [records[1]?.id ?? ''])
       const list = async (filter: object, limit = 9, before: string | null = null) =>
-        (await storage().listIssueRecords(environmentId, filter, { limit, before })).map(
+        (await storage().listIssueRecords(environmentId, filter, { limit, before })).rows.map(
           ({ clientRecordId }) => clientRecordId,
         )
       assert.deepEqual(await list({}), [recovery.clientRecordId, 'd', 'c', 'b', 'a'])

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
+import type { IssueRecordRow, NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { IssueFilter, IssueRow } from '../../../src/storage/issues.ts'
+import type { Page } from '../../../src/storage/page.ts'
 import { auditEntry, change, issueOf, issueRecord, listAll, newRecordId, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, newId, NOON, runOf } from './sample.ts'
@@ -93,8 +94,8 @@ export function issuesSuite(open: OpenStorage) {
         { state: 'OPEN', occurrences: 2, recoveries: 3, runs: 1, lastSeen: NOON },
       )
       const page = { limit: 9, after: null }
-      assert.equal((await storage().listIssueOccurrences(environmentId, issue.id, 'RECOVERY', page)).length, 3)
-      const found = await storage().listIssueOccurrences(environmentId, issue.id, 'DETECTION', page)
+      assert.equal((await storage().listIssueOccurrences(environmentId, issue.id, 'RECOVERY', page)).rows.length, 3)
+      const found = (await storage().listIssueOccurrences(environmentId, issue.id, 'DETECTION', page)).rows
       assert.deepEqual(
         found.map(({ issueId }) => issueId),
         [issue.id, issue.id],
@@ -112,7 +113,10 @@ export function issuesSuite(open: OpenStorage) {
 
       const ids: string[] = []
       for (let after: { at: number; key: string } | null = null; ;) {
-        const rows = await storage().listIssueOccurrences(environmentId, id, 'DETECTION', { limit: 2, after })
+        const { rows }: Page<IssueRecordRow> = await storage().listIssueOccurrences(environmentId, id, 'DETECTION', {
+          limit: 2,
+          after,
+        })
         const last = rows.at(-1)
         if (last === undefined) break
         ids.push(...rows.map((row) => row.id))
@@ -124,7 +128,7 @@ export function issuesSuite(open: OpenStorage) {
         expected.map((record) => record.id),
       )
 
-      const runs = await storage().listAffectedRuns(environmentId, id, { limit: 9, after: null })
+      const runs = (await storage().listAffectedRuns(environmentId, id, { limit: 9, after: null })).rows
       const recorded = await runOf(storage(), environmentId, 'r1')
       assert.deepEqual(
         runs.map(({ key: _, ...row }) => row),
@@ -135,8 +139,11 @@ export function issuesSuite(open: OpenStorage) {
         ],
       )
       const after = { at: runs[0]?.lastSeen ?? 0, key: runs[0]?.key ?? '' }
-      assert.deepEqual(await storage().listAffectedRuns(environmentId, id, { limit: 1, after }), runs.slice(1, 2))
-      const agents = await storage().listAffectedAgents(environmentId, id, { limit: 9, after: null })
+      assert.deepEqual(
+        (await storage().listAffectedRuns(environmentId, id, { limit: 1, after })).rows,
+        runs.slice(1, 2),
+      )
+      const agents = (await storage().listAffectedAgents(environmentId, id, { limit: 9, after: null })).rows
       assert.deepEqual(
         agents.map(({ agentId, agent, name, occurrences }) => ({ agentId, agent, name, occurrences })),
         [
@@ -144,7 +151,7 @@ export function issuesSuite(open: OpenStorage) {
           { agentId: 'a1', agent: recorded.agentId, name: 'Bot', occurrences: 2 },
         ],
       )
-      assert.deepEqual(await storage().listAffectedRuns(newId(), id, { limit: 9, after: null }), [])
+      assert.deepEqual((await storage().listAffectedRuns(newId(), id, { limit: 9, after: null })).rows, [])
     })
 
     test('changes its state only from a state that allows it; otherwise it returns the current one', async () => {
@@ -166,7 +173,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(await to('IGNORED'), [true, 'IGNORED'])
       assert.deepEqual(await to('RESOLVED'), [false, 'IGNORED'])
       assert.deepEqual(await to('OPEN'), [true, 'OPEN'])
-      const activity = await storage().listIssueActivity(environmentId, id, { limit: 9, after: null })
+      const activity = (await storage().listIssueActivity(environmentId, id, { limit: 9, after: null })).rows
       assert.deepEqual(
         activity.map(({ kind }) => kind),
         ['REOPENED', 'IGNORED', 'REOPENED', 'RESOLVED'],
@@ -185,7 +192,10 @@ export function issuesSuite(open: OpenStorage) {
       assert.equal(results.filter((result) => result?.changed).length, 1)
       const winner = states[results.findIndex((result) => result?.changed)]
       assert.equal((await onlyIssue(storage(), environmentId)).state, winner)
-      assert.equal((await storage().listIssueActivity(environmentId, ref.id, { limit: 99, after: null })).length, 1)
+      assert.equal(
+        (await storage().listIssueActivity(environmentId, ref.id, { limit: 99, after: null })).rows.length,
+        1,
+      )
     })
 
     test('that was resolved is reopened by a detection, as a regression that records who had resolved it', async () => {
@@ -211,7 +221,7 @@ export function issuesSuite(open: OpenStorage) {
           occurrences: 3,
         },
       )
-      const activity = await storage().listIssueActivity(environmentId, ref.id, { limit: 9, after: null })
+      const activity = (await storage().listIssueActivity(environmentId, ref.id, { limit: 9, after: null })).rows
       const regression = activity.find(({ kind }) => kind === 'REGRESSED')
       assert.deepEqual(JSON.parse(regression?.detail ?? ''), {
         recordId: record.id,
@@ -241,7 +251,7 @@ export function issuesSuite(open: OpenStorage) {
       const split = { fingerprints: fingerprints.slice(0, 1), newIssueId: newRecordId() }
       await storage().splitIssue({ environmentId, id: two.id }, split, change(), entry('split'))
       await storage().splitIssue({ environmentId, id: two.id }, split, change(), entry('split again'))
-      const log = await storage().listAudit(null, { limit: 1000, after: null })
+      const log = (await storage().listAudit(null, { limit: 1000, after: null })).rows
       const actions = log.filter((row) => row.environmentId === environmentId).map(({ action }) => action)
       assert.deepEqual(actions.toReversed(), ['resolve', 'assign', 'comment', 'merge', 'split'])
     })
@@ -272,10 +282,10 @@ export function issuesSuite(open: OpenStorage) {
       )
       assert.equal(await storage().commentIssue(ref, 'Looks like\nthe limit', b, audit(environmentId)), true)
       assert.equal((await storage().assignIssue(ref, null, c, audit(environmentId)))?.issue.assignee, null)
-      const newest = await storage().listIssueActivity(environmentId, ref.id, { limit: 2, after: null })
+      const newest = (await storage().listIssueActivity(environmentId, ref.id, { limit: 2, after: null })).rows
       const last = newest.at(-1)
       const page = { limit: 2, after: { at: last?.at ?? 0, key: last?.id ?? '' } }
-      const oldest = await storage().listIssueActivity(environmentId, ref.id, page)
+      const oldest = (await storage().listIssueActivity(environmentId, ref.id, page)).rows
       assert.deepEqual(
         [...newest, ...oldest].map(({ detail, ...row }) => ({ ...row, detail: JSON.parse(detail) as object })),
         [

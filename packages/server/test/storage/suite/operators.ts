@@ -68,7 +68,7 @@ export function operatorsSuite(open: OpenStorage) {
         members.map(({ id, email, role, twoFactor, lastSignInAt }) => ({ id, email, role, twoFactor, lastSignInAt })),
         [{ id: winner?.id, email: invited.email, role: 'approver', twoFactor: 0, lastSignInAt: null }],
       )
-      assert.equal((await storage().listAudit(workspaceId, all)).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, all)).rows.length, 1)
       assert.equal(await storage().readPassword(winner?.id ?? ''), 'phc')
     })
 

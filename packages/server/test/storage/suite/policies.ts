@@ -17,7 +17,7 @@ export function policiesSuite(open: OpenStorage) {
       const version = { policyId: policy.id, number: 1, ...first }
       assert.deepEqual(await storage().findPolicy(workspaceId, policy.id), { ...policy, newest: version })
       assert.deepEqual(await storage().findPolicyVersion(workspaceId, policy.id, 1), version)
-      assert.equal((await storage().listAudit(workspaceId, all)).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, all)).rows.length, 1)
     })
 
     test('an id is unique in its workspace, and needs a workspace', async () => {
@@ -42,7 +42,7 @@ export function policiesSuite(open: OpenStorage) {
       assert.equal(await save({ name: 'other', description: 'why', condition: 'true', severity: 'LOW' }), 'created')
       assert.equal(await save({ condition: 'true', severity: 'LOW', action: 'WARN' }), 'created')
       assert.equal(await save({}), 'created')
-      const numbers = await storage().listPolicyVersions(workspaceId, id, { limit: 4, before: 6 })
+      const numbers = (await storage().listPolicyVersions(workspaceId, id, { limit: 4, before: 6 })).rows
       assert.deepEqual(
         numbers.map(({ number }) => number),
         [5, 4, 3, 2],
@@ -70,7 +70,7 @@ export function policiesSuite(open: OpenStorage) {
         ])
       const refused = await save(1)
       assert.deepEqual([refused?.outcome, refused?.version.number], ['conflict', 2])
-      assert.deepEqual(await storage().listAudit(workspaceId, all), [])
+      assert.deepEqual((await storage().listAudit(workspaceId, all)).rows, [])
       assert.equal((await save(2))?.outcome, 'created')
     })
 
@@ -78,7 +78,7 @@ export function policiesSuite(open: OpenStorage) {
       const [one, two] = [await newHome(storage()), await newHome(storage())]
       const ids = [await newPolicy(storage(), one.workspaceId), await newPolicy(storage(), one.workspaceId)].toSorted()
       const list = async (workspaceId: string, after: string | null) =>
-        (await storage().listPolicies(workspaceId, { limit: 1, after })).map(({ id }) => id)
+        (await storage().listPolicies(workspaceId, { limit: 1, after })).rows.map(({ id }) => id)
       assert.deepEqual(await list(one.workspaceId, null), ids.slice(0, 1))
       assert.deepEqual(await list(one.workspaceId, ids[0] ?? ''), ids.slice(1))
       assert.deepEqual(await list(two.workspaceId, null), [])

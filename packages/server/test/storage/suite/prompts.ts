@@ -28,7 +28,7 @@ export function promptsSuite(open: OpenStorage) {
       }
       assert.deepEqual(found, { ...prompt, newest: info })
       assert.deepEqual(await storage().findPromptVersion(workspaceId, prompt.id, 1), { ...info, content })
-      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows.length, 1)
     })
 
     test('a name is unique in its workspace, and needs a workspace', async () => {
@@ -66,7 +66,7 @@ export function promptsSuite(open: OpenStorage) {
       const again = promptVersion('two', { author: 'bob', note: 'again' })
       const saved = await storage().createPromptVersion(workspaceId, id, again, 1, [auditEntry(workspaceId)])
       assert.deepEqual([saved?.outcome, saved?.version.number, saved?.version.author], ['unchanged', 2, 'ada'])
-      assert.deepEqual(await storage().listAudit(workspaceId, { limit: 9, after: null }), [])
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows, [])
       const back = await storage().createPromptVersion(workspaceId, id, promptVersion('one'), 2, [])
       assert.deepEqual([back?.outcome, back?.version.number], ['created', 3])
     })
@@ -78,7 +78,7 @@ export function promptsSuite(open: OpenStorage) {
         storage().createPromptVersion(workspaceId, id, promptVersion(content), follows, [auditEntry(workspaceId)])
       const refused = await save('three', 1)
       assert.deepEqual([refused?.outcome, refused?.version.number], ['conflict', 2])
-      assert.deepEqual(await storage().listAudit(workspaceId, { limit: 9, after: null }), [])
+      assert.deepEqual((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows, [])
       assert.equal((await save('three', 2))?.outcome, 'created')
       assert.equal((await save('four', null))?.outcome, 'created')
     })
@@ -111,10 +111,10 @@ export function promptsSuite(open: OpenStorage) {
         [first],
       )
       const versions = async (before: number | null) =>
-        (await storage().listPromptVersions(workspaceId, first, { limit: 2, before })).map(({ number }) => number)
+        (await storage().listPromptVersions(workspaceId, first, { limit: 2, before })).rows.map(({ number }) => number)
       assert.deepEqual(await versions(null), [3, 2])
       assert.deepEqual(await versions(2), [1])
-      assert.deepEqual(await storage().listPromptVersions(newId(), first, { limit: 2, before: null }), [])
+      assert.deepEqual((await storage().listPromptVersions(newId(), first, { limit: 2, before: null })).rows, [])
     })
   })
 }

@@ -31,7 +31,7 @@ export function simulationsSuite(open: OpenStorage) {
       assert.equal(await storage().createSimulation(row, bounds, [auditEntry(workspaceId)]), 'created')
       const waiting = { ...row, status: 'QUEUED', endedAt: null, scanned: 0, total: null, error: null, result: null }
       assert.deepEqual(await storage().findSimulation(development, id), waiting)
-      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows.length, 1)
       assert.equal(await queued(id), true)
       assert.equal(await storage().reportSimulation(development, id, { scanned: 5, total: 9 }), true)
       assert.deepEqual(await storage().findSimulation(development, id), {
@@ -50,7 +50,7 @@ export function simulationsSuite(open: OpenStorage) {
         done,
         'what has ended stays as it is',
       )
-      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows.length, 1)
       assert.equal(
         (
           await storage().claimWork({ kind: 'simulate', owner: 'p', now: NOON + 9, leaseUntil: NOON + 10, limit: 1000 })
@@ -67,7 +67,7 @@ export function simulationsSuite(open: OpenStorage) {
       assert.equal(await storage().cancelSimulation(development, newId(), NOON, []), null)
       const cancelled = await storage().cancelSimulation(development, row.id, NOON + 1, [auditEntry(workspaceId)])
       assert.deepEqual([cancelled?.status, cancelled?.endedAt], ['CANCELLED', NOON + 1])
-      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).length, 1)
+      assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows.length, 1)
       assert.equal(await storage().reportSimulation(development, row.id, { scanned: 1, total: 1 }), false)
       await storage().endSimulation(development, row.id, { at: NOON + 2, status: 'DONE', scanned: 1, result })
       assert.deepEqual(await storage().findSimulation(development, row.id), cancelled)
@@ -92,13 +92,13 @@ export function simulationsSuite(open: OpenStorage) {
         await end(id)
         made.push(id)
       }
-      const kept = await storage().listSimulations(development, { limit: 10, after: null })
+      const kept = (await storage().listSimulations(development, { limit: 10, after: null })).rows
       // The first one has not ended, so it stays in addition to those kept.
       assert.deepEqual(
         kept.map(({ id }) => id),
         [...made.slice(-3).toReversed(), one.id],
       )
-      const page = await storage().listSimulations(development, { limit: 2, after: made.at(-1) ?? null })
+      const page = (await storage().listSimulations(development, { limit: 2, after: made.at(-1) ?? null })).rows
       assert.deepEqual(
         page.map(({ id }) => id),
         made.slice(-3, -1).toReversed(),

@@ -11,6 +11,7 @@ import type {
   Requester,
   ApprovalStore,
 } from '../../approvals.ts'
+import type { Page } from '../../page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
 import { chunksOf, inChunks, PLACES, ROWS } from '../chunks.ts'
 import { textKey } from '../keys.ts'
@@ -31,7 +32,7 @@ function listApprovals(
   environmentId: string,
   filter: ApprovalFilter,
   { limit, after }: ApprovalPage,
-): Promise<ApprovalRow[]> {
+): Promise<Page<ApprovalRow>> {
   const conditions = ['environment_id = ?']
   const params: SqlValue[] = [environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
@@ -50,14 +51,14 @@ function listApprovals(
   const byDeadline = status === 'PENDING'
   if (after !== null) add(byDeadline ? '(expires_at, id) > (?, ?)' : '(created_at, id) < (?, ?)', after.time, after.id)
   const order = byDeadline ? 'expires_at, id' : 'created_at DESC, id DESC'
-  const text = `SELECT ${COLUMNS} FROM approvals WHERE ${conditions.join(' AND ')} ORDER BY ${order} LIMIT ?`
-  return sql.all(text, [...params, limit])
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE ${conditions.join(' AND ')} ORDER BY ${order}`
+  return sql.page(text, params, limit)
 }
 
-function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit: number): Promise<ApprovalRow[]> {
+function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit: number): Promise<Page<ApprovalRow>> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND run_key = ?
-    ORDER BY created_at, id LIMIT ?`
-  return sql.all(text, [environmentId, textKey(run), limit])
+    ORDER BY created_at, id`
+  return sql.page(text, [environmentId, textKey(run)], limit)
 }
 
 function groupApprovals(
@@ -120,8 +121,8 @@ function listChangedApprovals(
   environmentId: string,
   { revision, id }: ChangePlace,
   limit: number,
-): Promise<ApprovalRow[]> {
+): Promise<Page<ApprovalRow>> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND (revision, id) > (?, ?)
-    ORDER BY revision, id LIMIT ?`
-  return sql.all(text, [environmentId, revision, id, limit])
+    ORDER BY revision, id`
+  return sql.page(text, [environmentId, revision, id], limit)
 }

@@ -2,7 +2,7 @@ import { read, write, type Acts } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow, PolicyStore } from '../../policies.ts'
 import type { SavedVersion, VersionPage } from '../../prompts.ts'
-import type { PageById } from '../../page.ts'
+import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
@@ -81,9 +81,10 @@ async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersi
   await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
 }
 
-async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<PolicyRow[]> {
-  const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ? ORDER BY p.id LIMIT ?`
-  return (await sql.all<JoinedPolicy>(text, [workspaceId, after ?? '', limit])).map(toPolicy)
+async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<Page<PolicyRow>> {
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ? ORDER BY p.id`
+  const { rows, more } = await sql.page<JoinedPolicy>(text, [workspaceId, after ?? ''], limit)
+  return { rows: rows.map(toPolicy), more }
 }
 
 async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
@@ -99,11 +100,11 @@ function listPolicyVersions(
   workspaceId: string,
   policyId: string,
   { limit, before }: VersionPage,
-): Promise<PolicyVersionRow[]> {
+): Promise<Page<PolicyVersionRow>> {
   const earlier = before === null ? '' : ' AND v.number < ?'
   const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ?${earlier}
-    ORDER BY v.number DESC LIMIT ?`
-  return sql.all(text, [workspaceId, policyId, ...(before === null ? [] : [before]), limit])
+    ORDER BY v.number DESC`
+  return sql.page(text, [workspaceId, policyId, ...(before === null ? [] : [before])], limit)
 }
 
 function findPolicyVersion(

@@ -11,7 +11,7 @@ import type {
   VersionPage,
   PromptStore,
 } from '../../prompts.ts'
-import type { PageById } from '../../page.ts'
+import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
@@ -119,11 +119,11 @@ function listPromptVersions(
   workspaceId: string,
   promptId: string,
   { limit, before }: VersionPage,
-): Promise<PromptVersionInfo[]> {
+): Promise<Page<PromptVersionInfo>> {
   const earlier = before === null ? '' : ' AND v.number < ?'
   const text = `SELECT ${INFO} FROM prompts p JOIN prompt_versions v ON v.prompt_id = p.id
-    WHERE p.workspace_id = ? AND p.id = ?${earlier} ORDER BY v.number DESC LIMIT ?`
-  return sql.all(text, [workspaceId, promptId, ...(before === null ? [] : [before]), limit])
+    WHERE p.workspace_id = ? AND p.id = ?${earlier} ORDER BY v.number DESC`
+  return sql.page(text, [workspaceId, promptId, ...(before === null ? [] : [before])], limit)
 }
 
 function findPromptVersion(

@@ -12,7 +12,7 @@ import type {
   ToolCallRow,
   SimulationStore,
 } from '../../simulations.ts'
-import type { PageById } from '../../page.ts'
+import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { rowsWithin } from '../events.ts'
@@ -73,11 +73,15 @@ async function findSimulation(sql: Sql, environmentId: string, id: string): Prom
   return row && parsed(row)
 }
 
-async function listSimulations(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<SimulationRow[]> {
+async function listSimulations(
+  sql: Sql,
+  environmentId: string,
+  { limit, after }: PageById,
+): Promise<Page<SimulationRow>> {
   const older = after === null ? '' : ' AND id < ?'
-  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ?${older} ORDER BY id DESC LIMIT ?`
-  const rows = await sql.all<Kept>(text, [environmentId, ...(after === null ? [] : [after]), limit])
-  return rows.map(parsed)
+  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ?${older} ORDER BY id DESC`
+  const { rows, more } = await sql.page<Kept>(text, [environmentId, ...(after === null ? [] : [after])], limit)
+  return { rows: rows.map(parsed), more }
 }
 
 async function cancelSimulation(

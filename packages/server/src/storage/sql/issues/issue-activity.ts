@@ -1,6 +1,7 @@
 import { read, type Acts } from '../act.ts'
 import type { ActivityKind } from '@tacho/contract/operator/issue.ts'
 import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen, IssueStore } from '../../issues.ts'
+import type { Page } from '../../page.ts'
 import type { Sql } from '../sql.ts'
 
 export const issueActivityActs = {
@@ -29,11 +30,13 @@ async function listIssueActivity(
   environmentId: string,
   issueId: string,
   { limit, after }: PageBySeen,
-): Promise<IssueActivityRow[]> {
+): Promise<Page<IssueActivityRow>> {
   const text = `SELECT id, at, kind, actor, text, detail FROM issue_activity
     WHERE environment_id = ? AND issue_id = ? ${after ? 'AND (at, id) < (?, ?)' : ''}
-    ORDER BY at DESC, id DESC LIMIT ?`
-  const params = [environmentId, issueId, ...(after ? [after.at, after.key] : []), limit]
-  const rows = await sql.all<Omit<IssueActivityRow, 'actor'> & { actor: string | null }>(text, params)
-  return rows.map((row) => ({ ...row, actor: row.actor === null ? null : (JSON.parse(row.actor) as IssueActor) }))
+    ORDER BY at DESC, id DESC`
+  const params = [environmentId, issueId, ...(after ? [after.at, after.key] : [])]
+  type Kept = Omit<IssueActivityRow, 'actor'> & { actor: string | null }
+  const { rows, more } = await sql.page<Kept>(text, params, limit)
+  const parsed = ({ actor }: Kept) => (actor === null ? null : (JSON.parse(actor) as IssueActor))
+  return { rows: rows.map((row) => ({ ...row, actor: parsed(row) })), more }
 }

@@ -1,10 +1,12 @@
 /** The runs and agents in which a fingerprint was detected. Those of an issue are the union over its fingerprints. */
 import { read, type Acts } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen, IssueStore } from '../../issues.ts'
+import type { Page } from '../../page.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
+import { firstRows } from '../first-rows.ts'
 import type { Sql } from '../sql.ts'
 
 export const issueAffectedActs = {
@@ -112,8 +114,8 @@ async function listAffectedRuns(
   environmentId: string,
   issueId: string,
   page: PageBySeen,
-): Promise<AffectedRunRow[]> {
-  const found = await listSubjects(sql, environmentId, issueId, 'run', page)
+): Promise<Page<AffectedRunRow>> {
+  const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'run', page)
   const text = 'SELECT id, run_id AS "runId", status FROM runs WHERE environment_id = ? AND run_id IN'
   const runs = await matching<{ id: string; runId: string; status: string }>(
     sql,
@@ -122,10 +124,11 @@ async function listAffectedRuns(
     found.map(({ subject }) => subject),
   )
   const byId = new Map(runs.map((run) => [run.runId, run]))
-  return found.map(({ subject, ...seen }) => {
+  const rows = found.map(({ subject, ...seen }) => {
     const run = byId.get(subject)
     return { ...seen, runId: subject, run: run?.id ?? null, status: run?.status ?? null }
   })
+  return { rows, more }
 }
 
 async function listAffectedAgents(
@@ -133,8 +136,8 @@ async function listAffectedAgents(
   environmentId: string,
   issueId: string,
   page: PageBySeen,
-): Promise<AffectedAgentRow[]> {
-  const found = await listSubjects(sql, environmentId, issueId, 'agent', page)
+): Promise<Page<AffectedAgentRow>> {
+  const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
   const text = 'SELECT id, agent_key AS "agentKey", name FROM agents WHERE environment_id = ? AND agent_key IN'
   const agents = await matching<{ id: string; agentKey: string; name: string }>(
     sql,
@@ -143,10 +146,11 @@ async function listAffectedAgents(
     found.map(({ key }) => key),
   )
   const byKey = new Map(agents.map((agent) => [agent.agentKey, agent]))
-  return found.map(({ subject, ...seen }) => {
+  const rows = found.map(({ subject, ...seen }) => {
     const agent = byKey.get(seen.key)
     return { ...seen, agentId: subject, agent: agent?.id ?? null, name: agent?.name ?? null }
   })
+  return { rows, more }
 }
 
 async function matching<Row>(sql: Sql, text: string, environmentId: string, values: string[]): Promise<Row[]> {
@@ -162,7 +166,7 @@ async function listSubjects(
   issueId: string,
   kind: Kind,
   { limit, after }: PageBySeen,
-): Promise<Subject[]> {
+): Promise<Page<Subject>> {
   const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
   // If several fingerprints have the same subject, the one that saw it last represents it. The plus stops SQLite from
   // searching by time.
@@ -183,13 +187,14 @@ async function listSubjects(
   const found = await fromEachFingerprint<Subject>(sql, {
     fingerprints,
     branch: (fingerprint) => {
-      const params = [environmentId, fingerprint, kind, ...place, ...others, limit]
+      const params = [environmentId, fingerprint, kind, ...place, ...others, limit + 1]
       return { text, params }
     },
     order: '"lastSeen" DESC, key DESC',
-    limit,
+    limit: limit + 1,
   })
-  return once === '' ? found : withSums(sql, environmentId, issueId, kind, found)
+  const { rows, more } = firstRows(found, limit)
+  return { rows: once === '' ? rows : await withSums(sql, environmentId, issueId, kind, rows), more }
 }
 
 async function withSums(

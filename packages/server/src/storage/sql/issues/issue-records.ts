@@ -22,7 +22,9 @@ import type {
 } from '../../issue-records.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
+import type { Page } from '../../page.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
+import { firstRows } from '../first-rows.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
@@ -101,7 +103,7 @@ async function listIssueRecords(
   environmentId: string,
   filter: IssueRecordFilter,
   { limit, before }: IssueRecordPage,
-): Promise<IssueRecordRow[]> {
+): Promise<Page<IssueRecordRow>> {
   const conditions = ['r.environment_id = ?']
   const params: SqlValue[] = [environmentId]
   const add = (condition: string, value: SqlValue) => {
@@ -112,18 +114,19 @@ async function listIssueRecords(
   if (filter.recordKind !== undefined) add('r.record_kind = ?', filter.recordKind)
   if (before !== null) add('r.id < ?', before)
   const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS}
-    WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC LIMIT ?`
-  const rows = await sql.all<Kept<IssueRecordRow>>(text, [...params, limit])
-  return rows.map(parsed)
+    WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC`
+  const { rows, more } = await sql.page<Kept<IssueRecordRow>>(text, params, limit)
+  return { rows: rows.map(parsed), more }
 }
 
-/** The records of these ids, in that order. */
+/** The first records of these ids, in that order: at least those that fit on a page. */
 export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
   const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
   const byId = new Map<string, IssueRecordRow>()
   for (const chunk of chunksOf(ids)) {
     const rows = await sql.all<Kept<IssueRecordRow>>(text, [environmentId, ...chunk])
     for (const row of rows) byId.set(row.id, parsed(row))
+    if (firstRows(byId.values(), ids.length).more) break
   }
   return ids.flatMap((id) => byId.get(id) ?? [])
 }

@@ -12,6 +12,8 @@ import type {
   PageBySeen,
   IssueStore,
 } from '../../issues.ts'
+import type { Page } from '../../page.ts'
+import { firstRows } from '../first-rows.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
@@ -90,20 +92,18 @@ async function listIssueOccurrences(
   issueId: string,
   kind: RecordKind,
   { limit, after }: PageBySeen,
-): Promise<IssueRecordRow[]> {
+): Promise<Page<IssueRecordRow>> {
   const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
     WHERE environment_id = ? AND fingerprint = ? AND record_kind = ? ${after ? 'AND (seen_at, id) < (?, ?)' : ''}
     ORDER BY seen_at DESC, id DESC LIMIT ?`
   const place = after ? [after.at, after.key] : []
   const found = await fromEachFingerprint<{ id: string }>(sql, {
     fingerprints: await fingerprintsOf(sql, environmentId, issueId),
-    branch: (fingerprint) => ({ text, params: [environmentId, fingerprint, kind, ...place, limit] }),
+    branch: (fingerprint) => ({ text, params: [environmentId, fingerprint, kind, ...place, limit + 1] }),
     order: '"seenAt" DESC, id DESC',
-    limit,
+    limit: limit + 1,
   })
-  return recordsOf(
-    sql,
-    environmentId,
-    found.map(({ id }) => id),
-  )
+  const ids = found.map(({ id }) => id)
+  const { rows } = firstRows(await recordsOf(sql, environmentId, ids), limit)
+  return { rows, more: found.length > rows.length }
 }
