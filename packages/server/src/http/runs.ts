@@ -3,10 +3,8 @@ import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { eventPageJson, runDetailJson, toRun } from '../domain/run.ts'
-import { isStorableText } from '../domain/text.ts'
 import type { EventPage, Timeline } from '../storage/events.ts'
 import type { RunPage, RunRow } from '../storage/runs.ts'
-import type { Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
 import { pageFrom, startOf, type Walk } from './paging.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
@@ -49,7 +47,6 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   function readTimeline(environmentId: string, runId: string, limit: number): Promise<Timeline | null> {
-    if (!isStorableText(runId)) return Promise.resolve(null)
     return storage.readTimeline(environmentId, runId, { limit, pageBytes: LIMITS.pageBytes })
   }
 
@@ -59,7 +56,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     limit: number,
     cursor: string,
   ): Promise<Timeline | Refusal | null> {
-    const run = await findRun(storage, environmentId, runId)
+    const run = await storage.findRun(environmentId, runId)
     if (!run) return null
     const start = startOf<EventPosition>(cursors, eventsWalk(environmentId, run), cursor)
     if (isRefusal(start)) return start
@@ -74,11 +71,6 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 const noSuchRun = () => refuse('not_found', 'The run does not exist')
-
-/** Finds a run by external id or internal UUID. A text that no store can keep matches no run. */
-export async function findRun(storage: Storage, environmentId: string, id: string): Promise<RunRow | null> {
-  return isStorableText(id) ? storage.findRun(environmentId, id) : null
-}
 
 /** Identifies a run's timeline, however the path spelled the run. */
 function eventsWalk(environmentId: string, run: RunRow): Walk {

@@ -4,7 +4,6 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { newApiKey } from '../../domain/credential.ts'
 import { isoTime } from '../../domain/run.ts'
-import { isStorableText } from '../../domain/text.ts'
 import type { ApiKeyRow } from '../../storage/api-keys.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -53,7 +52,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.revokeApiKey, deps, async ({ params: { keyId }, request }) => {
     const at = now()
     const audit = auditOf(request, at, 'api_key.revoke', { kind: 'api_key', id: keyId })
-    const row = isStorableText(keyId) ? await storage.revokeApiKey(environmentOf(request).id, keyId, at, [audit]) : null
+    const row = await storage.revokeApiKey(environmentOf(request).id, keyId, at, [audit])
     if (!row) return refuse('not_found', 'The environment does not have this key')
     // Apply it on this node now instead of waiting for the next poll.
     const askedAt = performance.now()

@@ -10,7 +10,6 @@ import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent
 import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
-import { findRun } from '../runs.ts'
 import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 
@@ -25,7 +24,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query, request }) => {
     const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, eventType, q } = query
     const environment = environmentOf(request)
-    const run = await findRun(storage, environment.id, params.runId)
+    const run = await storage.findRun(environment.id, params.runId)
     if (!run) return refuse('not_found', 'The run does not exist')
     const walk = [environment.id, 'event rows', run.id, order, eventType, q]
     const start = startOf<Position>(cursors, walk, cursor)
@@ -42,23 +41,19 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
-    const found = await findEvent(environment.id, params.runId, params.eventId)
+    const found = await storage.findEvent(environment.id, params.runId, params.eventId)
     return found ? new RawJson(eventJson(found.run, found.event)) : refuse('not_found', 'The event does not exist')
   })
 
   serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
-    const found = await findEvent(environment.id, params.runId, params.eventId)
+    const found = await storage.findEvent(environment.id, params.runId, params.eventId)
     return found ? new RawJson(storedTraceJson(found)) : traceOfMissing(environment.id, params.runId, params.eventId)
   })
 
-  async function findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {
-    return isStorableText(runId) && isStorableText(eventId) ? storage.findEvent(environmentId, runId, eventId) : null
-  }
-
   async function traceOfMissing(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {
     // Rejections are stored under the external run id; the run need not exist.
-    const run = await findRun(storage, environmentId, runId)
+    const run = await storage.findRun(environmentId, runId)
     const refused = await storage.findRejection(environmentId, run?.runId ?? runId, eventId)
     if (!refused) return { outcome: 'unknown' }
     const { code, rejectedAt } = refused

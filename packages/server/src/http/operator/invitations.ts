@@ -171,7 +171,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   async function revoke(request: FastifyRequest, id: string): Promise<Invitation | Refusal> {
     const at = now()
     const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
-    const row = isStorableText(id) ? await storage.revokeInvitation(scopeOf(request), id, at, [audit]) : null
+    const row = await storage.revokeInvitation(scopeOf(request), id, at, [audit])
     return row ? toInvitation(row) : refuse('not_found', 'The invitation does not exist')
   }
 }

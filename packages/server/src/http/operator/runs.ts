@@ -7,7 +7,6 @@ import type { RunPage } from '../../storage/runs.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
-import { findRun } from '../runs.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { timeOf } from './field.ts'
@@ -38,7 +37,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
-    const run = await findRun(storage, environment.id, params.runId)
+    const run = await storage.findRun(environment.id, params.runId)
     return run ? toOperatorRun(run) : refuse('not_found', 'The run does not exist')
   })
 }

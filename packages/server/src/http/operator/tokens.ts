@@ -5,7 +5,6 @@ import type { CreatedOperatorToken, NewOperatorToken, OperatorToken } from '@tac
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { newOperatorToken } from '../../domain/credential.ts'
 import { isoTime } from '../../domain/run.ts'
-import { isStorableText } from '../../domain/text.ts'
 import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
 import type { PageById } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
@@ -61,7 +60,6 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
   }
 
   async function revoke(request: FastifyRequest, id: string): Promise<OperatorToken | Refusal> {
-    if (!isStorableText(id)) return NO_TOKEN
     const at = now()
     const audit = auditOf(request, at, 'operator_token.revoke', { kind: 'operator_token', id })
     const row = await storage.revokeOperatorToken(scopeOf(request), id, at, [audit])

@@ -116,7 +116,6 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     if (!webhook) return NO_WEBHOOK
     const id = params.deliveryId.toLowerCase()
     const audit = audited(request, 'redeliver', webhook.id, { deliveryId: id })
-    if (textsRefusal({ id })) return NO_DELIVERY
     const row = await storage.redeliver(webhook.environmentId, webhook.id, id, now(), audit)
     if (row === null) return NO_DELIVERY
     if (row === 'waiting') return refuse('conflict', 'The delivery is already waiting to be sent')
