@@ -59,12 +59,12 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
   return true
 }
 
-/** Null where one of them is missing or given twice. */
+/** Null where one of them is missing, or one of them or Authorization is given twice. */
 function plainHeaders(rawHeaders: readonly string[]): { apiKey: string; ifNoneMatch: string } | null {
-  const found = { host: '', 'x-api-key': '', 'if-none-match': '' }
+  const found = { host: '', 'x-api-key': '', 'if-none-match': '', authorization: '' }
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
-    if (name !== 'host' && name !== 'x-api-key' && name !== 'if-none-match') continue
+    if (name !== 'host' && name !== 'x-api-key' && name !== 'if-none-match' && name !== 'authorization') continue
     if (found[name] !== '') return null
     found[name] = rawHeaders[at + 1] ?? ''
   }

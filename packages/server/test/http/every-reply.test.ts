@@ -71,6 +71,21 @@ test('an answer to broken HTTP has the headers too', async () => {
   assert.match(answer, /^x-content-type-options: nosniff\r$/m)
 })
 
+test('a request may have one Authorization header', async () => {
+  for (const path of ['/operator/v1/me', '/openapi/v1/runs', '/healthz']) {
+    const get = (authorizations: string) =>
+      raw(
+        `GET ${path} HTTP/1.1\r\nHost: a\r\nX-API-Key: ${service.apiKey}\r\n${authorizations}Connection: close\r\n\r\n`,
+      )
+    const good = `Authorization: Bearer ${service.operatorToken}\r\n`
+    assert.match(await get(good), /^HTTP\/1\.1 200 /, path)
+    for (const second of [good, 'aUTHORIZATION: Bearer x\r\n']) {
+      assert.match(await get(good + second), /^HTTP\/1\.1 400 /, path)
+      assert.match(await get(second + good), /^HTTP\/1\.1 400 /, path)
+    }
+  }
+})
+
 test('a request must have one Host header', async () => {
   const get = (hosts: string) => raw(`GET /healthz HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`)
   assert.match(await get('Host: a\r\n'), /^HTTP\/1\.1 200 /)
