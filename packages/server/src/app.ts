@@ -25,6 +25,7 @@ import { requestLogHooks } from './http/request-log.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
+import { cutStalledReaders } from './http/stalled-readers.ts'
 import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 
 /** A path id can have 255 code points, each up to 12 characters when percent-encoded. */
@@ -61,6 +62,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   })
   // At level debug each 304 has its line in the log, which the framework's hooks write.
   if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
+  cutStalledReaders(app.server, config.requestTimeout)
   everyReplyHooks(app)
   // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))

@@ -93,7 +93,7 @@ export const SETTINGS = {
     {
       placeholder: 'duration',
       byDefault: '30s',
-      help: 'Timeout for a request to arrive, and for a client that does not read its reply',
+      help: 'Timeout for a request to arrive, and for a client that takes nothing of its reply',
     },
     'duration',
     '1s',

@@ -6,6 +6,7 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import { sendInPieces } from './stalled-readers.ts'
 
 const ASSETS = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
@@ -52,7 +53,9 @@ export function documentsRoutes(app: FastifyInstance, version: string, { atRoot 
     [OPERATOR_PREFIX, JSON.stringify(operatorDocument(version))],
   ] as const
   for (const [prefix, text] of documents) {
-    app.get(`${prefix}/openapi.json`, (_request, reply) => reply.type('application/json; charset=utf-8').send(text))
+    app.get(`${prefix}/openapi.json`, (_request, reply) =>
+      sendInPieces(reply.type('application/json; charset=utf-8'), text),
+    )
   }
   if (atRoot) app.get('/', (_request, reply) => reply.redirect('/docs'))
   app.get('/docs', (_request, reply) =>

@@ -4,6 +4,7 @@ import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { matchesTag } from './etag.ts'
 import { serveRoute } from './serve-route.ts'
+import { sendInPieces } from './stalled-readers.ts'
 
 /** Kept by the client only, which asks each time whether it is still true; the key selects what is served. */
 export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
@@ -24,10 +25,7 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
 
   async function sendWhole(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const current = await configurations.read(tenantOf(request).environmentId)
-    return reply
-      .headers(CONFIGURATION_CACHING)
-      .header('etag', current.tag)
-      .type('application/json; charset=utf-8')
-      .send(current.body)
+    void reply.headers(CONFIGURATION_CACHING).header('etag', current.tag).type('application/json; charset=utf-8')
+    return sendInPieces(reply, current.body)
   }
 }

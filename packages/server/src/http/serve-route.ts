@@ -7,9 +7,11 @@ import { Compile, type Validator } from 'typebox/compile'
 import { jsonFault } from '../domain/json-fault.ts'
 import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
+import { network } from './network.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
+import { sendInPieces } from './stalled-readers.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -42,6 +44,8 @@ export class RawJson {
 }
 
 type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** JSON text, a refusal, or null if the handler sent the reply itself. */
 export type Answer = string | Refusal | null
@@ -112,16 +116,16 @@ export function serveRoute<R extends Route>(
         if (answer === null) return reply
         if (isRefusal(answer)) return replyError(request, reply, answer)
         // Always answer a completed change, even if the reply does not fit.
-        const tooMuch = options.replies.take(reply, answer)
+        const tooMuch = options.replies.take(holderOf(request), reply, answer)
         if (tooMuch && route.method === 'GET') return replyError(request, reply, tooMuch)
-        return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
+        return sendInPieces(reply.code(route.status).type(JSON_TYPE), answer)
       }
     },
   })
 
   async function sendPage(checked: RouteRequest<R>): Promise<FastifyReply> {
     const { request, reply } = checked
-    const page = await options.replies.begin(pageBytes)
+    const page = await options.replies.begin(holderOf(request), pageBytes)
     if (isRefusal(page)) return replyError(request, reply, page)
     let answer: Answer = null
     try {
@@ -132,13 +136,18 @@ export function serveRoute<R extends Route>(
     }
     if (answer === null) return reply
     if (isRefusal(answer)) return replyError(request, reply, answer)
-    return reply.code(route.status).type('application/json; charset=utf-8').send(answer)
+    return sendInPieces(reply.code(route.status).type(JSON_TYPE), answer)
   }
 
   async function replyRefused(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): Promise<FastifyReply> {
     await options.refused?.(request, refusal)
     return replyError(request, reply, refusal)
   }
+}
+
+/** Whose share of the reply memory a request uses: its key's, its operator's, or its address's. */
+function holderOf({ apiKey, actor, ip }: FastifyRequest): string {
+  return apiKey?.id ?? actor?.id ?? network(ip)
 }
 
 function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): Answer {

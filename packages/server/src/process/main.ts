@@ -127,7 +127,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   })
   const configurations = createConfigurationCache({ storage })
   const memory = new BodyMemory(config.bodyMemory)
-  const replies = new ReplyMemory({ maxBytes: config.replyMemory, stalledMs: config.requestTimeout })
+  const replies = new ReplyMemory(config.replyMemory)
   const judge = createJudge()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link })
   link?.measure(metrics.registry)

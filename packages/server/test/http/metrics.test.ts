@@ -107,7 +107,7 @@ test('any number of concurrent scrapes reads the backlog once', async () => {
       return []
     },
   } as unknown as Storage
-  const replies = new ReplyMemory({ maxBytes: 1, stalledMs: 1 })
+  const replies = new ReplyMemory(1)
   const metrics = createMetrics({ version: '1', storage, memory: new BodyMemory(1), replies })
   await Promise.all(Array.from({ length: 20 }, () => metrics.text()))
   assert.equal(asked, 1)

@@ -21,7 +21,7 @@ async function start(t: TestContext): Promise<Service> {
 }
 
 /** A connection that asks for the page and reads nothing of the answer until it is told to. */
-async function ask(t: TestContext, service: Service): Promise<net.Socket> {
+async function ask(t: TestContext, service: Service, key = service.apiKey): Promise<net.Socket> {
   const { hostname, port } = new URL(service.url)
   const socket = net.connect({ host: hostname, port: Number(port) })
   t.after(() => socket.destroy())
@@ -29,7 +29,7 @@ async function ask(t: TestContext, service: Service): Promise<net.Socket> {
   socket.on('error', () => undefined)
   socket.pause()
   await once(socket, 'connect')
-  socket.write(`GET /openapi/v1/runs/run/events HTTP/1.1\r\nHost: tacho\r\nX-API-Key: ${service.apiKey}\r\n\r\n`)
+  socket.write(`GET /openapi/v1/runs/run/events HTTP/1.1\r\nHost: tacho\r\nX-API-Key: ${key}\r\n\r\n`)
   return socket
 }
 
@@ -58,6 +58,23 @@ test('unread replies take no more than their memory: further pages are rejected,
   for (const socket of sockets) socket.destroy()
   await eventually(async () => (await bytesOf(service)) === 0, 'the memory of replies to be freed')
   assert.equal((await service.api('/runs/run/events')).status, 200)
+})
+
+test('a key whose connections do not read is refused beyond its share; other keys get their pages', async (t) => {
+  const service = await start(t)
+  const other = await service.newKey({ scopes: ['usage:read'] })
+  const answerTo = (key: string) => service.api('/runs/run/events', { headers: { 'x-api-key': key } })
+  const flood = () => Promise.all(Array.from({ length: 8 }, () => ask(t, service)))
+  await flood()
+  const refused = await eventually(async () => {
+    const answer = await answerTo(service.apiKey)
+    return answer.status === 503 ? answer : null
+  }, 'the flooding key to be refused')
+  assert.equal(refused?.headers.get('retry-after'), '1')
+  for (let asked = 0; asked < 10; asked++) {
+    await flood()
+    assert.equal((await answerTo(other)).status, 200)
+  }
 })
 
 test('a connection that does not read its reply is closed, and its memory is freed', async (t) => {

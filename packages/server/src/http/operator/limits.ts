@@ -3,10 +3,10 @@
  * token or session. Refused changes write audit entries, so they have their own limit.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { network } from '../network.ts'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { createWindows } from '../windows.ts'
-import { network } from './sign-in/attempts.ts'
 
 export interface OperatorLimits {
   byAddress(request: FastifyRequest, reply: FastifyReply): Refusal | null

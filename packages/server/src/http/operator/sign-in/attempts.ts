@@ -1,5 +1,5 @@
 /** Limits sign-in attempts per address and per account, on this node. */
-import ipaddr from 'ipaddr.js'
+import { network } from '../../network.ts'
 import { refuse, type Refusal } from '../../reply-error.ts'
 import { createWindows, type Taken } from '../../windows.ts'
 
@@ -39,11 +39,4 @@ function refusalOf({ allowed, resetMs }: Taken): Refusal | null {
   return refuse('rate_limited', 'Too many sign-in attempts', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
   })
-}
-
-/** An IPv4 address, including one mapped to IPv6 (as on `::`); for IPv6, the /64 that one client has. */
-export function network(address: string): string {
-  if (!ipaddr.isValid(address)) return address
-  const parsed = ipaddr.process(address)
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()
 }

@@ -1,0 +1,46 @@
+/**
+ * Disconnects clients that take nothing of their replies. Node's socket timeout does not: it extends once when a write
+ * began, and every write restarts it, so a stream with heartbeats never times out.
+ */
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+
+/** A large reply is written in pieces of this size, so that the server sees how far the client has read. */
+const PIECE_BYTES = 65_536
+const CHECKS = 10
+
+interface Progress {
+  taken: number
+  since: number
+}
+
+/** A client is disconnected when none of its pending bytes was taken for `stalledMs`. */
+export function cutStalledReaders(server: Server, stalledMs: number, monotonicNow = () => performance.now()): void {
+  const sockets = new Map<Socket, Progress>()
+  const check = (): void => {
+    const now = monotonicNow()
+    for (const [socket, progress] of sockets) {
+      const taken = socket.bytesWritten - socket.writableLength
+      if (socket.writableLength === 0 || taken !== progress.taken) Object.assign(progress, { taken, since: now })
+      else if (now - progress.since >= stalledMs) socket.destroy()
+    }
+  }
+  server.on('connection', (socket: Socket) => {
+    sockets.set(socket, { taken: 0, since: monotonicNow() })
+    socket.once('close', () => sockets.delete(socket))
+  })
+  const timer = setInterval(check, stalledMs / CHECKS).unref()
+  server.once('close', () => clearInterval(timer))
+}
+
+export function sendInPieces(reply: FastifyReply, body: string | Buffer): FastifyReply {
+  if (body.length <= PIECE_BYTES) return reply.send(body)
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  return reply.header('content-length', bytes.length).send(Readable.from(pieces(bytes), { objectMode: false }))
+}
+
+function* pieces(body: Buffer): Generator<Buffer> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES)
+}

@@ -1,0 +1,87 @@
+/** Clients that take nothing of a reply, on real sockets and by a clock of the test. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import net, { type AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { test, type TestContext } from 'node:test'
+import { cutStalledReaders } from '../../src/http/stalled-readers.ts'
+import { eventually } from '../setup/eventually.ts'
+
+const STALLED_MS = 50
+const PIECE = Buffer.alloc(65_536)
+/** More than the sockets of both sides take. */
+const LARGE = Array.from({ length: 512 }, () => PIECE)
+
+/** A request whose client reads nothing until told, and its response on the server. */
+async function ask(t: TestContext) {
+  const clock = { now: 0, looks: 0 }
+  const server = createServer()
+  cutStalledReaders(server, STALLED_MS, () => {
+    clock.looks += 1
+    return clock.now
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const client = net.connect((server.address() as AddressInfo).port, '127.0.0.1')
+  t.after(() => client.destroy())
+  client.on('error', () => undefined)
+  client.pause()
+  const requested = once(server, 'request') as Promise<[unknown, ServerResponse]>
+  client.write('GET / HTTP/1.1\r\nHost: tacho\r\n\r\n')
+  const [, response] = await requested
+  /** The server looks at its sockets again, twice, with this clock. */
+  const advance = async (ms: number) => {
+    clock.now += ms
+    const looks = clock.looks + 2
+    await eventually(() => clock.looks >= looks || response.destroyed, 'the server to look at its sockets')
+  }
+  const untilFull = () => eventually(() => (response.socket?.writableLength ?? 0) > 0, 'the sockets to be full')
+  return { client, response, advance, untilFull }
+}
+
+test('a client that takes nothing for the time is disconnected, and not before', async (t) => {
+  const { response, advance, untilFull } = await ask(t)
+  Readable.from(LARGE).pipe(response)
+  await untilFull()
+  // The kernels may take some more at first.
+  await advance(0)
+  await advance(STALLED_MS - 1)
+  assert.equal(response.destroyed, false)
+  await advance(1)
+  assert.equal(response.destroyed, true)
+})
+
+test('a stream that goes on writing does not keep its client connected', async (t) => {
+  const { response, advance, untilFull } = await ask(t)
+  Readable.from(LARGE).pipe(response, { end: false })
+  await untilFull()
+  await advance(0)
+  for (let beat = 0; beat < 10 && !response.destroyed; beat++) {
+    response.write(': heartbeat\n\n')
+    await advance(STALLED_MS / 5)
+  }
+  assert.equal(response.destroyed, true)
+})
+
+test('a client that waits for its answer, or takes some of it now and then, stays connected', async (t) => {
+  const { client, response, advance, untilFull } = await ask(t)
+  await advance(STALLED_MS * 10)
+  Readable.from(LARGE).pipe(response)
+  await untilFull()
+  for (let time = 0; time < 5; time++) {
+    await advance(STALLED_MS - 1)
+    const { socket } = response
+    const taken = () => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0)
+    const before = taken()
+    client.resume()
+    await eventually(() => taken() > before, 'the client to take some')
+    client.pause()
+    await advance(0)
+  }
+  assert.equal(response.destroyed, false)
+})
