@@ -26,6 +26,7 @@ import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
 import { cutStalledReaders } from './http/stalled-readers.ts'
+import { createUnknownKeys } from './http/unknown-keys.ts'
 import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 
 /** A path id can have 255 code points, each up to 12 characters when percent-encoded. */
@@ -86,10 +87,11 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // The public interface.
   void app.register(
     async (api) => {
+      const unknownKeys = createUnknownKeys()
       api.addHook('onRoute', (options) => {
         const { route } = options.config ?? {}
         if (!route) throw new Error(`${options.url} is not in the routes table`)
-        const byKey = apiKeyHook(route, deps.keys, deps.rateLimit, deps.now)
+        const byKey = apiKeyHook(route, deps.keys, deps.rateLimit, unknownKeys, deps.now)
         options.onRequest = [byKey, ...[options.onRequest ?? []].flat()]
         if (route.body) options.preHandler = keyAgainHook(deps.keys, deps.now)
       })

@@ -5,6 +5,7 @@ import { parseOperatorToken } from '../domain/credential.ts'
 import type { ApiKeyRow } from '../storage/api-keys.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import { limitRate, type RateLimit } from './rate-limit.ts'
+import type { UnknownKeys } from './unknown-keys.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 
 export type FoundApiKey = ApiKeyRow & { workspaceId: string }
@@ -21,15 +22,24 @@ export function apiKeyHook(
   route: Route,
   keys: CredentialCache<FoundApiKey>,
   rateLimit: RateLimit,
+  unknownKeys: UnknownKeys,
   now: () => number,
 ): onRequestHookHandler {
   return (request, reply, done) => {
+    const presented = request.headers['x-api-key']
+    if (typeof presented === 'string' && keys.findRemembered(presented, now()) === null) {
+      const tooMany = unknownKeys.refusal(request)
+      if (tooMany) return void replyError(request, reply, tooMany)
+    }
     const found = currentKey(keys, request, now(), route)
     if (found instanceof Promise) found.then(admit, done)
     else admit(found)
 
     function admit(key: FoundApiKey | Refusal): void {
-      if (isRefusal(key)) return void replyError(request, reply, key)
+      if (isRefusal(key)) {
+        if (key.code === 'unauthenticated' && presented !== undefined) unknownKeys.count(request)
+        return void replyError(request, reply, key)
+      }
       request.apiKey = key
       const tooMany = limitRate(rateLimit, reply, key.id, key.requestsPerSecond)
       if (tooMany) replyError(request, reply, tooMany)

@@ -11,6 +11,8 @@ export interface Taken {
 export interface Windows {
   /** Counts one for the subject unless it has reached its `points`. */
   take(subject: string, points: number): Taken
+  /** Whether the subject has reached its `points`. */
+  isFull(subject: string, points: number): boolean
   /** Takes one count back. */
   giveBack(subject: string): void
   forget(subject: string): void
@@ -55,6 +57,10 @@ export function createWindows({
       const allowed = window.used < points
       if (allowed) window.used += 1
       return { allowed, remaining: Math.max(0, points - window.used), resetMs: window.endsAt - now }
+    },
+    isFull(subject, points) {
+      const window = windows.get(subject)
+      return window !== undefined && window.endsAt > monotonicNow() && window.used >= points
     },
     giveBack(subject) {
       const window = windows.get(subject)

@@ -1,0 +1,37 @@
+/**
+ * Limits invalid API keys per address, because each may cost a lookup in the store. Remembered keys are never refused
+ * here: a stranger behind the same address cannot keep them out.
+ */
+import type { FastifyRequest } from 'fastify'
+import { network } from './network.ts'
+import { refuse, type Refusal } from './reply-error.ts'
+import { createWindows } from './windows.ts'
+
+export interface UnknownKeys {
+  /** Counts an invalid key of an address. */
+  count(request: FastifyRequest): void
+  /** The refusal of any key that needs a lookup, once the address has reached its limit; null before. */
+  refusal(request: FastifyRequest): Refusal | null
+}
+
+const PER_ADDRESS_A_SECOND = 500
+
+export interface UnknownKeysOptions {
+  perSecond?: number
+  /** Milliseconds of a monotonic clock. */
+  monotonicNow?: () => number
+}
+
+export function createUnknownKeys({
+  perSecond = PER_ADDRESS_A_SECOND,
+  ...clock
+}: UnknownKeysOptions = {}): UnknownKeys {
+  const addresses = createWindows({ windowMs: 1_000, ...clock })
+  return {
+    count: ({ ip }) => void addresses.take(network(ip), perSecond),
+    refusal({ ip }) {
+      if (!addresses.isFull(network(ip), perSecond)) return null
+      return refuse('rate_limited', `This address sent ${perSecond} invalid keys within a second`)
+    },
+  }
+}
