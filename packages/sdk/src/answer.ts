@@ -33,7 +33,9 @@ function judgedBy(json: unknown, eventIds: readonly string[]): Verdict | undefin
   const retry = new Set(retryableEventIds)
   const codes = new Map(Array.isArray(rejections) ? rejections.map(codeOf) : [])
   const rejected = new Map<string, string>()
-  for (const id of rejectedEventIds) if (!retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
+  const refused = new Set(rejectedEventIds)
+  // Only ids of this batch: an answer may hold any others.
+  for (const id of eventIds) if (refused.has(id) && !retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
   const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
   // The counts do not add up: some events were not stored, and the answer does not say which.
   if ((accepted as number) < unnamed.length) for (const id of unnamed) retry.add(id)

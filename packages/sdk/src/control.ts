@@ -16,6 +16,8 @@ export interface ControlOptions {
 export interface Control {
   readonly configuration: ConfigurationSource
   readonly issues: IssueRecords
+  /** Resolves when the spool, if any, has returned the issue records it kept. */
+  readonly opened: Promise<void>
   /** Loads the policy engine on the first call. */
   guard(): Promise<Guard>
   close(): void
@@ -27,10 +29,14 @@ export function createControl(core: Core, usages: RunUsages, { configuration, gu
   const cache = cacheFile === undefined ? undefined : createDiskCache(cacheFile, core.identity, warn)
   const source = new ConfigurationSource(core, configuration, cache)
   const issues = new IssueRecords(core)
+  const { spool, enabled } = core.settings
+  // A failing spool is reported by the events, which use it too.
+  const opened = spool && enabled ? issues.keepIn(spool).catch(() => undefined) : Promise.resolve()
   let loading: Promise<Guard> | undefined
   return {
     configuration: source,
     issues,
+    opened,
     guard: () =>
       (loading ??= import('./policies.ts').then(
         (engine) => new Guard({ core, configuration: source, issues, usages, engine, defaults: guard }),

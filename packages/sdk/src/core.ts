@@ -1,15 +1,15 @@
 /** Everything a client consists of, built once from its options. It does not hold the key; `request` does. */
+import type * as Delivery from './delivery.ts'
 import { createContext, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
-import { createRequest, type Request } from './http.ts'
+import type { Request } from './http.ts'
 import { readSafely } from './json.ts'
 import { createMask, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadWriter, type Payload, type PayloadWriter } from './payload.ts'
 import type { Runtime } from './runtime.ts'
-import { Sender } from './sender.ts'
-import { sha256 } from './sha256.ts'
+import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
 
 export interface Core {
@@ -47,11 +47,22 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
   const diagnostics = createDiagnostics(listener, runtime)
   // One message: without a listener, each code is shown only once.
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
-  const request = createRequest({ baseUrl: settings.baseUrl, apiKey, fetch: runtime.fetch }, runtime)
+  const { fetch, timer } = runtime
+  const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch, timer }
+  let loading: Promise<typeof Delivery> | undefined
+  const delivery = () => (loading ??= import('./delivery.ts'))
+  const request: Request = async (...call) => {
+    try {
+      return await (await delivery()).sendRequest(connection, ...call)
+    } catch {
+      return { kind: 'no-reply', reason: 'network', message: 'the SDK failed' }
+    }
+  }
   const context = createContext()
   const mask = createMask(settings.masking)
   const payloadJson = createPayloadWriter(settings, mask, diagnostics)
-  const sender = new Sender(settings, request, runtime, diagnostics)
+  const deliver: Deliver = async (batch) => (await delivery()).sendBatch(request, batch, settings)
+  const sender = new Sender(settings, deliver, runtime, diagnostics)
   const observers = new Set<Observer>()
   let isHandedOver = false
   if (!settings.enabled) sender.close('disabled')
@@ -84,7 +95,7 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
       )
       if (!sender.add(event)) return undefined
       if (settings.waitUntil && !isHandedOver) handOver(settings.waitUntil)
-      return event.eventId
+      return event.id
     } catch (error) {
       diagnostics.report('error', 'record_failed', `An event could not be recorded: ${nameOf(error)}.`)
       diagnostics.drop('failed')
@@ -124,15 +135,15 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
 
   async function open(folder: string): Promise<void> {
     try {
-      const { openSpool } = await import('./spool.ts')
-      openSpool(folder, { settings, runtime, ids, diagnostics, sender })
+      const { spoolEvents } = await import('./spool-events.ts')
+      await spoolEvents(folder, { settings, runtime, ids, diagnostics, sender })
     } catch (error) {
       diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
     }
   }
 
   const opened = settings.spool && settings.enabled ? open(settings.spool) : Promise.resolve()
-  const identity = () => sha256(`${settings.baseUrl}\n${apiKey}`)
+  const identity = async () => (await import('./sha256.ts')).sha256(`${settings.baseUrl}\n${apiKey}`)
   const parts = { options, settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
   return { ...parts, record, observers, opened }
 }

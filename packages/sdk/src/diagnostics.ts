@@ -53,16 +53,16 @@ const REPEAT_MS = 10_000
 
 export interface Diagnostics {
   report(level: DiagnosticLevel, code: string, message: string): void
-  count(name: 'recorded' | 'recovered' | 'accepted' | 'rejected' | 'retried' | 'shortened', by?: number): void
-  countRequest(failed: boolean): void
+  count(name: Exclude<keyof Counters, 'dropped' | 'queued' | 'queuedBytes'>, by?: number): void
   drop(reason: DropReason, by?: number): void
   counters(queue: { queued: number; queuedBytes: number }): Counters
 }
 
 /** Without a host listener, each code is written to the console once, except information. */
 export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now }: Pick<Runtime, 'now'>): Diagnostics {
-  const counts = { recorded: 0, recovered: 0, accepted: 0, rejected: 0, retried: 0, shortened: 0 }
-  const requests = { requests: 0, failedRequests: 0 }
+  const received = { recorded: 0, recovered: 0, shortened: 0 }
+  const delivered = { accepted: 0, rejected: 0, retried: 0, requests: 0, failedRequests: 0 }
+  const counts = { ...received, ...delivered }
   const dropped = new Map<DropReason, number>()
   const reported = new Map<string, { at: number; since: number }>()
 
@@ -85,13 +85,9 @@ export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now 
     count(name, by = 1) {
       counts[name] += by
     },
-    countRequest(failed) {
-      requests.requests++
-      if (failed) requests.failedRequests++
-    },
     drop(reason, by = 1) {
       if (by > 0) dropped.set(reason, (dropped.get(reason) ?? 0) + by)
     },
-    counters: (queue) => ({ ...counts, ...requests, ...queue, dropped: Object.fromEntries(dropped) }),
+    counters: (queue) => ({ ...counts, ...queue, dropped: Object.fromEntries(dropped) }),
   }
 }

@@ -44,13 +44,13 @@ export const PROTECTED_TYPES: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 
 
 export function makeEvent({ type, label }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
   const { scope, span, timestamp, payloadJson, sequence } = parts
-  const eventId = ids.uuid()
+  const id = ids.uuid()
   const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
-  const json = `{"eventId":"${eventId}",${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
+  const json = `{"eventId":"${id}",${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
     label,
     LIMITS.labelChars,
   )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent},"payload":${payloadJson}}`
-  return { eventId, json, bytes: byteLength(json), isProtected: PROTECTED_TYPES.has(type), sequence, attempts: 0 }
+  return { id, json, bytes: byteLength(json), isProtected: PROTECTED_TYPES.has(type), sequence, attempts: 0 }
 }
 
 /** The fields that all events of a run share. */

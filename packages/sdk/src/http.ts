@@ -37,49 +37,56 @@ export type Request = (method: string, path: string, request: HttpRequest) => Pr
 
 const REPLY_BYTES_MAX = 1_048_576
 
-/** The key stays in this closure, so no printable object holds it. */
-export function createRequest(
-  { baseUrl, apiKey, fetch }: { baseUrl: string; apiKey: string; fetch: Fetch },
-  { timer }: Pick<Runtime, 'timer'>,
-): Request {
-  return async function request(method, path, { headers, body, timeoutMs, signal, maxReplyBytes = REPLY_BYTES_MAX }) {
-    const controller = new AbortController()
-    let reason: NoReply['reason'] = 'network'
-    const stop = (why: NoReply['reason']) => {
-      reason = why
-      controller.abort()
-    }
-    const onAbort = () => stop('aborted')
-    // A fetch that ignores its signal must not block the sender forever.
-    const ended = new Promise<never>((_, reject) => {
-      controller.signal.addEventListener('abort', () => reject(new Error(reason)), { once: true })
+/** `apiKey` is a function, so no printable object holds the key. */
+export interface Connection {
+  readonly baseUrl: string
+  readonly apiKey: () => string
+  readonly fetch: Fetch
+  readonly timer: Runtime['timer']
+}
+
+export async function sendRequest(
+  { baseUrl, apiKey, fetch, timer }: Connection,
+  ...[method, path, { headers, body, timeoutMs, signal, maxReplyBytes = REPLY_BYTES_MAX }]: Parameters<Request>
+): Promise<HttpResult> {
+  const controller = new AbortController()
+  let reason: NoReply['reason'] = 'network'
+  const stop = (why: NoReply['reason']) => {
+    reason = why
+    controller.abort()
+  }
+  const onAbort = () => stop('aborted')
+  // A fetch that ignores its signal must not block the sender forever.
+  const ended = new Promise<never>((_, reject) => {
+    controller.signal.addEventListener('abort', () => reject(new Error(reason)), { once: true })
+  })
+  // A request that was aborted before it began does not wait for it.
+  ended.catch(() => undefined)
+  const timeout = timer(timeoutMs, () => stop('timeout'))
+  signal?.addEventListener('abort', onAbort, { once: true })
+  async function exchange(): Promise<HttpResult> {
+    const reply = await fetch(`${baseUrl}/openapi/v1${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...headers, 'x-api-key': apiKey() },
+      ...(body !== undefined && { body }),
+      signal: controller.signal,
+      // A redirect could take the key to another origin.
+      redirect: 'manual',
     })
-    const timeout = timer(timeoutMs, () => stop('timeout'))
-    signal?.addEventListener('abort', onAbort, { once: true })
-    async function exchange(): Promise<HttpResult> {
-      const reply = await fetch(`${baseUrl}/openapi/v1${path}`, {
-        method,
-        headers: { 'content-type': 'application/json', ...headers, 'x-api-key': apiKey },
-        ...(body !== undefined && { body }),
-        signal: controller.signal,
-        // A redirect could take the key to another origin.
-        redirect: 'manual',
-      })
-      const text = await readText(reply, maxReplyBytes)
-      if (text === undefined) return { kind: 'no-reply', reason: 'reply_too_large', message: 'the answer is too large' }
-      const { status, headers: replied } = reply
-      const ok = status >= 200 && status < 300
-      return { kind: 'reply', ok, status, header: (name) => replied.get(name), json: parse(text) }
-    }
-    try {
-      if (signal?.aborted) throw stop('aborted')
-      return await Promise.race([exchange(), ended])
-    } catch (error) {
-      return { kind: 'no-reply', reason, message: reason === 'network' ? causeOf(error, apiKey) : reason }
-    } finally {
-      timeout.cancel()
-      signal?.removeEventListener('abort', onAbort)
-    }
+    const text = await readText(reply, maxReplyBytes)
+    if (text === undefined) return { kind: 'no-reply', reason: 'reply_too_large', message: 'the answer is too large' }
+    const { status, headers: replied } = reply
+    const ok = status >= 200 && status < 300
+    return { kind: 'reply', ok, status, header: (name) => replied.get(name), json: parse(text) }
+  }
+  try {
+    if (signal?.aborted) throw stop('aborted')
+    return await Promise.race([exchange(), ended])
+  } catch (error) {
+    return { kind: 'no-reply', reason, message: reason === 'network' ? causeOf(error, apiKey()) : reason }
+  } finally {
+    timeout.cancel()
+    signal?.removeEventListener('abort', onAbort)
   }
 }
 

@@ -10,6 +10,7 @@ import type { RunScope } from './context.ts'
 import { attempt, type Core } from './core.ts'
 import { waitMs } from './retry.ts'
 import type { Timer } from './runtime.ts'
+import type { Keeper, Kept, SpoolUser } from './spool.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
 import { LIMITS } from './limits.ts'
 
@@ -33,7 +34,10 @@ export interface IssueReport {
 
 /** Always: recorded = accepted + rejected + every `dropped` + queued. */
 export interface IssueRecordCounters {
+  /** Reports, and records recovered from the spool. */
   readonly recorded: number
+  /** Records that an earlier process left in the spool; counted in `recorded` too. */
+  readonly recovered: number
   readonly accepted: number
   readonly rejected: number
   readonly dropped: Readonly<Partial<Record<IssueDropReason, number>>>
@@ -41,15 +45,16 @@ export interface IssueRecordCounters {
   readonly retried: number
 }
 
-export type IssueDropReason = 'queue_full' | 'too_large' | 'closed' | 'unauthorized' | 'forbidden' | 'failed'
+export type IssueDropReason = 'queue_full' | 'closed' | 'unauthorized' | 'forbidden' | 'failed'
 
-/** Body limit of the interface. */
-const RECORD_BYTES_MAX = 262_144
+/** With the other fields, a record stays below the 256 KiB of the interface. */
+const PAYLOAD_BYTES_MAX = 131_072
+const EVIDENCE_BYTES_MAX = 65_536
 const QUEUED_MAX = 1_000
 const QUEUED_BYTES_MAX = 4 * 1_048_576
 
-interface Queued {
-  readonly json: string
+/** `id` is the `clientRecordId`. */
+interface Queued extends Kept {
   readonly bytes: number
   attempts: number
 }
@@ -61,9 +66,10 @@ export class IssueRecords {
   #state: 'idle' | 'sending' | 'waiting' | 'closed' = 'idle'
   #timer: Timer | undefined
   #failures = 0
-  readonly #counts = { recorded: 0, accepted: 0, rejected: 0, retried: 0 }
+  readonly #counts = { recorded: 0, recovered: 0, accepted: 0, rejected: 0, retried: 0 }
   readonly #dropped = new Map<IssueDropReason, number>()
   readonly #waiting = new Set<() => void>()
+  #keeper: Keeper | undefined
   #isHandedOver = false
 
   constructor(core: Core) {
@@ -83,24 +89,50 @@ export class IssueRecords {
     this.#counts.recorded++
     if (this.#state === 'closed') return this.#drop('closed')
     try {
-      const clientRecordId = this.#core.ids.uuid()
-      const json = this.#toJson(clientRecordId, scope, report)
-      const bytes = byteLength(json)
-      if (bytes > RECORD_BYTES_MAX) return this.#drop('too_large')
-      this.#queue.push({ json, bytes, attempts: 0 })
-      this.#bytes += bytes
-      // The first one may be in a request.
-      while (this.#queue.length > QUEUED_MAX || this.#bytes > QUEUED_BYTES_MAX) {
-        const [oldest] = this.#queue.splice(this.#state === 'sending' ? 1 : 0, 1)
-        this.#bytes -= oldest?.bytes ?? 0
-        this.#drop('queue_full')
-      }
-      if (this.#state === 'idle') this.#next()
+      const id = this.#core.ids.uuid()
+      const json = this.#toJson(id, scope, report)
+      this.#keeper?.append({ id, json })
+      this.#add({ id, json })
       this.#handOver()
-      return clientRecordId
+      return id
     } catch {
       return this.#drop('failed')
     }
+  }
+
+  /** Stores queued and future records in a place that outlives the process. */
+  async keepIn(folder: string): Promise<void> {
+    const user: SpoolUser<{ clientRecordId: unknown }> = {
+      suffix: '.issues',
+      isOpen: () => this.#state !== 'closed',
+      hasRoom: () => this.#queue.length < QUEUED_MAX / 2 && this.#bytes < QUEUED_BYTES_MAX / 2,
+      keepIn: (keeper) => {
+        this.#keeper = keeper
+        for (const record of this.#queue) keeper.append(record)
+      },
+      idOf: ({ clientRecordId }) => (typeof clientRecordId === 'string' ? clientRecordId : undefined),
+      restore: (record) => {
+        this.#counts.recorded++
+        this.#counts.recovered++
+        this.#add(record)
+      },
+    }
+    const { openSpool } = await import('./spool.ts')
+    await openSpool(folder, user, this.#core)
+  }
+
+  #add({ id, json }: Kept): void {
+    const bytes = byteLength(json)
+    this.#queue.push({ id, json, bytes, attempts: 0 })
+    this.#bytes += bytes
+    // The first one may be in a request.
+    while (this.#queue.length > QUEUED_MAX || this.#bytes > QUEUED_BYTES_MAX) {
+      const removed = this.#queue.splice(this.#state === 'sending' ? 1 : 0, 1)
+      this.#bytes -= removed[0]?.bytes ?? 0
+      this.#keeper?.finish(removed)
+      this.#drop('queue_full')
+    }
+    if (this.#state === 'idle') this.#next()
   }
 
   /** Waits until the queue is empty or the time is up. Returns how many records are left. */
@@ -122,6 +154,8 @@ export class IssueRecords {
   close(reason: IssueDropReason = 'closed'): void {
     this.#state = 'closed'
     this.#timer?.cancel()
+    this.#keeper?.close()
+    this.#keeper = undefined
     for (const _ of this.#queue) this.#drop(reason)
     this.#queue.length = 0
     this.#bytes = 0
@@ -138,11 +172,11 @@ export class IssueRecords {
   }
 
   #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {
-    const { settings, runtime, mask } = this.#core
+    const { settings, runtime, payloadJson } = this.#core
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
-    const { payload = {}, evidence = {} } = report
-    const content = mask.json(JSON.stringify({ payload, evidence }))
+    const payload = payloadJson(report.payload, PAYLOAD_BYTES_MAX)
+    const evidence = payloadJson(report.evidence, EVIDENCE_BYTES_MAX)
     const promptVersionId = report.promptVersionId ?? scope?.annotations.get('promptVersionId')
     const record = {
       sdkInstanceId: settings.clientId,
@@ -151,16 +185,14 @@ export class IssueRecords {
       detectionType: text(report.detectionType),
       runId: scope?.runId,
       sessionId: text(scope?.sessionId),
-      eventId: report.eventId,
+      eventId: text(report.eventId),
       // The interface requires it. The name identifies an agent without an id.
       agentId: text(scope?.agentId ?? scope?.agentName ?? settings.agentId ?? settings.agentName),
       policyId: text(report.policyId),
       promptVersionId: typeof promptVersionId === 'string' ? promptVersionId : undefined,
       detectedAt: runtime.now(),
     }
-    const head = JSON.stringify(record)
-    // Masked text is inserted unchanged. If masking failed, there is no payload to insert.
-    return content.startsWith('{"payload":') ? `${head.slice(0, -1)},${content.slice(1)}` : head
+    return `${JSON.stringify(record).slice(0, -1)},"payload":${payload},"evidence":${evidence}}`
   }
 
   #next(): void {
@@ -200,10 +232,11 @@ export class IssueRecords {
     }
   }
 
-  #done({ bytes }: Queued): void {
+  #done(record: Queued): void {
     this.#failures = 0
     this.#queue.shift()
-    this.#bytes -= bytes
+    this.#bytes -= record.bytes
+    this.#keeper?.finish([record])
     this.#next()
   }
 

@@ -3,60 +3,61 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
-/** Limits of the slow path, which copies values that JSON.stringify refuses. */
+/** Limits of the slow path, which copies values that JSON.stringify must not read. */
 const COPIED_VALUES = 50_000
+/** Characters and values of a payload that are read: eight times what the interface accepts. */
+const READ_MAX = 2_097_152
 
 /**
- * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses (cycles, BigInt,
- * getters and toJSON that throw, extreme depth) are copied first, with a marker in place of each lost value.
+ * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses or that would stop the
+ * host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are copied first, within bounds and
+ * with a mark in place of each lost value.
  */
 export function jsonText(payload: unknown, maxLevels: number): string {
-  let text: string | undefined
-  try {
-    text = JSON.stringify(payload) as string | undefined
-  } catch {
-    text = JSON.stringify(copy(payload, maxLevels))
-  }
-  if (text === undefined) return '{}'
+  const text = stringified(payload, maxLevels) ?? JSON.stringify(copy(payload, maxLevels))
   return text.startsWith('{') ? text : `{"value":${text}}`
 }
 
-/** Whether a JSON text is nested deeper than `maxLevels`. */
-export function isDeeper(text: string, maxLevels: number): boolean {
-  // Most texts have fewer brackets in total.
-  let open = 0
-  for (const bracket of ['{', '[']) {
-    for (let at = text.indexOf(bracket); at !== -1 && open <= maxLevels; at = text.indexOf(bracket, at + 1)) open++
+function stringified(payload: unknown, maxLevels: number): string | undefined {
+  try {
+    return measure(payload, maxLevels, READ_MAX) < 0 ? undefined : (JSON.stringify(payload) as string | undefined)
+  } catch {
+    return undefined
   }
-  if (open <= maxLevels) return false
-  let levels = 0
-  let inText = false
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (inText && code === BACKSLASH) at++
-    else if (code === QUOTE) inText = !inText
-    else if (!inText && (code === OPEN_BRACE || code === OPEN_BRACKET) && ++levels > maxLevels) return true
-    else if (!inText && (code === CLOSE_BRACE || code === CLOSE_BRACKET)) levels--
-  }
-  return false
 }
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
+/** What is left of `room` after the characters and values of `value`; negative if JSON.stringify must not read it. */
+function measure(value: unknown, levels: number, room: number): number {
+  if (typeof value === 'string') return room - value.length
+  if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? -1 : room - 4
+  if (levels === 0) return -1
+  let left = room - 4
+  if (Array.isArray(value)) {
+    if (value.length > left) return -1
+    for (let index = 0; index < value.length && left >= 0; index++) left = measure(value[index], levels - 1, left)
+    return left
+  }
+  // JSON.stringify would lose an error and write each byte of a buffer as a number.
+  if (value instanceof Error || ArrayBuffer.isView(value)) return -1
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return value instanceof Date ? left : -1
+  for (const key in value) {
+    left = measure((value as Record<string, unknown>)[key], levels - 1, left - key.length)
+    if (left < 0) return left
+  }
+  return left
+}
 
-/** A copy without what JSON cannot express, limited in depth. */
-export function copy(value: unknown, maxLevels: number): Json {
+/** A copy without what JSON cannot express, limited in depth, values and characters. */
+function copy(value: unknown, maxLevels: number): Json {
   const ancestors = new Set<object>()
   let values = 0
+  let chars = 0
 
   function copyValue(source: unknown): Json | undefined {
     if (++values > COPIED_VALUES) return '[cut: too many values]'
     switch (typeof source) {
       case 'string':
+        return copyText(source)
       case 'boolean':
         return source
       case 'number':
@@ -70,23 +71,22 @@ export function copy(value: unknown, maxLevels: number): Json {
     }
   }
 
+  function copyText(text: string): string {
+    const room = Math.max(0, READ_MAX - chars)
+    chars += text.length
+    return text.length <= room ? text : `${text.slice(0, room)}… [cut: ${text.length - room} characters]`
+  }
+
   function copyObject(source: object): Json | undefined {
     if (ancestors.has(source)) return '[circular]'
     if (ancestors.size >= maxLevels) return '[cut: nested too deeply]'
     ancestors.add(source)
     try {
-      if (source instanceof Error) return { name: source.name, message: source.message }
+      if (source instanceof Error) return { name: copyText(source.name), message: copyText(source.message) }
+      if (ArrayBuffer.isView(source)) return `[binary: ${source.byteLength} bytes]`
       const { toJSON } = source as { toJSON?: unknown }
       if (typeof toJSON === 'function') return copyValue((toJSON as () => unknown).call(source))
-      if (Array.isArray(source)) {
-        const list: Json[] = []
-        for (const item of source as unknown[]) {
-          if (values > COPIED_VALUES) break
-          list.push(copyValue(item) ?? null)
-        }
-        return list
-      }
-      return copyFields(source)
+      return Array.isArray(source) ? copyList(source) : copyFields(source)
     } catch {
       return '[unreadable]'
     } finally {
@@ -94,22 +94,31 @@ export function copy(value: unknown, maxLevels: number): Json {
     }
   }
 
+  function copyList(source: readonly unknown[]): Json {
+    const list: Json[] = []
+    let index = 0
+    for (; index < source.length && values < COPIED_VALUES; index++) list.push(copyValue(source[index]) ?? null)
+    if (index < source.length) list.push(`[cut: ${source.length - index} more]`)
+    return list
+  }
+
   function copyFields(source: object): Json {
     const fields: [string, Json][] = []
     for (const key of Object.keys(source)) {
       if (values > COPIED_VALUES) break
+      const name = copyText(key)
       let field: Json | undefined
       try {
         field = copyValue((source as Record<string, unknown>)[key])
       } catch {
         field = '[unreadable]'
       }
-      if (field !== undefined) fields.push([key, field])
+      if (field !== undefined) fields.push([name, field])
     }
     return Object.fromEntries(fields)
   }
 
-  return copyValue(value) ?? null
+  return copyValue(value) ?? {}
 }
 
 /** Any thrown value as one text. */

@@ -23,11 +23,22 @@ export class LazyControl {
     this.#options = options
     // Count from the beginning, because usage before the run's first guarded call counts too.
     this.#usages = createRunUsages(core)
+    // The spool may hold issue records.
+    if (core.settings.spool && core.settings.enabled) void this.tryLoad()
+  }
+
+  /** Resolves when the spool, if any, has returned the issue records it kept. */
+  async opened(): Promise<void> {
+    if (this.#core.settings.spool) await (await this.tryLoad())?.opened
   }
 
   /** Rejects in a host that has only a part of the package. */
   load(): Promise<Control> {
-    return (this.#loading ??= this.#load())
+    return (this.#loading ??= import('./control.ts').then(({ createControl }) => {
+      const control = createControl(this.#core, this.#usages, this.#options)
+      if (this.#isClosed) control.close()
+      return (this.loaded = control)
+    }))
   }
 
   /** The same for callers that can do without; undefined if it cannot be loaded. */
@@ -39,13 +50,6 @@ export class LazyControl {
       this.#core.diagnostics.report('error', 'control_unavailable', message)
       return undefined
     }
-  }
-
-  async #load(): Promise<Control> {
-    const { createControl } = await import('./control.ts')
-    this.loaded = createControl(this.#core, this.#usages, this.#options)
-    if (this.#isClosed) this.loaded.close()
-    return this.loaded
   }
 
   report(scope: RunScope | undefined, report: IssueReport): void {

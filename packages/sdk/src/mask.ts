@@ -2,11 +2,21 @@
  * Masks credentials and personal data before an event exists.
  *
  * Every pattern runs in linear time: it begins with fixed characters or a bounded class, and nothing that can fail
- * follows an unbounded one. `mask` first searches the whole JSON text for anything it could mask. Most payloads contain
- * nothing of the kind and stay unchanged.
+ * follows an unbounded one. The mask first searches the whole JSON text for anything it could mask. Most payloads
+ * contain nothing of the kind and stay unchanged.
  */
+import { CARD_NUMBER, IBAN, maskNumbers } from './checksum.ts'
+import {
+  CREDENTIAL_FORMS,
+  CREDENTIAL_MARK,
+  isCount,
+  kindOfName,
+  maskAssignments,
+  MAYBE_FORM,
+  MAYBE_NAMED,
+  type NameKind,
+} from './credentials.ts'
 import type { Json } from './json.ts'
-import { isCardNumber, isIban } from './checksum.ts'
 
 export interface MaskingOptions {
   /** Values under names such as `password` or `apiKey`, and well-known forms of secrets in texts. Default: true. */
@@ -36,83 +46,89 @@ export interface Mask {
   touches(json: string): boolean
 }
 
-/** Names of secrets. */
-const SECRET_NAME =
-  /passw|pass[-_. ]?phrase|^pwd$|^jwt$|^otp$|secret|api[-_. ]?key|access[-_. ]?key|private[-_. ]?key|authorization|^auth$|credential|cookie|token$|^cv[vc]$/i
-
-const SECRETS = [
-  /-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*/g,
-  /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g,
-  /\bsk-[A-Za-z0-9_-]{16,}/g,
-  /\b(?:[sr]k_(?:live|test)|whsec|npm|gh[pousr]|github_pat|hf|tacho(?:-[a-z]{1,16})?)_[A-Za-z0-9_]{16,}/g,
-  /\b(?:glpat|xox[abeoprs])-[A-Za-z0-9-]{10,}/g,
-  /\bAIza[A-Za-z0-9_-]{30,}/g,
-  /\bpypi-[A-Za-z0-9_-]{16,}/g,
-  // JSON Web Tokens: base64 of `{"`.
-  /\beyJ[A-Za-z0-9_.-]{20,}/g,
-  /\b(?:Bearer|Basic)\s{1,4}[A-Za-z0-9+/=._~-]{12,}/gi,
-  /(?<=:\/\/[^\s/:@]{0,64}:)[^\s/@]{1,256}(?=@)/g,
-  // `password=…`, and JSON inside a text. Only the value is masked.
-  /(?<=(?:passw(?:or)?d|passphrase|secret|api[-_]?key|access[-_]?key|[a-z]_token|token)["']?\s{0,3}[:=]\s{0,3}["']?)[^\s"'&,;\\]+/gi,
-]
-/**
- * Find in JSON text whatever the names and patterns above find, and more. There are two because every record call runs
- * them: as one case-insensitive pattern they take twice as long.
- */
-const MAYBE_NAMED =
-  /pass(?:w|[-_. ]?phrase)|"(?:pwd|jwt|otp|auth|cv[vc])"|secret|(?:api|access|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|bearer|basic/i
-const MAYBE_SECRET =
-  /sk-|[sr]k_|whsec_|npm_|gh[pousr]_|github_pat|hf_|tacho[-_]|glpat|xox|AIza|pypi-|eyJ|-----BEGIN|AKIA|ASIA|:\/\/[^/@]*@/
-
 const EMAIL = /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu
-const CARD = /(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)/g
-const IBAN = /\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}\b/g
-const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ ()./-]{0,2}\d){6,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\d)/g
+const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ \u00a0\u202f()./-]{0,2}\d){6,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\d)/g
 
-interface Rule {
-  readonly pattern: RegExp
-  /** Discards matches that fail this check. */
-  readonly check?: (match: string) => boolean
-  readonly mark: string
-}
+/** Fields of an object that name its value, such as a header in a list, and fields that hold this value. */
+const NAMING = /^(?:name|key|header|field|variable)$/i
+const NAMED_VALUE = /^val(?:ue)?s?$/i
+/** Elements of a flat list that name the next one. */
+const HEADER = /^(?:(?:set-)?cookie|(?:proxy-)?authorization|x-[\w-]+)$/i
+/** Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much. */
+const LEVELS_MAX = 400
+const ENCODED_LEVELS = 50
+/** JSON text with letters in this form must be decoded to be searched. */
+const ESCAPED = '\\u00'
+
+type Rule = (text: string) => string
+
+const replacing =
+  (pattern: RegExp, mark: string): Rule =>
+  (text) =>
+    text.replace(pattern, mark)
 
 export function createMask(options: MaskingOptions): Mask {
   const { credentials = true, keys = [], patterns = [], custom } = options
   const names = new Set(keys.map(plainName))
   const rules: Rule[] = []
   const maybe: RegExp[] = []
-  function add(isOn: boolean, trigger: RegExp, ...added: Rule[]): void {
+  function add(isOn: boolean, triggers: readonly RegExp[], ...added: Rule[]): void {
     if (!isOn) return
     rules.push(...added)
-    maybe.push(trigger)
+    maybe.push(...triggers)
   }
-  add(credentials, MAYBE_NAMED, ...SECRETS.map((pattern) => ({ pattern, mark: '[masked:credential]' })))
-  add(credentials, MAYBE_SECRET)
-  add(options.cardNumber === true, /\d(?:[ -]?\d){12}/, { pattern: CARD, check: isCardNumber, mark: '[masked:card]' })
-  add(options.iban === true, /[A-Z]{2}\d{2}/, { pattern: IBAN, check: isIban, mark: '[masked:iban]' })
-  add(options.phone === true, /\d{3}|\+\d|\d.{0,2}\d/, { pattern: PHONE, mark: '[masked:phone]' })
-  add(options.email === true, /@/, { pattern: EMAIL, mark: '[masked:email]' })
+  add(credentials, [MAYBE_NAMED, MAYBE_FORM], ...CREDENTIAL_FORMS.map((form) => replacing(form, CREDENTIAL_MARK)))
+  add(credentials || names.size > 0, [], (text) => maskAssignments(text, kindOf))
+  add(options.cardNumber === true, [new RegExp(CARD_NUMBER.run.source)], (text) => maskNumbers(text, CARD_NUMBER))
+  add(options.iban === true, [/[A-Z]{2}\d{2}/i], (text) => maskNumbers(text, IBAN))
+  add(options.phone === true, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
+  add(options.email === true, [/@/], replacing(EMAIL, '[masked:email]'))
   for (const pattern of patterns) {
-    const flags = pattern.flags.replace('y', '')
-    const global = new RegExp(pattern.source, flags.includes('g') ? flags : `${flags}g`)
-    add(true, /^/, { pattern: global, mark: '[masked]' })
+    const everywhere = new RegExp(pattern, `${pattern.flags.replace(/[gy]/g, '')}g`)
+    add(true, [/^/], replacing(everywhere, '[masked]'))
   }
   if (names.size > 0 || custom) maybe.push(/^/)
 
-  function isSecretName(key: string): boolean {
-    return (credentials && SECRET_NAME.test(key)) || (names.size > 0 && names.has(plainName(key)))
+  function kindOf(key: string): NameKind {
+    if (names.size > 0 && names.has(plainName(key))) return 'secret'
+    return credentials ? kindOfName(key) : 'plain'
+  }
+
+  function maskText(text: string, level = 0): string {
+    const decoded = level < LEVELS_MAX ? decode(text) : undefined
+    if (decoded) {
+      const masked = JSON.stringify(maskValue(decoded.value, level + ENCODED_LEVELS))
+      return masked === decoded.json ? text : masked
+    }
+    const masked = applyRules(text)
+    return custom ? String(custom(masked)) : masked
   }
 
   function applyRules(text: string): string {
     let masked = text
-    for (const { pattern, check, mark } of rules) {
-      masked = masked.replace(pattern, (match) => (check && !check(match) ? match : mark))
-    }
+    for (const rule of rules) masked = rule(masked)
     return masked
   }
 
-  function maskText(text: string): string {
-    return custom ? String(custom(applyRules(text))) : applyRules(text)
+  /** The object or list that a text encodes, if it may contain something to mask. */
+  function decode(text: string): { value: Json; json: string } | undefined {
+    const whole = text.trim()
+    if (!/^(?:\{[^]*\}|\[[^]*\])$/.test(whole) || !touches(whole)) return undefined
+    try {
+      const value = JSON.parse(whole) as Json
+      return { value, json: JSON.stringify(value) }
+    } catch {
+      return undefined
+    }
+  }
+
+  /** `kind`: of the name above the value. */
+  function maskValue(value: Json, level: number, kind: NameKind = 'plain'): Json {
+    if (value === null || typeof value === 'boolean') return value
+    if (kind === 'secret' || level > LEVELS_MAX) return CREDENTIAL_MARK
+    if (typeof value === 'string') return kind === 'plain' || isCount(value) ? maskText(value, level) : CREDENTIAL_MARK
+    if (typeof value === 'number') return maskNumber(value)
+    return Array.isArray(value) ? maskList(value, level + 1, kind) : maskFields(value, level + 1, kind)
   }
 
   function maskNumber(number: number): Json {
@@ -121,22 +137,33 @@ export function createMask(options: MaskingOptions): Mask {
     return masked === text ? number : masked
   }
 
-  function maskValue(value: Json): Json {
-    if (typeof value === 'string') return maskText(value)
-    if (typeof value === 'number') return maskNumber(value)
-    if (typeof value !== 'object' || value === null) return value
-    if (Array.isArray(value)) return value.map(maskValue)
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [
-        maskText(key),
-        isSecretName(key) && item !== null && typeof item !== 'boolean' ? '[masked:credential]' : maskValue(item),
-      ]),
-    )
+  function maskFields(fields: { [key: string]: Json }, level: number, kind: NameKind): Json {
+    const entries = Object.entries(fields)
+    const isPair = entries.some(([key, item]) => NAMING.test(key) && isSecretName(item))
+    const masked = entries.map(([key, item]) => {
+      const own = isPair && NAMED_VALUE.test(key) ? 'secret' : kindOf(key)
+      return [maskText(key, level), maskValue(item, level, own === 'plain' ? kind : own)] as const
+    })
+    return Object.fromEntries(masked)
   }
 
-  const touches = (json: string): boolean => maybe.some((trigger) => trigger.test(json))
+  /** Values may follow their names: in a pair, which stands in a list of pairs, and in a flat list of headers. */
+  function maskList(list: Json[], level: number, kind: NameKind): Json {
+    return list.map((item, index) => {
+      const name = list[index - 1]
+      if (typeof item === 'string' && isSecretName(name) && HEADER.test(name)) return CREDENTIAL_MARK
+      if (!Array.isArray(item) || item.length !== 2 || !isSecretName(item[0])) return maskValue(item, level, kind)
+      return [item[0], maskValue(item[1] as Json, level, 'secret')]
+    })
+  }
+
+  function isSecretName(name: Json | undefined): name is string {
+    return typeof name === 'string' && kindOf(name) === 'secret'
+  }
+
+  const touches = (json: string): boolean => json.includes(ESCAPED) || maybe.some((trigger) => trigger.test(json))
   const maskJson = (json: string): string =>
-    touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json)) : json
+    touches(json) ? JSON.stringify(maskValue(JSON.parse(json) as Json, 0)) : json
   return { text: maskText, json: maskJson, touches }
 }
 

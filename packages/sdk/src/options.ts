@@ -92,43 +92,16 @@ export interface Resolved {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-const KNOWN: Record<keyof TachoOptions, true> = {
-  apiKey: true,
-  baseUrl: true,
-  clientId: true,
-  enabled: true,
-  agentName: true,
-  agentId: true,
-  schemaVersion: true,
-  capture: true,
-  metadataKeys: true,
-  masking: true,
-  sampleRate: true,
-  maxQueuedEvents: true,
-  maxQueuedBytes: true,
-  flushIntervalMs: true,
-  requestTimeoutMs: true,
-  flushTimeoutMs: true,
-  compression: true,
-  spool: true,
-  flushOnSignals: true,
-  waitUntil: true,
-  configuration: true,
-  guard: true,
-  onDiagnostic: true,
-  fetch: true,
-}
+/** Options that are no setting of the same name. */
+const OTHER_OPTIONS = ['apiKey', 'compression', 'configuration', 'guard', 'onDiagnostic', 'fetch']
 
-const isBoolean = (value: unknown): boolean => typeof value === 'boolean'
-const MASKING: Record<keyof MaskingOptions, (value: unknown) => boolean> = {
-  credentials: isBoolean,
-  email: isBoolean,
-  cardNumber: isBoolean,
-  phone: isBoolean,
-  iban: isBoolean,
-  keys: isTexts,
-  patterns: (value) => Array.isArray(value) && value.every((pattern) => pattern instanceof RegExp),
-  custom: (value) => typeof value === 'function',
+const MASKING_FLAGS: readonly string[] = ['credentials', 'email', 'cardNumber', 'phone', 'iban']
+
+function isMaskingOption(name: string, value: unknown): boolean {
+  if (value === undefined || name === 'keys') return value === undefined || isTexts(value)
+  if (name === 'patterns') return Array.isArray(value) && value.every((pattern) => pattern instanceof RegExp)
+  if (name === 'custom') return typeof value === 'function'
+  return MASKING_FLAGS.includes(name) && typeof value === 'boolean'
 }
 
 function isTexts(value: unknown): value is string[] {
@@ -145,9 +118,6 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const fatal: string[] = []
   const problems: string[] = []
   const given = options as Readonly<Record<string, unknown>>
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(KNOWN, name)) problems.push(`Unknown option ${cutText(name, 40)}.`)
-  }
 
   function text(name: keyof TachoOptions, maxChars: number): string | undefined {
     const value = given[name]
@@ -172,13 +142,6 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     return fallback
   }
 
-  function callback<T>(name: keyof TachoOptions): T | undefined {
-    const value = given[name]
-    if (value === undefined || typeof value === 'function') return value as T | undefined
-    problems.push(`${name} must be a function.`)
-    return undefined
-  }
-
   const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
   const hasKey = typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)
   if (!hasKey && options.enabled !== false) {
@@ -192,10 +155,16 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const hasKeys = isTexts(metadataKeys)
   if (!hasKeys) problems.push('metadataKeys must be a list of texts.')
 
+  const { waitUntil } = options
+  const canWait = waitUntil === undefined || typeof waitUntil === 'function'
+  if (!canWait) problems.push('waitUntil must be a function.')
+
   const settings: Settings = {
     enabled: choice('enabled', [true, false], false) && hasKey && base !== undefined,
     baseUrl: base?.text ?? '',
-    clientId: text('clientId', LIMITS.clientIdChars) ?? idFrom(environment['TACHO_CLIENT_ID']) ?? `sdk-${newId()}`,
+    clientId:
+      text('clientId', LIMITS.clientIdChars) ??
+      cutText(environment['TACHO_CLIENT_ID'] || `sdk-${newId()}`, LIMITS.clientIdChars),
     agentName: text('agentName', LIMITS.textChars) ?? 'agent',
     agentId: text('agentId', LIMITS.textChars),
     schemaVersion: text('schemaVersion', LIMITS.textChars),
@@ -211,7 +180,11 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
     spool: text('spool', 4_096),
     flushOnSignals: choice('flushOnSignals', [false, true], false),
-    waitUntil: callback('waitUntil'),
+    waitUntil: canWait ? waitUntil : undefined,
+  }
+  for (const name of Object.keys(given)) {
+    const isKnown = Object.hasOwn(settings, name) || OTHER_OPTIONS.includes(name)
+    if (!isKnown) problems.push(`Unknown option ${cutText(name, 40)}.`)
   }
   return { settings: Object.freeze(settings), apiKey: hasKey ? apiKey : '', problems: [...fatal, ...problems] }
 }
@@ -219,17 +192,8 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
 function maskingFrom(given: unknown): MaskingOptions | undefined {
   if (given === undefined) return {}
   if (typeof given !== 'object' || given === null) return undefined
-  return readSafely(() => {
-    const isValid = Object.entries(given).every(([name, value]: [string, unknown]) => {
-      const isRight = Object.hasOwn(MASKING, name) ? MASKING[name as keyof MaskingOptions] : () => false
-      return value === undefined || isRight(value)
-    })
-    return isValid ? given : undefined
-  }, undefined)
-}
-
-function idFrom(value: string | undefined): string | undefined {
-  return value ? cutText(value, LIMITS.clientIdChars) : undefined
+  const isValid = () => Object.entries(given).every(([name, value]) => isMaskingOption(name, value))
+  return readSafely(isValid, false) ? given : undefined
 }
 
 function origin(value: unknown): { text: string; isLoopback: boolean } | undefined {

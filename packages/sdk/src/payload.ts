@@ -1,6 +1,6 @@
 /** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
 import type { Diagnostics } from './diagnostics.ts'
-import { copy, errorText, isDeeper, jsonText, type Json, type JsonObject } from './json.ts'
+import { errorText, jsonText, type JsonObject } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Mask } from './mask.ts'
 import type { Settings } from './options.ts'
@@ -13,15 +13,18 @@ export type Payload = Readonly<Record<string, unknown>>
 const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
     'model provider latency cost finishReason status code reasonCode attempt toolName tools ' +
-    'inputHash approvalId action policyId policyIds riskSignals severity promptId promptVersionId sampleRate'
+    'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate'
   ).split(' '),
 )
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
-/** Half a surrogate pair, as JSON.stringify writes it. */
-const HALF_PAIR = /\\ud[89a-f]/
+/** How JSON.stringify begins half a surrogate pair. */
+const HALF_PAIR = '\\ud'
+/** An escape in JSON text; the second character may be a backslash itself. */
+const ESCAPE = /\\(?:u.{4}|.)/g
 
-export type PayloadWriter = (payload: Payload | undefined) => string
+/** `maxBytes`: default and most 256 KiB. */
+export type PayloadWriter = (payload: Payload | undefined, maxBytes?: number) => string
 
 /** Never throws. If masking fails, nothing of the payload is recorded. */
 export function createPayloadWriter(
@@ -29,14 +32,13 @@ export function createPayloadWriter(
   mask: Mask,
   diagnostics: Diagnostics,
 ): PayloadWriter {
-  return function writePayload(payload) {
+  return function writePayload(payload, maxBytes = LIMITS.payloadBytes) {
     // Untyped hosts may pass anything.
     if (payload === undefined || payload === null) return '{}'
     let text = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
-    if (isDeeper(text, LIMITS.payloadDepthLevels)) {
-      text = JSON.stringify(copy(JSON.parse(text), LIMITS.payloadDepthLevels))
+    if (text.includes(HALF_PAIR)) {
+      text = text.replace(ESCAPE, (escape) => (escape.startsWith(HALF_PAIR) ? '\ufffd' : escape))
     }
-    if (HALF_PAIR.test(text)) text = JSON.stringify(mapTexts(JSON.parse(text) as Json, (half) => half.toWellFormed()))
     try {
       text = mask.json(text)
     } catch {
@@ -44,12 +46,12 @@ export function createPayloadWriter(
       return '{"masked":"[masked:error]"}'
     }
     // A UTF-16 unit has at most three bytes, so most texts need no byte count.
-    if (text.length * 3 <= LIMITS.payloadBytes) return text
+    if (text.length * 3 <= maxBytes) return text
     const bytes = byteLength(text)
-    if (bytes <= LIMITS.payloadBytes) return text
+    if (bytes <= maxBytes) return text
     diagnostics.count('shortened')
-    diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to 256 KiB.`)
-    return shorten(JSON.parse(text) as JsonObject, bytes, LIMITS.payloadBytes)
+    diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)
+    return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
   }
 
   function chosen(payload: Payload): unknown {
@@ -83,11 +85,4 @@ function numbersOf(usage: unknown, levels = 2): Record<string, unknown> {
     else if (typeof value === 'object' && levels > 1) kept.push([key, numbersOf(value, levels - 1)])
   }
   return Object.fromEntries(kept)
-}
-
-function mapTexts(value: Json, map: (text: string) => string): Json {
-  if (typeof value === 'string') return map(value)
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map))
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [map(key), mapTexts(item, map)]))
 }

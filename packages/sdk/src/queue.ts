@@ -1,7 +1,8 @@
 /** Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
 
 export interface QueuedEvent {
-  readonly eventId: string
+  /** Its `eventId`. */
+  readonly id: string
   /** The event as JSON, made when it was recorded. */
   readonly json: string
   /** UTF-8 bytes of `json`. */
@@ -12,8 +13,6 @@ export interface QueuedEvent {
   readonly sequence: number
   /** How many times it was sent. */
   attempts: number
-  /** It came from the spool and is stored there. */
-  readonly isSpooled?: boolean
 }
 
 export interface Bounds {

@@ -32,11 +32,11 @@ export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' |
 
 function count(usage: RunUsage, { type, payload }: Draft): void {
   if (type === 'TOOL_CALL') usage.toolCalls++
-  if (type !== 'LLM_CALL' || !payload) return
-  usage.cost += amount(payload['cost'])
-  const tokens = payload['usage']
-  if (typeof tokens !== 'object' || tokens === null) return
-  const { promptTokens, completionTokens, totalTokens } = tokens as Record<string, unknown>
+  if (type !== 'LLM_CALL') return
+  const { cost, usage: tokens } = payload ?? {}
+  // An object, whatever an untyped host passed.
+  const { promptTokens, completionTokens, totalTokens } = Object(tokens) as Record<string, unknown>
+  usage.cost += amount(cost)
   usage.totalTokens += amount(totalTokens) || amount(promptTokens) + amount(completionTokens)
 }
 

@@ -9,13 +9,13 @@
  * Only `#enter` changes the state. Events leave the queue before a request begins. When it ends, for any reason, they
  * are finished or put back.
  */
-import { verdictOf, type Verdict } from './answer.ts'
+import type { Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
-import type { Request } from './http.ts'
 import { LIMITS } from './limits.ts'
 import { Queue, type Bounds, type QueuedEvent } from './queue.ts'
 import { waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'
+import type { Keeper } from './spool.ts'
 
 export interface FlushResult {
   /** Events the service accepted. */
@@ -30,15 +30,10 @@ export interface SenderSettings extends Bounds {
   readonly baseUrl: string
   readonly flushIntervalMs: number
   readonly requestTimeoutMs: number
-  readonly compress: boolean
 }
 
-/** Where events are stored until delivered, rejected or dropped. */
-export interface Keeper {
-  append(event: QueuedEvent): void
-  finish(events: readonly QueuedEvent[]): void
-  close(): void
-}
+/** Sends a batch, within `requestTimeoutMs`. */
+export type Deliver = (batch: readonly QueuedEvent[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
@@ -56,7 +51,7 @@ interface Flush {
 
 export class Sender {
   readonly #settings: SenderSettings
-  readonly #request: Request
+  readonly #deliverBatch: Deliver
   readonly #runtime: Runtime
   readonly #diagnostics: Diagnostics
   readonly #queue: Queue
@@ -76,9 +71,9 @@ export class Sender {
   #batch: QueuedEvent[] = []
   #lostAt = Infinity
 
-  constructor(settings: SenderSettings, request: Request, runtime: Runtime, diagnostics: Diagnostics) {
+  constructor(settings: SenderSettings, deliver: Deliver, runtime: Runtime, diagnostics: Diagnostics) {
     this.#settings = settings
-    this.#request = request
+    this.#deliverBatch = deliver
     this.#runtime = runtime
     this.#diagnostics = diagnostics
     this.#queue = new Queue(settings)
@@ -99,19 +94,18 @@ export class Sender {
 
   /** Stores queued and future events in a place that outlives the process. */
   keepIn(keeper: Keeper): void {
-    if (!this.isOpen) return keeper.close()
     this.#keeper = keeper
     for (const event of this.#batch) keeper.append(event)
     for (const event of this.#queue.waiting()) keeper.append(event)
   }
 
-  /** Queues an event and returns at once. True if it was queued. */
-  add(event: QueuedEvent): boolean {
+  /** Queues an event and returns at once. True if it was queued. `isKept`: the keeper has it already. */
+  add(event: QueuedEvent, isKept = false): boolean {
     if (this.#state === 'closed') {
       this.#diagnostics.drop(this.#closedBy)
       return false
     }
-    if (!event.isSpooled) this.#keeper?.append(event)
+    if (!isKept) this.#keeper?.append(event)
     const dropped = this.#queue.add(event)
     if (dropped.length > 0) this.#drop(dropped, 'queue_full')
     if (this.#state === 'idle') this.#wait()
@@ -123,7 +117,6 @@ export class Sender {
   /** Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. */
   flush(timeoutMs: number): Promise<FlushResult> {
     const left = this.#queue.held
-    if (left === 0) return Promise.resolve({ sent: 0, rejected: 0, dropped: 0, left: 0 })
     return new Promise((resolve) => {
       // The only timer that keeps the process running.
       const deadline = this.#runtime.timer(timeoutMs, () => flush.end(), true)
@@ -137,6 +130,7 @@ export class Sender {
           resolve({ ...flush.counts, left: flush.left })
         },
       }
+      if (left === 0) return flush.end()
       this.#flushes.add(flush)
       if (this.#state === 'sending') this.#giveUpLost()
       if (this.#state === 'waiting') this.#wait()
@@ -192,41 +186,27 @@ export class Sender {
   }
 
   async #deliver(batch: QueuedEvent[]): Promise<void> {
-    const { requestTimeoutMs, compress } = this.#settings
-    this.#lostAt = this.#runtime.now() + requestTimeoutMs + LOST_MS
-    let verdict: Verdict = { kind: 'retry', retryAfter: null, why: 'the SDK failed' }
-    try {
-      for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
-      const text = `[${batch.map(({ json }) => json).join(',')}]`
-      const packed = compress ? await (await import('./compress.ts')).gzip(text) : undefined
-      const result = await this.#request('POST', '/events/batch', {
-        body: packed ?? text,
-        headers: packed ? { 'content-encoding': 'gzip' } : {},
-        timeoutMs: requestTimeoutMs,
-      })
-      verdict = verdictOf(
-        result,
-        batch.map(({ eventId }) => eventId),
-      )
-    } finally {
-      // After this request was given up, another request sent its events.
-      if (batch === this.#batch) this.#conclude(batch, verdict)
-    }
+    this.#lostAt = this.#runtime.now() + this.#settings.requestTimeoutMs + LOST_MS
+    for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
+    const verdict = await this.#deliverBatch(batch).catch(() => retryLater('the SDK failed'))
+    // If this request was given up, another request sent its events.
+    if (batch === this.#batch) this.#conclude(batch, verdict)
   }
 
   #giveUpLost(): void {
     if (this.#runtime.now() < this.#lostAt) return
-    this.#conclude(this.#batch, { kind: 'retry', retryAfter: null, why: 'a request was lost' })
+    this.#conclude(this.#batch, retryLater('a request was lost'))
   }
 
   #conclude(batch: QueuedEvent[], verdict: Verdict): void {
     this.#batch = []
     this.#lostAt = Infinity
-    this.#diagnostics.countRequest(verdict.kind !== 'judged')
+    this.#diagnostics.count('requests')
+    if (verdict.kind !== 'judged') this.#diagnostics.count('failedRequests')
     if (verdict.kind === 'judged') {
-      const again = batch.filter(({ eventId }) => verdict.retry.has(eventId))
-      const rejected = batch.filter(({ eventId }) => verdict.rejected.has(eventId))
-      const sent = batch.filter(({ eventId }) => !verdict.retry.has(eventId) && !verdict.rejected.has(eventId))
+      const again = batch.filter(({ id }) => verdict.retry.has(id))
+      const rejected = batch.filter(({ id }) => verdict.rejected.has(id))
+      const sent = batch.filter(({ id }) => !verdict.retry.has(id) && !verdict.rejected.has(id))
       this.#queue.finish(sent)
       this.#queue.finish(rejected)
       this.#queue.putBack(again)
@@ -306,3 +286,5 @@ export class Sender {
     return !this.#isSoon && this.#hasFullBatch() && this.#notBefore <= this.#runtime.now()
   }
 }
+
+const retryLater = (why: string): Verdict => ({ kind: 'retry', retryAfter: null, why })

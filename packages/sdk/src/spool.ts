@@ -1,9 +1,9 @@
 /**
- * Keeps queued events in files until delivery. Node, Bun and Deno only; loaded when an option asks for it.
+ * Keeps what waits for delivery in files. Node, Bun and Deno only; loaded when an option asks for it.
  *
- * Each process appends to its own segments. The operating system has an event once `append` returns. The event then
- * survives the end of the process, including SIGKILL, but not a power failure. A segment is deleted when all its events
- * are delivered, rejected or dropped. The next process takes over the segments of dead ones. It sends events again that
+ * Each process appends lines to its own segments. The operating system has a line once `append` returns. The line then
+ * survives the end of the process, including SIGKILL, but not a power failure. A segment is deleted when all its lines
+ * are delivered, rejected or dropped. The next process takes over the segments of dead ones. It sends lines again that
  * were already delivered, under the same ids, and the service ignores the duplicates.
  */
 import * as fs from 'node:fs'
@@ -11,45 +11,69 @@ import { hostname } from 'node:os'
 import path from 'node:path'
 import process from 'node:process'
 import type { Diagnostics } from './diagnostics.ts'
-import { PROTECTED_TYPES } from './event.ts'
-import type { Settings } from './options.ts'
-import type { QueuedEvent } from './queue.ts'
 import type { Runtime, Timer } from './runtime.ts'
-import type { Keeper, Sender } from './sender.ts'
-import { byteLength } from './text.ts'
 import type { Ids } from './uuid.ts'
 
-interface SpoolSettings {
-  readonly folder: string
-  /** Limit for all segments of this process. Past it, the oldest segment is deleted. */
-  readonly maxBytes: number
-  readonly newId: () => string
+/** A line: JSON without a line break. */
+export interface Kept {
+  readonly id: string
+  readonly json: string
 }
 
-interface Parts {
-  readonly settings: Settings
+/** Where a queue stores its items until they are delivered, rejected or dropped. */
+export interface Keeper {
+  append(item: Kept): void
+  finish(items: readonly Kept[]): void
+  close(): void
+}
+
+/** A queue that is kept. */
+export interface SpoolUser<Fields> {
+  /** Ending of its segments' names. */
+  readonly suffix: string
+  isOpen(): boolean
+  /** Half of the queue stays free for new items. */
+  hasRoom(): boolean
+  keepIn(keeper: Keeper): void
+  /** The id of a line with these fields; undefined if the line is none of its items. */
+  idOf(fields: Partial<Fields>): string | undefined
+  /** Queues an item that a dead process left. */
+  restore(item: Restored<Fields>): void
+}
+
+export interface Restored<Fields> extends Kept {
+  readonly fields: Partial<Fields>
+}
+
+interface SpoolParts {
+  readonly settings: { readonly spool?: string | undefined; readonly maxQueuedBytes: number }
   readonly runtime: Runtime
   readonly ids: Ids
   readonly diagnostics: Diagnostics
-  readonly sender: Sender
 }
 
 /** How often a client looks for segments of dead processes. */
 const RECOVER_MS = 60_000
 
 const SEGMENT_BYTES = 1_048_576
+/** No segment is larger: its last line began before `SEGMENT_BYTES`. */
+const FILE_BYTES_MAX = 2 * SEGMENT_BYTES
+/** A segment is read in slices. */
+const SLICE_BYTES = 65_536
+/** How many of its lines are queued before the host's code runs. */
+const LINES_PER_TURN = 100
 /** How often a segment's owner shows that it is alive. */
 const HEARTBEAT_MS = 15_000
 /** A segment untouched for this long has no owner. */
 const STALE_MS = 60_000
 /** Two start times measured for one process differ by less. */
 const START_SPREAD_MS = 5_000
-const SUFFIX = '.events'
 
 interface Segment {
   readonly file: string
   readonly descriptor: number
   bytes: number
+  /** Undelivered lines, plus one while the segment is being read. */
   pending: number
   isSealed: boolean
 }
@@ -58,33 +82,37 @@ interface Segment {
 const owned = new Set<string>()
 const startedAt = Math.round(Date.now() - process.uptime() * 1_000)
 const host = hostname().replace(/[^\w-]/g, '-')
+const { O_APPEND, O_RDWR } = fs.constants
+/** Windows does not have it. */
+const NO_LINKS = (fs.constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 
-/** Stores what the sender queues in the folder, and queues the events that dead processes left there. */
-export function openSpool(folder: string, { settings, runtime, ids, diagnostics, sender }: Parts): void {
-  const spool = new Spool({ folder, maxBytes: settings.maxQueuedBytes * 2, newId: ids.uuid }, runtime, diagnostics)
-  sender.keepIn(spool)
-  // Half of the queue stays free for new events.
-  const hasRoom = (bytes: number) => sender.held.queuedBytes + bytes <= settings.maxQueuedBytes / 2
+/** Stores what the user queues in the folder. Resolves when the user has what dead processes left, or has no more room. */
+export async function openSpool<Fields>(folder: string, user: SpoolUser<Fields>, parts: SpoolParts): Promise<void> {
+  const { runtime } = parts
+  if (!user.isOpen()) return
+  const spool = new Spool(folder, user, parts)
+  user.keepIn(spool)
+  let lines = spool.recover()
 
-  function recover(): void {
-    for (const events of spool.recover(hasRoom)) {
-      diagnostics.count('recorded', events.length)
-      diagnostics.count('recovered', events.length)
-      for (const { eventId, eventType, json } of events) {
-        const sequence = sender.nextSequence()
-        const isProtected = PROTECTED_TYPES.has(eventType)
-        sender.add({ eventId, json, bytes: byteLength(json), isProtected, sequence, attempts: 0, isSpooled: true })
+  async function recover(): Promise<void> {
+    for (let line = 1; user.isOpen() && user.hasRoom(); line++) {
+      const { done, value } = lines.next()
+      if (done) {
+        lines = spool.recover()
+        break
       }
+      if (value) user.restore(value)
+      if (line % LINES_PER_TURN === 0) await new Promise<void>((resolve) => runtime.soon(resolve))
     }
-    runtime.timer(RECOVER_MS, () => sender.isOpen && recover())
+    runtime.timer(RECOVER_MS, () => void (user.isOpen() && recover()))
   }
-  recover()
+  await recover()
 }
 
-class Spool implements Keeper {
-  readonly #settings: SpoolSettings
-  readonly #runtime: Runtime
-  readonly #diagnostics: Diagnostics
+class Spool<Fields> implements Keeper {
+  readonly #folder: string
+  readonly #user: SpoolUser<Fields>
+  readonly #parts: SpoolParts
   readonly #segments = new Set<Segment>()
   readonly #segmentOf = new Map<string, Segment>()
   #current: Segment | undefined
@@ -92,45 +120,60 @@ class Spool implements Keeper {
   #hasFailed = false
 
   /** Creates the folder. Never throws: disk errors are reported, and recording continues without the spool. */
-  constructor(settings: SpoolSettings, runtime: Runtime, diagnostics: Diagnostics) {
-    this.#settings = settings
-    this.#runtime = runtime
-    this.#diagnostics = diagnostics
-    this.#attempt(() => fs.mkdirSync(settings.folder, { recursive: true, mode: 0o700 }))
+  constructor(folder: string, user: SpoolUser<Fields>, parts: SpoolParts) {
+    this.#folder = folder
+    this.#user = user
+    this.#parts = parts
+    this.#attempt(() => fs.mkdirSync(folder, { recursive: true, mode: 0o700 }))
   }
 
-  /** Stores an event before it is queued. */
-  append(event: QueuedEvent): void {
+  /** Stores an item before it is queued. */
+  append({ id, json }: Kept): void {
     this.#attempt(() => {
       const segment = (this.#current ??= this.#open())
-      segment.bytes += fs.writeSync(segment.descriptor, `${event.json}\n`)
+      const line = Buffer.from(`${json}\n`)
+      // Writes all of it, or throws.
+      fs.writeFileSync(segment.descriptor, line)
+      segment.bytes += line.length
       segment.pending++
-      this.#segmentOf.set(event.eventId, segment)
+      this.#segmentOf.set(id, segment)
       if (segment.bytes >= SEGMENT_BYTES) this.#seal(segment)
     })
   }
 
-  /** Forgets events that are delivered, rejected or dropped. */
-  finish(events: readonly QueuedEvent[]): void {
-    for (const { eventId } of events) {
-      const segment = this.#segmentOf.get(eventId)
+  /** Forgets items that are delivered, rejected or dropped. */
+  finish(items: readonly Kept[]): void {
+    for (const { id } of items) {
+      const segment = this.#segmentOf.get(id)
       if (!segment) continue
-      this.#segmentOf.delete(eventId)
-      segment.pending--
-      if (segment.pending === 0) this.#attempt(() => this.#empty(segment))
+      this.#segmentOf.delete(id)
+      this.#release(segment)
     }
   }
 
-  /** The events of dead processes, one segment per step, while there is room for `bytes`. */
-  *recover(hasRoom: (bytes: number) => boolean): Generator<RecoveredEvent[]> {
-    for (const name of this.#attempt(() => fs.readdirSync(this.#settings.folder).sort()) ?? []) {
-      const file = path.join(this.#settings.folder, name)
-      const events = this.#attempt(() => this.#takeOver(file, name, hasRoom))
-      if (events && events.length > 0) yield events
+  /** The items of dead processes; undefined for a line that is none, or that another line repeats. */
+  *recover(): Generator<Restored<Fields> | undefined> {
+    for (const name of this.#attempt(() => fs.readdirSync(this.#folder).sort()) ?? []) {
+      const segment = this.#takeOver(name)
+      if (!segment) continue
+      let torn = 0
+      for (const line of this.#linesOf(segment)) {
+        const item = this.#itemOf(line)
+        if (!item) torn++
+        if (!item || this.#segmentOf.has(item.id)) {
+          yield undefined
+          continue
+        }
+        this.#segmentOf.set(item.id, segment)
+        segment.pending++
+        yield item
+      }
+      if (torn > 0) this.#report('spool_damaged', `${torn} lines in the spool were unreadable.`)
+      this.#release(segment)
     }
   }
 
-  /** Leaves undelivered events for the next process. */
+  /** Leaves undelivered items for the next process. */
   close(): void {
     this.#heartbeat?.cancel()
     for (const { descriptor, file } of this.#segments) {
@@ -143,25 +186,30 @@ class Spool implements Keeper {
   }
 
   #open(): Segment {
-    const name = [host, process.pid, startedAt, this.#settings.newId()].join('.')
-    const segment = this.#add(path.join(this.#settings.folder, `${name}${SUFFIX}`), 'ax')
-    this.#heartbeat ??= this.#beat()
+    const segment = this.#add(this.#newFile(), 'ax')
     const segments = [...this.#segments]
-    for (let total = segments.reduce((sum, { bytes }) => sum + bytes, 0); total > this.#settings.maxBytes;) {
+    const maxBytes = this.#parts.settings.maxQueuedBytes * 2
+    for (let total = segments.reduce((sum, { bytes }) => sum + bytes, 0); total > maxBytes;) {
       const oldest = segments.shift()
       if (!oldest || oldest === segment) break
       total -= oldest.bytes
       this.#remove(oldest)
-      this.#diagnostics.report('warning', 'spool_full', 'The spool is full: its oldest events are now only in memory.')
+      this.#report('spool_full', 'The spool is full: its oldest items are now only in memory.')
     }
     return segment
   }
 
-  #add(file: string, flags: string): Segment {
+  #newFile(): string {
+    const name = [host, process.pid, startedAt, this.#parts.ids.uuid()].join('.')
+    return path.join(this.#folder, `${name}${this.#user.suffix}`)
+  }
+
+  #add(file: string, flags: string | number): Segment {
     const descriptor = fs.openSync(file, flags, 0o600)
     const segment = { file, descriptor, bytes: fs.fstatSync(descriptor).size, pending: 0, isSealed: false }
     owned.add(file)
     this.#segments.add(segment)
+    this.#heartbeat ??= this.#beat()
     return segment
   }
 
@@ -171,10 +219,14 @@ class Spool implements Keeper {
     if (segment.pending === 0) this.#remove(segment)
   }
 
-  #empty(segment: Segment): void {
-    if (segment.isSealed) return this.#remove(segment)
-    fs.ftruncateSync(segment.descriptor, 0)
-    segment.bytes = 0
+  #release(segment: Segment): void {
+    segment.pending--
+    if (segment.pending > 0 || !this.#segments.has(segment)) return
+    this.#attempt(() => {
+      if (segment.isSealed) return this.#remove(segment)
+      fs.ftruncateSync(segment.descriptor, 0)
+      segment.bytes = 0
+    })
   }
 
   #remove(segment: Segment): void {
@@ -184,34 +236,62 @@ class Spool implements Keeper {
     fs.rmSync(segment.file, { force: true })
   }
 
-  #takeOver(file: string, name: string, hasRoom: (bytes: number) => boolean): RecoveredEvent[] {
-    if (!name.endsWith(SUFFIX) || owned.has(file)) return []
-    // Only plain files: a link or a pipe in a shared folder could name anything.
-    const stats = fs.lstatSync(file)
-    if (!stats.isFile()) return []
-    if (!isOrphan(name, this.#runtime.now() - stats.mtimeMs) || !hasRoom(stats.size)) return []
-    // If two processes try, one finds the file already renamed.
-    const mine = path.join(
-      this.#settings.folder,
-      [host, process.pid, startedAt, `${this.#settings.newId()}${SUFFIX}`].join('.'),
-    )
-    fs.renameSync(file, mine)
-    const segment = this.#add(mine, 'a')
-    segment.isSealed = true
-    this.#heartbeat ??= this.#beat()
-    const events = fs.readFileSync(mine, 'utf8').split('\n').flatMap(eventOf)
-    const torn = events.filter((event) => event === null).length
-    if (torn > 0) this.#diagnostics.report('warning', 'spool_damaged', `${torn} events in the spool were unreadable.`)
-    const whole = [...new Map(events.flatMap((event) => (event ? [[event.eventId, event] as const] : []))).values()]
-    for (const { eventId } of whole) this.#segmentOf.set(eventId, segment)
-    segment.pending = whole.length
-    if (whole.length === 0) this.#remove(segment)
-    return whole
+  /** The segment of a dead process, now ours. Leaves everything else in the folder alone. */
+  #takeOver(name: string): Segment | undefined {
+    const file = path.join(this.#folder, name)
+    if (!name.endsWith(this.#user.suffix) || owned.has(file) || this.#hasFailed) return undefined
+    try {
+      // Only plain files: a link or a pipe in a shared folder could name anything.
+      const stats = fs.lstatSync(file)
+      if (!stats.isFile() || !isOrphan(name, this.#parts.runtime.now() - stats.mtimeMs)) return undefined
+      if (!isOurs(stats) || stats.size > FILE_BYTES_MAX) {
+        this.#report('spool_skipped', 'A file in the spool was left alone: it belongs to another user or is too large.')
+        return undefined
+      }
+      const mine = this.#newFile()
+      // If two processes try, one finds the file already renamed.
+      fs.renameSync(file, mine)
+      const segment = this.#add(mine, O_RDWR | O_APPEND | NO_LINKS)
+      segment.isSealed = true
+      segment.pending = 1
+      return segment
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code !== 'ENOENT') this.#report('spool_skipped', `A file in the spool was left alone (${code}).`)
+      return undefined
+    }
+  }
+
+  *#linesOf({ descriptor, bytes }: Segment): Generator<string> {
+    const buffer = Buffer.alloc(SLICE_BYTES)
+    const decoder = new TextDecoder()
+    let rest = ''
+    for (let at = 0; at < bytes;) {
+      const read = this.#attempt(() => fs.readSync(descriptor, buffer, 0, SLICE_BYTES, at)) ?? 0
+      if (read === 0) break
+      at += read
+      const lines = (rest + decoder.decode(buffer.subarray(0, read), { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      yield* lines
+    }
+    if (rest !== '') yield rest
+  }
+
+  /** Undefined for a line that is none: the last one of a process that died while writing. */
+  #itemOf(json: string): Restored<Fields> | undefined {
+    try {
+      const fields = JSON.parse(json) as Partial<Fields>
+      const id = this.#user.idOf(fields)
+      return id === undefined ? undefined : { id, json, fields }
+    } catch {
+      return undefined
+    }
   }
 
   #beat(): Timer {
-    return this.#runtime.timer(HEARTBEAT_MS, () => {
-      const now = new Date(this.#runtime.now())
+    const { runtime } = this.#parts
+    return runtime.timer(HEARTBEAT_MS, () => {
+      const now = new Date(runtime.now())
       for (const { descriptor } of this.#segments) this.#attempt(() => fs.futimesSync(descriptor, now, now))
       this.#heartbeat = this.#beat()
     })
@@ -223,35 +303,22 @@ class Spool implements Keeper {
     try {
       return act()
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      // Another process was faster.
-      if (code === 'ENOENT') return undefined
       this.#hasFailed = true
-      this.#diagnostics.report(
-        'error',
-        'spool_failed',
-        `The spool cannot be used (${code}): events are only in memory.`,
-      )
+      const { code } = error as NodeJS.ErrnoException
+      const message = `The spool cannot be used (${code}): what is recorded is only in memory.`
+      this.#parts.diagnostics.report('error', 'spool_failed', message)
       return undefined
     }
   }
-}
 
-interface RecoveredEvent {
-  readonly eventId: string
-  readonly eventType: string
-  readonly json: string
-}
-
-/** Null for a line that is not an event: the last line of a process that died while writing. */
-function eventOf(line: string): (RecoveredEvent | null)[] {
-  if (line === '') return []
-  try {
-    const { eventId, eventType } = JSON.parse(line) as Partial<RecoveredEvent>
-    return [typeof eventId === 'string' && typeof eventType === 'string' ? { eventId, eventType, json: line } : null]
-  } catch {
-    return [null]
+  #report(code: string, message: string): void {
+    this.#parts.diagnostics.report('warning', code, message)
   }
+}
+
+/** Whether this user wrote it. Anyone may write to a shared folder, and our key must not deliver that. */
+function isOurs({ uid }: fs.Stats): boolean {
+  return typeof process.getuid !== 'function' || uid === process.getuid()
 }
 
 /** Whether the process in a segment's name is dead. */

@@ -10,7 +10,6 @@ import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
 import type { Payload } from './payload.ts'
-import { flushAtEnd } from './process-end.ts'
 import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
 import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
@@ -19,7 +18,9 @@ import type { FlushResult } from './sender.ts'
 export class Tacho {
   readonly #core: Core
   readonly #control: LazyControl
-  readonly #forgetEnd: () => void
+  readonly #listening: Promise<void>
+  #forgetEnd: (() => void) | undefined
+  #isClosed = false
   /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
 
@@ -30,11 +31,23 @@ export class Tacho {
     const { configuration = {}, guard = {} } = core.options
     this.#control = new LazyControl(core, { configuration, guard })
     this.configuration = new RuntimeConfiguration(this.#control)
-    this.#forgetEnd = flushAtEnd({
-      flushOnSignals: core.settings.flushOnSignals,
-      hasQueued: () => core.sender.held.queued > 0 || this.#control.hasQueued,
-      flush: () => this.#flushAtEnd(),
-    })
+    this.#listening = hasProcess() ? this.#listenForEnd() : Promise.resolve()
+  }
+
+  /** Loaded only where a process can end. Loading keeps the process running until then. */
+  async #listenForEnd(): Promise<void> {
+    try {
+      const { flushAtEnd } = await import('./process-end.ts')
+      if (this.#isClosed) return
+      this.#forgetEnd = flushAtEnd({
+        flushOnSignals: this.#core.settings.flushOnSignals,
+        hasQueued: () => this.#core.sender.held.queued > 0 || this.#control.hasQueued,
+        flush: () => this.#flushAtEnd(),
+      })
+    } catch {
+      const message = 'Events are not delivered when the process ends: a part of the package is missing.'
+      this.#core.diagnostics.report('error', 'end_unavailable', message)
+    }
   }
 
   /** Reports the events that could not be delivered before the process ends. */
@@ -95,9 +108,11 @@ export class Tacho {
     return this.#core.record(this.#core.context.getStore()?.scope, { type, label, payload })
   }
 
-  /** Resolves when the spool is open and has returned its events; at once without a spool. */
-  ready(): Promise<void> {
-    return this.#core.opened
+  /** Resolves when the end of the process is noticed, and the spool, if any, is open and what it kept is queued. */
+  async ready(): Promise<void> {
+    await this.#listening
+    await this.#core.opened
+    await this.#control.opened()
   }
 
   /**
@@ -170,7 +185,8 @@ export class Tacho {
     const result = await this.flush(timeoutMs)
     this.#core.sender.close()
     this.#control.close()
-    this.#forgetEnd()
+    this.#isClosed = true
+    this.#forgetEnd?.()
     return result
   }
 
@@ -206,6 +222,10 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   riskSignals?: (...args: Args) => readonly string[]
   /** Ends the wait for approval; then the tool does not run. */
   signal?: (...args: Args) => StopSignal | undefined
+}
+
+function hasProcess(): boolean {
+  return typeof (globalThis as { process?: { on?: unknown } }).process?.on === 'function'
 }
 
 function inputOfArguments(...args: unknown[]): unknown {

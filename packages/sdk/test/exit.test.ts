@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test, type TestContext } from 'node:test'
 import { Tacho, type TachoOptions } from '../src/index.ts'
+import { hostRuntime } from '../src/runtime.ts'
+import { ended } from '../../cli/test/tacho.ts'
 import { assertBalanced } from './balance.ts'
 import { startScriptedServer, status, type Answer } from './scripted-server.ts'
 
@@ -214,6 +216,78 @@ test('a spool reads plain files only, and an event that stands twice in it is se
   assert.equal((await tacho.shutdown()).sent, 1)
   assert.deepEqual(codes, [])
   assert.deepEqual(readdirSync(spool).sort(), ['elsewhere.1.1.folder.events', 'elsewhere.1.1.link.events'])
+})
+
+test('a spool leaves alone what is not its own: unreadable, large, or of another user', async (t) => {
+  const server = await serve(t)
+  const spool = temporaryFolder(t)
+  const line = (eventId: string) => `${JSON.stringify({ eventId, eventType: 'X', label: eventId })}\n`
+  const plant = (name: string, text: string, time = new Date(0)) => {
+    const file = path.join(spool, `elsewhere.1.1.${name}.events`)
+    writeFileSync(file, text)
+    utimesSync(file, time, time)
+    return file
+  }
+  plant('a-large', 'x'.repeat(2 * 1_048_576 + 1))
+  plant('b-pid', line('pid'))
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) chownSync(plant('c-foreign', line('foreign')), 1, 1)
+  const codes: string[] = []
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: ({ code }) => codes.push(code) })
+  await tacho.ready()
+  tacho.startRun().step('recorded')
+  assert.equal((await tacho.shutdown()).sent, 2)
+  assert.deepEqual(server.labels(), ['pid', 'recorded'])
+  assert.deepEqual(codes, ['spool_skipped'])
+  const left = readdirSync(spool).filter((file) => file.startsWith('elsewhere'))
+  assert.equal(left.length, isRoot ? 2 : 1)
+})
+
+test('many tiny lines do not stop the host at the start, and no more than half of the queue is filled', async (t) => {
+  const server = await serve(t, status(503))
+  const spool = temporaryFolder(t)
+  const file = path.join(spool, 'elsewhere.1.1.tiny.events')
+  const lines = Array.from({ length: 30_000 }, (_, n) => (n % 2 === 0 ? 'x' : `{"eventId":"${n}","eventType":"X"}`))
+  writeFileSync(file, lines.join('\n'))
+  utimesSync(file, new Date(0), new Date(0))
+  const { soon } = hostRuntime
+  let turns = 0
+  const runtime = { ...hostRuntime, soon: (act: () => void) => (turns++, soon(act)) }
+  const options = { apiKey: 'key', baseUrl: server.url, spool, maxQueuedEvents: 10_000, onDiagnostic: () => undefined }
+  const tacho = new Tacho(options, runtime)
+  await tacho.ready()
+  const { queued, recovered, dropped } = tacho.counters()
+  assert.deepEqual([queued, recovered, dropped], [5_000, 5_000, {}])
+  // The host had a turn at least every hundred lines.
+  assert.ok(turns >= 100, String(turns))
+  await tacho.shutdown(0)
+  // The rest was not touched: the next process has all of it.
+  const next = new Tacho({ ...options, maxQueuedEvents: 40_000 })
+  await next.ready()
+  assert.equal(next.counters().recovered, 15_000)
+  await next.shutdown(0)
+})
+
+test('a disk that is full in the middle of a line is reported, and everything is delivered from memory', async (t) => {
+  const server = await serve(t)
+  const spool = temporaryFolder(t)
+  // A limit on the size of files cuts the line that passes it, as a full disk does.
+  const script = 'ulimit -f 40 && exec "$@"'
+  const options = JSON.stringify({ spool, events: 150 })
+  const child = spawn('sh', ['-c', script, 'sh', process.execPath, CHILD, 'reports', server.url, options])
+  const { code, stderr } = await ended(child)
+  assert.equal(code, 0)
+  assert.match(stderr, /^tacho: The spool cannot be used \(EFBIG\): what is recorded is only in memory\.\n$/)
+  assert.equal(server.labels().length, 150)
+  // The whole lines are still there and are sent again under the same ids.
+  const before = server.events().length
+  const codes: string[] = []
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: (said) => codes.push(said.code) })
+  await tacho.ready()
+  const { sent } = await tacho.shutdown()
+  assert.ok(sent > 20 && sent < 150, String(sent))
+  assert.deepEqual(codes, ['spool_damaged'])
+  assert.equal(new Set(server.events().map(({ eventId }) => eventId)).size, before)
 })
 
 test('a spool that cannot be written to is reported, and recording goes on', async (t) => {

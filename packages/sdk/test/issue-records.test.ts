@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -114,17 +117,76 @@ test('the queue is bounded in records: the oldest that waits makes room', async 
   assert.deepEqual([queued, dropped], [1_000, { queue_full: 1 }])
 })
 
-test('the queue is bounded in bytes, and a record over 256 KiB is dropped', async (t) => {
+test('the queue is bounded in bytes, and a record over 256 KiB is shortened', async (t) => {
   const { service, tacho } = await start(t, {}, hangUp)
-  tacho.reportIssue({ detectionType: 'first' })
+  const large = { text: 'x'.repeat(300_000) }
+  tacho.reportIssue({ detectionType: 'A', payload: large, evidence: large })
   await service.until('issue-records', 1)
-  const large = (chars: number) => tacho.reportIssue({ detectionType: 'A', payload: { text: 'x'.repeat(chars) } })
-  large(262_144)
-  assert.deepEqual(balanced(tacho).dropped, { too_large: 1 })
-  for (let n = 0; n < 30; n++) large(250_000)
+  const [request] = service.requests('issue-records')
+  assert.ok(request)
+  assert.ok(Buffer.byteLength(JSON.stringify(request.json)) <= 262_144)
+  const { payload, evidence } = request.json as { payload: object; evidence: object }
+  assert.ok('tachoShortened' in payload && 'tachoShortened' in evidence)
+  for (let n = 0; n < 30; n++) tacho.reportIssue({ detectionType: 'A', payload: large, evidence: large })
   const { queued, dropped } = balanced(tacho)
-  assert.ok(queued <= 17, String(queued))
-  assert.ok((dropped.queue_full ?? 0) >= 14)
+  assert.ok(queued <= 21, String(queued))
+  assert.ok((dropped.queue_full ?? 0) >= 10)
+})
+
+test('facts that JSON refuses are marked, and the record is sent', async (t) => {
+  const { service, tacho } = await start(t, {})
+  const cycle: Record<string, unknown> = { toolName: 'x', big: 1n }
+  cycle['self'] = cycle
+  tacho.reportIssue({ detectionType: 'A', payload: cycle })
+  await tacho.flush()
+  const [request] = service.requests('issue-records')
+  const { payload } = (request?.json ?? {}) as { payload?: object }
+  assert.deepEqual(payload, { toolName: 'x', big: '1', self: '[circular]' })
+})
+
+test('metadata-only: no free text of a record leaves the process', async (t) => {
+  const { service, tacho } = await start(t, { capture: 'metadata-only' })
+  const payload = { toolName: 'refund', reasonCode: 'E1', riskSignals: ['injection'], text: 'Ada', list: ['Ada'] }
+  tacho.reportIssue({ detectionType: 'A', payload, evidence: { decision: 'BLOCK', quote: 'Ada said so' } })
+  await tacho.flush()
+  const [request] = service.requests('issue-records')
+  const record = (request?.json ?? {}) as { payload?: object; evidence?: object }
+  assert.deepEqual(record.payload, { toolName: 'refund', reasonCode: 'E1', riskSignals: ['injection'] })
+  assert.deepEqual(record.evidence, { decision: 'BLOCK' })
+})
+
+test('kill -9 loses no record with a spool: the next process sends it under its own id', async (t) => {
+  const spool = mkdtempSync(path.join(tmpdir(), 'tacho-issues-'))
+  t.after(() => rmSync(spool, { recursive: true, force: true }))
+  const { service } = await start(t, {}, () => undefined)
+  const program = `
+    import { Tacho } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)}
+    const spool = ${JSON.stringify(spool)}
+    const tacho = new Tacho({ apiKey: 'k', baseUrl: ${JSON.stringify(service.url)}, spool, onDiagnostic() {} })
+    await tacho.ready()
+    for (const detectionType of ['A', 'B']) tacho.reportIssue({ detectionType })
+    process.kill(process.pid, 'SIGKILL')`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'inherit' })
+  assert.deepEqual(await once(child, 'close'), [null, 'SIGKILL'])
+  service.script('issue-records', RECEIVED)
+  const sent = () => service.requests('issue-records').map(({ json: body }) => body as Record<string, unknown>)
+  const before = sent().length
+  const next = new Tacho({ apiKey: 'k', baseUrl: service.url, spool, onDiagnostic: () => undefined })
+  await next.ready()
+  await next.flush(30_000)
+  const { recovered, accepted } = balanced(next)
+  assert.deepEqual([recovered, accepted], [2, 2])
+  const delivered = sent().slice(before)
+  assert.deepEqual(
+    delivered.map(({ detectionType }) => detectionType),
+    ['A', 'B'],
+  )
+  // What the first process sent before it died has the same id.
+  for (const { clientRecordId } of sent().slice(0, before))
+    assert.equal(clientRecordId, delivered[0]?.['clientRecordId'])
+  await next.shutdown()
+  // Everything is delivered: what is left is empty.
+  assert.ok(readdirSync(spool).every((file) => statSync(path.join(spool, file)).size === 0))
 })
 
 test('flush ends when its time is up, and shutdown counts what is left', async (t) => {

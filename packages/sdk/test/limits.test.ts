@@ -155,8 +155,8 @@ test('all faulty options are one message, which begins with the reason why nothi
   const onDiagnostic = ({ message }: { message: string }) => messages.push(message)
   new Tacho({ ...options, onDiagnostic } as unknown as TachoOptions)
   assert.deepEqual(messages, [
-    'Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address. Unknown option apikey. ' +
-      'flushIntervalMs must be a number from 0 to 3600000.',
+    'Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address. ' +
+      'flushIntervalMs must be a number from 0 to 3600000. Unknown option apikey.',
   ])
 })
 

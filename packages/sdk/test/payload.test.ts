@@ -114,6 +114,55 @@ test('what JSON lacks is marked, and never fails', () => {
   assert.deepEqual(written({ error: new TypeError('no') }), { error: 'TypeError: no' })
 })
 
+test('a huge value is read only in part: recording must not stop the host', () => {
+  let reads = 0
+  const endless = (): object =>
+    new Proxy([], {
+      get: (_, key) => (key === 'length' ? 10_000_000 : key === 'toJSON' ? undefined : (reads++, 'x')),
+    })
+  const { list } = written({ list: endless() }) as { list: string[] }
+  assert.ok(reads < 100_000, String(reads))
+  assert.match(String(list.at(-1)), /^\[cut: \d+ more\]$/)
+  const { numbers } = written({ numbers: Array(10_000_000).fill(1) }) as { numbers: unknown[] }
+  assert.ok(numbers.length > 1_000)
+  // Each reading makes the next object.
+  const growing = (): object => ({
+    get next() {
+      reads++
+      return growing()
+    },
+  })
+  reads = 0
+  assert.match(JSON.stringify(written(growing())), /\[cut: nested too deeply\]/)
+  assert.ok(reads < 1_000, String(reads))
+  const { text } = written({ text: 'x'.repeat(50_000_000) }) as { text: string }
+  assert.match(text, /^x+… \[cut: \d+ characters\]$/)
+  const wide = Object.fromEntries(Array.from({ length: 300_000 }, (_, n) => [`key${n}`, { n }]))
+  assert.ok('tachoShortened' in written({ wide }))
+})
+
+test('errors and binary data inside a payload are readable, and toJSON is called once', () => {
+  let calls = 0
+  const own = { toJSON: () => ({ calls: ++calls }) }
+  const bytes = new Uint8Array(1_000_000)
+  assert.deepEqual(written({ cause: new RangeError('no'), bytes, own, when: new Date(0) }), {
+    cause: { name: 'RangeError', message: 'no' },
+    bytes: '[binary: 1000000 bytes]',
+    own: { calls: 1 },
+    when: '1970-01-01T00:00:00.000Z',
+  })
+})
+
+test('a key named __proto__ is recorded like any other, also when its payload is masked or shortened', () => {
+  const payload = (more: object): object =>
+    JSON.parse(`{"__proto__":{"isAdmin":true},"x":${JSON.stringify(more)}}`) as object
+  for (const more of [{}, { password: 'a' }, { text: 'x'.repeat(300_000) }]) {
+    const json = writer().write(payload(more))
+    assert.ok(json.startsWith('{"__proto__":{"isAdmin":true}'), json.slice(0, 100))
+  }
+  assert.equal(({} as { isAdmin?: boolean }).isAdmin, undefined)
+})
+
 test('any value a host can hand over gives an object in JSON', () => {
   fc.assert(
     fc.property(fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), (value) => {

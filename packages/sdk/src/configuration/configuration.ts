@@ -36,6 +36,9 @@ export type Checked =
   | { readonly ok: true; readonly configuration: Configuration }
   | { readonly ok: false; readonly problem: string }
 
+/** Of each kind. Ten times what the service deploys; every policy costs time in every decision. */
+const ITEMS_MAX = 5_000
+
 const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentHash'] as const
 const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
 
@@ -50,6 +53,8 @@ export async function checkConfiguration(given: unknown): Promise<Checked> {
   if (typeof revision !== 'string' || revision === '') return refuse('revision is missing')
   if (!Array.isArray(prompts)) return refuse('prompts is not a list')
   if (!Array.isArray(policies)) return refuse('policies is not a list')
+  if (prompts.length > ITEMS_MAX) return refuse(`prompts has more than ${ITEMS_MAX} items`)
+  if (policies.length > ITEMS_MAX) return refuse(`policies has more than ${ITEMS_MAX} items`)
 
   const checkedPrompts: DeployedPrompt[] = []
   for (const [index, prompt] of prompts.entries()) {

@@ -8,6 +8,9 @@ export interface KeptConfiguration {
   readonly body: unknown
 }
 
+/** Twice the largest answer that is read. */
+const FILE_BYTES_MAX = 64 * 1_048_576
+
 export interface ConfigurationCache {
   /** Undefined if there is no usable file. */
   read(): Promise<KeptConfiguration | undefined>
@@ -27,7 +30,10 @@ export function createDiskCache(
   return {
     async read() {
       try {
-        const { readFile } = await import('node:fs/promises')
+        const { readFile, stat } = await import('node:fs/promises')
+        const stats = await stat(file)
+        // A pipe or a device could be read forever.
+        if (!stats.isFile() || stats.size > FILE_BYTES_MAX) return undefined
         const kept = JSON.parse(await readFile(file, 'utf8')) as Partial<KeptConfiguration> & { owner?: unknown }
         if (kept.owner !== (await owner()) || typeof kept.confirmedAt !== 'number') return undefined
         const etag = typeof kept.etag === 'string' ? kept.etag : null
@@ -40,7 +46,7 @@ export function createDiskCache(
       try {
         const { rename, writeFile } = await import('node:fs/promises')
         const temporary = `${file}.${crypto.randomUUID()}`
-        await writeFile(temporary, JSON.stringify({ owner: await owner(), ...kept }), { mode: 0o600 })
+        await writeFile(temporary, JSON.stringify({ owner: await owner(), ...kept }), { mode: 0o600, flag: 'wx' })
         await rename(temporary, file)
       } catch (error) {
         const code = (error as { code?: unknown }).code

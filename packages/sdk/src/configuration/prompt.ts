@@ -25,7 +25,7 @@ export interface Prompt<Variables> {
    * The content with each `{{ name }}` replaced by its value. Placeholders inside values are not replaced. A
    * placeholder without a value stays unchanged.
    */
-  render(variables: Variables): string
+  render(...variables: {} extends Variables ? [variables?: Variables] : [variables: Variables]): string
 }
 
 const PLACEHOLDER = /\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}/g
@@ -42,9 +42,9 @@ export function toPrompt<Variables extends Readonly<Record<string, string | numb
     version: deployed?.version ?? null,
     versionId: deployed?.versionId ?? null,
     isFallback: deployed === undefined,
-    render: (variables: Variables) =>
+    render: (variables?: Variables) =>
       content.replace(PLACEHOLDER, (placeholder, variable: string) =>
-        Object.hasOwn(variables, variable) ? String(variables[variable]) : placeholder,
+        variables && Object.hasOwn(variables, variable) ? String(variables[variable]) : placeholder,
       ),
   })
 }

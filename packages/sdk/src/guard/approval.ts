@@ -13,6 +13,7 @@ import type { StopSignal } from '../runtime.ts'
 import type { Core } from '../core.ts'
 import type { HttpResult, Reply } from '../http.ts'
 import { waitMs } from '../retry.ts'
+import { cutText } from '../text.ts'
 
 export interface ApprovalRequest {
   /** One per protected call, the same in every retry. */
@@ -47,6 +48,10 @@ const POLL_INTERVAL_MS = 1_000
 const POLL_SPREAD_MS = 500
 /** Extra time for an answer, in addition to the requested wait. */
 const ANSWER_MS = 10_000
+/** An id becomes part of a path: `..` would name another one. */
+const ID = /^\w[\w-]{0,254}$/
+/** A model reads the reason. */
+const REASON_CHARS = 2_000
 
 interface Approval {
   readonly id: string
@@ -170,12 +175,12 @@ function readApproval({ json }: Reply, request: ApprovalRequest, id: string | nu
   const given = json as Record<string, unknown>
   if ((given['toolName'] ?? request.toolName) !== request.toolName) return null
   if ((given['inputHash'] ?? request.inputHash) !== request.inputHash) return null
-  if (typeof given['id'] !== 'string' || given['id'] === '' || (id !== null && given['id'] !== id)) return null
+  if (typeof given['id'] !== 'string' || !ID.test(given['id']) || (id !== null && given['id'] !== id)) return null
   if (typeof given['status'] !== 'string') return null
   const { decisionReason } = given
   return {
     id: given['id'],
     status: given['status'],
-    decisionReason: typeof decisionReason === 'string' ? decisionReason : null,
+    decisionReason: typeof decisionReason === 'string' ? cutText(decisionReason, REASON_CHARS) : null,
   }
 }

@@ -41,25 +41,19 @@ export interface BlockFacts {
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
   override readonly name = 'ToolBlockedError'
-  readonly code: BlockCode
-  readonly toolName: string
-  readonly inputHash: string | null
-  readonly policyIds: readonly string[]
-  readonly approvalId: string | null
-  readonly decisionReason: string | null
-  readonly reason: string | null
+  declare readonly code: BlockCode
+  declare readonly toolName: string
+  declare readonly inputHash: string | null
+  declare readonly policyIds: readonly string[]
+  declare readonly approvalId: string | null
+  declare readonly decisionReason: string | null
+  declare readonly reason: string | null
   readonly modelText: string
 
   constructor(facts: BlockFacts, modelText: string) {
     const why = facts.reason === null ? '' : `: ${facts.reason}`
     super(`The tool ${facts.toolName} was not run (${facts.code})${why}`)
-    this.code = facts.code
-    this.toolName = facts.toolName
-    this.inputHash = facts.inputHash
-    this.policyIds = facts.policyIds
-    this.approvalId = facts.approvalId
-    this.decisionReason = facts.decisionReason
-    this.reason = facts.reason
+    Object.assign(this, facts)
     this.modelText = modelText
   }
 }

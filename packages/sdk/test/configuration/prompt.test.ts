@@ -40,6 +40,15 @@ test('each placeholder is replaced once; one without a value stays; values are t
   assert.equal(prompt.render({ a: '{{b}} $& $1', b: 2 }), '{{b}} $& $1 2 {{c}} {{constructor}} {{b}} $& $1')
 })
 
+test('a prompt without placeholders needs no variables', (t) => {
+  const fake = fakeTacho()
+  t.after(fake.close)
+  assert.equal(fake.tacho.prompt('p', 'Be brief.').render(), 'Be brief.')
+  // Untyped hosts may leave them out anywhere.
+  const render = fake.tacho.prompt('p', 'Greet {{name}}.').render as () => string
+  assert.equal(render(), 'Greet {{name}}.')
+})
+
 test('variables are typed by the fallback', (t) => {
   const fake = fakeTacho()
   t.after(fake.close)

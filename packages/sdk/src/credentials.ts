@@ -1,0 +1,97 @@
+/** Recognises credentials by the name of their field, by their form, and by an assignment such as `password=…` in a text. */
+
+const SECRET_NAME =
+  /passw|pass[-_. ]?phrase|secret|(?:api|access|account|private)[-_. ]?key|authorization|^auth$|credential|cookie|^jwt$|^otp$|token$|^cv[vc]2?$/i
+/** `pass` and `pwd` as a word of their own: DB_PASS and dbPass, but not compass. */
+const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
+/** Texts under such a name are secrets; numbers are usage counters. */
+const COUNTER_NAME = /tokens$/i
+
+/** `counter`: only what is no number is a secret. */
+export type NameKind = 'secret' | 'counter' | 'plain'
+
+export function kindOfName(name: string): NameKind {
+  if (SECRET_NAME.test(name) || SECRET_WORD.test(name)) return 'secret'
+  return COUNTER_NAME.test(name) ? 'counter' : 'plain'
+}
+
+export const CREDENTIAL_MARK = '[masked:credential]'
+
+/** Well-known forms: how they begin, and how they go on. */
+const FORMS = [
+  ['-----BEGIN ', '[A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*'],
+  ['A[KS]IA', String.raw`[A-Z0-9]{16}\b`],
+  ['(?:sk|xai|pypi)-', String.raw`[\w-]{16,}`],
+  ['(?:[sr]k_(?:live|test)|whsec|npm|gsk|gh[pousr]|github_pat|hf|tacho(?:-[a-z]{1,16})?)_', String.raw`\w{16,}`],
+  ['(?:glpat|xox[abeoprs])-', '[A-Za-z0-9-]{10,}'],
+  ['AIza', String.raw`[\w-]{30,}`],
+  [String.raw`(?:ya29|SG)\.`, String.raw`[\w-]{16,}`],
+  // JSON Web Tokens: base64 of `{"`.
+  ['eyJ', String.raw`[\w.-]{20,}`],
+] as const
+
+export const CREDENTIAL_FORMS = [
+  // Not inside a word, but an escape such as \n may come before it.
+  ...FORMS.map(([begin, rest]) => new RegExp(String.raw`(?<!(?<!\\)\w)${begin}${rest}`, 'g')),
+  /\b(?:Bearer|Basic)\s{1,4}[\w+/=.~-]{12,}/gi,
+  // The password in an address, and what stands alone before its `@`.
+  /(?<=:\/\/[^\s/:@[]{0,64}:)[^\s/"'`]{1,1024}(?=@)/g,
+  /(?<=https?:\/\/)[^\s/:@?#"'`]{1,1024}(?=@)/gi,
+]
+
+/**
+ * Find in JSON text whatever is recognised here, and more. There are two because every record call runs them: as one
+ * case-insensitive pattern they take twice as long.
+ */
+export const MAYBE_NAMED =
+  /pass(?:w|["'`\\\s:=]|[-_. ]?phrase)|(?:pwd|jwt|otp|auth|cv[vc]2?)["'`\\\s:=]|secret|(?:api|access|account|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|tokens["'`\\]{0,16}\s{0,3}[:=]{1,2}>?\s{0,3}[^\s\d]|bearer|basic/i
+export const MAYBE_FORM = new RegExp([...FORMS.map(([begin]) => begin), '://[^/@]{0,1100}@'].join('|'))
+
+/** A name, perhaps quoted, with the sign that assigns. The host of an address is no name. */
+const NAMED =
+  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|pass) )?[\w.-]+)\\{0,15}["'`]?\s{0,3}([:=]{1,2}>?)\s{0,3}/gi
+/** A quoted value without its end, which has as many backslashes as its beginning. */
+const QUOTED = /(\\{0,15})(["'`])(?:(?!(?<!\\)\1\2)[^])*/y
+/** A list or an object, to its first end. */
+const NESTED = /[[{][^\]}]*[\]}]?/y
+const BARE = /(?:[^\s"'`&,;\\]|\\(?!["'`nrt]))+/y
+/** These headers have spaces and semicolons in their values. */
+const HEADER_NAME = /^(?:proxy-)?authorization$|cookie2?$/i
+const LINE = /[^\r\n"'`\\]+/y
+/** Assigned, but no secret. */
+const HARMLESS = /^(?:true|false|null|undefined)$/
+
+/** Masks assigned values. `kindOf` judges names. Takes each match once, so its time is linear. */
+export function maskAssignments(text: string, kindOf: (name: string) => NameKind): string {
+  let masked = ''
+  let done = 0
+  for (const match of text.matchAll(NAMED)) {
+    const [found, name = '', sign = ''] = match
+    if (match.index < done) continue
+    const kind = kindOf(name)
+    if (kind === 'plain') continue
+    const start = match.index + found.length
+    const isHeader = HEADER_NAME.test(name) && sign === ':'
+    const quoted = valueAt(QUOTED, text, start)
+    const value = quoted ?? valueAt(NESTED, text, start) ?? valueAt(isHeader ? LINE : BARE, text, start)
+    if (!value) continue
+    const [whole, slashes = ''] = value
+    const opening = quoted ? slashes.length + 1 : 0
+    const content = whole.slice(opening)
+    if (content === '' || (!quoted && HARMLESS.test(content))) continue
+    if (kind === 'counter' && isCount(content)) continue
+    masked += `${text.slice(done, start + opening)}${CREDENTIAL_MARK}`
+    done = start + whole.length
+  }
+  return masked + text.slice(done)
+}
+
+function valueAt(pattern: RegExp, text: string, index: number): RegExpExecArray | null {
+  pattern.lastIndex = index
+  return pattern.exec(text)
+}
+
+/** A number, perhaps in digits of a text. */
+export function isCount(value: unknown): boolean {
+  return typeof value === 'number' || (typeof value === 'string' && /^[\d.,]*$/.test(value))
+}

@@ -1,0 +1,25 @@
+/** Sends one batch. Loaded with the first one. */
+import { verdictOf, type Verdict } from './answer.ts'
+import { gzip } from './compress.ts'
+import type { Request } from './http.ts'
+import type { QueuedEvent } from './queue.ts'
+
+export { sendRequest } from './http.ts'
+
+export async function sendBatch(
+  request: Request,
+  batch: readonly QueuedEvent[],
+  { compress, requestTimeoutMs }: { readonly compress: boolean; readonly requestTimeoutMs: number },
+): Promise<Verdict> {
+  const text = `[${batch.map(({ json }) => json).join(',')}]`
+  const packed = compress ? await gzip(text) : undefined
+  const result = await request('POST', '/events/batch', {
+    body: packed ?? text,
+    headers: packed ? { 'content-encoding': 'gzip' } : {},
+    timeoutMs: requestTimeoutMs,
+  })
+  return verdictOf(
+    result,
+    batch.map(({ id }) => id),
+  )
+}

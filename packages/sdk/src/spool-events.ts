@@ -1,0 +1,30 @@
+/** Keeps queued events in a spool. */
+import { PROTECTED_TYPES } from './event.ts'
+import type { Core } from './core.ts'
+import { openSpool, type SpoolUser } from './spool.ts'
+import { byteLength } from './text.ts'
+
+type Parts = Pick<Core, 'settings' | 'runtime' | 'ids' | 'diagnostics' | 'sender'>
+
+export function spoolEvents(folder: string, parts: Parts): Promise<void> {
+  const { settings, diagnostics, sender } = parts
+  const user: SpoolUser<{ eventId: unknown; eventType: unknown }> = {
+    suffix: '.events',
+    isOpen: () => sender.isOpen,
+    hasRoom() {
+      const { queued, queuedBytes } = sender.held
+      return queued < settings.maxQueuedEvents / 2 && queuedBytes < settings.maxQueuedBytes / 2
+    },
+    keepIn: (keeper) => sender.keepIn(keeper),
+    idOf: ({ eventId, eventType }) =>
+      typeof eventId === 'string' && typeof eventType === 'string' ? eventId : undefined,
+    restore({ id, json, fields }) {
+      diagnostics.count('recorded')
+      diagnostics.count('recovered')
+      const isProtected = PROTECTED_TYPES.has(fields.eventType as string)
+      const sequence = sender.nextSequence()
+      sender.add({ id, json, bytes: byteLength(json), isProtected, sequence, attempts: 0 }, true)
+    },
+  }
+  return openSpool(folder, user, parts)
+}
