@@ -22,7 +22,7 @@ function faults(flags: Flags, environment: Environment = {}): string[] {
   return read.faults
 }
 
-test('without flags and variables the server is on loopback, port 4680, with its store in ./data', () => {
+test('without flags and variables the server listens on loopback, port 4680, with its store in ./data', () => {
   assert.deepEqual(config(), {
     host: '127.0.0.1',
     port: 4680,

@@ -12,7 +12,7 @@ function said(before: string, after: string, kept: 'removed' | 'added'): string[
 }
 
 const split = (text: string) => (text === '' ? [] : text.split('\n'))
-/** Without the end of the last line, where both have one. */
+/** Removes the last line break if both texts have one. */
 const parts = (one: string, other: string) =>
   one.endsWith('\n') && other.endsWith('\n') ? split(one.slice(0, -1)) : split(one)
 

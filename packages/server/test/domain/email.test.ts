@@ -33,7 +33,7 @@ test('an address has a name, an @ and a domain, and nothing that would break a h
   assert.ok(!isEmail(`${'a'.repeat(65)}@example.com`))
 })
 
-test('addresses are compared in lower case, and a domain is what follows the last @', () => {
+test('addresses are compared in lower case, and the domain follows the last @', () => {
   assert.equal(lowerCase('Ann@EXAMPLE.com'), 'ann@example.com')
   assert.equal(domainOf('a@b.example'), 'b.example')
 })

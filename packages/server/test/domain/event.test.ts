@@ -184,7 +184,7 @@ test('rejections that name a run and an event are kept for the doctor', () => {
   assert.deepEqual(batch.refused, [{ runId: 'r1', eventId: 'e1', code: 'invalid_type', rejectedAt: NOW }])
 })
 
-test('the answer counts what is stored, now or before, and names the rest', () => {
+test('the answer counts events that are stored, now or before, and names the rest', () => {
   const batch = judged(good, { ...good, eventId: 'e2', timestamp: 1 }, { ...good, eventId: 'e3', label: 1 }, {})
   assert.deepEqual(batchResult(batch, ['stored', 'absent']), {
     success: false,
@@ -206,7 +206,7 @@ test('the answer counts what is stored, now or before, and names the rest', () =
   assert.equal(batchResult(judged(good, good), ['stored', 'duplicate']).accepted, 2)
 })
 
-test('a rejected id is in rejectedEventIds whole, and once; only an overlong one has no second place', () => {
+test('a rejected id is in rejectedEventIds, whole and once; an overlong one is only there', () => {
   const idOf = (chars: number) => `${'😀'.repeat(chars - 1)}!`
   const shown = idOf(LIMITS.textChars)
   const overlong = idOf(LIMITS.textChars + 1)

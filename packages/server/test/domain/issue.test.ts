@@ -34,7 +34,7 @@ test('facts are detection type, policy, tool, tool set, reason code and model, a
   assert.equal(more.fingerprint, fingerprint)
 })
 
-test('what is missing, empty or of another type is left out', () => {
+test('missing or empty facts and other types are left out', () => {
   const bare = group('LOOP').fingerprint
   for (const payload of [
     { toolName: '' },
@@ -53,7 +53,7 @@ test('a reason code may be a number', () => {
   assert.equal(group('E', null, { reasonCode: 429 }).fingerprint, group('E', null, { reasonCode: '429' }).fingerprint)
 })
 
-test('each fact makes a difference, and none is mistaken for another', () => {
+test('each fact changes the fingerprint, and no fact is mistaken for another', () => {
   const variants = [
     group('A'),
     group('B'),
@@ -91,7 +91,7 @@ test('normalising twice gives the same as normalising once', () => {
   )
 })
 
-test('facts taken from facts are the same facts', () => {
+test('extracting facts from facts changes nothing', () => {
   fc.assert(
     fc.property(record, ({ detectionType, policyId, payload }) => {
       const { facts, fingerprint } = group(detectionType, policyId, payload)
@@ -114,7 +114,7 @@ test('case, white space, key order and the order of tools make no difference', (
   assert.equal(group('Tool_Blocked', 'P 1').fingerprint, group(' tool_blocked ', 'p  1').fingerprint)
 })
 
-test('facts are bounded, and long ones still differ', () => {
+test('facts have a maximum length, and long ones still differ', () => {
   const long = (end: string) => group('T', null, { toolName: 'x'.repeat(300) + end })
   assert.equal(long('a').facts.toolName?.length, 200)
   assert.notEqual(long('a').fingerprint, long('b').fingerprint)

@@ -28,12 +28,12 @@ test('the sentence names the line and column of the first wrong token, and quote
   }
 })
 
-test('depth and long strings cost no stack', () => {
+test('deep nesting and long strings do not overflow the stack', () => {
   assert.match(jsonFault('['.repeat(500_000)), /^The body ends before .* column 500001$/)
   assert.match(jsonFault(`["${'\\n'.repeat(500_000)}",]`), /column 1000005$/)
 })
 
-test('everything before the place is JSON that could go on', () => {
+test('everything before the place is the start of valid JSON', () => {
   const broken = fc
     .tuple(fc.json(), fc.nat(), fc.constantFrom(',', '}', ']', ':', '@', "'"))
     .map(([json, place, char]) => {

@@ -10,7 +10,7 @@ const step = fc.record({
   cost: fc.nat(1000),
 })
 
-test('what a run used before a place is the sum of everything earlier, in any batching', () => {
+test('the usage of a run before a position is the sum of everything earlier, in any batching', () => {
   const property = fc.property(
     fc.array(step, { maxLength: 20 }),
     fc.array(fc.nat(20), { maxLength: 5 }),
@@ -30,7 +30,7 @@ test('what a run used before a place is the sum of everything earlier, in any ba
       for (const cut of places) {
         usages.add('run', steps.slice(handed, cut))
         handed = cut
-        // The place right after the last step handed over, or the very first one.
+        // The position after the last given step, or the first position.
         const last = steps[cut - 1]
         const place = last ? { time: last.time, seq: last.seq + 1 } : { time: 0, seq: 0 }
         const before = steps.slice(0, cut)
@@ -46,7 +46,7 @@ test('what a run used before a place is the sum of everything earlier, in any ba
   fc.assert(property)
 })
 
-test('a step at the place itself, or after it, is not before it', () => {
+test('a step at the position or after it does not count as before it', () => {
   const usages = runUsages()
   const call = (time: number, seq: number) => ({ time, seq, payload: null })
   usages.add('run', [call(1, 5), call(2, 1), call(2, 2), call(3, 0)])

@@ -34,14 +34,14 @@ test('each kind of fault is a sentence with its limits', () => {
   }
 })
 
-test('no value and no name from the request is in a fault', () => {
+test('a fault contains no value and no name from the request', () => {
   const schema = Type.Object({ a: Type.Optional(Type.Enum(['x'])) }, { additionalProperties: false })
   const faults = faultsOf(schema, { a: 'secret', secret: 1, password: 2 })
   assert.doesNotMatch(JSON.stringify(faults), /secret|password/)
   assert.equal(faultLine(faults), 'The body must have no fields other than a; a must be one of x')
 })
 
-test('a field has one fault, and the faults have a bound', () => {
+test('a field has at most one fault, and the number of faults is limited', () => {
   const names = Array.from({ length: FAULTS_MAX + 1 }, (_, index) => `f${index}`)
   const schema = Type.Object(Object.fromEntries(names.map((name) => [name, Type.Integer()])))
   for (const value of [{}, Object.fromEntries(names.map((name) => [name, 'text']))]) {

@@ -39,7 +39,7 @@ function order(given: Partial<DeliveryOrder['webhook']> = {}, data: object = { a
   }
 }
 
-/** Verifies as the specification tells receivers to. */
+/** Verifies the way the specification requires of receivers. */
 function verifies(secret: string, { headers, body }: ReturnType<typeof webhookMessage>): boolean {
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
   const expected = createHmac('sha256', Buffer.from(secret.split('_')[1] ?? '', 'base64'))
@@ -48,7 +48,7 @@ function verifies(secret: string, { headers, body }: ReturnType<typeof webhookMe
   return (headers['webhook-signature'] ?? '').split(' ').includes(`v1,${expected}`)
 }
 
-test('a message is signed as Standard Webhooks says', () => {
+test('a message is signed as Standard Webhooks requires', () => {
   const message = webhookMessage(order(), NOW)
   assert.ok(verifies('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', message))
   assert.ok(

@@ -33,7 +33,7 @@ function problemOf({ status, body }: Answer): [number, string] {
   return [status, (body as { code: string }).code]
 }
 
-/** The refusal of one field, which must be named. */
+/** The rejection of one field, which the error must name. */
 function assertRefused(answer: Answer, field: string): void {
   assert.deepEqual(problemOf(answer), [400, 'invalid_request'], answer.text)
   assert.ok(answer.text.includes(field), answer.text)
@@ -90,7 +90,7 @@ test('a retry gets the same 201 and the same approval, whatever its other fields
   assert.deepEqual([retry.status, retry.body], [201, first.body])
 })
 
-test('a retry gets the approval in its present state', async () => {
+test('a retry gets the approval in its current state', async () => {
   const clientRequestId = randomUUID()
   const { id } = (await ask({ clientRequestId })).body
   await service.operator(`/environments/${service.environmentId}/approvals/${id}/decision`, {

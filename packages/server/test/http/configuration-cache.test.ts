@@ -28,7 +28,7 @@ function setUp({ maxBytes = 1_000_000 } = {}) {
     put: (revision: string, environmentId = ENV) => inForce.set(environmentId, revision),
     heard: (revision: number) => cache.observeRevision(revision, clock),
     pass: (ms: number) => (clock += ms),
-    /** Answers of the store wait for the returned function. */
+    /** Answers of the store wait until the returned function is called. */
     holdAnswers() {
       const held = Promise.withResolvers<void>()
       hold = held.promise
@@ -112,7 +112,7 @@ test('concurrent requests share one query to the store', async () => {
   assert.equal(asked.length, 1)
 })
 
-test('texts are cached up to a bound, revisions always: a matching tag stays free', async () => {
+test('texts are cached up to a limit, revisions always, so a matching tag never reads the store', async () => {
   const { cache, asked, heard, put } = setUp({ maxBytes: 20 })
   heard(1)
   for (const name of ['one', 'two', 'three']) {
@@ -135,7 +135,7 @@ test('environments with the same configuration share its text', async () => {
   assert.equal(asked.length, 3)
 })
 
-test('a store that fails is asked again by the next request', async () => {
+test('after a store failure the next request queries the store again', async () => {
   let fails = true
   const cache = createConfigurationCache({
     storage: {

@@ -1,4 +1,4 @@
-/** How the console's files are served, with a folder that a test made: whether the real one is built does not matter. */
+/** How the console's files are served, from a folder of the test, so that the real console need not be built. */
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -35,7 +35,7 @@ after(async () => {
 const navigation = { accept: 'text/html,*/*;q=0.8', 'sec-fetch-mode': 'navigate' }
 const open = (url: string, headers: Record<string, string> = navigation) => app.inject({ url, headers })
 
-test('every address that a person opens gives the page, asked for anew each time', async () => {
+test('every address that a person opens returns the page, which is never cached', async () => {
   for (const url of ['/', '/sign-in', '/w/default/production/runs/r%2F1?view=table', '/index.html']) {
     const { statusCode, headers, body } = await open(url)
     assert.deepEqual(
@@ -47,7 +47,7 @@ test('every address that a person opens gives the page, asked for anew each time
   }
 })
 
-test('the page may run scripts and styles of its own origin alone, and none within it', async () => {
+test('the page may load scripts and styles only from its own origin, and none inline', async () => {
   const policy = String((await open('/')).headers['content-security-policy'])
   const directives = new Map(policy.split('; ').map((text) => [text.split(' ')[0], text.split(' ').slice(1)]))
   assert.deepEqual(directives.get('default-src'), ["'none'"])
@@ -56,7 +56,7 @@ test('the page may run scripts and styles of its own origin alone, and none with
   assert.doesNotMatch(policy, /unsafe|\*/)
 })
 
-test('assets are kept for good, and sent compressed', async () => {
+test('assets are cached forever, and sent compressed', async () => {
   const plain = await open('/assets/index-1.js', {})
   assert.deepEqual([plain.statusCode, plain.body], [200, SCRIPT])
   assert.equal(plain.headers['cache-control'], 'public, max-age=31536000, immutable')
@@ -64,7 +64,7 @@ test('assets are kept for good, and sent compressed', async () => {
   assert.equal(packed.headers['content-encoding'], 'gzip')
 })
 
-test('what is no navigation, or is an address of an API, gets the error of the API', async () => {
+test('a request that is not a navigation, or names an API path, gets the error of the API', async () => {
   const asked: [string, Record<string, string>][] = [
     ['/nothing', { accept: 'application/json' }],
     ['/nothing', { ...navigation, 'sec-fetch-mode': 'cors' }],
@@ -83,12 +83,12 @@ test('what is no navigation, or is an address of an API, gets the error of the A
   assert.equal(posted.statusCode, 404)
 })
 
-test('routes of the server win', async () => {
+test('routes of the server take precedence', async () => {
   assert.deepEqual((await open('/healthz')).json(), { status: 'ok' })
   assert.deepEqual((await open('/operator/v1/me')).json(), { name: 'Ada' })
 })
 
-test('without a built console there is none', () => {
+test('without a built console none is served', () => {
   assert.equal(hasConsole(dist), true)
   assert.equal(hasConsole(path.join(dist, 'nothing')), false)
 })

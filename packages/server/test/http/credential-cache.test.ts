@@ -126,7 +126,7 @@ test('concurrent requests with one key share one lookup', async () => {
   assert.equal(asked.length, 1)
 })
 
-test('a failed lookup rejects everyone who waits and is not cached', async () => {
+test('a failed lookup rejects all waiting requests and is not cached', async () => {
   const key = newApiKey(randomBytes)
   let fail = true
   const cache = createCredentialCache<StoredCredential>({

@@ -35,7 +35,7 @@ test('a thousand concurrent reads share the acts that expire overdue approvals',
   const { asked, current, changes } = open(1_000)
   const found = await Promise.all(Array.from({ length: 1_000 }, (_, n) => current.find('env', `${n}`)))
   assert.ok(found.every((row) => row?.status === 'EXPIRED'))
-  // Five full rounds and the one that finds nothing more, and those once more for who came meanwhile.
+  // Five full rounds and one that finds nothing more, then the same again for reads that arrived meanwhile.
   assert.ok(asked.length <= 8, asked.join())
   assert.equal(changes(), 5)
 })
@@ -48,7 +48,7 @@ test('an approval that is not overdue or does not exist costs no act', async () 
   assert.deepEqual(asked, [])
 })
 
-test('nobody gets PENDING or EXPIRED when the store cannot say which', async () => {
+test('no read returns PENDING or EXPIRED when the store cannot tell which', async () => {
   const { current } = open(1, { fail: true })
   for (let n = 0; n < 2; n++) await assert.rejects(current.find('env', '0'), StorageError)
 })

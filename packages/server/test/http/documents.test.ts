@@ -6,7 +6,7 @@ import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
 before(async () => {
-  // With a console, that is what stands at the bare address.
+  // With a console, the root address shows the console.
   service = await startService({ console: 'off' })
 })
 after(() => service.close())
@@ -46,7 +46,7 @@ test('every row of the tables is served', async () => {
   }
 })
 
-test('the page to browse them loads everything from our own origin', async () => {
+test('the page to browse the documents loads everything from our own origin', async () => {
   const page = await service.call('/docs')
   assert.equal((await service.call('/')).text, page.text)
   assert.equal(page.status, 200)

@@ -85,7 +85,7 @@ test('the detail names every invalid parameter with its limits, and calls a head
   assert.equal(await detailOf(`/firewall-approvals/${id}`), 'The header X-Service-Client-ID is missing')
 })
 
-test('a body that is not JSON is told by line and column', async () => {
+test('the error of a body that is not JSON gives line and column', async () => {
   const { body } = await service.api<Problem>('/issue-records', { body: '{\n  "secret": nope\n}' })
   assert.deepEqual([body.code, body.detail], ['invalid_json', 'The body is not valid JSON at line 2, column 13'])
 })

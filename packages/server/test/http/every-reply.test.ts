@@ -18,7 +18,7 @@ after(() => service.close())
 const cachingOf = (headers: Headers) => [headers.get('cache-control'), headers.get('x-content-type-options')]
 const KEPT_NOWHERE = ['no-store', 'nosniff']
 
-test('no reply of either interface is kept by caches or taken for another type, with a credential or without', async () => {
+test('every reply of both APIs forbids caching and type sniffing, with a credential or without', async () => {
   const tables: [string, Record<string, Route>][] = [
     [PUBLIC_PREFIX, ROUTES],
     [OPERATOR_PREFIX, OPERATOR_ROUTES],
@@ -39,7 +39,7 @@ test('no reply of either interface is kept by caches or taken for another type, 
   }
 })
 
-test('a configuration that has not changed is answered 304 with the same headers', async () => {
+test('an unchanged configuration is answered 304 with the same headers', async () => {
   const first = await service.api('/runtime-config')
   const headers = { 'if-none-match': first.headers.get('etag') ?? '' }
   const second = await service.api('/runtime-config', { headers })

@@ -35,7 +35,7 @@ test('a server on a real store is alive and ready, without a key, also for HEAD'
   }
 })
 
-test('readiness ends with draining, a full disk or a store that does not answer, and says which', async () => {
+test('readiness ends with draining, a full disk or a store that does not answer, and names the reason', async () => {
   assert.deepEqual(await ready({}), [200, 'ready'])
   assert.deepEqual(await ready({ draining: true }), [503, 'shutting_down'])
   assert.deepEqual(await ready({ refused: 'storage_full' }), [503, 'storage_full'])
@@ -51,7 +51,7 @@ test('a full write queue is temporary and does not end readiness', async () => {
   assert.deepEqual(await ready({ refused: 'overloaded' }), [200, 'ready'])
 })
 
-test('a store that never answers is given up after a second', async () => {
+test('readiness waits at most a second for a store that never answers', async () => {
   assert.deepEqual(await ready({ ping: () => new Promise(() => undefined) }), [503, 'storage_unavailable'])
 })
 

@@ -37,7 +37,7 @@ test('a record is stored, answered 202 RECEIVED, and decided in the background',
   assert.equal((await read(body.recordId)).body.status, 'DECIDED')
 })
 
-test('the same sdkInstanceId and clientRecordId get the first record and its present status, isNew false', async () => {
+test('the same sdkInstanceId and clientRecordId get the first record and its current status, isNew false', async () => {
   const record = issueRecord({ payload: { n: 1 } })
   const first = (await submit(service, record)).body
   await reviewed(service)
@@ -226,7 +226,7 @@ test('it needs a key with events:write', async () => {
   assert.ok(refused?.headers.get('retry-after'))
 })
 
-test('the key selects the tenant: the same client id is free in another one, and nobody else can read the record', async () => {
+test('the key selects the tenant: another tenant can use the same client id, and cannot read the record', async () => {
   const { environmentId } = await service.newTenant('other tenant')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
   const record = issueRecord({ workspaceId: 'x', environmentId: service.environmentId })
@@ -236,7 +236,7 @@ test('the key selects the tenant: the same client id is free in another one, and
   assert.deepEqual(refusalOf(await read(other.recordId)), [404, 'not_found'])
 })
 
-test('a store that accepts no writes answers 503 with Retry-After', async () => {
+test('while the store accepts no writes, a record gets 503 with Retry-After', async () => {
   const full = await startService({ minFreeDisk: '1TiB' })
   try {
     const answer = await submit(full, issueRecord())

@@ -39,7 +39,7 @@ test('events are counted by verdict, and refusals by reason', async () => {
   assert.ok(grown('tacho_store_committed_events_total') >= 1)
 })
 
-test('requests are measured by the pattern of their route, so that clients cannot make labels', async () => {
+test('requests are measured by the pattern of their route, so that clients cannot create labels', async () => {
   for (const path of ['/runs/a', '/runs/b?x=1', '/runs/c/events']) await service.api(path)
   await service.call('/no/such/thing')
   await service.call('/nor/this', { method: 'DELETE' })

@@ -31,7 +31,7 @@ before(
   async () => {
     databases = await testDatabases()
     database = await databases.create()
-    // Attempts to sign in are counted by address: each request says it has one of its own.
+    // Sign-in attempts are counted by address, so each request claims its own.
     const flags = { trustProxy: '127.0.0.1', webhookNetworks: '127.0.0.0/8', operatorRateLimit: '100000' }
     installations = await Promise.all([
       installationOf('sqlite', flags),
@@ -64,7 +64,7 @@ function headersOf({ service, tenant }: Installation): Record<string, string> {
   }
 }
 
-/** Streams never end, and a backup is the whole store each time. */
+/** Left out: streams never end, and each backup reads the whole store. */
 const isAnswered = ({ route }: Row) => route.replyType === undefined
 
 const rows = ROWS.filter(isAnswered)
@@ -85,7 +85,7 @@ interface Request {
   body: unknown
 }
 
-/** Does the work a few at a time. */
+/** Runs the work, a few items at a time. */
 async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const waiting = items.values()
   await Promise.all(
@@ -96,8 +96,8 @@ async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promi
 }
 
 /**
- * The two that are most often found in an object, and two more; all of them come up in turn. Looking words up is no matter
- * of the engine, what a store can hold is.
+ * The two most common words in objects, and two others in turn. Lookups of words do not depend on the engine, but the texts
+ * that a store can hold do.
  */
 function wordsFor(row: Row, engine: string): string[] {
   if (engine === 'postgres') return []
@@ -132,7 +132,7 @@ function* wordIn(row: Row, { engine, tenant }: Installation): Generator<[where: 
   }
 }
 
-/** The value with the word in the place of each of its texts, one at a time; optional ones too. */
+/** Copies of the value, each with one of its texts replaced by the word; optional texts too. */
 function* textsIn(schema: JsonSchema, value: unknown, word: string, at = ''): Generator<[string, unknown]> {
   const types = [schema.type ?? 'string'].flat()
   if (schema.enum || types.includes('string')) yield [at, word]
@@ -183,7 +183,7 @@ const everyKey = Object.fromEntries(NAMES_OF_OURS.map((name, at) => [name, VALUE
 /** The value with additional members in each object whose members the schema names. */
 function withExtras(schema: JsonSchema, value: unknown, extras: Record<string, unknown>): unknown {
   if (Array.isArray(value)) return value.map((item) => withExtras(schema.items ?? {}, item, extras))
-  // Where no other keys may be, for what they might mean, they are refused as such.
+  // Some bodies allow no other keys; there they are rejected by name.
   if (!schema.properties || schema.additionalProperties === false) return value
   const { properties } = schema
   const added = Object.entries(extras).filter(([name]) => !Object.hasOwn(properties, name))
@@ -194,7 +194,7 @@ function withExtras(schema: JsonSchema, value: unknown, extras: Record<string, u
   return Object.fromEntries([...added, ...own] as [string, unknown][])
 }
 
-/** What must not differ between two replies to the same request: everything but ids, names and times. */
+/** The part of a reply that must be equal for equal requests: everything except ids, names and times. */
 function shapeOf({ status, body }: Answer): unknown {
   if (status < 400) return [status, Object.keys((body ?? {}) as object)]
   const { code, detail, errors } = body as Problem
@@ -205,7 +205,7 @@ function shapeOf({ status, body }: Answer): unknown {
 test('additional keys in a body change nothing', { timeout: 240_000 }, async () => {
   const [of] = installations
   assert.ok(of)
-  /** Only so many may wait at a time. */
+  /** Only a few may wait at a time. */
   const untilSimulated = async () => {
     const path = `/environments/${of.tenant.environmentId}/simulations`
     await eventually(async () => {

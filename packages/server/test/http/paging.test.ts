@@ -17,7 +17,7 @@ const page = (rows: Row[], limit: number) =>
     ({ id }) => String(id),
   )
 
-test('pages of any limit and rows of any size give every row once, each page at most 1 MiB or one row', () => {
+test('with any limit and any row size, pages return every row once, each page at most 1 MiB or one row', () => {
   const sizes = fc.array(fc.integer({ min: 0, max: 700_000 }), { maxLength: 8 })
   const property = fc.property(sizes, fc.integer({ min: 1, max: 9 }), (bytes, limit) => {
     const rows = bytes.map((size, id) => ({ id, text: 'x'.repeat(size) }))
@@ -36,7 +36,7 @@ test('pages of any limit and rows of any size give every row once, each page at 
   fc.assert(property, { numRuns: 30 })
 })
 
-test('a page may have exactly its bytes, and not one more', () => {
+test('a page may have exactly its maximum of bytes, and not one more', () => {
   const row = (id: number, bytes: number) => ({ id, text: 'x'.repeat(bytes - JSON.stringify({ id, text: '' }).length) })
   const half = LIMITS.listBytes / 2
   assert.equal(page([row(1, half), row(2, half)], 9).items.length, 2)

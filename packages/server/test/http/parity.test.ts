@@ -1,6 +1,6 @@
 /**
- * One script of requests, against a server on each engine, gives the same answers byte for byte, except server-made
- * ids, secrets and signed data.
+ * The same script of requests against a server on each engine gives the same answers, byte for byte, except for ids, secrets
+ * and signatures that the server generates.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -26,7 +26,7 @@ interface Played {
   text: string
 }
 
-/** Numbers ids in the order in which they are met, so that two servers give them the same names. */
+/** Replaces ids by numbers in order of appearance, so that the answers of two servers can be compared. */
 function renamer(): (text: string) => string {
   const names = new Map<string, string>()
   const named = (kind: string) => (found: string) => {
@@ -87,7 +87,7 @@ async function play(service: Service, tick: (ms: number) => number): Promise<Pla
   const llm = (payload: unknown, change: Record<string, unknown> = {}) =>
     event({ eventType: 'LLM_CALL', label: 'model', payload, ...change })
 
-  // Batches: good, repeated, differing, out of order, wrong in every way.
+  // Batches: valid, repeated, differing, out of order, and with every fault.
   const first = event({ sessionId: 's 1', agentId: 'a-1' })
   await post('/events/batch', [first, event({ timestamp: START - 5000 }), first])
   await post('/events/batch', [first, { ...first, label: 'other' }])
@@ -125,7 +125,7 @@ async function play(service: Service, tick: (ms: number) => number): Promise<Pla
       event({ runId, eventType: 'SESSION_OUTCOME', payload: { status: 'ABANDONED' } }),
     ])
   }
-  // Same times: the order of arrival decides.
+  // Equal times: the arrival order decides.
   for (let batch = 0; batch < 3; batch++) {
     await post(
       '/events/batch',
@@ -133,12 +133,12 @@ async function play(service: Service, tick: (ms: number) => number): Promise<Pla
     )
   }
 
-  // Reading, with cursors to the end, and wrong queries.
+  // Reading, with cursors to the end, and invalid queries.
   async function walk(path: string, read = api): Promise<void> {
     for (let last = ''; ;) {
       const from = last === '' ? '' : `${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(last)}`
       const { body } = (await read(`${path}${from}`)) as Answer<{ nextCursor?: string | null } | null>
-      // By arrival a walk has no end: its last cursor waits for what comes.
+      // Paging by arrival has no end: the last cursor waits for later events.
       if (!body?.nextCursor || body.nextCursor === last) return
       last = body.nextCursor
     }
@@ -211,7 +211,7 @@ async function play(service: Service, tick: (ms: number) => number): Promise<Pla
     payload: { toolName: 'pay', reasonCode: ' Too  MUCH ' },
     ...change,
   })
-  // Reviewed before time goes on: an issue tells when it was opened.
+  // Review now, because an issue shows when it was opened.
   async function report(body: unknown): Promise<void> {
     await record(`report ${JSON.stringify(body)}`, service.api('/issue-records', { body }))
     await reviewed(service)
@@ -288,7 +288,7 @@ async function answers(flags: Record<string, string>): Promise<Played[]> {
   }
 }
 
-test('both engines answer every request alike', { timeout: 120_000 }, async () => {
+test('both engines answer every request the same way', { timeout: 120_000 }, async () => {
   const database = await databases.create()
   try {
     const [embedded, shared] = [await answers({}), await answers({ databaseUrl: database.url })]
@@ -299,7 +299,7 @@ test('both engines answer every request alike', { timeout: 120_000 }, async () =
       differing,
     )
     assert.equal(shared.length, embedded.length)
-    // The script is no script of errors.
+    // Most requests of the script succeed.
     const good = embedded.filter(({ status }) => status < 300)
     assert.ok(good.length > embedded.length / 2, `${good.length} of ${embedded.length} went well`)
   } finally {
@@ -307,7 +307,7 @@ test('both engines answer every request alike', { timeout: 120_000 }, async () =
   }
 })
 
-test('a store in a database says how to back it up instead', async () => {
+test('a store in a database explains how to back it up instead', async () => {
   const database = await databases.create()
   const service = await startService({ databaseUrl: database.url })
   const { status, text } = await service.operator('/backups', { method: 'POST' })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { FastifyReply } from 'fastify'
 import { createRateLimit, limitRate } from '../../src/http/rate-limit.ts'
 
-/** How many of `tries` requests at once are let through, and what the last reply says of the limit. */
+/** How many of `tries` concurrent requests are allowed, and the limit headers of the last reply. */
 function allowed(nodes: () => number, limit: number | null, tries: number, key = 'key') {
   const headers: Record<string, unknown> = {}
   const reply = {
@@ -27,13 +27,13 @@ test('a node grants one request a second with any number of nodes', () => {
   assert.equal(allowed(() => 50, 3, 5).count, 1)
 })
 
-test('headers tell the share of the node that answers, and the refusal the whole limit too', () => {
+test('headers show the share of the answering node, and a 429 also the whole limit', () => {
   const { headers, refusals } = allowed(() => 2, 6, 4)
   assert.equal(headers['ratelimit-limit'], 3)
   assert.match(JSON.stringify(refusals.at(-1)), /6 requests per second, 3 on each of 2 nodes/)
 })
 
-test('the share follows the number of living nodes', () => {
+test('the share follows the number of live nodes', () => {
   let nodes = 2
   const rateLimit = createRateLimit({ requestsPerSecond: 10, nodes: () => nodes })
   const granted = () => {

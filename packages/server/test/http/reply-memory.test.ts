@@ -20,12 +20,12 @@ async function start(t: TestContext): Promise<Service> {
   return service
 }
 
-/** A connection that asks for the page and reads nothing of the answer until it is told to. */
+/** A connection that requests the page and reads nothing of the answer until the test says so. */
 async function ask(t: TestContext, service: Service, key = service.apiKey): Promise<net.Socket> {
   const { hostname, port } = new URL(service.url)
   const socket = net.connect({ host: hostname, port: Number(port) })
   t.after(() => socket.destroy())
-  // Errors of a connection that the server cuts.
+  // The server cuts the connection, which causes errors.
   socket.on('error', () => undefined)
   socket.pause()
   await once(socket, 'connect')

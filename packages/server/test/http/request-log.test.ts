@@ -36,7 +36,7 @@ async function logged(target: string, init: RequestInit = {}): Promise<Record<st
   lines.length = 0
   const reply = await fetch(`${server.url}${target}`, init)
   await reply.text()
-  // The line is written when the reply has left, which the client may see first.
+  // The line is written after the reply, so the client may be faster.
   await eventually(() => lines.length > 0, 'a log line')
   assert.equal(lines.length, 1)
   assert.equal(lines[0]?.['requestId'], reply.headers.get('x-request-id'))

@@ -109,7 +109,7 @@ test('the run detail has up to 100 events, and its cursor continues on the timel
   assert.ok(!events.some(({ eventId }) => eventId === rest.body.items[0]?.eventId))
 })
 
-test('a page of events has 100 unless told, and at most 200', async () => {
+test('a page of events has 100 by default, and at most 200', async () => {
   for (let batch = 0; batch < 3; batch++) await record('pages', ...Array.from({ length: 100 }, () => ({})))
   const page = async (query: string) => service.api<EventPage>(`/runs/pages/events${query}`)
   assert.equal((await page('')).body.items.length, 100)
@@ -120,7 +120,7 @@ test('a page of events has 100 unless told, and at most 200', async () => {
 })
 
 test('a page ends at about 4 MiB, and always has an event', async () => {
-  // Texts without a limit of their own count too: the agent's name.
+  // Texts such as the agent's name count too.
   const payload = { text: 'x'.repeat(LIMITS.payloadBytes - '{"text":""}agent'.length) }
   for (let batch = 0; batch < 6; batch++) await record('heavy', { payload }, { payload }, { payload })
   const page = await service.api<EventPage>('/runs/heavy/events?limit=200')
@@ -128,7 +128,7 @@ test('a page ends at about 4 MiB, and always has an event', async () => {
   assert.equal((await walk('/runs/heavy/events', 200)).length, 18)
 })
 
-test('runs are listed newest start first, and a walk misses none', async () => {
+test('runs are listed newest start first, and paging misses none', async () => {
   const base = Date.now() - 48 * HOUR
   for (let index = 0; index < 30; index++) await record(`walk-${index}`, { timestamp: base + (index % 7) * 1000 })
   const all = await walk<{ id: string; runId: string; startedAt: string }>('/runs', 4)
@@ -165,7 +165,7 @@ test('an agent is known by its agentId or else its name, and shown with its newe
   assert.equal(new Set(agents.map(({ id }) => id)).size, 2)
 })
 
-test('a path id is the external id first, else the internal UUID', async () => {
+test('a path id is first looked up as external id, then as internal UUID', async () => {
   await record('by-id', {})
   const { id } = await detail('by-id')
   assert.equal((await detail(id)).runId, 'by-id')
@@ -178,7 +178,7 @@ test('a path id may have any character, up to 255 code points', async () => {
   for (const id of ['a/b', 'a b', '100%', 'what?', '#&=+', '%2F', '..', '😀'.repeat(255), "'; --", '\u0001']) {
     await record(id, {})
     const answer = await service.api<RunDetail>(`/runs/${id === '..' ? '%2E%2E' : encodeURIComponent(id)}`)
-    if (id === '..') continue // clients resolve it before they send it
+    if (id === '..') continue // clients resolve it before sending
     assert.deepEqual([answer.status, answer.body.runId], [200, id], id)
     assert.equal((await service.api(`/runs/${encodeURIComponent(id)}/events`)).status, 200, id)
   }
@@ -186,7 +186,7 @@ test('a path id may have any character, up to 255 code points', async () => {
   assert.equal((await service.api('/runs/%00')).status, 404)
 })
 
-test('odd query parameters get 400, unknown ones are ignored', async () => {
+test('invalid query parameters get 400, unknown ones are ignored', async () => {
   for (const query of [
     ...['0', '-1', '101', '1.5', '1e1', '01', '+5', ' 5', 'x', '9'.repeat(30)].map((limit) => `limit=${limit}`),
     'limit=',
@@ -231,7 +231,7 @@ test('a cursor is valid only for its tenant, list, filter and run, with any limi
   assert.equal(await status(`/runs?cursor=${ofRuns}`, foreign), 400)
 })
 
-test('another tenant sees nothing of it, and unknown and foreign ids get the same 404', async () => {
+test('another tenant cannot see a run, and unknown and foreign ids get the same 404', async () => {
   await record('secret', { agentName: 'secret agent' })
   const other = await service.newTenant('strangers')
   const key = await service.newKey({ scopes: ['usage:read', 'events:write'], environmentId: other.environmentId })

@@ -64,7 +64,7 @@ test('a publication on one node is served by the other within a second', async (
   let tags = [await load(0), await load(1)].map(({ etag }) => etag)
   assert.equal(tags[0], tags[1])
   for (const [index, version] of ['1', null, '1', null].entries()) {
-    // What a client asked just now is remembered, on both nodes.
+    // Both nodes have cached the configuration by now.
     for (const node of [0, 1]) assert.equal((await load(node, tags[node])).status, 304)
     const publisher = index % 2
     const items = [{ kind: 'policy', id: 'p', version }]
@@ -81,7 +81,7 @@ test('a publication on one node is served by the other within a second', async (
   }
 })
 
-test('publications on both nodes at the same time take turns', async () => {
+test('concurrent publications on both nodes run one after another', async () => {
   const { items: workspaces } = await operator<{ items: { id: string }[] }>(0, '/workspaces')
   const workspace = `/workspaces/${workspaces[0]?.id}`
   const { items: environments } = await operator<{ items: { id: string }[] }>(0, `${workspace}/environments`)

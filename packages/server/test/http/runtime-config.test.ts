@@ -38,7 +38,7 @@ test('an environment without deployments has an empty configuration, whose tag i
   assert.equal(headers.get('vary'), 'X-API-Key')
 })
 
-test('what is deployed is served as it was written, with hashes that hold, and changes the revision', async () => {
+test('deployed versions are served as written, with correct hashes, and change the revision', async () => {
   const before = await loaded()
   const content = 'Höflich, "immer"!\r\n\tZeile\u2028 🙂 \\u0041'
   const condition = 'tool.name  ==  "refund" // only this\n  && tool.input.amount > 100.0'
@@ -80,7 +80,7 @@ test('what is deployed is served as it was written, with hashes that hold, and c
   assert.equal(revision, hash('sha256', canonicalize(rest) ?? ''), 'clients can compute it')
 })
 
-test('If-None-Match with the tag, in a list, strong, or * is answered with 304; with anything else with 200', async () => {
+test('If-None-Match with the tag (alone, in a list, or strong) or * gets 304; any other gets 200', async () => {
   const { etag, config } = await loaded()
   const strong = etag.slice(2)
   for (const tag of [etag, strong, `"old", ${etag}`, `"a,b",W/"c",${strong}`, '*']) {
@@ -93,7 +93,7 @@ test('If-None-Match with the tag, in a list, strong, or * is answered with 304; 
   }
 })
 
-test('the tag of before is answered with 200 after a publication, at once on the node that published', async () => {
+test('after a publication the old tag gets 200, at once on the publishing node', async () => {
   const policy = await calls.newPolicy()
   for (const version of ['1', null, '1']) {
     const { etag } = await loaded()
@@ -104,7 +104,7 @@ test('the tag of before is answered with 200 after a publication, at once on the
   }
 })
 
-test('a 304 has no body, and of headers those that a cache needs', async () => {
+test('a 304 has no body, and the headers that a cache needs', async () => {
   const { etag } = await loaded()
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
@@ -128,14 +128,14 @@ test('a 304 has no body, and of headers those that a cache needs', async () => {
 })
 
 test('a proxy that compresses and keeps weak tags gets its 304', async () => {
-  // Such proxies pass a weak tag on as it is, and may store it with a body of other bytes.
+  // Such proxies forward a weak tag unchanged, and may store it with a differently encoded body.
   const { etag } = await loaded()
   assert.match(etag, /^W\/"[0-9a-f]{64}"$/)
   const answer = await calls.load({ 'if-none-match': etag, 'accept-encoding': 'gzip, br' })
   assert.equal(answer.status, 304)
 })
 
-test('HEAD is answered as GET, without a body', async () => {
+test('HEAD is answered like GET, without a body', async () => {
   const { etag } = await loaded()
   const head = (headers: Record<string, string>) => service.api('/runtime-config', { method: 'HEAD', headers })
   const whole = await head({})
@@ -143,7 +143,7 @@ test('HEAD is answered as GET, without a body', async () => {
   assert.equal((await head({ 'if-none-match': etag })).status, 304)
 })
 
-test('the key selects the environment: another one sees nothing of it', async () => {
+test('the key selects the environment; keys of other environments do not see it', async () => {
   const foreign = await service.newTenant('foreign')
   const key = await service.newKey({
     scopes: ['config:read', 'policies:read'],
@@ -155,7 +155,7 @@ test('the key selects the environment: another one sees nothing of it', async ()
   assert.deepEqual([body.prompts, body.policies], [[], []])
 })
 
-test('both scopes are needed', async () => {
+test('both scopes are required', async () => {
   for (const scope of ['config:read', 'policies:read'] as const) {
     const key = await service.newKey({ scopes: [scope] })
     assert.equal((await calls.load({ 'x-api-key': key, 'if-none-match': '*' })).status, 403)
@@ -163,7 +163,7 @@ test('both scopes are needed', async () => {
   assert.equal((await service.call('/openapi/v1/runtime-config', { headers: { 'if-none-match': '*' } })).status, 401)
 })
 
-test('clients that poll constantly see each publication, in order, and never a broken one', async () => {
+test('clients that poll constantly see the publications in order, and never a mixed one', async () => {
   const policy = await calls.newPolicy()
   for (let version = 2; version <= 10; version++) await calls.pushPolicy(policy.policyId, `tool.name == "${version}"`)
   let publishing = true

@@ -1,4 +1,4 @@
-/** What a request may do is decided by the time its body has arrived, not only when it began. */
+/** Permissions are checked again after the body of a request has arrived. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
@@ -13,7 +13,7 @@ before(async () => {
 })
 after(() => service.close())
 
-/** Begins a request, and sends the last byte of its body when told. */
+/** Starts a request, and sends the last byte of its body when the test says so. */
 async function begin(path: string, headers: Record<string, string>, body: unknown) {
   const text = JSON.stringify(body)
   const about = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
@@ -40,7 +40,7 @@ async function newKey(expiresAt: string | null) {
   return made.body
 }
 
-test('a key that is revoked or expires while a body arrives stores nothing', async () => {
+test('a key that is revoked or expires while the body arrives stores nothing', async () => {
   const ways = {
     async revoked({ id }: CreatedApiKey) {
       await service.operator(`/environments/${service.environmentId}/keys/${id}/revoke`, { method: 'POST' })
@@ -56,13 +56,13 @@ test('a key that is revoked or expires while a body arrives stores nothing', asy
   }
 })
 
-test('a key that stays valid may take its time', async () => {
+test('a slow body with a valid key is accepted', async () => {
   const finish = await begin('/openapi/v1/events/batch', { 'x-api-key': service.apiKey }, [event({ runId: 'slow' })])
   assert.equal(await finish(), 200)
   assert.equal((await service.api('/runs/slow')).status, 200)
 })
 
-test('an operator token that is revoked while a body arrives decides nothing', async () => {
+test('an operator token that is revoked while the body arrives decides nothing', async () => {
   interface Made {
     id: string
     token: string

@@ -1,4 +1,4 @@
-/** Clients that take nothing of a reply, on real sockets and by a clock of the test. */
+/** Clients that read nothing of a reply, on real sockets and with a clock of the test. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
@@ -10,10 +10,10 @@ import { eventually } from '../setup/eventually.ts'
 
 const STALLED_MS = 50
 const PIECE = Buffer.alloc(65_536)
-/** More than the sockets of both sides take. */
+/** More than the socket buffers of both sides can hold. */
 const LARGE = Array.from({ length: 512 }, () => PIECE)
 
-/** A request whose client reads nothing until told, and its response on the server. */
+/** A request whose client reads nothing until the test says so, and its response on the server. */
 async function ask(t: TestContext) {
   const clock = { now: 0, looks: 0 }
   const server = createServer()
@@ -34,7 +34,7 @@ async function ask(t: TestContext) {
   const requested = once(server, 'request') as Promise<[unknown, ServerResponse]>
   client.write('GET / HTTP/1.1\r\nHost: tacho\r\n\r\n')
   const [, response] = await requested
-  /** The server looks at its sockets again, twice, with this clock. */
+  /** The server checks its sockets again, twice, at this time. */
   const advance = async (ms: number) => {
     clock.now += ms
     const looks = clock.looks + 2
@@ -44,11 +44,11 @@ async function ask(t: TestContext) {
   return { client, response, advance, untilFull }
 }
 
-test('a client that takes nothing for the time is disconnected, and not before', async (t) => {
+test('a client that reads nothing for the timeout is disconnected, and not before', async (t) => {
   const { response, advance, untilFull } = await ask(t)
   Readable.from(LARGE).pipe(response)
   await untilFull()
-  // The kernels may take some more at first.
+  // The kernels may accept some more at first.
   await advance(0)
   await advance(STALLED_MS - 1)
   assert.equal(response.destroyed, false)
@@ -56,7 +56,7 @@ test('a client that takes nothing for the time is disconnected, and not before',
   assert.equal(response.destroyed, true)
 })
 
-test('a stream that goes on writing does not keep its client connected', async (t) => {
+test('a stream that keeps writing does not keep a stalled client connected', async (t) => {
   const { response, advance, untilFull } = await ask(t)
   Readable.from(LARGE).pipe(response, { end: false })
   await untilFull()
@@ -68,7 +68,7 @@ test('a stream that goes on writing does not keep its client connected', async (
   assert.equal(response.destroyed, true)
 })
 
-test('a client that waits for its answer, or takes some of it now and then, stays connected', async (t) => {
+test('a client that waits for its answer, or reads some of it from time to time, stays connected', async (t) => {
   const { client, response, advance, untilFull } = await ask(t)
   await advance(STALLED_MS * 10)
   Readable.from(LARGE).pipe(response)

@@ -22,7 +22,7 @@ interface Schema {
   anyOf?: Schema[]
 }
 
-/** Places of a schema that take texts or lists of any length. */
+/** Places of a schema that accept texts or lists of any length. */
 function unbounded(schema: Schema, place: string): string[] {
   const types = [schema.type ?? []].flat()
   const isText = types.includes('string') && !schema.enum && schema.const === undefined
@@ -42,7 +42,7 @@ function unbounded(schema: Schema, place: string): string[] {
   return found
 }
 
-/** Their handlers bound them: contents in bytes, conditions in the policy language. */
+/** Limited by their handlers: contents in bytes, conditions by the policy language. */
 const BOUNDED_BY_HANDLERS = [
   'createPrompt.content',
   'createPromptVersion.content',
@@ -51,13 +51,13 @@ const BOUNDED_BY_HANDLERS = [
   'createSimulation.condition',
 ]
 
-test('every text and list in every request body has a bound', () => {
+test('every text and list in every request body has a maximum length', () => {
   const routes: [string, Route][] = [...Object.entries(ROUTES), ...Object.entries(OPERATOR_ROUTES)]
   const found = routes.flatMap(([name, { body }]) => (body ? unbounded(body as Schema, name) : []))
   assert.deepEqual(found, BOUNDED_BY_HANDLERS)
 })
 
-test('each text of an issue record or approval is taken at its limit and refused one past it', async (t) => {
+test('each text of an issue record or approval is accepted at its limit and refused one past it', async (t) => {
   const service = await startService()
   t.after(() => service.close())
   const { ask } = approvalCalls(service)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { waitForTurn } from '@tacho/server/http/turns.ts'
 
-test('pieces of work come in order, one in each turn of the event loop', async () => {
+test('pieces of work run in order, one in each turn of the event loop', async () => {
   const seen: string[] = []
   let isOver = false
   const tick = () => {

@@ -15,7 +15,7 @@ before(async () => {
 after(() => service.close())
 
 const SCOPES = ['config:read', 'policies:read'] as const
-/** They differ from reply to reply. */
+/** Headers that differ from reply to reply. */
 const CHANGING = ['date', 'ratelimit-remaining', 'ratelimit-reset', 'x-request-id']
 
 /** Only the framework's route ignores the unknown parameter. */
@@ -59,20 +59,20 @@ test('the answer in front of the framework has the status, headers and counters 
   assert.equal(await counted304(), before + 6)
 })
 
-test('it is given without the framework; every request beyond the plain case goes through it', async () => {
+test('the listener answers the simple case; every other request goes to the framework', async () => {
   const key = await service.newKey({ scopes: [...SCOPES] })
   const { headers } = await calls.load({ 'x-api-key': key })
   const given = { 'x-api-key': key, 'if-none-match': headers.get('etag') ?? '' }
   const handled = (path: string, more: Record<string, string> = {}) =>
     handledByFramework(async () => assert.equal((await ask(path, { ...given, ...more })).text === '', true))
-  // A moment without news of the control tables sends even the plain case to the framework.
+  // Without recent news of the control tables, even the simple case goes to the framework.
   await eventually(async () => (await handled(ROUTES.first)) === 0, 'the answer in front of the framework')
   assert.equal(await handled(ROUTES.framework), 1)
   assert.equal(await handledByFramework(() => ask(ROUTES.first, { 'x-api-key': key })), 1)
   assert.equal(await handledByFramework(() => ask(ROUTES.first, { ...given, 'if-none-match': '"old"' })), 1)
 })
 
-test('it counts for the rate limit of the key, and one request too many is refused', async () => {
+test('its answers count for the rate limit of the key, and one request too many is refused', async () => {
   const key = await service.newKey({ scopes: [...SCOPES], requestsPerSecond: 1 })
   const given = { 'x-api-key': key, 'if-none-match': '*' }
   await calls.load({ 'x-api-key': key })

@@ -7,7 +7,7 @@ function open(maxSubjects = 100) {
   return { clock, windows: createWindows({ windowMs: 1_000, monotonicNow: () => clock.ms, maxSubjects }) }
 }
 
-test('a subject gets its points in each window and not one more, and what is left is told', () => {
+test('a subject gets its points in each window and not one more, and the remaining points are returned', () => {
   const { clock, windows } = open()
   assert.deepEqual(windows.take('a', 2), { allowed: true, remaining: 1, resetMs: 1_000 })
   clock.ms = 999

@@ -10,7 +10,7 @@ test('a receiver that does not answer delays its own messages, and no others', a
   const done: string[] = []
   const postponed: [string, number, boolean][] = []
   const storage: DeliverOptions['storage'] = {
-    // The id of a delivery begins with the name of its webhook.
+    // The id of a delivery starts with the name of its webhook.
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
     finishWork: () => Promise.resolve(1),
@@ -46,7 +46,7 @@ test('a receiver that does not answer delays its own messages, and no others', a
   assert.deepEqual(done, ['silent-1 PENDING', 'quick-1 DELIVERED', 'quick-2 DELIVERED', 'silent-2 PENDING'])
 })
 
-test('a message whose result cannot be stored keeps the leases of the others: they are sent once', async () => {
+test('if the result of a message cannot be stored, the others keep their leases and are sent once', async () => {
   const sent: string[] = []
   const slow = Promise.withResolvers<void>()
   const recorded: string[] = []

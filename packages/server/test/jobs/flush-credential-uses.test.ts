@@ -20,7 +20,7 @@ function source(kind: CredentialUse['kind'], uses: Map<string, number>) {
   return { kind, credentials: { takeUses } }
 }
 
-test('uses of both kinds are written together, and what came since is written at the stop', async () => {
+test('uses of both kinds are written together, and later ones when the job stops', async () => {
   const written: CredentialUse[][] = []
   const keys = new Map([['k', 1]])
   const tokens = new Map([['t', 2]])
@@ -40,7 +40,7 @@ test('uses of both kinds are written together, and what came since is written at
   ])
 })
 
-test('nothing used is nothing written, and a failed write at the stop is told', async () => {
+test('without uses nothing is written, and a failed write when the job stops is reported', async () => {
   const errors: unknown[] = []
   const uses = new Map<string, number>()
   const job = flushCredentialUses({

@@ -6,7 +6,7 @@ import { followControlRevision } from '@tacho/server/jobs/follow-control-revisio
 import { eventually } from '../setup/eventually.ts'
 import { startService, event } from '../setup/service.ts'
 
-test('every listener hears the revision and when it was asked for; a silent store is not heard', async () => {
+test('every listener gets the revision and the time of the query, and nothing while the store fails', async () => {
   const answers = [7, new Error('away'), 8]
   const errors: unknown[] = []
   const { promise: done, resolve } = Promise.withResolvers<void>()
@@ -34,13 +34,13 @@ test('every listener hears the revision and when it was asked for; a silent stor
   assert.equal(errors.length, 1)
 })
 
-test('a node hears within 5 seconds that a key was revoked elsewhere', async () => {
+test('a node learns within 5 seconds that a key was revoked elsewhere', async () => {
   const service = await startService()
   try {
     const key = await service.newKey({ scopes: ['events:write'] })
     const [, id] = key.split('_')
     assert.equal((await service.record([event()], key)).status, 200)
-    // Another node's transaction, as the store sees it.
+    // Like the transaction of another node.
     const db = new Database(path.join(service.directory, 'tacho.db'))
     db.prepare('UPDATE api_keys SET revoked_at = 1 WHERE id = ?').run(id)
     db.exec('UPDATE control SET revision = revision + 1')

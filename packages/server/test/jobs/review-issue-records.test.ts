@@ -14,7 +14,7 @@ const KINDS = 10
 const CLIENTS = 20
 const RECORDS = 1_000
 
-test('a thousand records of ten kinds from twenty clients in any order, the process killed meanwhile: ten exact issues', async (t) => {
+test('a thousand records of ten kinds from twenty clients in any order make ten exact issues, even if the process is killed', async (t) => {
   const directory = temporaryDirectory(t)
   const apiKey = newApiKey(randomBytes).text
   const operatorToken = newOperatorToken(randomBytes).text
@@ -35,7 +35,7 @@ test('a thousand records of ten kinds from twenty clients in any order, the proc
   order.sort((a, b) => a.place - b.place)
   const receipts: IssueRecordReceipt[] = []
 
-  /** Sends until it is answered, as a client does. */
+  /** Repeats a record until it is answered, like a client. */
   async function send(record: object): Promise<void> {
     for (;;) {
       const address = await url

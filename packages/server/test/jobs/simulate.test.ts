@@ -22,7 +22,7 @@ before(async () => {
   }
   storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble })
   environmentId = (await newHome(storage)).development
-  // 5 calls an hour over two days, in runs of their own.
+  // 5 calls an hour over two days, each in its own run.
   const calls = Array.from({ length: 240 }, (_, index) =>
     event({
       eventType: 'TOOL_CALL',
@@ -70,7 +70,7 @@ const isQueued = async (id: string) => {
   return claimed.some(({ subjectId }) => subjectId === id)
 }
 
-test('slices of any size find the same', async () => {
+test('slices of any size give the same result', async () => {
   const whole = await perform((await queued()).id)
   assert.deepEqual([whole.status, whole.scanned, whole.total, whole.result?.hits], ['DONE', 240, 240, 120])
   for (const sliceCalls of [1, 7, 240]) {
@@ -79,7 +79,7 @@ test('slices of any size find the same', async () => {
   }
 })
 
-test('of too many calls the newest are looked at, and that is told', async () => {
+test('if there are too many calls, the newest are used, and the result says so', async () => {
   const { result, scanned, total } = await perform((await queued()).id, { maxCalls: 50 })
   assert.ok(result)
   // Two steps of four hours with 20 calls each; a third would be too many.
@@ -101,7 +101,7 @@ test('runs are listed up to a bound and counted beyond it', async () => {
   assert.deepEqual([result?.runs, result?.hitRuns.length, result?.hitRuns[0]?.runId], [240, 100, 'run 239'])
 })
 
-test('one that was cancelled stops, and stays cancelled', async () => {
+test('a cancelled simulation stops and stays cancelled', async () => {
   const { id } = await queued()
   let slices = 0
   const cancelled = await perform(id, {
@@ -122,7 +122,7 @@ test('one that was cancelled stops, and stays cancelled', async () => {
   assert.equal((await perform(before.id)).status, 'CANCELLED', 'before it began')
 })
 
-test('one that the end of the process interrupts is begun anew', async () => {
+test('a simulation interrupted by the end of the process starts again', async () => {
   const { id } = await queued()
   const stopping = new AbortController()
   const listToolCalls: Storage['listToolCalls'] = async (...args) => {
@@ -137,7 +137,7 @@ test('one that the end of the process interrupts is begun anew', async () => {
   assert.equal(await isQueued(id), false)
 })
 
-test('one that keeps failing ends FAILED with its reason, and is off the queue', async () => {
+test('a simulation that keeps failing ends FAILED with its reason, and leaves the queue', async () => {
   const { id } = await queued()
   const handler = simulate({ storage, now: () => now })
   await handler.giveUp({ environmentId, subjectId: id, attempts: 9, lastError: null }, 'it is broken')
@@ -146,7 +146,7 @@ test('one that keeps failing ends FAILED with its reason, and is off the queue',
   assert.equal(await isQueued(id), false)
 })
 
-test('a condition that this version of the program cannot compile is an error, not an end of the process', async () => {
+test('a condition that this version cannot compile is an error and does not end the process', async () => {
   const { id } = await queued({ condition: 'tool.' })
   await assert.rejects(perform(id))
 })

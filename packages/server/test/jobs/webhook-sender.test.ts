@@ -23,7 +23,7 @@ before(async () => {
 })
 after(() => receiver.close())
 
-test('nothing inside is ever connected to, however its address is written', async () => {
+test('internal addresses are never connected to, in any notation', async () => {
   const sender = createWebhookSender([])
   const hosts = ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1', '017700000001', '0', '[::ffff:127.0.0.1]']
   const others = [
@@ -51,7 +51,7 @@ test('nothing inside is ever connected to, however its address is written', asyn
   await sender.close()
 })
 
-test('what is no http address, holds a password or names nobody is refused', async () => {
+test('an address that is not http, has a password or does not resolve is refused', async () => {
   const sender = createWebhookSender([])
   for (const url of ['', 'nonsense', 'ftp://example.com', 'file:///etc/passwd', 'javascript:1']) {
     assert.match((await sender.check(url)) ?? '', /must be an http/, url)
@@ -64,7 +64,7 @@ test('what is no http address, holds a password or names nobody is refused', asy
   await sender.close()
 })
 
-test('networks of one’s own can be allowed, by name or by range', async () => {
+test('your own networks can be allowed, by name or by range', async () => {
   for (const allowed of ['loopback', '127.0.0.0/8', '127.0.0.1']) {
     const sender = createWebhookSender([allowed])
     assert.equal(await sender.check(`http://127.0.0.1:${port}/200`), null)
@@ -74,7 +74,7 @@ test('networks of one’s own can be allowed, by name or by range', async () => 
   }
 })
 
-test('redirects are not followed, other answers than 2xx are failures, a flood of an answer is cut', async () => {
+test('redirects are not followed, answers other than 2xx are failures, and endless answers are cut', async () => {
   const sender = createWebhookSender(['loopback'])
   const send = (path: string) => sender.send(`http://127.0.0.1:${port}/${path}`, message)
   requests.length = 0
@@ -85,7 +85,7 @@ test('redirects are not followed, other answers than 2xx are failures, a flood o
   await sender.close()
 })
 
-test('a receiver that is not there is a failure in a sentence', async () => {
+test('an unreachable receiver is a failure with a clear sentence', async () => {
   const sender = createWebhookSender(['loopback'])
   const sent = await sender.send('http://127.0.0.1:1/', message)
   assert.equal(sent.ok, false)

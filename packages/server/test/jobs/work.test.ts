@@ -39,7 +39,7 @@ const done = (items: WorkItem[]) =>
 
 const left = async () => (await storage.workBacklog(NOON)).reduce((sum, { items }) => sum + items, 0)
 
-/** A runner that is stopped after the test. Its clock stands at NOON, its polls come quickly. */
+/** A runner that is stopped after the test. Its clock stays at NOON, and it polls often. */
 function run(t: TestContext, handler: Partial<WorkHandler>, options: Partial<WorkRunnerOptions> = {}) {
   const errors: unknown[] = []
   const complete: WorkHandler = { kind: KIND, batch: 10, perform: done, giveUp: (item) => done([item]), ...handler }
@@ -75,7 +75,7 @@ test('all work is done, a batch at a time, once', async (t) => {
   assert.equal(await left(), 0)
 })
 
-test('work that was just queued is begun when the runner is woken, long before it would poll', async (t) => {
+test('newly queued work starts when the runner is woken, without waiting for its poll', async (t) => {
   const begun = Promise.withResolvers<void>()
   const { runner } = run(
     t,
@@ -92,7 +92,7 @@ test('work that was just queued is begun when the runner is woken, long before i
   await begun.promise
 })
 
-test('what keeps failing is tried again so many times, and then given up with its reason', async (t) => {
+test('work that keeps failing is retried up to the limit, then ended with its reason', async (t) => {
   const [id] = await enqueue(1)
   const attempts: number[] = []
   const given = Promise.withResolvers<[string, string]>()
@@ -115,7 +115,7 @@ test('what keeps failing is tried again so many times, and then given up with it
   assert.equal(errors.length, 3)
 })
 
-test('one that fails does not hold up its neighbours', async (t) => {
+test('an item that fails does not delay the others of its batch', async (t) => {
   const [bad, ...good] = await enqueue(5)
   const seen: string[] = []
   const given: string[] = []
@@ -176,7 +176,7 @@ test('the delay between attempts doubles up to five minutes, with jitter, in who
   assert.deepEqual(delays, [62_501, 125_001, 187_500, 187_500])
 })
 
-test('trouble of the store is no reason to give up, however long it lasts', async (t) => {
+test('store failures never end the work, however long they last', async (t) => {
   await enqueue(1)
   let failures = 0
   const worked = Promise.withResolvers<number>()
@@ -195,7 +195,7 @@ test('trouble of the store is no reason to give up, however long it lasts', asyn
   assert.equal(await worked.promise, 1)
 })
 
-test('work of a node that died is taken over when its lease ends, and given up if every node died of it', async (t) => {
+test('work of a dead node is taken over when its lease ends, and ended if every node that took it died', async (t) => {
   const [id = ''] = await enqueue(1)
   const claim = (now: number) => storage.claimWork({ kind: KIND, owner: 'dead', now, leaseUntil: now + 10, limit: 9 })
   for (const lease of [0, 1, 2]) assert.equal((await claim(NOON + lease * 10)).length, 1)
@@ -230,7 +230,7 @@ test('work of a node that died is taken over when its lease ends, and given up i
   assert.equal(await given.promise, `${id}: No worker finished it in 3 attempts`)
 })
 
-test('what is worked on is held for as long as it takes', async (t) => {
+test('the lease is renewed for as long as the work takes', async (t) => {
   await enqueue(1)
   let now = NOON
   const claim = () => storage.claimWork({ kind: KIND, owner: 'other', now, leaseUntil: now, limit: 9 })
@@ -269,7 +269,7 @@ test('what is worked on is held for as long as it takes', async (t) => {
   finish.resolve()
 })
 
-test('stopping waits for what is under way and takes nothing new', async (t) => {
+test('stopping waits for running work and takes nothing new', async (t) => {
   await enqueue(2)
   const begun = Promise.withResolvers<void>()
   const finish = Promise.withResolvers<void>()
@@ -293,7 +293,7 @@ test('stopping waits for what is under way and takes nothing new', async (t) => 
   await done(rest)
 })
 
-test('a long task that ends with the process is given back, due at once and not counted', async (t) => {
+test('a long task interrupted by the end of the process is due again at once, without counting an attempt', async (t) => {
   const [id] = await enqueue(1)
   const begun = Promise.withResolvers<void>()
   const { runner } = run(t, {
@@ -311,7 +311,7 @@ test('a long task that ends with the process is given back, due at once and not 
   if (item) await done([item])
 })
 
-test('a store that cannot be asked is asked again', async (t) => {
+test('a failed query of the store is repeated', async (t) => {
   await enqueue(1)
   let asked = 0
   const worked = Promise.withResolvers<void>()

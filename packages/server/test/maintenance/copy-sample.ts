@@ -1,11 +1,11 @@
-/** A store with rows in every table, made from the schema alone, so that a new table is filled without being told of. */
+/** A store with rows in every table. The rows are made from the schema, so that new tables are filled automatically. */
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
 import { TABLES } from '../../src/storage/copy/tables.ts'
 
-/** Of each table; one of control. */
+/** Rows of each table; the table `control` has one. */
 const ROWS = 3
 const TEXTS = [
   'plain',
@@ -21,7 +21,7 @@ interface Column {
 
 type Rows = Map<string, Record<string, string | number | null>[]>
 
-/** Fills the store of a directory; its types and references are those that a database of the same schema has. */
+/** Fills the store of a directory with values that also fit the types and references of a database. */
 export async function fillEveryTable(directory: string, databaseUrl: string): Promise<void> {
   const client = new pg.Client(databaseUrl)
   await client.connect()
@@ -63,7 +63,7 @@ function rowOf(columns: Column[], references: Reference[], filled: Rows, index: 
 }
 
 function valueOf(table: string, name: string, type: string, index: number): string | number {
-  // Events are of the run of the same number, and each run was closed by its event.
+  // Each event belongs to the run with the same number, and closed it.
   if ((table === 'runs' && name === 'id') || (table === 'events' && name === 'run_id')) return runs[index] ?? ''
   if (['seq', 'closing_seq', 'last_seq'].includes(name)) return 10 * (ROWS - index)
   if (type === 'uuid') return randomUUID()

@@ -37,7 +37,7 @@ async function database(t: TestContext): Promise<string> {
 const openSqlite = (at: string): Promise<Storage> =>
   openSqliteStorage({ directory: at, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
 
-/** Works on a store and lets go of it. */
+/** Opens a store, works on it, and closes it. */
 async function using<Result>(opened: Promise<Storage>, work: (storage: Storage) => Promise<Result>): Promise<Result> {
   const storage = await opened
   try {
@@ -58,7 +58,7 @@ const inDatabase = async <Result>(url: string, work: (client: pg.Client) => Prom
   }
 }
 
-/** All that a store has, without what is its own: which numbers events have, and with what cursors are signed. */
+/** All rows of a store, except what may differ in a copy: the numbers of events and the secret of cursors. */
 function contents(at: string): Record<string, unknown[]> {
   const db = new Database(path.join(at, 'tacho.db'), { readonly: true })
   const all = TABLES.map(({ name, key }) => {
@@ -69,7 +69,7 @@ function contents(at: string): Record<string, unknown[]> {
   return Object.fromEntries(all)
 }
 
-test('every table of both engines is copied, or named as one that is not', async (t) => {
+test('every table of both engines is copied, or listed as not copied', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openSqlite(at), async () => undefined)
   await migrateStore({ databaseUrl: url })
@@ -88,12 +88,12 @@ test('every table of both engines is copied, or named as one that is not', async
       rows.map(({ name }: { name: string }) => name).filter((name) => !known.includes(name)),
       [],
     )
-    // Nothing to set past a maximum.
+    // Has no sequence to advance.
     assert.equal((await client.query("SELECT 1 FROM pg_sequences WHERE schemaname = 'tacho'")).rowCount, 0)
   })
 })
 
-test('each table is walked over by what is unique on both engines', async (t) => {
+test('the copy pages each table by a key that is unique on both engines', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openSqlite(at), async () => undefined)
   await migrateStore({ databaseUrl: url })
@@ -139,7 +139,7 @@ test('a store with rows in every table arrives byte for byte in a database, and 
   for (const table of Object.keys(before)) assert.deepEqual(after[table], before[table], table)
 })
 
-/** Runs of two environments whose events came in turns, out of order and with an end in between. */
+/** Runs of two environments with interleaved events, out of order and with an outcome in between. */
 async function record(storage: Storage): Promise<string[]> {
   const environments = [newId(), newId()]
   for (let round = 0; round < 6; round++) {
@@ -156,7 +156,7 @@ async function record(storage: Storage): Promise<string[]> {
   return environments
 }
 
-/** What clients read of it: runs with their events by time and by arrival, usage, and which event closed a run. */
+/** What clients can read: runs with their events by time and by arrival, usage, and the event that closed a run. */
 async function readAll(storage: Storage, environments: string[]) {
   const page = { limit: 1000, after: null }
   const withoutSeq = <Event extends { seq: number }>({ seq: _seq, ...rest }: Event) => rest
@@ -183,7 +183,7 @@ async function readAll(storage: Storage, environments: string[]) {
   )
 }
 
-test('clients read the same from a database as from the file before, and the next events come after all others', async (t) => {
+test('after a copy into a database clients read the same, and new events come after all others', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   const environments = await using(openSqlite(at), record)
   const before = await using(openSqlite(at), (storage) => readAll(storage, environments))
@@ -194,7 +194,7 @@ test('clients read the same from a database as from the file before, and the nex
   })
 })
 
-test('clients read the same from a file as from the database before, and the next events come after all others', async (t) => {
+test('after a copy into a file clients read the same, and new events come after all others', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   const environments = await using(openPostgresStorage({ url }), record)
   const before = await using(openPostgresStorage({ url }), (storage) => readAll(storage, environments))
@@ -220,7 +220,7 @@ for (const [name, from, to] of [
   ['a database', 'file', 'database'],
   ['a file', 'database', 'file'],
 ] as const) {
-  test(`an interrupted copy into ${name} goes on where it was, and nobody serves half of it`, async (t) => {
+  test(`an interrupted copy into ${name} continues where it was, and no server opens the partial copy`, async (t) => {
     const [at, url] = [directory(t), await database(t)]
     const places = { file: `sqlite:${at}`, database: url }
     const open = { file: () => openSqlite(at), database: () => openPostgresStorage({ url }) }
@@ -255,7 +255,7 @@ const refused = (sentence: RegExp) => (error: unknown) => {
   return true
 }
 
-test('a target that is not empty, or holds a copy of another store, is refused', async (t) => {
+test('a target that is not empty, or contains a copy of another store, is refused', async (t) => {
   const [at, other, url] = [directory(t), directory(t), await database(t)]
   await using(openSqlite(at), async (storage) => {
     await record(storage)
@@ -272,7 +272,7 @@ test('a target that is not empty, or holds a copy of another store, is refused',
   await assert.rejects(copy({ from: 'mysql://x', to: empty }), refused(/sqlite:<directory> or postgres:/))
 })
 
-test('a source that changes between the parts of a copy is refused', async (t) => {
+test('a source that changes during an interrupted copy is refused', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   const [environment = ''] = await using(openSqlite(at), record)
   await assert.rejects(
@@ -288,7 +288,7 @@ test('a source that changes between the parts of a copy is refused', async (t) =
   await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/has changed since the copy began: events has/))
 })
 
-test('a row that differs at the end is found, whatever it is', async (t) => {
+test('the final comparison finds any row that differs', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openSqlite(at), record)
   await copy({ from: `sqlite:${at}`, to: url })
@@ -298,7 +298,7 @@ test('a row that differs at the end is found, whatever it is', async (t) => {
   await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/differs from its source in events:/))
 })
 
-test('a database that is served is copied only when told so, and as it was at the start', async (t) => {
+test('a database in use is copied only with --while-running, in its state at the start', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   const storage = await openPostgresStorage({ url })
   const [environment = ''] = await record(storage)
@@ -322,7 +322,7 @@ test('a database that is served is copied only when told so, and as it was at th
   })
 })
 
-test('a database that is served is no target', async (t) => {
+test('a database in use cannot be the target', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openSqlite(at), record)
   await using(openPostgresStorage({ url }), () =>
@@ -330,7 +330,7 @@ test('a database that is served is no target', async (t) => {
   )
 })
 
-test('an embedded store that a server has open is neither source nor target', async (t) => {
+test('an embedded store that a server has open can be neither source nor target', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openSqlite(at), async () => {
     await assert.rejects(copy({ from: `sqlite:${at}`, to: url }), refused(/is open in another process/))
@@ -339,7 +339,7 @@ test('an embedded store that a server has open is neither source nor target', as
   })
 })
 
-test('after a copy into a file, cursors of before are refused rather than misread', async (t) => {
+test('after a copy into a file, older cursors are rejected instead of misread', async (t) => {
   const [at, url] = [directory(t), await database(t)]
   await using(openPostgresStorage({ url }), async (storage) => {
     await record(storage)

@@ -1,4 +1,4 @@
-/** The link of the first start: it makes the first person, an owner, and works once. */
+/** The link of the first start creates the first person, an owner, and works once. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -20,7 +20,7 @@ async function firstStart(name: string, variables: Record<string, string> = {}) 
   return { server, token: /\/invitation#(\S+)/.exec(printed)?.[1] ?? null }
 }
 
-test('the link of the first start makes an owner who names their address, once', async () => {
+test('with the link of the first start, one person becomes owner with the address they enter', async () => {
   const { server, token } = await firstStart('open')
   try {
     assert.ok(token)
@@ -41,7 +41,7 @@ test('the link of the first start makes an owner who names their address, once',
   }
 })
 
-test('a given operator token has an owner who invites: no link lies in the log', async () => {
+test('with a given operator token no link is printed, because its owner can invite people', async () => {
   const given = { TACHO_INIT_OPERATOR_TOKEN: `tacho-operator_00000000testtoken_${'t'.repeat(64)}` }
   const { server, token } = await firstStart('given', given)
   await server.close()

@@ -14,7 +14,7 @@ const first = { workspace: 'default', environment: 'development' }
 const keyOf = (text: string) => /tacho_\w+/.exec(text)?.[0] ?? ''
 const tokenOf = (text: string) => /tacho-operator_\w+/.exec(text)?.[0] ?? ''
 
-/** A server on a directory, and what it printed. */
+/** Starts a server on a directory. Returns it with its output. */
 async function serve(t: TestContext, dataDir: string) {
   const read = readConfig({ port: '0', dataDir }, {})
   assert.ok(read.ok)
@@ -44,7 +44,7 @@ async function newStore(t: TestContext) {
 
 const refused = (message: RegExp) => (error: unknown) => error instanceof StoreRefused && message.test(error.message)
 
-test('a lost token and key are replaced; the old ones go on unless they are revoked', async (t) => {
+test('a lost token and key are replaced; the old ones stay valid unless they are revoked', async (t) => {
   const { dataDir, key, token } = await newStore(t)
   const made = await recover({ dataDir, operatorToken: true, apiKeyFor: first })
   assert.deepEqual([made.revokedApiKeys, made.revokedOperatorTokens], [0, 0])
@@ -60,7 +60,7 @@ test('a lost token and key are replaced; the old ones go on unless they are revo
   assert.deepEqual([await again.api(replaced.apiKey ?? ''), await again.api(key)], [200, 401])
 })
 
-test('only what was asked for is replaced', async (t) => {
+test('only the requested credentials are replaced', async (t) => {
   const { dataDir, key } = await newStore(t)
   const made = await recover({ dataDir, operatorToken: true, revokeOld: true })
   assert.deepEqual([made.apiKey, made.revokedApiKeys, made.revokedOperatorTokens], [null, 0, 1])
@@ -68,7 +68,7 @@ test('only what was asked for is replaced', async (t) => {
   assert.equal(await server.api(key), 200)
 })
 
-test('a wrong name is told and leaves nothing half done', async (t) => {
+test('an unknown name is reported and changes nothing', async (t) => {
   const { dataDir, token } = await newStore(t)
   const both = { dataDir, operatorToken: true, revokeOld: true }
   await assert.rejects(recover({ ...both, apiKeyFor: { ...first, workspace: 'x' } }), refused(/no workspace "x"/))
@@ -77,7 +77,7 @@ test('a wrong name is told and leaves nothing half done', async (t) => {
   assert.equal(await server.operator(token), 200)
 })
 
-test('a store that a server has open, or that is not there, is refused', async (t) => {
+test('a store that a server has open, or that does not exist, is refused', async (t) => {
   const { dataDir } = await newStore(t)
   await serve(t, dataDir)
   await assert.rejects(recover({ dataDir, operatorToken: true }), refused(/open in another process/))
@@ -86,7 +86,7 @@ test('a store that a server has open, or that is not there, is refused', async (
   assert.ok(!existsSync(empty))
 })
 
-test('a backup becomes the store of a directory, and a store that is there is put aside only when told', async (t) => {
+test('a backup is restored into a directory; an existing store is moved aside only on request', async (t) => {
   const { dataDir } = await newStore(t)
   const made = await recover({ dataDir, operatorToken: true })
   const source = await newStore(t)

@@ -46,7 +46,7 @@ test('the first start prints a key, a token and a curl line that records an even
   assert.equal(await second.ended(), 0)
 })
 
-test('names and credentials of the first tenant can be given, and are then not printed', async (t) => {
+test('names and credentials of the first tenant can be supplied; supplied credentials are not printed', async (t) => {
   const [key, token] = [newApiKey(randomBytes).text, newOperatorToken(randomBytes).text]
   const file = path.join(temporaryDirectory(t), 'token')
   writeFileSync(file, `${token}\n`)
@@ -59,7 +59,7 @@ test('names and credentials of the first tenant can be given, and are then not p
   assert.equal(((await workspaces.json()) as { items: { name: string }[] }).items[0]?.name, 'acme')
 })
 
-test('SIGTERM under load loses nothing that was acknowledged', async (t) => {
+test('SIGTERM under load loses no acknowledged event', async (t) => {
   const directory = temporaryDirectory(t)
   const server = startProcess(t, directory)
   const url = await server.ready()
@@ -94,7 +94,7 @@ test('SIGTERM under load loses nothing that was acknowledged', async (t) => {
   )
 })
 
-/** A request whose body is still missing its end. */
+/** A request whose body is incomplete until `finish`. */
 async function heldRequest(url: string, key: string): Promise<{ socket: Socket; finish(): Promise<string> }> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -108,7 +108,7 @@ async function heldRequest(url: string, key: string): Promise<{ socket: Socket; 
     'Expect: 100-continue',
   ]
   socket.write([...head, `Content-Length: ${body.length}`, '', body.slice(0, -1)].join('\r\n'))
-  // The server has taken the head when it asks for the rest.
+  // The server has read the head when it asks for the rest.
   const [answer] = (await once(socket, 'data')) as [Buffer]
   assert.match(answer.toString(), /^HTTP\/1\.1 100 Continue/)
   socket.pause()
@@ -121,13 +121,13 @@ async function heldRequest(url: string, key: string): Promise<{ socket: Socket; 
   }
 }
 
-test('a signal closes the port and ends readiness, but a request under way is finished', async (t) => {
+test('a signal closes the port and ends readiness, but a running request is finished', async (t) => {
   const server = startProcess(t, temporaryDirectory(t))
   const url = await server.ready()
   const { key } = printed(server.stdout())
   const held = await heldRequest(url, key)
   server.signal('SIGTERM')
-  // The same signal through the process group is not a second one.
+  // A process group delivers the same signal twice.
   server.signal('SIGTERM')
   await eventually(() => server.stderr().includes('draining'), 'a draining server')
   await assert.rejects(fetch(`${url}/readyz`))
@@ -138,7 +138,7 @@ test('a signal closes the port and ends readiness, but a request under way is fi
   assert.equal(await server.ended(), 0)
 })
 
-test('a request that does not end is cut after the drain timeout, and so is a silent connection', async (t) => {
+test('a request that does not end is aborted after the drain timeout, and so is a silent connection', async (t) => {
   const server = startProcess(t, temporaryDirectory(t), { TACHO_DRAIN_TIMEOUT: '200ms' })
   const url = await server.ready()
   const silent = connect(Number(new URL(url).port), '127.0.0.1')
@@ -165,7 +165,7 @@ for (const [signal, code] of [
   })
 }
 
-/** A start that fails says one sentence and exits with 1. */
+/** A failed start prints one sentence and exits with 1. */
 async function refusal(...args: Parameters<typeof startProcess>): Promise<string> {
   const server = startProcess(...args)
   assert.equal(await server.ended(), 1)
@@ -175,7 +175,7 @@ async function refusal(...args: Parameters<typeof startProcess>): Promise<string
   return lines[0] ?? ''
 }
 
-test('a port in use is told in one sentence, and the first credentials are shown all the same', async (t) => {
+test('a used port is reported in one sentence, and the first credentials are still printed', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.after(() => taken.close())
@@ -187,7 +187,7 @@ test('a port in use is told in one sentence, and the first credentials are shown
   assert.equal(printed(server.stdout()).curl, '')
 })
 
-test('a host that is not of this machine is told in one sentence', async (t) => {
+test('a host that is not an address of this machine is reported in one sentence', async (t) => {
   assert.match(
     await refusal(t, temporaryDirectory(t), { TACHO_HOST: '203.0.113.1' }),
     /"203.0.113.1" is not an address/,
@@ -200,13 +200,13 @@ test('a second process on the same store is refused', async (t) => {
   assert.match(await refusal(t, directory), /is open in another process/)
 })
 
-test('a data directory that cannot be made is told in one sentence', async (t) => {
+test('a data directory that cannot be created is reported in one sentence', async (t) => {
   const file = path.join(temporaryDirectory(t), 'file')
   writeFileSync(file, '')
   assert.match(await refusal(t, path.join(file, 'data')), /data directory .* cannot be used \(E\w+\)/)
 })
 
-test('a store that a newer version has written is refused', async (t) => {
+test('a store of a newer version is refused', async (t) => {
   const directory = temporaryDirectory(t)
   const server = startProcess(t, directory)
   await server.ready()
@@ -218,20 +218,20 @@ test('a store that a newer version has written is refused', async (t) => {
   assert.match(await refusal(t, directory), /newer version of Tacho/)
 })
 
-test('a file that is no store is refused', async (t) => {
+test('a file that is not a store is refused', async (t) => {
   const directory = temporaryDirectory(t)
   writeFileSync(path.join(directory, 'tacho.db'), 'this is not a database at all'.repeat(100))
   assert.match(await refusal(t, directory), /cannot be opened: file is not a database\./)
 })
 
-test('a snapshot that a crash left behind is removed at the start', async (t) => {
+test('a snapshot left by a crash is removed at the start', async (t) => {
   const directory = temporaryDirectory(t)
   writeFileSync(path.join(directory, 'snapshot-left'), 'x')
   await startProcess(t, directory).ready()
   assert.ok(!readdirSync(directory).includes('snapshot-left'))
 })
 
-test('an error that nobody catches is logged and ends the process with 1', async (t) => {
+test('an uncaught error is logged and ends the process with 1', async (t) => {
   const server = startProcess(t, temporaryDirectory(t))
   await server.ready()
   server.signal('SIGUSR2')

@@ -1,4 +1,4 @@
-/** Two nodes as processes of their own, on one database that really writes to its disk. */
+/** Two nodes as separate processes, on one database that syncs its disk. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, test, type TestContext } from 'node:test'
@@ -77,7 +77,7 @@ interface Verdicts {
 const RUNS = 5
 const TOKENS = 7
 
-/** A client that sends each batch until all of it is accepted, now to this node and now to that, and some of it again. */
+/** A client that repeats each batch, on alternating nodes, until all of it is accepted. It sends some events twice. */
 async function client(name: string, nodes: () => Node[], isOver: () => boolean, acknowledge: (ids: string[]) => void) {
   let sent: Record<string, unknown>[] = []
   for (let batch = 0; !isOver(); batch++) {
@@ -92,7 +92,7 @@ async function client(name: string, nodes: () => Node[], isOver: () => boolean, 
       timestamp: Date.now() - n * 1000,
       payload: { model: 'm', usage: { totalTokens: TOKENS } },
     }))
-    // Some of what was sent before comes again, and everything in another order.
+    // Some events of the previous batch again, and everything in another order.
     const events = [...fresh, ...sent.slice(0, 4)].toReversed()
     for (let tries = 0; ; tries++) {
       const all = nodes()
@@ -109,7 +109,7 @@ async function client(name: string, nodes: () => Node[], isOver: () => boolean, 
   }
 }
 
-/** Every acknowledged event is stored, each once, and the sums are those of the events. */
+/** Every acknowledged event is stored once, and the sums match the events. */
 async function verify(databaseUrl: string, node: Node, acknowledged: string[]): Promise<void> {
   const database = new pg.Client(databaseUrl)
   await database.connect()
@@ -134,7 +134,7 @@ async function verify(databaseUrl: string, node: Node, acknowledged: string[]): 
   )
 }
 
-/** Runs four clients until `trouble` is over and more was acknowledged after it. */
+/** Runs four clients until `trouble` is over and more events are acknowledged after it. */
 async function inLoad(nodes: () => Node[], trouble: (acknowledged: string[]) => Promise<void>): Promise<string[]> {
   const acknowledged: string[] = []
   let isOver = false
@@ -158,7 +158,7 @@ async function inLoad(nodes: () => Node[], trouble: (acknowledged: string[]) => 
   return acknowledged
 }
 
-test('kill -9 of a node in load loses nothing, counts nothing twice, and another one takes its place', async (t) => {
+test('kill -9 of a node under load loses nothing and counts nothing twice, and another node replaces it', async (t) => {
   const nodes = await newDatabase(t)
   const living = [await nodes.start(), await nodes.start()]
   const acknowledged = await inLoad(
@@ -173,7 +173,7 @@ test('kill -9 of a node in load loses nothing, counts nothing twice, and another
   await verify(nodes.databaseUrl, living[1] ?? assert.fail(), acknowledged)
 })
 
-test('kill -9 of the database in load loses nothing and counts nothing twice; nodes live on and come back', async (t) => {
+test('kill -9 of the database under load loses nothing and counts nothing twice; the nodes survive and recover', async (t) => {
   const nodes = await newDatabase(t)
   const living = [await nodes.start(), await nodes.start()]
   const acknowledged = await inLoad(
@@ -190,7 +190,7 @@ test('kill -9 of the database in load loses nothing and counts nothing twice; no
   await verify(nodes.databaseUrl, living[0] ?? assert.fail(), acknowledged)
 })
 
-test('what one node does, the other knows: revoked keys, decisions, and records that a killed node had taken', async (t) => {
+test('a node follows the other: revoked keys, decisions, and records that a killed node had taken', async (t) => {
   const nodes = await newDatabase(t)
   const [one, two] = [await nodes.start(), await nodes.start()]
   const environment = await environmentOf(one)
@@ -218,10 +218,10 @@ test('what one node does, the other knows: revoked keys, decisions, and records 
   assert.equal(decided, 200)
   const decidedAt = performance.now()
   assert.equal((await waiting)[1].status, 'APPROVED')
-  // A second is what is promised; a machine that is busy with other tests gets more.
+  // The service promises one second; a machine that is busy with other tests gets more.
   assert.ok(performance.now() - decidedAt < 5_000)
 
-  // Work as a node leaves it that is killed with it in hand: its lease ends, and whoever lives takes it.
+  // The work of a killed node: its lease ends, and a live node takes it.
   two.process.signal('SIGSTOP')
   const database = new pg.Client(nodes.databaseUrl)
   await database.connect()

@@ -8,7 +8,7 @@ assert.ok(read.ok)
 const { config } = read
 const errorOf = (code: string, syscall?: string) => Object.assign(new Error('x'), { code, syscall })
 
-test('what people can mend is told in a sentence that names the setting', () => {
+test('an error that people can fix is a sentence that names the setting', () => {
   assert.match(
     startErrorText(errorOf('EACCES', 'listen'), config) ?? '',
     /^This user has no permission for port 80\. .*--port\.$/,
@@ -25,7 +25,7 @@ test('what people can mend is told in a sentence that names the setting', () => 
   assert.match(startErrorText(errorOf('SQLITE_CORRUPT'), config) ?? '', /damaged/)
 })
 
-test('a bug is not dressed up as a sentence', () => {
+test('a bug is not turned into a sentence', () => {
   for (const error of [new Error('x'), new TypeError('x'), errorOf('ERR_INVALID_ARG_TYPE'), 'x', undefined]) {
     assert.equal(startErrorText(error, config), null)
   }

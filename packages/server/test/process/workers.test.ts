@@ -19,7 +19,7 @@ async function start(t: TestContext, variables: Record<string, string> = {}): Pr
   return startProcess(t, temporaryDirectory(t), own)
 }
 
-/** The first key: it comes to the parent, which prints it, beside what the workers log. */
+/** The first key. The parent gets it from a worker and prints it. */
 async function keyOf(server: ServerProcess): Promise<string> {
   return eventually(() => /API key +(tacho_\w+)\n/.exec(server.stdout())?.[1], 'the first key')
 }
@@ -37,7 +37,7 @@ const lines = (server: ServerProcess): Line[] =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as Line)
 
-/** The process ids of the workers that have become ready, in that order. */
+/** The process ids of the ready workers, in the order in which they became ready. */
 async function workers(server: ServerProcess, count: number): Promise<number[]> {
   const ready = () => lines(server).filter(({ msg, worker }) => msg === 'ready' && worker !== undefined)
   await eventually(() => ready().length >= count, `${count} ready workers`)
@@ -104,7 +104,7 @@ test('a scrape answers for all workers, and its counts do not fall when a worker
   await eventually(async () => (await metric(url, counter)) >= 11, '11 counted events')
 })
 
-test('a worker that is killed is replaced, the others serve on, and nothing acknowledged is lost', async (t) => {
+test('a killed worker is replaced, the others keep serving, and no acknowledged event is lost', async (t) => {
   const server = await start(t)
   const url = await server.ready()
   const [first = 0] = await workers(server, 2)
@@ -167,7 +167,7 @@ test('a signal drains every worker; a second one ends them at once', async (t) =
   await eventually(() => !pids.some(isAlive), 'the end of all workers')
 })
 
-test('workers end with a parent that is killed: none serves on unseen', async (t) => {
+test('workers end when their parent is killed', async (t) => {
   const server = await start(t)
   await server.ready()
   const pids = await workers(server, 2)
@@ -176,14 +176,14 @@ test('workers end with a parent that is killed: none serves on unseen', async (t
   await eventually(() => !pids.some(isAlive), 'the end of all workers')
 })
 
-test('what keeps the first worker from starting is told once, and ends all', async (t) => {
+test('an error that stops the first worker from starting is printed once and ends the service', async (t) => {
   const variables = { TACHO_DATABASE_URL: 'mysql://host/db', TACHO_WORKERS: '3' }
   const server = startProcess(t, temporaryDirectory(t), variables)
   assert.equal(await server.ended(), 1)
   assert.equal(server.stderr().match(/tacho: The database URL/g)?.length, 1)
 })
 
-test('workers that die again and again while young end the service with a sentence', async (t) => {
+test('workers that die repeatedly soon after their start end the service with a clear sentence', async (t) => {
   const server = await start(t)
   await server.ready()
   // Before that line, the service ends with its first worker.

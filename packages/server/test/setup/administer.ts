@@ -1,7 +1,7 @@
-/** What tests do to a server of databases, beside the engine: create and drop databases, and ask what it is. */
+/** Administration of a database server for tests: run statements, and find out what it is. */
 import pg from 'pg'
 
-/** Runs the statements one after another on a connection of their own; returns the rows of the last one. */
+/** Runs the statements in order on a new connection. Returns the rows of the last one. */
 export async function administer<Row extends object = Record<string, unknown>>(
   url: string,
   ...statements: string[]

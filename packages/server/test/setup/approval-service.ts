@@ -1,4 +1,4 @@
-/** What tests do with approvals over HTTP. */
+/** Calls about approvals over HTTP, for tests. */
 import { randomUUID } from 'node:crypto'
 import type { Approval, Decision } from '@tacho/contract/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -16,7 +16,7 @@ export interface ApprovalCalls {
   untilFollowers(count: number): Promise<void>
 }
 
-/** Calls of one client instance and of an operator. */
+/** The calls of one client instance and of an operator. */
 export function approvalCalls(service: Service): ApprovalCalls {
   const headers = { 'x-service-client-id': CLIENT }
   return {

@@ -1,4 +1,4 @@
-/** Databases for tests on a Citus cluster. Citus belongs to one database, so each needs its own cluster on the machines. */
+/** Databases for tests on a Citus cluster. A Citus cluster consists of one database on each machine, so each test needs its own. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { distributeStore } from '../../src/storage/postgres/prepare.ts'
@@ -14,10 +14,10 @@ interface Node {
 const NODES = `SELECT nodename AS host, nodeport AS port, groupid = 0 AS "isCoordinator", shouldhaveshards AS "holdsShards"
   FROM pg_dist_node WHERE noderole = 'primary' AND isactive ORDER BY groupid`
 
-/** Fewer than the default of 32, because a store is made of many tables and every shard is one more. */
+/** Fewer than the default of 32, because a store has many tables, and each shard adds one. */
 const SHARDS = 4
 
-/** Each holds a distributed store. The nodes are those of the given database, reached by their addresses in it. */
+/** Each database has a distributed store. Its nodes and their addresses are those of the given database. */
 export async function citusDatabases(given: string) {
   const nodes = await administer<Node>(given, NODES)
   const workers = nodes
@@ -28,7 +28,7 @@ export async function citusDatabases(given: string) {
     const name = `tacho_test_${randomBytes(8).toString('hex')}`
     const url = withDatabase(given, name)
     const dropAt = (server: string) => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-    // The coordinator first: it holds connections to the others.
+    // The coordinator first, because it has connections to the others.
     const drop = async () => {
       await dropAt(given)
       await Promise.all(workers.map(dropAt))
@@ -50,7 +50,7 @@ export async function citusDatabases(given: string) {
   return { create, close: async () => undefined }
 }
 
-/** The statements with which a node joins the cluster of a new database. */
+/** The statements that add a node to the cluster of a new database. */
 function joining({ host, port, isCoordinator, holdsShards }: Node): string[] {
   const address = `${pg.escapeLiteral(host)}, ${port}`
   return [

@@ -1,4 +1,4 @@
-/** What tests do with prompts, policies and deployments over HTTP. */
+/** Calls about prompts, policies and deployments over HTTP, for tests. */
 import assert from 'node:assert/strict'
 import type { Policy } from '@tacho/contract/operator/policy.ts'
 import type { Prompt } from '@tacho/contract/operator/prompt.ts'

@@ -1,4 +1,4 @@
-/** Reads server-sent events as a client does. */
+/** Reads server-sent events like a client. */
 export interface ServerEvent {
   event: string
   data: unknown

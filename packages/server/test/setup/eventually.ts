@@ -1,9 +1,9 @@
-/** Waits for a condition, instead of a loop in every test. */
+/** Waits for a condition, so that no test needs its own loop. */
 import { AssertionError } from 'node:assert'
 import { setTimeout as wait } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
-/** Less than the 60 s that the test run allows a test, so that this error is the one reported. */
+/** Less than the 60 s that a test may take, so that this error is reported instead of a timeout. */
 const TIMEOUT_MS = 50_000
 const PAUSE_MS = 5
 

@@ -1,4 +1,4 @@
-/** A small OpenID Connect provider on loopback: codes with PKCE, signed id tokens, and whatever claims a test wants. */
+/** A small OpenID Connect provider on loopback: codes with PKCE, signed id tokens, and the claims that a test sets. */
 import { createHash, createSign, generateKeyPairSync, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
@@ -9,9 +9,9 @@ export interface IdentityProvider {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Whoever signs in next. */
+  /** The person who signs in next. */
   person: Record<string, unknown>
-  /** What is wrong with the next id tokens. */
+  /** The fault of the next id tokens. */
   fault: 'none' | 'nonce' | 'audience' | 'issuer' | 'signature' | 'expired'
   close(): Promise<void>
 }

@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts'
 
 let count = 0
 
-/** A valid detection of now; every call has an id of its own. */
+/** A valid detection with the current time and a new id. */
 export function issueRecord(change: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     sdkInstanceId: 'client',
@@ -30,7 +30,7 @@ export function submit(service: Service, record: unknown, key?: string): Promise
 
 /** Waits until every record of an environment is decided or has failed. */
 export async function reviewed(service: Service, environmentId = service.environmentId): Promise<void> {
-  // In this order, for records go this way.
+  // In this order, because records change from RECEIVED to EVALUATING.
   for (const status of ['RECEIVED', 'EVALUATING']) {
     const path = `/environments/${environmentId}/issue-records?limit=1&status=${status}`
     await eventually(
@@ -40,7 +40,7 @@ export async function reviewed(service: Service, environmentId = service.environ
   }
 }
 
-/** Submits records of one kind of failure and gives the issue they open. */
+/** Submits records of one kind of failure and returns the issue that they open. */
 export async function openedIssue(service: Service, ...records: Record<string, unknown>[]): Promise<Issue> {
   for (const record of records) assert.equal((await submit(service, record)).status, 202)
   await reviewed(service)

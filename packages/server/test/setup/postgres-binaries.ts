@@ -1,11 +1,11 @@
-/** Where the binaries of a PostgreSQL for the tests are, and as whom they run: PostgreSQL refuses to be root. */
+/** Finds the PostgreSQL binaries for the tests, and the user that runs them, because PostgreSQL refuses to run as root. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 
 export interface Binaries {
-  /** Folder with initdb and postgres. */
+  /** The folder with initdb and postgres. */
   bin: string
   user: SystemUser | null
 }
@@ -16,18 +16,18 @@ export interface SystemUser {
   gid: number
 }
 
-/** The newest supported one comes with npm; the oldest is used where the system has it. */
+/** npm installs the newest supported release. The oldest is used if the system has it. */
 export type Release = 'newest' | 'oldest'
 
 const OLDEST = '/usr/lib/postgresql/15/bin'
 
-/** Why a release cannot run here, null when it can. */
+/** Why a release cannot run here, or null. */
 export function whyMissing(release: Release): string | null {
   if (release === 'oldest' && !existsSync(path.join(OLDEST, 'postgres'))) return `there is no ${OLDEST}`
   return null
 }
 
-/** Binaries that the user may run; copied into `folder` where that user may not read node_modules. */
+/** Binaries that the user can run. They are copied into `folder` if that user cannot read node_modules. */
 export function findBinaries(release: Release, folder: string): Binaries {
   const user = process.getuid?.() === 0 ? unprivilegedUser() : null
   if (release === 'oldest') return { bin: OLDEST, user }
@@ -52,7 +52,7 @@ function npmBinaries(): string {
   return native
 }
 
-/** What the package's install script does, for no install scripts run here: npm packages hold no symbolic links. */
+/** Creates symbolic links, which npm packages cannot contain. The package's install script does this, but it does not run here. */
 function linkLibraries(native: string): void {
   const links = JSON.parse(readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8')) as {
     source: string
@@ -63,7 +63,7 @@ function linkLibraries(native: string): void {
       symlinkSync(path.basename(source), path.join(native, '..', target))
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException
-      // Where node_modules cannot be written to, a copy is made.
+      // If node_modules is read-only, the binaries are copied.
       if (!['EEXIST', 'EACCES', 'EROFS', 'EPERM'].includes(code)) throw error
     }
   }

@@ -1,7 +1,7 @@
 /**
- * A process that keeps one PostgreSQL for a test file, so that it ends and leaves nothing behind however that file ends:
- * when its standard input closes, it stops the server and removes its folder. It is a group of its own, so that Ctrl-C
- * does not reach it. One line in, one line out: `start`, `fast`, `immediate`, `kill`.
+ * A process that runs one PostgreSQL for a test file. When its standard input closes, it stops the server and removes its
+ * folder, so that nothing is left however the test file ends. It has its own process group, so Ctrl-C does not reach it.
+ * Each input line gets one output line: `start`, `fast`, `immediate`, `kill`.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ export interface KeeperOptions {
   password: string
   /** Lines of postgresql.conf. */
   settings: string[]
-  /** Put into the data folder, for its owner only: name and content. */
+  /** Files for the data folder, readable by its owner only: name and content. */
   files: Record<string, string>
 }
 
@@ -45,7 +45,7 @@ leave()
 function initialise(): void {
   const passwordFile = path.join(folder, 'password')
   writePrivate(passwordFile, password)
-  // ICU, so that an order which was left to the database's collation differs from SQLite's.
+  // ICU: an order that depends on the database's collation then differs from SQLite's, and a test fails.
   const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=icu', '--icu-locale=en-US']
   const account = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`]
   const args = ['-D', data, '--no-sync', '--no-instructions', ...locale, ...account]

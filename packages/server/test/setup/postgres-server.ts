@@ -1,4 +1,4 @@
-/** A real PostgreSQL for tests: one that is started here, or that of TACHO_TEST_DATABASE_URL (PostgreSQL or Citus). */
+/** A real PostgreSQL for tests: started here, or the one of TACHO_TEST_DATABASE_URL (PostgreSQL or Citus). */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,18 +14,18 @@ import type { Release } from './postgres-binaries.ts'
 import type { KeeperOptions } from './postgres-keeper.ts'
 
 export interface PostgresServer {
-  /** Address of one of its databases, with everything needed to connect. */
+  /** The complete address of one of its databases. */
   url(database?: string): string
-  /** `immediate` is what a crash is to PostgreSQL; `kill` is kill -9. */
+  /** `immediate` is a crash for PostgreSQL; `kill` is kill -9. */
   stop(how: 'fast' | 'immediate' | 'kill'): Promise<void>
   start(): Promise<void>
-  /** Stops it and removes all of it. Also happens when this process ends in whatever way. */
+  /** Stops the server and removes its files. This also happens when this process ends. */
   close(): Promise<void>
 }
 
 export interface ServerOptions {
   release?: Release
-  /** Whether what is committed survives a crash; slower. */
+  /** Whether commits survive a crash. Slower. */
   durable?: boolean
   /** Lines of postgresql.conf. */
   settings?: string[]
@@ -33,7 +33,7 @@ export interface ServerOptions {
   files?: Record<string, string>
 }
 
-/** Set by a test run of several files: the address of the PostgreSQL that they share. */
+/** The address of the PostgreSQL that several files of a test run share. */
 export const SHARED_SERVER = 'TACHO_TEST_SHARED_SERVER'
 
 const KEEPER = fileURLToPath(new URL('postgres-keeper.ts', import.meta.url))
@@ -45,14 +45,14 @@ export async function startPostgres(wanted: ServerOptions = {}): Promise<Postgre
     try {
       return await start(wanted)
     } catch (error) {
-      // Between two looks at it, somebody else took the port.
+      // Another process took the port in the meantime.
       if (tries === 3 || !/could not bind|could not create any TCP/.test(String(error))) throw error
     }
   }
 }
 
 async function start({ release = 'newest', durable = false, settings = [], files = {} }: ServerOptions) {
-  // Whoever runs the server must reach what is below.
+  // The user that runs the server must be able to enter the folder.
   const folder = mkdtempSync(path.join(tmpdir(), 'tacho-postgres-'))
   chmodSync(folder, 0o755)
   const [port, password] = [await freePort(), randomBytes(16).toString('hex')]
@@ -102,13 +102,13 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-/** Makes empty databases, each for one store. */
+/** Creates empty databases, each for one store. */
 export interface TestDatabases {
   create(): Promise<TestDatabase>
   close(): Promise<void>
 }
 
-/** Databases of the given server, else of the one that the test run shares, else of one for this file. */
+/** Databases of the given server, else of the server that the test run shares, else of a new one for this file. */
 export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL']): Promise<TestDatabases> {
   if (given && (await isCitus(given))) return citusDatabases(given)
   const address = given || process.env[SHARED_SERVER]

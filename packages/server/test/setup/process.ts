@@ -1,4 +1,4 @@
-/** Starts the server as a process of its own and watches it. */
+/** Starts the server as a separate process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Requests made from the routes tables: a valid body for any row, and a tenant that has one of everything a path can name. */
+/** Requests made from the routes tables: a valid body for each row, and a tenant with one object for each path parameter. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -23,7 +23,7 @@ function rowsOf(prefix: string, table: Record<string, Route>): Row[] {
   return Object.entries(table).map(([name, route]) => ({ name, prefix, route }))
 }
 
-/** What a schema may ask of a JSON value, as far as the contract uses it. */
+/** The keywords of JSON Schema that the contract uses. */
 export interface JsonSchema {
   type?: string | string[]
   enum?: unknown[]
@@ -37,7 +37,7 @@ export interface JsonSchema {
   minimum?: number
 }
 
-/** Values whose meaning a schema does not tell. */
+/** Values that a schema does not describe. */
 const MEANT: Record<string, () => unknown> = {
   condition: () => 'true',
   content: () => 'text',
@@ -55,7 +55,7 @@ const MEANT: Record<string, () => unknown> = {
   version: () => '1',
 }
 
-/** A valid value with the required members alone. */
+/** A valid value with only the required members. */
 export function sampleOf(given: TSchema | JsonSchema, name = ''): unknown {
   const schema = given as JsonSchema
   if (schema.enum) return schema.enum[0]
@@ -73,7 +73,7 @@ export function sampleOf(given: TSchema | JsonSchema, name = ''): unknown {
   return 'x'.repeat(Math.max(1, schema.minLength ?? 1))
 }
 
-/** The body of a request to the row, as JSON text; undefined where it takes none. */
+/** The body of a request to the row, as JSON text; undefined if it has none. */
 export function bodyOf({ body }: Route): unknown {
   return body && sampleOf(body)
 }
@@ -86,7 +86,7 @@ export function queryOf({ query }: Route): Record<string, string> {
 
 function valueOf(query: JsonSchema, name: string): string {
   const schema = query.properties?.[name] ?? {}
-  // Versions in one case, times in the other.
+  // Versions for one route, times for the other.
   if (schema.format === 'date-time') return new Date().toISOString()
   return schema.enum ? String(schema.enum[0]) : '1'
 }
@@ -101,11 +101,11 @@ export interface PopulatedTenant {
   workspaceId: string
   environmentId: string
   apiKey: string
-  /** By the name of the parameter. */
+  /** Path parameters by name. */
   ids: Record<string, string>
 }
 
-/** A workspace with one environment, and in it one of everything. Webhooks must be allowed to reach 127.0.0.1. */
+/** A workspace with one environment and one object of each kind. Webhooks must be allowed to reach 127.0.0.1. */
 export async function populate(service: Service, name: string): Promise<PopulatedTenant> {
   const { workspaceId, environmentId } = await service.newTenant(name)
   const [workspace, environment] = [`/workspaces/${workspaceId}`, `/environments/${environmentId}`]

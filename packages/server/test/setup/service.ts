@@ -1,4 +1,4 @@
-/** A real server on a temporary store, spoken to over HTTP as any client would. */
+/** A real server on a temporary store, called over HTTP like any client does. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,14 +16,14 @@ export interface Answer<Body = unknown> {
   status: number
   headers: Headers
   text: string
-  /** The parsed body; null where there is none. */
+  /** The parsed body; null if there is none. */
   body: Body
 }
 
 export interface Request {
   method?: string
   headers?: Record<string, string>
-  /** A text or buffer goes as it is, everything else as JSON. */
+  /** A text or buffer is sent unchanged, everything else as JSON. */
   body?: unknown
 }
 
@@ -33,16 +33,16 @@ export interface Service {
   apiKey: string
   operatorToken: string
   environmentId: string
-  /** A request to any path, without a key. */
+  /** Sends a request to any path, without a key. */
   call<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
-  /** A request to the public interface, with the first key unless told. */
+  /** Sends a request to the public API, by default with the first key. */
   api<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
-  /** A request to the operator API. */
+  /** Sends a request to the operator API. */
   operator<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
   record(events: unknown, key?: string): Promise<Answer<BatchResult>>
-  /** A key of another environment or with other scopes. */
+  /** Creates a key of another environment or with other scopes. */
   newKey(given: { scopes: Scope[]; environmentId?: string; requestsPerSecond?: number }): Promise<string>
-  /** Another workspace with one environment. */
+  /** Creates another workspace with one environment. */
   newTenant(name: string): Promise<{ workspaceId: string; environmentId: string }>
   close(): Promise<void>
 }
@@ -118,7 +118,7 @@ export async function startService(
 
 let count = 0
 
-/** A valid event of now; every call has an id of its own. */
+/** A valid event with the current time and a new id. */
 export function event(change: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     eventId: `event-${++count}`,

@@ -1,6 +1,6 @@
 /**
- * Who may call what, for every row of the operator API: each role and token, with ids of its own and other workspaces
- * and with unknown ids. On both engines, because the store finds the rows.
+ * Permissions for every row of the operator API: each role and token, with ids of its own workspace, of other workspaces, and
+ * unknown ids. On both engines, because the store finds the rows.
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -25,13 +25,13 @@ interface Estate {
   service: Service
   own: PopulatedTenant
   foreign: PopulatedTenant
-  /** A token of the own workspace, of an owner of the other one, or of the installation. */
+  /** A token of its own workspace, of an owner of the other workspace, or of the installation. */
   tokenOf(who: Caller): Promise<string>
 }
 
 type Caller = Role | 'foreign' | 'installation'
 
-/** Fewer than the changes that one caller may have refused within a minute. */
+/** Fewer than the refused changes that are logged per caller and minute. */
 const USES_OF_A_TOKEN = 50
 
 let databases: TestDatabases
@@ -91,7 +91,7 @@ const within = ({ workspaceId, environmentId }: PopulatedTenant, ids: Ids): Ids 
   environmentId,
 })
 
-/** Status, and body of what is no success: without what differs from request to request. */
+/** The status, and for errors the body without the parts that differ from request to request. */
 async function ask({ service }: Estate, token: string | undefined, row: Row, ids: Ids): Promise<[number, string]> {
   const { method, body } = row.route
   const reply = await fetch(service.url + addressOf(row, ids), {
@@ -102,7 +102,7 @@ async function ask({ service }: Estate, token: string | undefined, row: Row, ids
     },
     ...(body ? { body: JSON.stringify(bodyOf(row.route)) } : {}),
   })
-  // What is well may go on for ever.
+  // A successful stream never ends.
   if (reply.status < 400) await reply.body?.cancel()
   const text = reply.status < 400 ? '' : await reply.text()
   const known = Object.values(ids).reduce((left, id) => (id === '1' ? left : left.replaceAll(id, '<id>')), text)
@@ -130,7 +130,7 @@ test('nothing is served without a valid credential', options, async () => {
   }
 })
 
-test('another workspace, and its objects addressed in one’s own, look like what does not exist', options, async () => {
+test('another workspace, and its objects addressed through one’s own, look like missing ones', options, async () => {
   for (const estate of estates) {
     const { engine, own, foreign, tokenOf } = estate
     await forEachRow(rows.filter(namesTenant), async (row) => {
@@ -156,7 +156,7 @@ test('another workspace, and its objects addressed in one’s own, look like wha
   }
 })
 
-/** Nothing of the other workspace was changed or taken away. */
+/** Nothing of the other workspace was changed or deleted. */
 async function stillThere(estate: Estate): Promise<void> {
   const reads = rows.filter((row) => row.route.method === 'GET' && namesTenant(row))
   await forEachRow(reads, async (row) => {
@@ -186,7 +186,7 @@ test("a role below the endpoint's is rejected, the role itself is accepted", opt
       const access = accessOf(row)
       if (access === 'signed-in' || access === 'anyone') return
       const needed = order.indexOf(access)
-      // Nothing of the workspace is touched: things of nobody are named.
+      // The ids are unknown, so nothing in the workspace changes.
       const ids = within(estate.own, unknown(estate.own))
       for (const role of order) {
         const [status] = await ask(estate, await estate.tokenOf(role), row, ids)

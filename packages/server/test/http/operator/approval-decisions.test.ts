@@ -39,7 +39,7 @@ const decideMany = (body: unknown) => service.operator(approvals('/decisions'), 
 
 const statusOf = async (id: string) => (await calls.read(id)).body.status
 
-/** The audit entries about approvals, the newest first, as [action, target, detail]. */
+/** The audit entries about approvals, newest first, as [action, target, detail]. */
 async function audited(): Promise<AuditEntry[]> {
   const page = replyOf('listAudit', await service.operator(`/workspaces/${workspaceId}/audit?limit=200`))
   return page.items.filter(({ action }) => action.startsWith('approval.'))
@@ -84,7 +84,7 @@ test('a reason may be left out, and has at most 2000 characters', async () => {
   }
 })
 
-test('a decided or expired approval cannot be decided: 409 with the present state, and an audit entry', async () => {
+test('a decided or expired approval cannot be decided: 409 with the current state, and an audit entry', async () => {
   const [decided, expired] = [await ask(), await ask({ timeoutMs: 1_000 })]
   await decide(decided, { decision: 'REJECTED', reason: 'first' })
   jump += 1_000

@@ -119,7 +119,7 @@ test('heartbeats arrive while nothing happens, and the stream ends when its toke
   assert.equal(await stream.next(), null)
 })
 
-test('at drain the stream says so and ends, and the server stops', async () => {
+test('at drain the stream ends with that reason, and the server stops', async () => {
   const draining = await startService()
   const stream = await open(draining)
   await snapshotOf(stream)
@@ -161,7 +161,7 @@ async function streamsAlone(readPending: () => Promise<ApprovalRow[]>, options: 
 
 test('a client that does not read is disconnected', async () => {
   const { app, socket, followers, logged } = await streamsAlone(async () => [])
-  // The system's buffers of both ends fill first, then the server's.
+  // The buffers of both operating systems fill first, then the server's.
   const rows = Array.from({ length: 200 }, () => ({ id: randomUUID(), status: 'PENDING' }) as ApprovalRow)
   while (followers.size > 0) {
     for (const follower of followers) follower.changed(rows)

@@ -26,7 +26,7 @@ async function list(query: Record<string, string | number> = {}): Promise<Approv
   return replyOf('listApprovals', await service.operator(approvals(`?${text}`))).items
 }
 
-/** Asks for an approval and returns its id. */
+/** Requests an approval and returns its id. */
 async function ask(fields: Record<string, unknown> = {}): Promise<string> {
   const { status, body } = await calls.ask(fields)
   assert.equal(status, 201)
@@ -58,7 +58,7 @@ test("a card shows the client's request, still undecided", async () => {
   assert.equal(Date.parse(card.expiresAt) - Date.parse(card.createdAt), 90_000)
 })
 
-test('pending approvals come by deadline, the oldest first; all others the newest first', async () => {
+test('pending approvals are ordered by deadline, oldest first; all others newest first', async () => {
   const toolName = randomUUID()
   const minutes = [3, 1, 2]
   const ids: string[] = []
@@ -142,7 +142,7 @@ test('the queue groups what waits for the same tool and input, oldest deadline f
   )
 })
 
-test('a card shows how often its agent asked recently, and calls many requests a burst', async () => {
+test('a card shows how many requests its agent made recently, and marks many as a burst', async () => {
   const agentId = randomUUID()
   const id = await ask({ agentId })
   const asked = async () => replyOf('readApproval', await service.operator(approvals(`/${id}`))).askedLately

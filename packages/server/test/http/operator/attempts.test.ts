@@ -23,7 +23,7 @@ test('a success resets the attempts of its account, and its share of the address
   }
 })
 
-test('an IPv4 address counts for itself, also written as IPv6: so a server on :: sees it', () => {
+test('an IPv4 address counts separately, also in its IPv6 form, which a server on :: sees', () => {
   const attempts = createAttempts(limits)
   for (const address of ['::ffff:192.0.2.1', '192.0.2.1', '::ffff:c000:201']) {
     assert.equal(attempts.from(address), null)

@@ -14,7 +14,7 @@ after(() => service.close())
 const list = async (query = '') =>
   replyOf('listAudit', await service.operator(`/workspaces/${tenant.workspaceId}/audit${query}`))
 
-test('every change of a workspace is logged, newest first: who, when, what, and by which request', async () => {
+test('every change of a workspace is logged, newest first: who, when, what, and the request id', async () => {
   const keys = `/environments/${tenant.environmentId}/keys`
   const body = { name: 'ingest', scopes: ['events:write'] }
   const made = await service.operator(keys, { body })

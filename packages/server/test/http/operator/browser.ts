@@ -12,7 +12,7 @@ export interface Browser {
   cookies: Map<string, string>
   get<Body = unknown>(path: string): Promise<Answer<Body>>
   post<Body = unknown>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<Body>>
-  /** A whole address, redirects not followed. */
+  /** Requests a full address. Redirects are not followed. */
   open(address: string, init?: RequestInit): Promise<Response>
 }
 

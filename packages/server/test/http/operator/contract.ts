@@ -6,7 +6,7 @@ import type { Answer } from '../../setup/service.ts'
 
 type Name = keyof typeof OPERATOR_ROUTES
 
-/** The body of an answer that has the status and the shape of the contract. */
+/** The body of an answer. Its status and shape must match the contract. */
 export function replyOf<const Of extends Name>(
   name: Of,
   { status, body, text }: Answer,
@@ -18,7 +18,7 @@ export function replyOf<const Of extends Name>(
   return body as Static<(typeof OPERATOR_ROUTES)[Of]['reply']>
 }
 
-/** Status and code of a refusal. */
+/** The status and code of an error. */
 export function refusalOf({ status, body }: Answer): [number, string] {
   return [status, (body as { code: string }).code]
 }

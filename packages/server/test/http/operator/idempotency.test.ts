@@ -88,7 +88,7 @@ test('one of two identical concurrent requests creates; the other gets its reply
   )
 })
 
-test('a retry during the first request is told to retry later; after a minute the claim is dead', async () => {
+test('a retry during the first request must retry later; after a minute the claim expires', async () => {
   const key = newKey()
   const made = await create('running', key)
   const db = new Database(path.join(service.directory, 'tacho.db'))

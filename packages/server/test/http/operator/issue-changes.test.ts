@@ -26,7 +26,7 @@ const activity = async (id: string) =>
 const opened = (detectionType: string, more: object = {}) =>
   openedIssue(service, issueRecord({ detectionType, ...more }))
 
-test('an issue is resolved, ignored and reopened, each from the states that allow it; 409 shows the present one', async () => {
+test('an issue is resolved, ignored and reopened, each from the states that allow it; 409 shows the current one', async () => {
   const { id } = await opened('STATES')
   const steps: [verb: 'resolve' | 'ignore' | 'reopen', state: string | null][] = [
     ['reopen', null],

@@ -79,7 +79,7 @@ test('an issue shows what happened, how often, and why its records are grouped',
   assert.equal(replyOf('listRecoveries', await at(`/issues/${id}/recoveries`)).items.length, 1)
 })
 
-test('issues are listed by last sight and found by state, type, agent, run and assignee', async () => {
+test('issues are listed by last seen and found by state, type, agent, run and assignee', async () => {
   const one = await openedIssue(
     service,
     issueRecord({ detectionType: 'FILTER ONE', agentId: 'fa', runId: 'fr', detectedAt: 2_000 }),
@@ -221,7 +221,7 @@ test('an unknown issue and one of another tenant get the same 404; a malformed i
   assert.deepEqual((await at('/issues', environmentId)).body, { items: [], nextCursor: null })
 })
 
-test('records are listed with their status, the latest received first', async () => {
+test('records are listed with their status, latest received first', async () => {
   const ids: string[] = []
   for (const recordKind of ['DETECTION', 'RECOVERY'])
     ids.push((await submit(service, issueRecord({ recordKind }))).body.recordId)

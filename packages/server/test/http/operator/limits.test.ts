@@ -36,12 +36,12 @@ test('a token over its limit gets 429 with Retry-After, and the headers of its l
   t.after(() => service.close())
   const answers = await Promise.all(Array.from({ length: 60 }, () => service.operator('/me')))
   const refused = answers.filter(({ status }) => status === 429)
-  // On a slow machine they are spread over several seconds.
+  // On a slow machine the requests take several seconds.
   assert.ok(refused.length > 0)
   assert.ok(answers.some(({ status }) => status === 200))
   for (const answer of refused) {
     assert.equal(answer.headers.get('retry-after'), '1')
-    // Of the token or of the address, which is the same for all.
+    // The limit of the token or of the address, which is the same for all requests.
     assert.match(answer.headers.get('ratelimit-limit') ?? '', /^(5|20)$/)
     assert.equal((answer.body as { code: string }).code, 'rate_limited')
   }
@@ -73,7 +73,7 @@ test('rejected changes are logged 60 times a minute per caller; further ones get
   assert.equal(body.items.length, 60)
 })
 
-test('429 is documented for every endpoint, those that need no credential included', () => {
+test('429 is documented for every endpoint, also for those without a credential', () => {
   const { paths } = operatorDocument('1') as { paths: Record<string, Record<string, { responses: object }>> }
   for (const [path, methods] of Object.entries(paths)) {
     for (const [method, { responses }] of Object.entries(methods)) {

@@ -228,7 +228,7 @@ test('an invitation link shows its purpose before acceptance, and nothing once i
   const { email, role, workspace, account } = opened
   assert.deepEqual([email, role, account], ['opened@example.com', 'approver', 'none'])
   assert.ok(workspace !== null && opened.invitedBy !== '' && Date.parse(opened.expiresAt) > Date.now())
-  // Reading it accepts nothing.
+  // Reading the invitation does not accept it.
   replyOf('openInvitation', await browser.post('/invitations/open', { token }))
   replyOf('acceptInvitation', await browser.post('/invitations/accept', { token, password: PASSWORD }))
   for (const dead of [token, `${token}x`, 'nonsense']) {

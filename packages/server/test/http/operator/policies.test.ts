@@ -179,7 +179,7 @@ test('unknown and foreign policies get the same 404', async () => {
         continue
       }
       assert.deepEqual([refusalOf(one), refusalOf(two)], Array(2).fill([404, 'not_found']), ask.path)
-      // No store can hold NUL, so such an id is refused before anything is looked up.
+      // No store can hold NUL, so such an id is refused before any lookup.
       if (id.includes('%00')) continue
       assert.equal((one.body as { detail: string }).detail, (two.body as { detail: string }).detail)
     }

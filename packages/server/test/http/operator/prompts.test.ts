@@ -183,7 +183,7 @@ test('unknown and foreign prompts get the same 404', async () => {
   assert.deepEqual(refusalOf(await service.operator(`${versionsOf(promptId)}/2`)), [404, 'not_found'])
   assert.deepEqual(refusalOf(await service.operator(`${calls.prompts}/x`)), [400, 'invalid_request'])
   assert.deepEqual(refusalOf(await create({}, `/workspaces/${UNKNOWN_ID}/prompts`)), [404, 'not_found'])
-  // Capital letters name the same.
+  // Ids are case-insensitive.
   assert.equal(
     replyOf('readPrompt', await service.operator(`${calls.prompts}/${promptId.toUpperCase()}`)).promptId,
     promptId,

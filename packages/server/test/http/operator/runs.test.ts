@@ -30,7 +30,7 @@ const runs = (query = '', environmentId = service.environmentId) =>
 const found = async (query: string) => replyOf('listOperatorRuns', await runs(query)).items.map(({ runId }) => runId)
 const read = async (id: string) => service.operator<OperatorRun>(`/environments/${service.environmentId}/runs/${id}`)
 
-test('runs are listed by their start, newest first, with what only operators see', async () => {
+test('runs are listed by their start, newest first, with the fields that only operators see', async () => {
   const { items, nextCursor } = replyOf('listOperatorRuns', await runs())
   assert.deepEqual(
     items.map(({ runId }) => runId),
@@ -53,7 +53,7 @@ test('filters narrow by agent, session, status and start: from is included, to i
   assert.deepEqual(await found('?sessionId=%00'), [])
 })
 
-test('a search finds runs by the beginning of their id, and by session and agent, within the other filters', async () => {
+test('a search finds runs by the start of their id, and by session and agent, within the other filters', async () => {
   assert.deepEqual(await found('?q=r'), ['r5', 'r4', 'r3', 'r2', 'r1', 'r0'])
   assert.deepEqual(await found('?q=r4'), ['r4'])
   assert.deepEqual(await found('?q=session'), ['r2', 'r1', 'r0'])
@@ -89,7 +89,7 @@ test('the runs of an agent are found by its id or name, within the other filters
   assert.deepEqual(refusalOf(await runs('?agent=')), [400, 'invalid_request'])
 })
 
-test('a filter that is malformed is refused', async () => {
+test('a malformed filter is refused', async () => {
   for (const query of [
     'agentId=odd',
     'status=DONE',

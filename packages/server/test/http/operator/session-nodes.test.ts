@@ -92,7 +92,7 @@ test('a challenge of one node is answered on the other, once', async () => {
   const cookie = await newPerson(email, 'viewer')
   const { body: factor } = await call(0, '/me/second-factor', { cookie }, { password: PASSWORD })
   const uri = String(factor['uri'])
-  // The code of the interval before is taken too, and leaves the present one for signing in.
+  // The code of the previous interval is accepted too, so the current one stays unused for the sign-in.
   const early = codeOf(uri, Date.now() - 30_000)
   assert.equal((await call(1, '/me/second-factor/confirm', { cookie }, { code: early })).status, 200)
   const challenged = await call(0, '/sign-in', {}, { email, password: PASSWORD })

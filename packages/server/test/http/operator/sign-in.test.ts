@@ -48,7 +48,7 @@ test('behind TLS, the cookie is marked Secure', async (t) => {
     for (const line of answer.headers.getSetCookie()) assert.match(line, /; Secure/)
     assert.ok(answer.headers.getSetCookie().length > 0)
   }
-  // Links lead to where people come.
+  // Links lead to the public address.
   const made = await known.operator<{ link: string }>('/invitations', {
     body: { email: 'x@y.example', role: 'viewer' },
   })
@@ -252,7 +252,7 @@ test('sign-ins and rejected attempts are logged, without passwords or codes', as
 })
 
 test('guessing is limited per account, from any address, and per address, for any account', async (t) => {
-  // Nobody else signs in from the address of this one.
+  // No other test signs in from this address.
   const guessed = await startService()
   t.after(() => guessed.close())
   const browser = openBrowser(guessed)

@@ -35,7 +35,7 @@ async function simulated(body: object, environmentId?: string): Promise<Simulati
   return result
 }
 
-/** An environment of its own with these events. */
+/** A new environment with these events. */
 async function recorded(...events: Record<string, unknown>[]): Promise<string> {
   const { environmentId } = await service.newTenant(randomUUID())
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
@@ -48,11 +48,11 @@ async function recorded(...events: Record<string, unknown>[]): Promise<string> {
 
 let at = Date.now() - 60 * 60 * 1000
 
-/** Each a millisecond after the one before. */
+/** Each event is a millisecond after the previous one. */
 const call = (toolName: string, input: unknown, given: Record<string, unknown> = {}) =>
   event({ eventType: 'TOOL_CALL', payload: { toolName, input }, timestamp: ++at, ...given })
 
-test('a simulation counts what the policy would have done, the runs and the tools', async () => {
+test('a simulation counts the decisions of the policy, and the runs and tools they affect', async () => {
   const environmentId = await recorded(
     call('refund', { amount: 50 }, { runId: 'a' }),
     call('refund', { amount: 500 }, { runId: 'a', eventId: 'first' }),
@@ -88,7 +88,7 @@ test('a simulation counts what the policy would have done, the runs and the tool
   assert.deepEqual([allowed.hits, allowed.blocked, allowed.asked, allowed.warned], [3, 0, 0, 0])
 })
 
-test('a condition that fails counts as matched for CRITICAL and HIGH only, and its reasons are told', async () => {
+test('a condition that fails counts as matched for CRITICAL and HIGH only, and its reasons are listed', async () => {
   const environmentId = await recorded(call('a', { x: 1 }), call('a', {}), call('b', { x: 'one' }))
   const condition = 'tool.input.x > 0.0'
   for (const [severity, hits] of [
@@ -107,7 +107,7 @@ test('a condition that fails counts as matched for CRITICAL and HIGH only, and i
   }
 })
 
-test('fields that were never recorded, or not always of one type, are warned of', async () => {
+test('fields that were never recorded, or have several types, cause a warning', async () => {
   const environmentId = await recorded(
     ...Array.from({ length: 8 }, () => call('a', { amount: 1, to: { iban: 'x' } })),
     call('a', { amount: '12', to: null }),
@@ -130,7 +130,7 @@ test('fields that were never recorded, or not always of one type, are warned of'
   )
 })
 
-test('what people decided on the approvals of the calls is set beside what the policy would have done', async () => {
+test('the decisions of people on the approvals of the calls are compared with those of the policy', async () => {
   const { ask: request, decide } = approvalCalls(service)
   const ids: string[] = []
   for (const decision of ['APPROVED', 'REJECTED', 'REJECTED', null] as const) {
@@ -158,7 +158,7 @@ test('what people decided on the approvals of the calls is set beside what the p
   })
 })
 
-test('what a run had used counts as of the call, over pages of events and runs side by side', async () => {
+test('the usage of a run counts up to the call, over pages of events and concurrent runs', async () => {
   const at = Date.now() - DAY
   const llm = (runId: string, minute: number, cost: number) =>
     event({
@@ -183,7 +183,7 @@ test('what a run had used counts as of the call, over pages of events and runs s
   assert.equal(await hits('run.toolCalls == 0 && run.totalTokens == 100 && run.cost == 0.002'), 1)
 })
 
-test('the facts are those of the call: agent, run, session, signals and the time', async () => {
+test('the facts come from the call: agent, run, session, signals and the time', async () => {
   const at = Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth(), new Date().getUTCDate()) - 3 * DAY
   const environmentId = await recorded(
     event({
@@ -252,7 +252,7 @@ test('a simulation can be cancelled while queued or running, and an ended one st
   }
   const statuses: string[] = []
   for (const id of ids) statuses.push(replyOf('cancelSimulation', await cancel(id)).status)
-  // The first may have been quicker; the last waited for the others.
+  // The first may have ended already; the last waited for the others.
   assert.equal(statuses.at(-1), 'CANCELLED')
   for (const id of ids) {
     const before = await ended(id, environmentId)
@@ -277,12 +277,12 @@ test('the number of waiting simulations is bounded', async () => {
   const last = answers.pop()
   assert.ok(answers.every(({ status }) => status === 202))
   assert.ok(last)
-  // Unless one has ended already.
+  // One may have ended already.
   if (last.status !== 202) assert.deepEqual(refusalOf(last), [409, 'conflict'])
   for (const { body } of answers) await ended((body as Simulation).id, environmentId)
 })
 
-test('simulations are listed with the newest first, page by page', async () => {
+test('simulations are listed newest first, page by page', async () => {
   const environmentId = await recorded(call('t', {}))
   const ids: string[] = []
   for (let count = 0; count < 3; count++) {

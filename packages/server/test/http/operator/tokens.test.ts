@@ -93,7 +93,7 @@ test('a token belongs to one workspace: unknown and foreign ids get the same 404
   }
 })
 
-test('a token has a name, a role that exists and a time to come', async () => {
+test('a token has a name, an existing role and an expiry in the future', async () => {
   for (const role of ROLES) replyOf('createToken', await create({ role }))
   replyOf('createToken', await create({ name: 'a'.repeat(LIMITS.nameChars), expiresAt: '2100-01-01T00:00:00Z' }))
   for (const wrong of [

@@ -42,7 +42,7 @@ test('usage is summed by hour, agent and model; the hours of both ends are inclu
   assert.deepEqual(replyOf('readUsage', await usage(window(HOUR - DAY_MS, HOUR - 1))).items, [])
 })
 
-test('a window has both ends in order and at most 31 days', async () => {
+test('the ends of a window are in order, at most 31 days apart', async () => {
   replyOf('readUsage', await usage(window(HOUR - 31 * DAY_MS, HOUR)))
   const refused = [
     window(HOUR - 31 * DAY_MS - 1, HOUR),
@@ -56,7 +56,7 @@ test('a window has both ends in order and at most 31 days', async () => {
   for (const query of refused) assert.deepEqual(refusalOf(await usage(query)), [400, 'invalid_request'], query)
 })
 
-test('a page ends at its limit, and its cursor goes on with the next hour, agent and model', async () => {
+test('a page ends at its limit, and its cursor continues with the next hour, agent and model', async () => {
   const all = replyOf('readUsage', await usage(window(HOUR, HOUR + HOUR_MS)))
   const found: unknown[] = []
   let cursor = ''
@@ -66,7 +66,7 @@ test('a page ends at its limit, and its cursor goes on with the next hour, agent
     assert.equal(page.nextCursor === null, pages === 2)
     found.push(...page.items)
     cursor = `&cursor=${page.nextCursor}`
-    // Of another window.
+    // A cursor of another window.
     if (pages === 0)
       assert.deepEqual(refusalOf(await usage(`${window(HOUR, HOUR + 2 * HOUR_MS)}${cursor}`)), [400, 'invalid_cursor'])
   }

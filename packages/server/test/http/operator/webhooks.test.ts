@@ -82,7 +82,7 @@ const ask = (clientRequestId: string) =>
     body: { clientRequestId, toolName: 'refund', inputHash: 'ab'.repeat(32), reason: 'over 100' },
   })
 
-test('a new approval and its decision arrive, signed with the secret that was shown once', async () => {
+test('messages of a new approval and its decision arrive, signed with the secret that was shown once', async () => {
   const webhook = await create({ url: at('/200/signed'), events: ['approval.requested', 'approval.decided'] })
   const { body: approval } = await ask('signed')
   const approvals = `/environments/${service.environmentId}/approvals`
@@ -185,7 +185,7 @@ test('invalid fields get 400, unknown and foreign webhooks the same 404', async 
   assert.equal((await service.operator(`${home()}/${webhook.id}/test`, { method: 'POST' })).status, 404)
 })
 
-test('who may not change webhooks sees where they lead, but no path or query, which may be secrets', async () => {
+test('viewers see only the origin of a webhook address, because path and query may be secret', async () => {
   const made = await create({ url: at('/200/T0KEN?key=SECRET') })
   const { body: me } = await service.operator<{ workspaces: { id: string }[] }>('/me')
   const { body: all } = await service.operator<{ items: { id: string }[] }>('/workspaces')
@@ -206,7 +206,7 @@ test('who may not change webhooks sees where they lead, but no path or query, wh
   }
 })
 
-test('a change takes what the contract names, and nothing else of a body reaches the webhook or the audit log', async () => {
+test('a change applies only fields of the contract; others reach neither the webhook nor the audit log', async () => {
   const { secret, ...webhook } = await create({ url: at('/200/named') })
   const other = await service.newTenant('webhooks elsewhere')
   const unnamed = { environmentId: other.environmentId, id: other.environmentId, secret: 'whsec_Zm9yZ2Vk', zzz: 1 }
@@ -225,7 +225,7 @@ test('a change takes what the contract names, and nothing else of a body reaches
   assert.equal(message.headers['webhook-signature'], signature(message, secret))
 })
 
-test('every message, of approvals and of issues, is as the contract says', async () => {
+test('every message about approvals and issues matches the contract', async () => {
   await create({ url: at('/200/issues'), events: ['issue.opened'] })
   await openedIssue(service, issueRecord())
   await arrived('/200/issues')

@@ -13,19 +13,19 @@ after(() => service.close())
 const create = async (name: unknown) => service.operator('/workspaces', { body: { name } })
 const list = async (query = '') => replyOf('listWorkspaces', await service.operator(`/workspaces${query}`))
 
-test('a workspace is created, listed and answers with what was stored', async () => {
+test('a workspace is created, listed, and returned as stored', async () => {
   const made = replyOf('createWorkspace', await create('acme'))
   assert.equal(made.name, 'acme')
   assert.ok((await list()).items.some(({ id, name }) => id === made.id && name === 'acme'))
 })
 
-test('two workspaces cannot have one name', async () => {
+test('a workspace name is unique', async () => {
   replyOf('createWorkspace', await create('twice'))
   assert.deepEqual(refusalOf(await create('twice')), [409, 'conflict'])
   replyOf('createWorkspace', await create('Twice'))
 })
 
-test('a name has 1 to 100 code points, and no text that a store would change', async () => {
+test('a name has 1 to 100 code points, and contains nothing that a store would change', async () => {
   replyOf('createWorkspace', await create('💾'.repeat(LIMITS.nameChars)))
   for (const name of ['', 'a'.repeat(LIMITS.nameChars + 1), 'a\0b', '\ud800', 7, null, undefined]) {
     assert.deepEqual(refusalOf(await create(name)), [400, 'invalid_request'], JSON.stringify(name))
@@ -34,7 +34,7 @@ test('a name has 1 to 100 code points, and no text that a store would change', a
   assert.deepEqual(refusalOf(await service.operator('/workspaces', { body: '{' })), [400, 'invalid_json'])
 })
 
-test('a body is bounded, JSON and UTF-8', async () => {
+test('a body is JSON in UTF-8 of limited size', async () => {
   const filled = (bytes: number) => JSON.stringify({ name: `n${bytes}` }).padEnd(bytes)
   const post = (body: unknown, headers = {}) => service.operator('/workspaces', { body, headers })
   replyOf('createWorkspace', await post(filled(LIMITS.operatorBodyBytes)))
@@ -43,7 +43,7 @@ test('a body is bounded, JSON and UTF-8', async () => {
   assert.deepEqual(refusalOf(await post(Buffer.from([0x22, 0xff, 0x22]))), [400, 'invalid_utf8'])
 })
 
-test('a walk by cursor meets every workspace once, and its cursor belongs to this list alone', async () => {
+test('paging by cursor returns every workspace once, and the cursor is valid only for this list', async () => {
   for (let made = 0; made < 5; made++) await create(`walk ${made}`)
   const all = (await list()).items.map(({ id }) => id)
   const met: string[] = []
@@ -73,7 +73,7 @@ test('a page has 1 to 200 workspaces', async () => {
   }
 })
 
-test('an environment belongs to its workspace: same name elsewhere, not twice within', async () => {
+test('an environment name is unique in its workspace; another workspace can use it too', async () => {
   const one = replyOf('createWorkspace', await create('one'))
   const other = replyOf('createWorkspace', await create('other'))
   const environments = (workspaceId: string) => `/workspaces/${workspaceId}/environments`
@@ -87,7 +87,7 @@ test('an environment belongs to its workspace: same name elsewhere, not twice wi
   assert.deepEqual(listed, { items: [made], nextCursor: null })
 })
 
-test('an unknown workspace has no environments, and a malformed id is told as such', async () => {
+test('an unknown workspace has no environments, and a malformed id is reported', async () => {
   for (const request of [{}, { body: { name: 'x' } }]) {
     assert.deepEqual(refusalOf(await service.operator(`/workspaces/${UNKNOWN_ID}/environments`, request)), [
       404,
