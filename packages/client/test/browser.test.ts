@@ -1,4 +1,4 @@
-/** What a page loads with the client: no schema, and little else. */
+/** The modules that a page loads with the client: no schema, and little else. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { FILES, FOLDER } from '../scripts/endpoints.ts'
 
-/** Modules that are loaded when `entry` is, with the code that runs. */
+/** The modules that `entry` loads, with their code. */
 function loadedWith(entry: string, found = new Map<string, string>()): Map<string, string> {
   if (found.has(entry)) return found
   const file = fileURLToPath(entry)
@@ -20,7 +20,7 @@ function loadedWith(entry: string, found = new Map<string, string>()): Map<strin
   return found
 }
 
-/** Without comments and indentation. A bundler that renames too makes three quarters of it: 5.0 kB when 6.6 are counted here. */
+/** Removes comments and indentation. A bundler also renames, and needs three quarters of that: 5.0 kB instead of 6.6. */
 const shortened = (code: string) =>
   code.replaceAll(/^\s*(?:\/\/.*|\/\*[\s\S]*?\*\/)\s*$/gm, '').replaceAll(/^\s+/gm, '')
 
@@ -33,7 +33,7 @@ test('the operator client loads no schema, and is small', () => {
   assert.ok(bytes < 8_000, `${bytes} bytes, gzipped`)
 })
 
-test('the endpoints are those of the contract', () => {
+test('the endpoints equal those of the contract', () => {
   for (const [name, source] of FILES) {
     const written = readFileSync(new URL(name, FOLDER), 'utf8')
     assert.equal(written, source, `Run scripts/node packages/client/scripts/endpoints.ts: ${name} is out of date`)

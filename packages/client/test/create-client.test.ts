@@ -25,7 +25,7 @@ const answerWith =
 const problem = (code: string, status: number) =>
   JSON.stringify({ type: 'about:blank', title: 'A title', status, code, requestId: 'q' })
 
-/** Cuts the first `cuts` requests off. */
+/** Closes the connection of the first `cuts` requests. */
 const cutting = (cuts: number, status: number): RequestListener => {
   let seen = 0
   return (request, response) => {
@@ -35,7 +35,7 @@ const cutting = (cuts: number, status: number): RequestListener => {
   }
 }
 
-test('each creation has a key of its own, or the one it is given; nothing else has one', async (t) => {
+test('each creation has a new idempotency key, or the given one; other calls have none', async (t) => {
   const { client, requests } = await start(t, answerWith(201, '{"id":"w"}'))
   const body = { name: 'w' }
   await client.createWorkspace({ body })
@@ -62,7 +62,7 @@ test('a creation is repeated once with its key when the connection is lost', asy
   assert.equal(twice.requests.length, 2)
 })
 
-test('a creation that was answered, and what is no creation, are not repeated', async (t) => {
+test('an answered creation and other calls are not repeated', async (t) => {
   const refused = await start(t, answerWith(500, problem('internal', 500)))
   await refused.client.createWorkspace({ body: { name: 'w' } })
   assert.equal(refused.requests.length, 1)
@@ -72,7 +72,7 @@ test('a creation that was answered, and what is no creation, are not repeated', 
   assert.equal(cut.requests.length, 1)
 })
 
-test('any path parameter arrives as it was given, or is refused before anything is sent', async (t) => {
+test('any path parameter arrives unchanged, or is refused before anything is sent', async (t) => {
   const { client, requests } = await start(t, answerWith(200, '{}'))
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'grapheme' }), async (runId) => {
@@ -90,7 +90,7 @@ test('any path parameter arrives as it was given, or is refused before anything 
   )
 })
 
-test('query, token, body and media type are sent; what is undefined is left out', async (t) => {
+test('query, token, body and media type are sent; undefined values are left out', async (t) => {
   const bodies: Promise<string>[] = []
   const { client, requests } = await start(t, (request, response) => {
     bodies.push(text(request))
@@ -106,7 +106,7 @@ test('query, token, body and media type are sent; what is undefined is left out'
   assert.deepEqual(await Promise.all(bodies), ['', '{"decision":"APPROVED"}', '{"exact":1.0}'])
 })
 
-test('a refusal has its code, its problem and when to come again', async (t) => {
+test('a refusal has its code, its problem and the time to retry', async (t) => {
   const { client } = await start(t, answerWith(503, problem('overloaded', 503), { 'retry-after': '7' }))
   const result = await client.listWorkspaces()
   assert.ok(!result.ok && result.reason === 'refused')
@@ -121,13 +121,13 @@ test('a refusal has its code, its problem and when to come again', async (t) => 
   })
 })
 
-test('a code that no object has is a code like any other', async (t) => {
+test('an unknown code is returned like any other code', async (t) => {
   const { client } = await start(t, answerWith(400, problem('constructor', 400)))
   const result = await client.listWorkspaces()
   assert.equal(result.ok ? null : (result.code as string | null), 'constructor')
 })
 
-test('an answer that is not from the service is no success and no refusal', async (t) => {
+test('an answer that is not from the service is neither a success nor a refusal', async (t) => {
   for (const [status, body] of [
     [200, '<html>'],
     [200, '[]'],
@@ -145,7 +145,7 @@ test('an answer that is not from the service is no success and no refusal', asyn
   }
 })
 
-test('a reply may have so many bytes and not one more, as a success and as a refusal', async (t) => {
+test('a reply has exactly its maximum of bytes and not one more, as a success and as a refusal', async (t) => {
   for (const [status, body] of [
     [200, '{"items":["ü"]}'],
     [409, problem('conflict', 409)],
@@ -161,7 +161,7 @@ test('a reply may have so many bytes and not one more, as a success and as a ref
   }
 })
 
-test('a service that is silent, or stops in the middle of its reply, is given up after the timeout', async (t) => {
+test('a call fails after the timeout if the service is silent, or stops in the middle of its reply', async (t) => {
   for (const answer of [
     () => undefined,
     (_request, response) => void response.write('{'),
@@ -185,7 +185,7 @@ test('a call ends when its signal is aborted, before and after it was sent', asy
   assert.deepEqual([!result.ok && result.reason, !result.ok && result.temporary], ['aborted', false])
 })
 
-test('bytes may take longer than the timeout once they have begun', async (t) => {
+test('a download may take longer than the timeout once its bytes arrive', async (t) => {
   const { client } = await start(t, (_request, response) => {
     response.write('first ')
     setTimeout(() => response.end('last'), 1_200)
@@ -203,7 +203,7 @@ test('an API key and the client id of approvals are sent as headers', async (t) 
   assert.deepEqual([headers?.['x-api-key'], headers?.['x-service-client-id']], ['key', 'c'])
 })
 
-test('a page without a token sends its cookie to its own origin alone', async () => {
+test('a page without a token sends its cookie only to its own origin', async () => {
   const sent: (RequestInit | undefined)[] = []
   const fetch = (async (address: string, init?: RequestInit) => {
     sent.push({ ...init, method: address })

@@ -1,11 +1,11 @@
-/** A server of a test's own, for what the real one never does. */
+/** A server of a test, for replies that the real one never sends. */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 
 export interface HttpServer {
   url: string
-  /** What was asked, in order. */
+  /** The requests, in order. */
   requests: IncomingMessage[]
 }
 

@@ -25,14 +25,14 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return found
 }
 
-/** Nothing is waited for: the bytes are there. */
+/** No timeout matters, because all bytes are available. */
 const NO_WAIT: Wait = { signal: new AbortController().signal, renew() {}, end() {} }
 
 function readAll(chunks: Uint8Array[], maxBytes = 1000): Promise<{ event: string; data: unknown }[]> {
   return all(readMessages(ReadableStream.from(chunks), maxBytes, NO_WAIT))
 }
 
-test('messages are read with every newline of the standard, wherever the bytes are cut', async () => {
+test('messages are read with every newline of the standard, wherever the bytes are split', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom('\n', '\r\n', '\r'),
@@ -52,7 +52,7 @@ test('data on several lines is one text, and a message without a name is a `mess
   assert.deepEqual(await readAll([bytes]), [{ event: 'message', data: { a: 1 } }])
 })
 
-test('a message that never ends, or is no JSON, breaks the stream', async () => {
+test('a message that never ends, or is not JSON, breaks the stream', async () => {
   const endless = Array.from({ length: 20 }, () => new TextEncoder().encode(`data: ${'x'.repeat(100)}\n`))
   await assert.rejects(readAll(endless), BrokenStream)
   assert.equal((await readAll(endless, 10_000)).length, 0)
@@ -76,7 +76,7 @@ test('a stream that falls silent is broken', async (t) => {
   await assert.rejects(all(silent), BrokenStream)
 })
 
-test('each chunk starts the wait anew, and no wait runs while the reader is busy', async () => {
+test('each chunk restarts the timeout, and no timeout runs while the reader is busy', async () => {
   let running = true
   let renewals = 0
   const wait: Wait = {

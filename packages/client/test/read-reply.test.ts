@@ -13,7 +13,7 @@ test('Retry-After is seconds or a date, and bounded', () => {
   assert.equal(retryAfterMs(null, NOW), null)
 })
 
-test('408, 429 and 5xx may succeed later, other refusals may not', async () => {
+test('408, 429 and 5xx can be retried, other refusals cannot', async () => {
   const body = JSON.stringify({ code: 'x', title: 't', requestId: 'q' })
   for (const [statuses, expected] of [
     [[408, 429, 500, 502, 503, 599], true],

@@ -46,7 +46,7 @@ test('an unchanged configuration is a success without a value', async () => {
   assert.deepEqual([second.ok && second.value, second.status], [null, 304])
 })
 
-test('the stream of approvals tells what is pending, and what is decided meanwhile', async () => {
+test('the stream of approvals shows pending ones, and decisions as they are made', async () => {
   const params = { environmentId: service.environmentId }
   const asked = await agent.createApproval({
     headers: { 'X-Service-Client-ID': 'c' },

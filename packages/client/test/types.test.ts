@@ -1,6 +1,6 @@
 /**
- * What must not compile, and what must. The compiler is the test: `npm run check` fails when a line below that must be
- * refused is not, or the other way round.
+ * Calls that must compile, and calls that must not. The compiler is the test: `npm run check` fails if a line marked as an
+ * error compiles, or another line does not.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -20,9 +20,9 @@ const params = { environmentId: 'e', issueId: 'i' }
 export async function publicCalls(client: PublicClient): Promise<void> {
   await client.listRuns()
   await client.listRuns({ query: { limit: 5, status: undefined } }, { timeoutMs: 10 })
-  // @ts-expect-error a filter that there is not
+  // @ts-expect-error the filter does not exist
   await client.listRuns({ query: { colour: 'red' } })
-  // @ts-expect-error a status that there is not
+  // @ts-expect-error the status does not exist
   await client.listRuns({ query: { status: 'DONE' } })
   // @ts-expect-error the run is missing
   await client.readRun()
@@ -32,13 +32,13 @@ export async function publicCalls(client: PublicClient): Promise<void> {
   // @ts-expect-error this route has no query
   await client.readRun({ params: { runId: 'r' }, query: {} })
   const body = { clientRequestId: 'c', toolName: 't', inputHash: 'ab'.repeat(16) }
-  // @ts-expect-error the client must say who it is
+  // @ts-expect-error the client id is missing
   await client.createApproval({ body })
   const headers = { 'X-Service-Client-ID': 'c' }
   // @ts-expect-error the tool is missing
   await client.createApproval({ headers, body: { clientRequestId: 'c', inputHash: 'ab' } })
   const asked = await client.createApproval({ headers, body })
-  // @ts-expect-error it may have failed
+  // @ts-expect-error the call may have failed
   void asked.value
   if (asked.ok) {
     same<typeof asked.value, Approval>(true)
@@ -46,7 +46,7 @@ export async function publicCalls(client: PublicClient): Promise<void> {
   } else if (asked.reason === 'refused') {
     same<typeof asked.problem.code, typeof asked.code>(true)
     if (asked.code === 'conflict') void asked.problem.current
-    // @ts-expect-error nothing is looked up, so nothing is not found
+    // @ts-expect-error the route looks nothing up, so it never answers not_found
     if (asked.code === 'not_found') return
   } else {
     same<typeof asked.code, null>(true)
@@ -54,26 +54,26 @@ export async function publicCalls(client: PublicClient): Promise<void> {
   const config = await client.loadRuntimeConfig({ headers: { 'If-None-Match': '"x"' } })
   if (config.ok && config.status === 304) same<typeof config.value, null>(true)
   if (config.ok && config.status === 200) void config.value.policies.length
-  // @ts-expect-error only what has an ETag takes the header
+  // @ts-expect-error only routes with an ETag accept the header
   await client.listRuns({ headers: { 'If-None-Match': '"x"' } })
   const runs = await client.listRuns()
   if (runs.ok) same<typeof runs.value, RunPage>(true)
-  // @ts-expect-error reading is never refused for a full disk
+  // @ts-expect-error a full disk never refuses reads
   if (!runs.ok && runs.code === 'storage_full') return
-  // @ts-expect-error of the operator API
+  // @ts-expect-error the call belongs to the operator API
   await client.listIssues({ params })
 }
 
 export async function operatorCalls(client: OperatorClient): Promise<void> {
-  // @ts-expect-error a browser is sent there; nobody calls it
+  // @ts-expect-error browsers are redirected there; no client calls it
   void client.finishOidc
   const methods = await client.readSignInMethods()
-  // @ts-expect-error it needs no role
+  // @ts-expect-error the route needs no role
   if (!methods.ok && methods.code === 'forbidden') return
   const issue = await client.readIssue({ params })
   if (issue.ok) same<typeof issue.value, Issue>(true)
   await client.createWorkspace({ body: { name: 'w' }, headers: { 'Idempotency-Key': 'k' } })
-  // @ts-expect-error it creates nothing
+  // @ts-expect-error the route creates nothing
   await client.resolveIssue({ params, headers: { 'Idempotency-Key': 'k' } })
   const backup = await client.createBackup()
   if (backup.ok) same<typeof backup.value, ReadableStream<Uint8Array>>(true)
@@ -95,11 +95,11 @@ export async function operatorCalls(client: OperatorClient): Promise<void> {
   for await (const workspace of eachItem(sure.listWorkspaces, {})) void workspace.name
   // @ts-expect-error the environment is missing
   eachItem(sure.listIssues, { query: { limit: 5 } })
-  // @ts-expect-error this is no list
+  // @ts-expect-error the route is not a list
   eachItem(sure.readIssue, { params })
 }
 
-test('the calls above compile as they must', () => {
-  // Everything was checked before this runs; the functions are never called.
+test('the calls above compile or fail as marked', () => {
+  // The compiler has checked everything before; the functions are never called.
   assert.equal(typeof publicCalls, typeof operatorCalls)
 })

@@ -1,6 +1,6 @@
 /**
- * The examples of the documents, sent to the real service in an order that makes sense: each gets the status of its row,
- * or the refusal that is stated here.
+ * Sends the examples of the documents to the real service in a sensible order. Each gets the status of its row, or the
+ * refusal that is stated here.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -35,12 +35,12 @@ after(() => service.close())
 
 interface Sending {
   params?: Record<string, string>
-  /** What stands in the example for something that only this service knows. */
+  /** Values of this service that replace those of the example. */
   change?: Record<string, unknown>
   headers?: Record<string, string>
-  /** By a person with a session, or by somebody unknown, instead of with the token. */
+  /** Sent with a session, or without a credential, instead of with the token. */
   by?: 'browser'
-  /** When it is not the status of the row: why. */
+  /** Why the status differs from that of the row. */
   refused?: [status: number, code: string]
 }
 
@@ -86,7 +86,7 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('createToken', { params: there })
   await send('createInstallationToken')
 
-  // What agents send, and what operators do about it.
+  // Requests of agents, and the work of operators on them.
   const recorded = await send<{ success: boolean }>('recordEvents')
   assert.equal(recorded.success, true)
   await send('submitIssueRecord')
@@ -106,7 +106,7 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   const fingerprint = merged.groups.find(({ mergedFrom }) => mergedFrom === issue.id)?.fingerprint
   await send('splitIssue', { params: { ...here, issueId: other.id }, change: { fingerprints: [fingerprint] } })
 
-  // Prompts, policies and what is in force.
+  // Prompts, policies and deployments.
   await send('createPolicy', { params: there })
   await send('createPolicyVersion', { params: { ...there, policyId: 'refund-limit' } })
   const { promptId } = await send<{ promptId: string }>('createPrompt', { params: there })
@@ -132,7 +132,7 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   const operatorId = people.items[0]?.id ?? ''
   await send('changeRole', { params: { ...there, operatorId } })
   await send('changeInstallationRole', { params: { operatorId } })
-  // Nobody can write down a code that will be right.
+  // No example can contain a code that is valid later.
   await send('signInWithCode', { by: 'browser', refused: [401, 'unauthenticated'] })
   await send('signInWithRecoveryCode', { by: 'browser', refused: [401, 'unauthenticated'] })
   await send('addSecondFactor', { by: 'browser' })

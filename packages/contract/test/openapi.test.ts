@@ -15,13 +15,13 @@ const DOCUMENTS = new Map([
 ])
 const ROWS: [name: string, route: Route][] = [...Object.entries(ROUTES), ...Object.entries(OPERATOR_ROUTES)]
 
-/** What the linter says and we mean. */
+/** Findings of the linter that are intended. */
 const MEANT = [
-  // Conventions, not rules: no payload is checked against them, so nothing but an extension refers to them.
+  // Payload conventions are not checked, so only an extension refers to them.
   ...Object.values(PAYLOADS).map(
     (schema) => `no-unused-components: Component: "${'$id' in schema ? String(schema.$id) : ''}" is never used.`,
   ),
-  // The identity provider sends a browser there, and it goes on to the console.
+  // The identity provider redirects a browser there, which then goes to the console.
   'operation-2xx-response: Operation must have at least one `2XX` response.',
 ]
 
@@ -53,7 +53,7 @@ function* schemasIn(value: unknown): Generator<TSchema> {
   for (const [key, member] of Object.entries(value)) if (key !== 'examples') yield* schemasIn(member)
 }
 
-test('no name stands for two shapes', () => {
+test('no name has two shapes', () => {
   const shapes = new Map<string, string>()
   for (const [, { params, query, headers, body, reply, events }] of ROWS) {
     for (const schema of schemasIn([params, query, headers, body, reply, events])) {

@@ -42,12 +42,12 @@ function isExpected(actual: Value, expected: Expected): boolean {
   }
 }
 
-test("what the profile takes of CEL's conformance suite gives what the suite expects", () => {
+test("the profile's part of CEL's conformance suite gives the expected results", () => {
   let taken = 0
   for (const { name, expr, value, evalError, typedResult } of casesOf(tests)) {
     if (typedResult) continue // only the type of the result is tested
     const actual = run(expr)
-    if (actual === undefined) continue // not part of the profile: bytes, uints, messages, optionals, keys that are no texts
+    if (actual === undefined) continue // not part of the profile: bytes, uints, messages, optionals, keys that are not texts
     taken++
     const isRight =
       actual instanceof Failure ? evalError !== undefined : isExpected(actual, value ?? { boolValue: true })
