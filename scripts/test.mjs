@@ -68,6 +68,7 @@ async function runTests() {
     return
   }
   const database = await sharedServer(files)
+  await installBrowser(files)
   const tests = run({
     files,
     concurrency: 2,
@@ -89,6 +90,14 @@ async function runTests() {
   output.pipe(process.stdout, { end: false })
   await once(output, 'end')
   await database?.close()
+}
+
+/** The files that need a browser run at the same time, so it is installed before them. */
+async function installBrowser(files) {
+  if (!files.some((file) => readFileSync(file, 'utf8').includes('withoutChromium'))) return
+  // Not imported above: the checks must run while this does not even parse.
+  const { installChromium } = await import('../packages/console/test/setup/chromium.ts')
+  installChromium()
 }
 
 /** Starting a PostgreSQL takes a second, so the files that need one share it; each makes databases of its own. */

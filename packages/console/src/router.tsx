@@ -10,6 +10,8 @@ import {
 } from '@tanstack/react-router'
 import { isSignedOut } from './api.ts'
 import { homeAddress } from './home.ts'
+import { readApprovalsSearch } from './approvals/search.ts'
+import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
 import { Shell } from './shell/shell.tsx'
@@ -80,6 +82,32 @@ const runRoute = createRoute({
   component: lazyRouteComponent(() => import('./runs/run-page.tsx'), 'RunPage'),
 })
 
+const approvalsRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/approvals',
+  validateSearch: readApprovalsSearch,
+  component: lazyRouteComponent(() => import('./approvals/approvals-page.tsx'), 'ApprovalsPage'),
+})
+
+const approvalRoute = createRoute({
+  getParentRoute: () => approvalsRoute,
+  path: '/$approvalId',
+  component: lazyRouteComponent(() => import('./approvals/approval-pane.tsx'), 'ApprovalPane'),
+})
+
+const issuesRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/issues',
+  validateSearch: readIssuesSearch,
+  component: lazyRouteComponent(() => import('./issues/issues-page.tsx'), 'IssuesPage'),
+})
+
+const issueRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/issues/$issueId',
+  component: lazyRouteComponent(() => import('./issues/issue-page.tsx'), 'IssuePage'),
+})
+
 const getStartedRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/get-started',
@@ -90,7 +118,15 @@ const routeTree = rootRoute.addChildren([
   homeRoute,
   signInRoute,
   welcomeRoute,
-  placeRoute.addChildren([overviewRoute, runsRoute, runRoute, getStartedRoute]),
+  placeRoute.addChildren([
+    overviewRoute,
+    runsRoute,
+    runRoute,
+    approvalsRoute.addChildren([approvalRoute]),
+    issuesRoute,
+    issueRoute,
+    getStartedRoute,
+  ]),
 ])
 
 export function createConsoleRouter(cache: QueryClient) {

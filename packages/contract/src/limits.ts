@@ -21,6 +21,11 @@ export const LIMITS = {
   detectedAtMaxMs: 253_402_300_799_999,
   /** Sets of facts that one issue can hold after merges. */
   issueFingerprints: 50,
+  /** Issues in one request for trends. */
+  issueTrends: 50,
+  issueTrendDays: 14,
+  /** Detections counted for a set of facts. */
+  issueTrendRecords: 10_000,
   fingerprintChars: 100,
   commentChars: 10_000,
   assigneeChars: 200,

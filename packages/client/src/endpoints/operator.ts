@@ -61,6 +61,7 @@ export const OPERATOR_ENDPOINTS = {
   decideApprovals: {"method":"POST","path":"/environments/{environmentId}/approvals/decisions"},
   listRunApprovals: {"path":"/environments/{environmentId}/runs/{runId}/approvals"},
   listIssues: {"path":"/environments/{environmentId}/issues"},
+  listIssueTrends: {"path":"/environments/{environmentId}/issues/trends"},
   readIssue: {"path":"/environments/{environmentId}/issues/{issueId}"},
   listOccurrences: {"path":"/environments/{environmentId}/issues/{issueId}/occurrences"},
   listRecoveries: {"path":"/environments/{environmentId}/issues/{issueId}/recoveries"},

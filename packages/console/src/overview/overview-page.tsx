@@ -2,6 +2,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { Status, statusWord } from '../runs/status.tsx'
+import { Countdown } from '../ui/countdown.tsx'
 import { compact, counted, money } from '../ui/format.ts'
 import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
@@ -72,6 +73,7 @@ function RunsOfDay() {
 }
 
 function WaitingApprovals() {
+  const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useWaitingApprovals(place.environment.id)
   return (
@@ -80,10 +82,16 @@ function WaitingApprovals() {
       {data?.items.map((approval) => (
         <Row
           key={approval.id}
-          runId={approval.runId}
+          link={(props) => (
+            <Link
+              to="/w/$workspace/$environment/approvals/$approvalId"
+              params={{ ...params, approvalId: approval.id }}
+              {...props}
+            />
+          )}
           name={approval.toolName}
           note={approval.reason ?? approval.agentId ?? ''}
-          aside={<Time at={approval.createdAt} />}
+          aside={<Countdown until={approval.expiresAt} />}
         />
       ))}
     </Card>
@@ -91,6 +99,7 @@ function WaitingApprovals() {
 }
 
 function OpenIssues() {
+  const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useOpenIssues(place.environment.id)
   return (
@@ -99,7 +108,13 @@ function OpenIssues() {
       {data?.items.map((issue) => (
         <Row
           key={issue.id}
-          runId={null}
+          link={(props) => (
+            <Link
+              to="/w/$workspace/$environment/issues/$issueId"
+              params={{ ...params, issueId: issue.id }}
+              {...props}
+            />
+          )}
           name={issue.title}
           note={`${counted(issue.occurrences, 'time')} in ${counted(issue.affectedRuns, 'run')}`}
           aside={<Time at={issue.lastSeenAt} />}
@@ -146,6 +161,7 @@ function Usage() {
 }
 
 function NewestRuns() {
+  const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useNewestRuns(place.environment.id)
   return (
@@ -153,7 +169,9 @@ function NewestRuns() {
       {data?.items.map((run) => (
         <Row
           key={run.id}
-          runId={run.runId}
+          link={(props) => (
+            <Link to="/w/$workspace/$environment/runs/$runId" params={{ ...params, runId: run.runId }} {...props} />
+          )}
           name={run.runId}
           note={run.agent.name}
           aside={
@@ -174,33 +192,29 @@ function NewestRuns() {
 
 const ROW = 'relative flex h-10 items-center gap-3 border-b border-line px-1 text-sm last:border-0 hover:bg-hover'
 
+interface LinkProps {
+  title: string
+  className: string
+  children: ReactNode
+}
+
 interface RowProps {
   /** Where the row leads. */
-  runId: string | null
+  link: (props: LinkProps) => ReactNode
   name: string
   note: string
   aside: ReactNode
 }
 
-function Row({ runId, name, note, aside }: RowProps) {
-  const params = route.useParams()
+function Row({ link, name, note, aside }: RowProps) {
   return (
     <div className={ROW}>
       <span className="flex min-w-0 flex-1 gap-2">
-        {runId === null ? (
-          <bdi className="truncate" title={name}>
-            {name}
-          </bdi>
-        ) : (
-          <Link
-            to="/w/$workspace/$environment/runs/$runId"
-            params={{ ...params, runId }}
-            title={name}
-            className="max-w-full truncate after:absolute after:inset-0"
-          >
-            <bdi>{name}</bdi>
-          </Link>
-        )}
+        {link({
+          title: name,
+          className: 'max-w-full truncate after:absolute after:inset-0',
+          children: <bdi>{name}</bdi>,
+        })}
         <bdi className="min-w-0 flex-1 truncate text-soft">{note}</bdi>
       </span>
       <span className="flex shrink-0 items-center gap-3 text-soft">{aside}</span>

@@ -1,8 +1,10 @@
+import { getRouteApi, Link } from '@tanstack/react-router'
 import { TONES } from '../ui/chip.tsx'
 import { number } from '../ui/format.ts'
 import { useIssuesOfRun, type Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 
+const route = getRouteApi('/w/$workspace/$environment/runs/$runId')
 const SHOWN = 8
 
 interface Props {
@@ -15,6 +17,7 @@ interface Props {
 
 /** What went wrong, each one click from its step. */
 export function ProblemChips({ environmentId, runId, problems, selected, onSelect }: Props) {
+  const params = route.useParams()
   const issues = useIssuesOfRun(environmentId, runId).data?.items ?? []
   if (problems.length === 0 && issues.length === 0) return null
   return (
@@ -33,13 +36,15 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
       ))}
       {problems.length > SHOWN && <span className="text-xs text-soft">and {number(problems.length - SHOWN)} more</span>}
       {issues.map(({ id, title }) => (
-        <span
+        <Link
           key={id}
+          to="/w/$workspace/$environment/issues/$issueId"
+          params={{ workspace: params.workspace, environment: params.environment, issueId: id }}
           title={title}
-          className="max-w-72 truncate rounded-full border border-edge px-2.5 text-xs leading-6 text-soft"
+          className="max-w-72 truncate rounded-full border border-edge px-2.5 text-xs leading-6 text-soft hover:bg-hover"
         >
           Issue: <bdi>{title}</bdi>
-        </span>
+        </Link>
       ))}
     </div>
   )

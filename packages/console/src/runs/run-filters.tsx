@@ -1,10 +1,9 @@
-import { useEffect, useState } from 'react'
 import { Button } from '../ui/button.tsx'
+import { changed, Choice, TextFilter } from '../ui/filters.tsx'
 import { SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
 import { statusWord } from './status.tsx'
 
 export const SEARCH_ID = 'search-runs'
-const TYPING_MS = 250
 const SINCE_WORDS: Record<Since, string> = {
   '1h': 'Last hour',
   '24h': 'Last 24 hours',
@@ -18,10 +17,7 @@ interface Props {
 }
 
 export function RunFilters({ search, onChange }: Props) {
-  const set = (change: Partial<Record<keyof RunsSearch, string>>) => {
-    const merged = Object.entries({ ...search, ...change }).filter(([, value]) => value !== '')
-    onChange(Object.fromEntries(merged))
-  }
+  const set = (change: Partial<Record<keyof RunsSearch, string>>) => onChange(changed(search, change))
   return (
     <div role="search" className="flex flex-wrap items-center gap-2 py-3">
       <TextFilter
@@ -46,17 +42,10 @@ export function RunFilters({ search, onChange }: Props) {
         options={Object.keys(SINCE).map((since) => [since, SINCE_WORDS[since as Since]])}
         onChange={(since) => set({ since })}
       />
-      <TextFilter
-        label="Agent"
-        placeholder="Agent"
-        className="w-36"
-        value={search.agent}
-        onChange={(agent) => set({ agent })}
-      />
+      <TextFilter label="Agent" placeholder="Agent" value={search.agent} onChange={(agent) => set({ agent })} />
       <TextFilter
         label="Session"
         placeholder="Session"
-        className="w-36"
         value={search.sessionId}
         onChange={(sessionId) => set({ sessionId })}
       />
@@ -66,58 +55,5 @@ export function RunFilters({ search, onChange }: Props) {
         </Button>
       )}
     </div>
-  )
-}
-
-interface TextFilterProps {
-  id?: string
-  label: string
-  placeholder: string
-  className: string
-  value: string | undefined
-  onChange: (text: string) => void
-}
-
-/** Takes effect a moment after the last key. */
-function TextFilter({ id, label, placeholder, className, value = '', onChange }: TextFilterProps) {
-  const [text, setText] = useState(value)
-  useEffect(() => setText(value), [value])
-  useEffect(() => {
-    if (text === value) return
-    const timer = setTimeout(() => onChange(text), TYPING_MS)
-    return () => clearTimeout(timer)
-  }, [text, value, onChange])
-  return (
-    <input
-      id={id}
-      type="search"
-      aria-label={label}
-      placeholder={placeholder}
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-      onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
-      className={`field ${className}`}
-    />
-  )
-}
-
-interface ChoiceProps {
-  label: string
-  all: string
-  value: string | undefined
-  options: readonly (readonly [string, string])[]
-  onChange: (value: string) => void
-}
-
-function Choice({ label, all, value = '', options, onChange }: ChoiceProps) {
-  return (
-    <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} className="field">
-      <option value="">{all}</option>
-      {options.map(([option, word]) => (
-        <option key={option} value={option}>
-          {word}
-        </option>
-      ))}
-    </select>
   )
 }

@@ -56,7 +56,7 @@ export function RunPage() {
   if (!run.data || isPending) return <PagePending />
   const list = { steps: shown, selected, onSelect: select, environmentId, runId }
   return (
-    <div className="flex h-[calc(100dvh-3.0625rem)] flex-col max-md:h-[calc(100dvh-5.3125rem)]">
+    <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-3 sm:px-5">
         <RunHeader run={run.data} />
         <ProblemChips

@@ -20,6 +20,26 @@ const GROUPS = [
     ],
   },
   {
+    name: 'Approvals',
+    keys: [
+      ['j k', 'Next, previous request'],
+      ['a r', 'To Approve, Reject; Enter decides'],
+      ['e', 'Write a reason'],
+      ['x', 'Mark the request'],
+      ['d', 'Decide the marked requests'],
+      ['/', 'Search the history'],
+    ],
+  },
+  {
+    name: 'An issue',
+    keys: [
+      ['r i o', 'Resolve, ignore, reopen'],
+      ['a', 'Assign'],
+      ['m', 'Merge into another'],
+      ['c', 'Comment'],
+    ],
+  },
+  {
     name: 'A run',
     keys: [
       ['j k', 'Next, previous step'],

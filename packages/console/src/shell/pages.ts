@@ -2,5 +2,7 @@
 export const PAGES = [
   { name: 'Overview', to: '/w/$workspace/$environment', key: 'o' },
   { name: 'Runs', to: '/w/$workspace/$environment/runs', key: 'r' },
+  { name: 'Approvals', to: '/w/$workspace/$environment/approvals', key: 'a' },
+  { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i' },
   { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's' },
 ] as const

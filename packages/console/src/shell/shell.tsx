@@ -1,6 +1,7 @@
 /** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
 import { getRouteApi, Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
+import { usePendingCount, WaitingApprovals } from '../approvals/waiting.tsx'
 import { rememberPlace } from '../home.ts'
 import { useKeys } from '../ui/keys.ts'
 import { Logo } from '../ui/logo.tsx'
@@ -40,7 +41,7 @@ export function Shell() {
             <Logo />
           </Link>
           <PlaceMenu place={place} />
-          <nav aria-label="Pages" className="ml-1 hidden items-center gap-0.5 md:flex">
+          <nav aria-label="Pages" className="ml-1 hidden items-center gap-0.5 xl:flex">
             <PageLinks />
           </nav>
           <div className="ml-auto flex items-center gap-1.5">
@@ -55,13 +56,14 @@ export function Shell() {
             <AccountMenu onKeys={() => setOpen('keys')} />
           </div>
         </div>
-        <nav aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 md:hidden">
+        <nav aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 xl:hidden">
           <PageLinks />
         </nav>
       </header>
       <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
         <Outlet />
       </main>
+      <WaitingApprovals />
       {open === 'palette' && <Palette onClose={close} />}
       {open === 'keys' && <KeysDialog onClose={close} />}
     </div>
@@ -70,6 +72,8 @@ export function Shell() {
 
 function PageLinks() {
   const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const waiting = usePendingCount(place.environment.id)
   return PAGES.map(({ to, name }) => (
     <Link
       key={to}
@@ -79,6 +83,12 @@ function PageLinks() {
       className="rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink"
     >
       {name}
+      {name === 'Approvals' && waiting.count > 0 && (
+        <span className="tabular ml-1.5 rounded-full bg-amber-wash px-1.5 text-xs font-semibold text-amber">
+          {waiting.text}
+          <span className="sr-only"> waiting</span>
+        </span>
+      )}
     </Link>
   ))
 }

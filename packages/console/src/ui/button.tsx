@@ -1,4 +1,4 @@
-import type { ButtonHTMLAttributes } from 'react'
+import type { ComponentProps } from 'react'
 
 const LOOKS = {
   plain: 'border border-edge bg-raised text-ink hover:bg-hover',
@@ -6,7 +6,7 @@ const LOOKS = {
   quiet: 'text-soft hover:bg-hover hover:text-ink',
 } as const
 
-interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
+interface Props extends ComponentProps<'button'> {
   look?: keyof typeof LOOKS
   /** Its act is under way. */
   busy?: boolean

@@ -1,7 +1,27 @@
 import { useEffect } from 'react'
 
-export function useTitle(title: string): void {
+let title = 'Tacho'
+/** What waits for the person, on whatever page they are. */
+let waiting = 0
+
+function show(): void {
+  document.title = waiting > 0 ? `(${waiting}) ${title}` : title
+}
+
+export function useTitle(name: string): void {
   useEffect(() => {
-    document.title = `${title} · Tacho`
-  }, [title])
+    title = `${name} · Tacho`
+    show()
+  }, [name])
+}
+
+export function useTitleCount(count: number): void {
+  useEffect(() => {
+    waiting = count
+    show()
+    return () => {
+      waiting = 0
+      show()
+    }
+  }, [count])
 }

@@ -96,6 +96,33 @@ export const IssuesQuery = Type.Object({
 export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor }, { $id: 'IssuePage' })
 export type IssuePage = Static<typeof IssuePage>
 
+export const IssueTrendsQuery = Type.Object({
+  ids: Type.String({
+    pattern: `^[0-9a-fA-F-]{36}(,[0-9a-fA-F-]{36}){0,${LIMITS.issueTrends - 1}}$`,
+    description: `Issue ids, separated by commas, at most ${LIMITS.issueTrends}`,
+  }),
+})
+
+export const IssueTrends = Type.Object(
+  {
+    from: time('Start of the first day; the last one ends now'),
+    items: Type.Array(
+      Type.Object({
+        id: uuid('Issue id'),
+        days: Type.Array(Type.Integer({ minimum: 0 }), {
+          description: `Detections in each of the last ${LIMITS.issueTrendDays} times 24 hours, oldest first`,
+        }),
+        isPartial: Type.Boolean({
+          description: `Whether only the latest ${LIMITS.issueTrendRecords} detections of a set of facts were counted`,
+        }),
+      }),
+      { description: 'The issues that exist' },
+    ),
+  },
+  { $id: 'IssueTrends', description: 'How often issues were detected, day by day' },
+)
+export type IssueTrends = Static<typeof IssueTrends>
+
 export const IssueParams = Type.Object({ environmentId: uuid('Environment id'), issueId: uuid('Issue id') })
 
 export const IssuePartsQuery = Type.Object({

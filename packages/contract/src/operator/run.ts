@@ -60,7 +60,7 @@ export const OperatorRunParams = Type.Object({
   runId: Type.String({ description: 'External run id, or the internal run UUID' }),
 })
 
-export const EVENT_ORDERS = ['time', 'arrival'] as const
+export const EVENT_ORDERS = ['time', 'latest', 'arrival'] as const
 
 export const EventRowsQuery = Type.Object({
   limit: pageLimit(LIMITS.eventsPageDefault, LIMITS.eventsPageMax),
@@ -68,7 +68,8 @@ export const EventRowsQuery = Type.Object({
   order: Type.Optional(
     Type.Enum([...EVENT_ORDERS], {
       default: 'time',
-      description: 'Event time or arrival order. Arrival order always returns a nextCursor: use it to follow the run',
+      description:
+        'Event time, latest event time first, or arrival order. Arrival order always returns a nextCursor: use it to follow the run',
     }),
   ),
   eventType: Type.Optional(id(LIMITS.eventTypeChars, 'Only events of exactly this type')),

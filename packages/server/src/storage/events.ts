@@ -1,5 +1,6 @@
 /** How events are stored and read. */
 import type { RejectionCode } from '@tacho/contract/errors.ts'
+import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { RunRow } from './runs.ts'
 
@@ -18,7 +19,7 @@ export interface EventStore {
    * `run` is the internal id.
    */
   listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>
-  /** The same without payloads, by time or by arrival, optionally filtered. */
+  /** The same without payloads, in one of three orders, optionally filtered. */
   listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventRowsRead>
   findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null>
   /** The newest rejection of that id among those kept (bounded per environment). */
@@ -129,7 +130,7 @@ export interface EventPage {
 
 export interface EventRowsPage {
   limit: number
-  order: 'time' | 'arrival'
+  order: (typeof EVENT_ORDERS)[number]
   after: { time: number; seq: number } | null
   /** At least one condition is set. */
   filter?: EventFilter | undefined

@@ -15,6 +15,8 @@ export interface IssueStore {
     kind: RecordKind,
     page: PageBySeen,
   ): Promise<Page<IssueRecordRow>>
+  /** Detections by time. Null: no such issue. */
+  readIssueTrend(environmentId: string, issueId: string, slots: TrendSlots): Promise<IssueTrendRow | null>
   /** Latest first. */
   listAffectedRuns(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedRunRow>>
   listAffectedAgents(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedAgentRow>>
@@ -164,3 +166,17 @@ export type SplitOutcome =
   | { outcome: 'split'; issue: IssueWhole }
   | { outcome: 'no_issue' | 'no_such_group' | 'nothing_left' }
   | { outcome: 'merged_already'; into: string }
+
+/** `count` slots of `width` milliseconds, the first of them from `from`. */
+export interface TrendSlots {
+  from: number
+  width: number
+  count: number
+  /** The latest detections of each set of facts that are counted. */
+  most: number
+}
+
+export interface IssueTrendRow {
+  counts: number[]
+  isPartial: boolean
+}

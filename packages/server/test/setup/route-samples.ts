@@ -86,7 +86,8 @@ export function queryOf({ query }: Route): Record<string, string> {
 
 function valueOf(query: JsonSchema, name: string): string {
   const schema = query.properties?.[name] ?? {}
-  // Versions for one route, times for the other.
+  // Ids for one route, times for another, and versions.
+  if (name === 'ids') return randomUUID()
   if (schema.format === 'date-time') return new Date().toISOString()
   return schema.enum ? String(schema.enum[0]) : '1'
 }

@@ -10,6 +10,7 @@ import {
   toIssueRecord,
   toIssueSummary,
 } from '../../domain/issue-view.ts'
+import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { IssueFilter, IssuePage, PageBySeen } from '../../storage/issues.ts'
 import type { Page } from '../../storage/page.ts'
@@ -18,6 +19,8 @@ import { pageFrom, pageOf, startOf } from '../paging.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
+
+const DAY_MS = 86_400_000
 
 export const NO_ISSUE = refuse('not_found', 'The issue does not exist')
 
@@ -57,6 +60,24 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(start)) return start
     const rows = await storage.listIssues(environmentId, filter, { limit: limit + 1, ...start })
     return pageOf(rows, limit, toIssueSummary, ({ lastSeen, id }) => cursors.write(walk, { lastSeen, id }))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listIssueTrends, deps, async ({ query, request }) => {
+    const environmentId = environmentOf(request).id
+    const ids = [...new Set(query.ids.toLowerCase().split(','))]
+    const slots = {
+      // The present moment falls into the last slot.
+      from: deps.now() + 1 - LIMITS.issueTrendDays * DAY_MS,
+      width: DAY_MS,
+      count: LIMITS.issueTrendDays,
+      most: LIMITS.issueTrendRecords,
+    }
+    const trends = await Promise.all(ids.map((id) => storage.readIssueTrend(environmentId, id, slots)))
+    const items = ids.flatMap((id, index) => {
+      const trend = trends[index]
+      return trend ? [{ id, days: trend.counts, isPartial: trend.isPartial }] : []
+    })
+    return { from: isoTime(slots.from), items }
   })
 
   serveRoute(app, OPERATOR_ROUTES.readIssue, deps, async ({ params, request }) => {

@@ -52,6 +52,8 @@ const BYTES = `octet_length(payload) + octet_length(agent_name)
 const OF_RUN = 'environment_id = ? AND run_id = ?'
 const AFTER = '(time, seq) > (?, ?)'
 const BY_TIME = 'ORDER BY time, seq LIMIT ?'
+const BEFORE = '(time, seq) < (?, ?)'
+const LATEST_FIRST = 'time DESC, seq DESC'
 
 type FirstPage = Omit<EventPage, 'after'>
 
@@ -132,7 +134,7 @@ async function listEventRows(
   page: EventRowsPage,
 ): Promise<EventRowsRead> {
   const { filter, limit, order } = page
-  const rowsOf = order === 'time' ? rowsByTime : rowsByArrival
+  const rowsOf = order === 'arrival' ? rowsByArrival : rowsByTime
   if (filter === undefined) {
     const { text, params } = rowsOf(sql, environmentId, run, page, limit + 1)
     const rows = await sql.all<EventRowRead>(text, params)
@@ -140,7 +142,7 @@ async function listEventRows(
   }
   const looked = rowsOf(sql, environmentId, run, page, filter.rowsLookedAt)
   const { conditions, values } = matching(sql, filter)
-  const byOrder = order === 'time' ? 'time, seq' : 'seq'
+  const byOrder = { time: 'time, seq', latest: LATEST_FIRST, arrival: 'seq' }[order]
   const rows = await sql.all<EventRowRead>(
     `SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT ?`,
     [...looked.params, ...values, limit + 1],
@@ -172,8 +174,9 @@ function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: st
   return { conditions: conditions.join(' AND '), values }
 }
 
-function rowsByTime(_: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Query {
-  const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+function rowsByTime(_: Sql, environmentId: string, run: string, { after, order }: EventRowsPage, count: number): Query {
+  const [past, inOrder] = order === 'latest' ? [BEFORE, `ORDER BY ${LATEST_FIRST} LIMIT ?`] : [AFTER, BY_TIME]
+  const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN}${after ? ` AND ${past}` : ''} ${inOrder}`
   const place = after ? [after.time, after.seq] : []
   return { text, params: [environmentId, run, ...place, count] }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
 
@@ -54,7 +55,7 @@ test('a page has 1 to 200 rows, and paging returns each row once in either order
   await service.record([event({ runId: 'long' })])
   assert.equal((await rows('long', `?limit=${LIMITS.eventsPageMax}`)).items.length, LIMITS.eventsPageMax)
   assert.equal((await rows('long')).items.length, LIMITS.eventsPageDefault)
-  for (const order of ['time', 'arrival']) {
+  for (const order of EVENT_ORDERS) {
     const met = new Set<string>()
     let query = ''
     for (let page = await rows('long', `?order=${order}&limit=90`); page.items.length > 0;) {
@@ -106,6 +107,7 @@ test('rows are filtered by their type and by a text in their label', async () =>
     }
   }
   assert.equal((await rows('some', '?q=refund')).nextCursor, null)
+  assert.deepEqual(idsOf(await rows('some', '?order=latest&limit=2')), ['c', 'b'])
 })
 
 test('a filtered page ends after 5,000 rows, with a cursor to continue', async () => {

@@ -239,6 +239,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.findEvent(env, 'run 1000', found.eventId)
     for (const page of [null, place]) {
       await storage.listEventRows(env, long.id, { limit: 50, order: 'time', after: page })
+      await storage.listEventRows(env, long.id, { limit: 50, order: 'latest', after: page })
     }
     const lately = { time: NOON + LONG_RUN - 50, seq: LONG_RUN - 50 }
     await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import Database from 'better-sqlite3'
 import type { AuditFilter } from '../../../src/storage/audit.ts'
 import type { ApprovalFilter } from '../../../src/storage/approvals.ts'
@@ -89,7 +90,7 @@ test('each part of a search of runs uses an index, and sorts only its bounded ca
 test('a filtered page of a timeline scans rows in order', async () => {
   const filter = { eventType: 'type', label: 'text', rowsLookedAt: 100 }
   for (const after of [null, place]) {
-    for (const order of ['time', 'arrival'] as const) {
+    for (const order of EVENT_ORDERS) {
       const rows: EventRowsPage = { limit: 10, order, after, filter }
       const plans = await plansOf('listEventRows', 'env', 'run', rows)
       assert.equal(plans.length, 2)
@@ -97,7 +98,7 @@ test('a filtered page of a timeline scans rows in order', async () => {
         assertIndexed(plan)
         assert.match(
           plan,
-          order === 'time' ? /INDEX events_by_time \(run_id=\?/ : /COVERING INDEX sqlite_autoindex_events_1/,
+          order === 'arrival' ? /COVERING INDEX sqlite_autoindex_events_1/ : /INDEX events_by_time \(run_id=\?/,
         )
       }
     }
@@ -107,12 +108,12 @@ test('a filtered page of a timeline scans rows in order', async () => {
 test('a page of a timeline comes in order from its index', async () => {
   for (const after of [null, place]) {
     const page = { limit: 10, pageBytes: 1, after }
-    const rows: EventRowsPage = { limit: 10, order: 'time', after }
     const plans = [
       ...(await plansOf('listEvents', 'env', 'run', page)),
-      ...(await plansOf('listEventRows', 'env', 'run', rows)),
+      ...(await plansOf('listEventRows', 'env', 'run', { limit: 10, order: 'time', after })),
+      ...(await plansOf('listEventRows', 'env', 'run', { limit: 10, order: 'latest', after })),
     ]
-    assert.equal(plans.length, 3)
+    assert.equal(plans.length, 4)
     for (const plan of plans) {
       assert.match(plan, /^SEARCH events USING INDEX events_by_time \(run_id=\?/)
       assert.doesNotMatch(plan, /TEMP B-TREE/)

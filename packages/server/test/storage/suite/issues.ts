@@ -154,6 +154,19 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual((await storage().listAffectedRuns(newId(), id, { limit: 9, after: null })).rows, [])
     })
 
+    test('counts its detections by slots of time, up to a limit for each set of facts', async () => {
+      const environmentId = newId()
+      const at = (detectedAt: number) => issueRecord(environmentId, { detectedAt })
+      await review(...[0, 9, 10, 25, 29, 30].map((ms) => at(NOON + ms)), at(NOON - 1))
+      const { id } = await onlyIssue(storage(), environmentId)
+      const read = (most: number, of = environmentId) =>
+        storage().readIssueTrend(of, id, { from: NOON, width: 10, count: 3, most })
+      assert.deepEqual(await read(6), { counts: [2, 1, 2], isPartial: false })
+      assert.deepEqual(await read(5), { counts: [2, 1, 2], isPartial: true })
+      assert.deepEqual(await read(3), { counts: [0, 1, 2], isPartial: true })
+      assert.equal(await read(6, newId()), null)
+    })
+
     test('changes its state only from a state that allows it; otherwise it returns the current one', async () => {
       const environmentId = newId()
       await review(issueRecord(environmentId))

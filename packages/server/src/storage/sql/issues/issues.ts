@@ -9,8 +9,10 @@ import type {
   IssuePage,
   IssueRow,
   IssueWhole,
+  IssueTrendRow,
   PageBySeen,
   IssueStore,
+  TrendSlots,
 } from '../../issues.ts'
 import type { Page } from '../../page.ts'
 import { firstRows } from '../first-rows.ts'
@@ -24,6 +26,7 @@ export const issuesActs = {
   listIssues: read(listIssues),
   findIssue: read(findIssue),
   listIssueOccurrences: read(listIssueOccurrences),
+  readIssueTrend: read(readIssueTrend),
 } satisfies Partial<Acts<IssueStore>>
 
 const COLUMNS = `i.id, i.title, i.detection_type AS "detectionType", i.state, i.state_at AS "stateAt",
@@ -106,4 +109,27 @@ async function listIssueOccurrences(
   const ids = found.map(({ id }) => id)
   const { rows } = firstRows(await recordsOf(sql, environmentId, ids), limit)
   return { rows, more: found.length > rows.length }
+}
+
+async function readIssueTrend(
+  sql: Sql,
+  environmentId: string,
+  issueId: string,
+  { from, width, count, most }: TrendSlots,
+): Promise<IssueTrendRow | null> {
+  const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
+  if (fingerprints.length === 0) return null
+  const counts = Array.from({ length: count }, () => 0)
+  let isPartial = false
+  for (const fingerprint of fingerprints) {
+    const rows = await sql.all<{ slot: number; found: number }>(
+      `SELECT slot, COUNT(*) AS found FROM (SELECT CAST((seen_at - ?) / ? AS INTEGER) AS slot FROM issue_records
+        WHERE environment_id = ? AND fingerprint = ? AND record_kind = 'DETECTION' AND seen_at >= ? AND seen_at < ?
+        ORDER BY seen_at DESC LIMIT ?) AS seen GROUP BY slot`,
+      [from, width, environmentId, fingerprint, from, from + count * width, most],
+    )
+    for (const { slot, found } of rows) counts[slot] = (counts[slot] ?? 0) + found
+    isPartial ||= rows.reduce((sum, { found }) => sum + found, 0) >= most
+  }
+  return { counts, isPartial }
 }

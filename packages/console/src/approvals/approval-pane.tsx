@@ -1,0 +1,182 @@
+import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { EventType } from '../runs/event-type.tsx'
+import { Chip } from '../ui/chip.tsx'
+import { Copy } from '../ui/copy.tsx'
+import { Countdown } from '../ui/countdown.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
+import { counted, duration } from '../ui/format.ts'
+import { LongText } from '../ui/long-text.tsx'
+import { Nothing, Section } from '../ui/section.tsx'
+import { PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Aftermath } from './aftermath.tsx'
+import { ApprovalStatusChip } from './approval-status.tsx'
+import { BackToList } from './approvals-page.tsx'
+import { Decide } from './decide.tsx'
+import { Earlier } from './earlier.tsx'
+import { RecordedInput } from './recorded-input.tsx'
+import { approvalQuery, useLastSteps, usePolicy } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
+
+/** One request, with everything a person needs to decide it. */
+export function ApprovalPane() {
+  const { approvalId } = route.useParams()
+  const { place } = route.useRouteContext()
+  const environmentId = place.environment.id
+  const { data, error, refetch } = useQuery(approvalQuery(environmentId, approvalId))
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <PagePending />
+  return (
+    <article aria-label={`Approval of ${data.toolName}`} className="flex h-full flex-col">
+      <div className="min-h-0 flex-1 overflow-y-auto overscroll-contain px-4 pt-4 pb-8 sm:px-6" tabIndex={0}>
+        <BackToList />
+        <Heading approval={data} />
+        {data.status !== 'PENDING' && <Aftermath environmentId={environmentId} approval={data} />}
+        <RecordedInput approval={data} />
+        {data.runId !== null && <LastSteps environmentId={environmentId} runId={data.runId} />}
+        <Earlier environmentId={environmentId} approval={data} />
+        {data.policyId !== null && <AskingPolicy workspaceId={place.workspace.id} policyId={data.policyId} />}
+      </div>
+      {data.status === 'PENDING' && place.may('approver') && (
+        <Decide key={data.id} environmentId={environmentId} approval={data} />
+      )}
+    </article>
+  )
+}
+
+function Heading({ approval }: { approval: ApprovalDetail }) {
+  const params = route.useParams()
+  const { askedLately } = approval
+  return (
+    <header>
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <h2 className="min-w-0 truncate font-mono text-lg font-semibold" title={approval.toolName}>
+          <bdi>{approval.toolName}</bdi>
+        </h2>
+        <ApprovalStatusChip status={approval.status} />
+        {approval.status === 'PENDING' && <Countdown until={approval.expiresAt} />}
+        <Copy text={() => window.location.href} label="Copy link" className="ml-auto" />
+      </div>
+      {approval.reason !== null && (
+        <div className="mt-1">
+          <LongText text={approval.reason} />
+        </div>
+      )}
+      {approval.status === 'PENDING' && askedLately.burst && (
+        <p role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
+          ! This agent asked {counted(askedLately.requests, 'time')}
+          {askedLately.capped ? ' or more' : ''} in the last {duration(askedLately.windowMs)}. Decide with care.
+        </p>
+      )}
+      <Facts className="mt-3">
+        {approval.agentId !== null && (
+          <Fact name="Agent">
+            <bdi>{approval.agentId}</bdi>
+          </Fact>
+        )}
+        {approval.runId !== null && (
+          <Fact name="Run">
+            <Link
+              to="/w/$workspace/$environment/runs/$runId"
+              params={{ ...params, runId: approval.runId }}
+              className="link"
+            >
+              <bdi>{approval.runId}</bdi>
+            </Link>
+          </Fact>
+        )}
+        <Fact name="Asked">
+          <Time at={approval.createdAt} /> by client <bdi>{approval.clientId}</bdi>
+        </Fact>
+        {approval.decidedBy !== null && approval.decidedAt !== null && (
+          <Fact name="Decided">
+            <Time at={approval.decidedAt} /> by <bdi>{approval.decidedBy.name}</bdi>
+            {approval.decidedBy.kind === 'token' && ' (a token)'}
+          </Fact>
+        )}
+        {approval.decisionReason !== null && (
+          <Fact name="Reason">
+            <LongText text={approval.decisionReason} />
+          </Fact>
+        )}
+        <Fact name="Input hash">
+          <span className="flex items-center gap-1">
+            <code className="min-w-0 truncate font-mono text-[0.8125rem]">{approval.inputHash}</code>
+            <Copy text={approval.inputHash} />
+          </span>
+        </Fact>
+      </Facts>
+    </header>
+  )
+}
+
+function LastSteps({ environmentId, runId }: { environmentId: string; runId: string }) {
+  const params = route.useParams()
+  const { data, error } = useLastSteps(environmentId, runId)
+  return (
+    <Section title="Last steps of the run">
+      {error ? (
+        <Nothing>No event of this run has been recorded.</Nothing>
+      ) : data ? (
+        <ol>
+          {data.map(({ eventId, eventType, label, timestamp }) => (
+            <li
+              key={eventId}
+              className="relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover"
+            >
+              <span className="w-16 shrink-0">
+                <EventType type={eventType} />
+              </span>
+              <Link
+                to="/w/$workspace/$environment/runs/$runId"
+                params={{ ...params, runId }}
+                search={{ step: eventId }}
+                title={label}
+                className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+              >
+                <bdi>{label}</bdi>
+              </Link>
+              <span className="text-soft">
+                <Time at={timestamp} />
+              </span>
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <Skeleton className="h-24" />
+      )}
+    </Section>
+  )
+}
+
+function AskingPolicy({ workspaceId, policyId }: { workspaceId: string; policyId: string }) {
+  const { data, error } = usePolicy(workspaceId, policyId)
+  return (
+    <Section title="The policy that asked">
+      {error ? (
+        <Nothing>
+          <bdi>{policyId}</bdi>. This workspace has no policy with this id.
+        </Nothing>
+      ) : data ? (
+        <>
+          <p className="flex flex-wrap items-center gap-2">
+            <bdi className="font-medium">{data.newest.name}</bdi>
+            <Chip>version {data.newest.version}</Chip>
+            <Chip tone={data.newest.severity === 'CRITICAL' || data.newest.severity === 'HIGH' ? 'red' : 'plain'}>
+              {data.newest.severity}
+            </Chip>
+          </p>
+          {data.newest.description !== null && <p className="mt-1 text-soft">{data.newest.description}</p>}
+          <pre className="mt-2 rounded-lg border border-line bg-side p-3 font-mono text-[0.8125rem] whitespace-pre-wrap">
+            {data.newest.condition}
+          </pre>
+        </>
+      ) : (
+        <Skeleton className="h-16" />
+      )}
+    </Section>
+  )
+}

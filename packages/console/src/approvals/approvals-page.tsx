@@ -1,0 +1,169 @@
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { Button } from '../ui/button.tsx'
+import { useKeys } from '../ui/keys.ts'
+import { PagePending, Trouble } from '../ui/states.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { useTitle } from '../ui/title.ts'
+import { DecideMany } from './decide-many.tsx'
+import { HistoryFilters, HistoryList } from './history-list.tsx'
+import { NotifyButton } from './notify-button.tsx'
+import { pendingQuery, useHistory } from './queries.ts'
+import type { ApprovalsSearch } from './search.ts'
+import { groupsOf, WaitingList } from './waiting-list.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/approvals')
+const HISTORY_SEARCH_ID = 'search-approvals'
+
+/** The list on the left, the chosen request on the right; on a phone one after the other. */
+export function ApprovalsPage() {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { approvalId } = useParams({ strict: false })
+  const isHistory = search.show === 'history'
+  const environmentId = place.environment.id
+  const pending = useQuery(pendingQuery(environmentId))
+  const { show: _, tool, agent, policy, run, status } = search
+  const history = useHistory(environmentId, {
+    ...(status && { status }),
+    ...(tool && { toolName: tool }),
+    ...(agent && { agentId: agent }),
+    ...(policy && { policyId: policy }),
+    ...(run && { runId: run }),
+  })
+  const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
+  // What is asked stays as it was when the dialog opened, whatever is decided meanwhile.
+  const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])
+  useTitle('Approvals')
+
+  const waiting = groupsOf(pending.data?.items ?? [])
+  const items = isHistory ? history.items : waiting.flatMap(({ items }) => items)
+  const chosen = waiting.flatMap(({ items }) => items).filter(({ id }) => marked.has(id))
+  const open = (id: string | undefined) =>
+    id !== undefined &&
+    void navigate({
+      to: '/w/$workspace/$environment/approvals/$approvalId',
+      params: { ...params, approvalId: id },
+      search,
+      replace: approvalId !== undefined,
+    })
+  const move = (by: 1 | -1) => {
+    const at = items.findIndex(({ id }) => id === approvalId)
+    open(items[at === -1 ? 0 : at + by]?.id)
+  }
+  const mark = (ids: readonly string[], isMarked: boolean) => {
+    const next = new Set(marked)
+    for (const id of ids) {
+      if (isMarked) next.add(id)
+      else next.delete(id)
+    }
+    setMarked(next)
+  }
+  const canDecide = place.may('approver')
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    ...(isHistory
+      ? { '/': () => document.getElementById(HISTORY_SEARCH_ID)?.focus() }
+      : canDecide && {
+          x: () => approvalId !== undefined && mark([approvalId], !marked.has(approvalId)),
+          ...(chosen.length > 0 && { d: () => setDeciding(chosen) }),
+        }),
+  })
+
+  const setSearch = (change: ApprovalsSearch) => void navigate({ to: '.', search: change, replace: true })
+  const list = isHistory ? history : pending
+  return (
+    <div className="full-height flex">
+      <div
+        className={`flex w-full flex-col border-line lg:w-96 lg:shrink-0 lg:border-r ${approvalId === undefined ? '' : 'max-lg:hidden'}`}
+      >
+        <div className="px-4 pt-4">
+          <div className="flex items-center justify-between gap-2">
+            <h1 className="text-xl font-semibold">Approvals</h1>
+            <NotifyButton />
+          </div>
+          <Tabs
+            label="Approvals"
+            value={isHistory ? 'history' : 'waiting'}
+            options={[
+              ['waiting', `Waiting${pending.data ? ` ${countText(pending.data)}` : ''}`],
+              ['history', 'History'],
+            ]}
+            onChange={(show) => setSearch(show === 'history' ? { show } : {})}
+          />
+        </div>
+        {isHistory && <HistoryFilters id={HISTORY_SEARCH_ID} search={search} onChange={setSearch} />}
+        <div className="min-h-0 flex-1 overflow-y-auto overscroll-contain" tabIndex={-1}>
+          {list.error ? (
+            <Trouble error={list.error} retry={() => void list.refetch()} />
+          ) : list.isPending ? (
+            <PagePending />
+          ) : isHistory ? (
+            <HistoryList list={history} isFiltered={Object.keys(search).length > 1} current={approvalId} />
+          ) : (
+            <WaitingList
+              groups={waiting}
+              isMore={typeof pending.data?.nextCursor === 'string'}
+              current={approvalId}
+              marked={canDecide ? marked : null}
+              onMark={mark}
+            />
+          )}
+        </div>
+        {!isHistory && chosen.length > 0 && (
+          <div className="flex items-center gap-2 border-t border-line bg-side px-4 py-3">
+            <Button look="accent" className="h-10 flex-1" onClick={() => setDeciding(chosen)}>
+              Decide {chosen.length}…
+            </Button>
+            <Button look="quiet" className="h-10" onClick={() => setMarked(new Set())}>
+              Clear
+            </Button>
+          </div>
+        )}
+      </div>
+      <div className={`min-w-0 flex-1 ${approvalId === undefined ? 'max-lg:hidden' : ''}`}>
+        {approvalId === undefined ? (
+          <p className="p-8 text-soft">
+            Choose a request, or press{' '}
+            <kbd className="rounded border border-edge px-1.5 font-sans text-xs leading-5">j</kbd>. The run of a request
+            waits until somebody decides, or its deadline passes.{' '}
+            {!canDecide && 'Your role lets you read requests, not decide them.'}
+          </p>
+        ) : (
+          <>
+            <h1 className="sr-only lg:hidden">Approvals</h1>
+            <Outlet />
+          </>
+        )}
+      </div>
+      {deciding.length > 0 && (
+        <DecideMany
+          environmentId={environmentId}
+          approvals={deciding}
+          onClose={() => setDeciding([])}
+          onDecided={() => setMarked(new Set())}
+        />
+      )}
+    </div>
+  )
+}
+
+/** On a phone, back to the list. */
+export function BackToList() {
+  const params = route.useParams()
+  const search = route.useSearch()
+  return (
+    <Link to="/w/$workspace/$environment/approvals" params={params} search={search} className="link text-sm lg:hidden">
+      ‹ All approvals
+    </Link>
+  )
+}
+
+function countText({ items, nextCursor }: { items: unknown[]; nextCursor: string | null }): string {
+  return nextCursor === null ? String(items.length) : `${items.length}+`
+}

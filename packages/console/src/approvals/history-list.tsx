@@ -1,0 +1,127 @@
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { Button } from '../ui/button.tsx'
+import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { More } from '../ui/more.tsx'
+import { Empty } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
+import type { useHistory } from './queries.ts'
+import type { ApprovalsSearch } from './search.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/approvals')
+
+interface FiltersProps {
+  id: string
+  search: ApprovalsSearch
+  onChange: (search: ApprovalsSearch) => void
+}
+
+export function HistoryFilters({ id, search, onChange }: FiltersProps) {
+  const set = (change: Partial<Record<keyof ApprovalsSearch, string>>) => onChange(changed(search, change))
+  return (
+    <div role="search" className="grid grid-cols-2 gap-2 border-b border-line px-4 py-3">
+      <TextFilter
+        id={id}
+        label="Tool"
+        placeholder="Tool"
+        className="w-full"
+        value={search.tool}
+        onChange={(tool) => set({ tool })}
+      />
+      <Choice
+        label="Status"
+        all="Any status"
+        value={search.status}
+        options={APPROVAL_STATUSES.map((status) => [status, approvalWord(status)])}
+        onChange={(status) => set({ status })}
+      />
+      <TextFilter
+        label="Agent"
+        placeholder="Agent id"
+        className="w-full"
+        value={search.agent}
+        onChange={(agent) => set({ agent })}
+      />
+      <TextFilter
+        label="Policy"
+        placeholder="Policy"
+        className="w-full"
+        value={search.policy}
+        onChange={(policy) => set({ policy })}
+      />
+      <TextFilter
+        label="Run"
+        placeholder="Run id"
+        className="w-full"
+        value={search.run}
+        onChange={(run) => set({ run })}
+      />
+      {Object.keys(search).length > 1 && (
+        <Button look="quiet" onClick={() => onChange({ show: 'history' })}>
+          Clear
+        </Button>
+      )}
+    </div>
+  )
+}
+
+interface ListProps {
+  list: ReturnType<typeof useHistory>
+  isFiltered: boolean
+  current: string | undefined
+}
+
+export function HistoryList({ list, isFiltered, current }: ListProps) {
+  if (list.items.length === 0) {
+    return isFiltered ? (
+      <Empty title="No request matches">Each filter matches the whole text. Letters match exactly.</Empty>
+    ) : (
+      <Empty title="No requests yet">
+        Every request stays here: who decided, when and why, and what the agent did then.
+      </Empty>
+    )
+  }
+  return (
+    <>
+      <div role="list" aria-label="Approvals">
+        {list.items.map((item) => (
+          <Item key={item.id} item={item} isCurrent={item.id === current} />
+        ))}
+      </div>
+      <More list={list} label="Show older requests" />
+    </>
+  )
+}
+
+function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
+  const params = route.useParams()
+  const search = route.useSearch()
+  return (
+    <div
+      role="listitem"
+      data-current={isCurrent}
+      className="relative border-b border-line px-4 py-2.5 hover:bg-hover data-[current=true]:bg-accent-wash"
+    >
+      <div className="flex items-center justify-between gap-3">
+        <Link
+          to="/w/$workspace/$environment/approvals/$approvalId"
+          params={{ ...params, approvalId: item.id }}
+          search={search}
+          aria-current={isCurrent ? 'true' : undefined}
+          className="min-w-0 truncate font-mono text-sm font-medium after:absolute after:inset-0"
+        >
+          <bdi>{item.toolName}</bdi>
+        </Link>
+        <ApprovalStatusChip status={item.status} />
+      </div>
+      <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
+        <bdi className="min-w-0 truncate">
+          {item.decidedBy ? `by ${item.decidedBy.name}` : (item.agentId ?? item.clientId)}
+        </bdi>
+        <Time at={item.decidedAt ?? item.createdAt} />
+      </p>
+    </div>
+  )
+}

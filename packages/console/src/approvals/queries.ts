@@ -1,0 +1,101 @@
+/** What the pages of approvals read. Every key begins with the environment, so that one hint renews them all. */
+import type { ApprovalStatus } from '@tacho/contract/approval.ts'
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { usePages } from '../ui/pages.ts'
+
+/** If the stream of hints is down. */
+const FALLBACK_MS = 30_000
+const PENDING_SHOWN = 200
+const INPUT_MS = 3_000
+const AFTERMATH_MS = 2_000
+const EARLIER_SHOWN = 5
+const EARLIER_COUNTED = 50
+const STEPS_SHOWN = 6
+
+export const approvalsKey = (environmentId: string) => ['approvals', environmentId] as const
+
+/** Waiting requests, earliest deadline first. */
+export const pendingQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: [...approvalsKey(environmentId), 'pending'],
+    queryFn: ({ signal }) =>
+      api.listApprovals({ params: { environmentId }, query: { status: 'PENDING', limit: PENDING_SHOWN } }, { signal }),
+    refetchInterval: FALLBACK_MS,
+  })
+
+export interface HistoryFilter {
+  status?: ApprovalStatus
+  toolName?: string
+  agentId?: string
+  policyId?: string
+  runId?: string
+}
+
+export function useHistory(environmentId: string, filter: HistoryFilter) {
+  return usePages({
+    queryKey: [...approvalsKey(environmentId), 'history', filter],
+    read: (cursor, signal) =>
+      api.listApprovals({ params: { environmentId }, query: { ...filter, limit: 50, cursor } }, { signal }),
+  })
+}
+
+export const approvalQuery = (environmentId: string, approvalId: string) =>
+  queryOptions({
+    queryKey: [...approvalsKey(environmentId), 'one', approvalId],
+    queryFn: ({ signal }) => api.readApproval({ params: { environmentId, approvalId } }, { signal }),
+    refetchInterval({ state: { data } }) {
+      if (data?.status !== 'PENDING') return false
+      // The agent's event with the input may arrive after its request.
+      return data.inputPreview === null && data.runId !== null ? INPUT_MS : FALLBACK_MS
+    },
+  })
+
+/** What the agent did then. It records that a moment after the decision: `isFollowed` looks until there is something. */
+export function useAftermath(environmentId: string, approvalId: string, isFollowed = false) {
+  return useQuery({
+    queryKey: [...approvalsKey(environmentId), 'aftermath', approvalId],
+    queryFn: ({ signal }) => api.readApprovalAftermath({ params: { environmentId, approvalId } }, { signal }),
+    refetchInterval: ({ state }) => (isFollowed && (state.data?.calls.length ?? 0) === 0 ? AFTERMATH_MS : false),
+  })
+}
+
+/** Earlier requests for the same tool, newest first, and how many of the newest were decided which way. */
+export function useEarlier(environmentId: string, { id, toolName, createdAt }: ApprovalCard) {
+  return useQuery({
+    queryKey: [...approvalsKey(environmentId), 'earlier', id],
+    queryFn: async ({ signal }) => {
+      const query = { toolName, limit: EARLIER_COUNTED }
+      const { items } = await api.listApprovals({ params: { environmentId }, query }, { signal })
+      const ended = items.filter((item) => item.id !== id && item.status !== 'PENDING' && item.createdAt <= createdAt)
+      const count = (status: ApprovalStatus) => ended.filter((item) => item.status === status).length
+      return {
+        latest: ended.slice(0, EARLIER_SHOWN),
+        counts: { approved: count('APPROVED'), rejected: count('REJECTED'), expired: count('EXPIRED') },
+      }
+    },
+  })
+}
+
+/** The newest version of the policy that asked. */
+export function usePolicy(workspaceId: string, policyId: string) {
+  return useQuery({
+    queryKey: ['policies', workspaceId, policyId],
+    queryFn: ({ signal }) => api.readPolicy({ params: { workspaceId, policyId } }, { signal }),
+    staleTime: 60_000,
+  })
+}
+
+/** What the run did last, in the order of time. */
+export function useLastSteps(environmentId: string, runId: string) {
+  return useQuery({
+    queryKey: ['last steps', environmentId, runId],
+    queryFn: async ({ signal }) => {
+      const query = { order: 'latest', limit: STEPS_SHOWN } as const
+      const { items } = await api.listEventRows({ params: { environmentId, runId }, query }, { signal })
+      return items.toReversed()
+    },
+    refetchInterval: AFTERMATH_MS,
+  })
+}

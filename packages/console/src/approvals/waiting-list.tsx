@@ -1,0 +1,146 @@
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { Fragment } from 'react'
+import { Chip } from '../ui/chip.tsx'
+import { Countdown } from '../ui/countdown.tsx'
+import { counted } from '../ui/format.ts'
+import { Empty } from '../ui/states.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/approvals')
+
+/** Requests for the same tool with the same input: one look is enough for all of them. */
+export interface Group {
+  key: string
+  toolName: string
+  items: ApprovalCard[]
+}
+
+/** In the order of the earliest deadline in each. */
+export function groupsOf(pending: readonly ApprovalCard[]): Group[] {
+  const groups = new Map<string, Group>()
+  for (const item of pending) {
+    const key = `${item.inputHash} ${item.toolName}`
+    const group = groups.get(key)
+    if (group) group.items.push(item)
+    else groups.set(key, { key, toolName: item.toolName, items: [item] })
+  }
+  return [...groups.values()]
+}
+
+interface Props {
+  groups: readonly Group[]
+  isMore: boolean
+  current: string | undefined
+  /** Null for a person who may not decide. */
+  marked: ReadonlySet<string> | null
+  onMark: (ids: readonly string[], isMarked: boolean) => void
+}
+
+export function WaitingList({ groups, isMore, current, marked, onMark }: Props) {
+  if (groups.length === 0) {
+    return (
+      <Empty title="Nothing waits for a decision">
+        When a policy asks a person before a tool runs, the request appears here at once, with its deadline. Agents
+        wait; nothing runs without an answer.
+      </Empty>
+    )
+  }
+  return (
+    <div role="list" aria-label="Waiting approvals">
+      {groups.map(({ key, toolName, items }) => (
+        <Fragment key={key}>
+          {items.length > 1 && (
+            <div role="listitem" className="flex items-center gap-2.5 bg-side px-4 py-1.5 text-sm">
+              {marked && (
+                <input
+                  type="checkbox"
+                  className="size-4 accent-accent-fill"
+                  aria-label={`Mark all ${items.length} of ${toolName}`}
+                  checked={items.every(({ id }) => marked.has(id))}
+                  onChange={(event) =>
+                    onMark(
+                      items.map(({ id }) => id),
+                      event.target.checked,
+                    )
+                  }
+                />
+              )}
+              <span className="min-w-0 truncate">
+                <bdi className="font-mono font-medium">{toolName}</bdi>
+                <span className="text-soft"> · {counted(items.length, 'request')} with the same input</span>
+              </span>
+            </div>
+          )}
+          {items.map((item) => (
+            <Item
+              key={item.id}
+              item={item}
+              isCurrent={item.id === current}
+              isMarked={marked?.has(item.id) ?? null}
+              onMark={(isMarked) => onMark([item.id], isMarked)}
+            />
+          ))}
+        </Fragment>
+      ))}
+      {isMore && (
+        <p role="listitem" className="px-4 py-3 text-sm text-soft">
+          These have the earliest deadlines. More follow when some are decided.
+        </p>
+      )}
+    </div>
+  )
+}
+
+interface ItemProps {
+  item: ApprovalCard
+  isCurrent: boolean
+  isMarked: boolean | null
+  onMark: (isMarked: boolean) => void
+}
+
+function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
+  const params = route.useParams()
+  const search = route.useSearch()
+  return (
+    <div
+      role="listitem"
+      data-current={isCurrent}
+      className="relative flex items-start gap-2.5 border-b border-line px-4 py-2.5 hover:bg-hover data-[current=true]:bg-accent-wash"
+    >
+      {isMarked !== null && (
+        <span className="relative z-10 -m-2 p-2">
+          <input
+            type="checkbox"
+            className="mt-0.5 size-4 accent-accent-fill"
+            aria-label={`Mark ${item.toolName} of ${item.agentId ?? item.clientId}`}
+            checked={isMarked}
+            onChange={(event) => onMark(event.target.checked)}
+          />
+        </span>
+      )}
+      <div className="min-w-0 flex-1">
+        <div className="flex items-baseline justify-between gap-3">
+          <Link
+            to="/w/$workspace/$environment/approvals/$approvalId"
+            params={{ ...params, approvalId: item.id }}
+            search={search}
+            aria-current={isCurrent ? 'true' : undefined}
+            className="min-w-0 truncate font-mono text-sm font-medium after:absolute after:inset-0"
+          >
+            <bdi>{item.toolName}</bdi>
+          </Link>
+          <Countdown until={item.expiresAt} />
+        </div>
+        {item.reason !== null && (
+          <p dir="auto" className="mt-0.5 line-clamp-2 text-sm [unicode-bidi:isolate]">
+            {item.reason}
+          </p>
+        )}
+        <p className="mt-0.5 flex items-center gap-2 text-sm text-soft">
+          <bdi className="min-w-0 truncate">{item.agentId ?? item.clientId}</bdi>
+          {item.askedLately.burst && <Chip tone="amber">! asks often</Chip>}
+        </p>
+      </div>
+    </div>
+  )
+}

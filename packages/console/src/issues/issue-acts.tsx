@@ -1,0 +1,87 @@
+import type { Issue } from '@tacho/contract/operator/issue.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Button } from '../ui/button.tsx'
+import { useKeys } from '../ui/keys.ts'
+import { Refused } from '../ui/refused.tsx'
+import { COMMENT_ID } from './activity.tsx'
+import { AssignDialog } from './assign-dialog.tsx'
+import { MergeDialog } from './merge-dialog.tsx'
+import { SplitDialog } from './split-dialog.tsx'
+
+interface Props {
+  environmentId: string
+  workspaceId: string
+  issue: Issue
+}
+
+const STATE_CALLS = { resolve: api.resolveIssue, ignore: api.ignoreIssue, reopen: api.reopenIssue } as const
+
+export function IssueActs({ environmentId, workspaceId, issue }: Props) {
+  const cache = useQueryClient()
+  const navigate = useNavigate()
+  const [open, setOpen] = useState<'assign' | 'merge' | 'split' | null>(null)
+  const params = { environmentId, issueId: issue.id }
+  const renew = () => cache.invalidateQueries({ queryKey: ['issues', environmentId] })
+  const change = useMutation({
+    mutationFn: (act: keyof typeof STATE_CALLS) => STATE_CALLS[act]({ params }),
+    // Refused too: somebody else may have been quicker.
+    onSettled: renew,
+  })
+  const close = () => setOpen(null)
+  const openIssue = async (issueId: string) => {
+    close()
+    await renew()
+    await navigate({ to: '../$issueId', from: '/w/$workspace/$environment/issues/$issueId', params: { issueId } })
+  }
+  const isOpen = issue.state === 'OPEN'
+  useKeys({
+    ...(isOpen
+      ? { r: () => change.mutate('resolve'), i: () => change.mutate('ignore') }
+      : { o: () => change.mutate('reopen') }),
+    a: () => setOpen('assign'),
+    m: () => setOpen('merge'),
+    c: () => document.getElementById(COMMENT_ID)?.focus(),
+  })
+  return (
+    <div className="mt-3 flex flex-wrap items-center gap-2">
+      {isOpen ? (
+        <>
+          <Button look="accent" busy={change.isPending} onClick={() => change.mutate('resolve')}>
+            Resolve
+          </Button>
+          <Button busy={change.isPending} onClick={() => change.mutate('ignore')}>
+            Ignore
+          </Button>
+        </>
+      ) : (
+        <Button busy={change.isPending} onClick={() => change.mutate('reopen')}>
+          Reopen
+        </Button>
+      )}
+      <Button onClick={() => setOpen('assign')}>Assign…</Button>
+      <Button look="quiet" onClick={() => setOpen('merge')}>
+        Merge…
+      </Button>
+      {issue.groups.length > 1 && (
+        <Button look="quiet" onClick={() => setOpen('split')}>
+          Split…
+        </Button>
+      )}
+      <Refused error={change.error} className="w-full" />
+      {open === 'assign' && (
+        <AssignDialog
+          params={params}
+          workspaceId={workspaceId}
+          current={issue.assignee}
+          onClose={close}
+          onDone={renew}
+        />
+      )}
+      {open === 'merge' && <MergeDialog params={params} onClose={close} onDone={openIssue} />}
+      {open === 'split' && <SplitDialog params={params} groups={issue.groups} onClose={close} onDone={openIssue} />}
+    </div>
+  )
+}

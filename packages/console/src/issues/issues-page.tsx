@@ -1,0 +1,154 @@
+import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
+import { ISSUE_STATES } from '@tacho/contract/words.ts'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { Button } from '../ui/button.tsx'
+import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { compact } from '../ui/format.ts'
+import { useListKeys } from '../ui/list-keys.ts'
+import { More } from '../ui/more.tsx'
+import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { Time } from '../ui/time.tsx'
+import { useTitle } from '../ui/title.ts'
+import { RegressionChip, stateWord } from './issue-state.tsx'
+import { useIssues, useTrends } from './queries.ts'
+import type { IssuesSearch } from './search.ts'
+import { Trend } from './trend.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/issues')
+const SEARCH_ID = 'search-issues'
+
+const columns = (trends: ReadonlyMap<string, number[]> | undefined): Column<IssueSummary>[] => [
+  { head: 'Issue', main: true, cell: (issue) => <Title issue={issue} /> },
+  { head: 'Last 14 days', wide: true, cell: ({ id }) => <Trend days={trends?.get(id)} /> },
+  { head: 'Times', right: true, cell: ({ occurrences }) => compact(occurrences) },
+  { head: 'Runs', right: true, wide: true, cell: ({ affectedRuns }) => compact(affectedRuns) },
+  { head: 'Agents', right: true, wide: true, cell: ({ affectedAgents }) => compact(affectedAgents) },
+  { head: 'First seen', wide: true, cell: ({ firstSeenAt }) => <Time at={firstSeenAt} /> },
+  { head: 'Last seen', cell: ({ lastSeenAt }) => <Time at={lastSeenAt} /> },
+]
+
+export function IssuesPage() {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { state = 'OPEN' } = search
+  const issues = useIssues(place.environment.id, state, search)
+  const trends = useTrends(place.environment.id, issues.items)
+  useTitle('Issues')
+
+  const setSearch = (change: IssuesSearch) => void navigate({ to: '.', search: change, replace: true })
+  const set = (change: Partial<Record<keyof IssuesSearch, string>>) => setSearch(changed(search, change))
+  const current = useListKeys({
+    items: issues.items,
+    open: ({ id }) =>
+      void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),
+    reset: search,
+    more: { '/': () => document.getElementById(SEARCH_ID)?.focus() },
+  })
+  const { state: _, ...filters } = search
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
+      <h1 className="pt-5 text-xl font-semibold">Issues</h1>
+      <Tabs
+        label="State"
+        value={state}
+        options={ISSUE_STATES.map((one) => [one, stateWord(one)])}
+        onChange={(chosen) => set({ state: chosen })}
+      />
+      <div role="search" className="flex flex-wrap items-center gap-2 py-3">
+        <TextFilter
+          id={SEARCH_ID}
+          label="Type"
+          placeholder="Type, such as TOOL_BLOCKED"
+          className="w-full sm:w-64"
+          value={search.type}
+          onChange={(type) => set({ type })}
+        />
+        <TextFilter label="Agent" placeholder="Agent id" value={search.agent} onChange={(agent) => set({ agent })} />
+        <TextFilter
+          label="Assignee"
+          placeholder="Assignee"
+          value={search.assignee}
+          onChange={(assignee) => set({ assignee })}
+        />
+        <Choice
+          label="Assigned"
+          all="Assigned or not"
+          value={search.assigned}
+          options={[
+            ['true', 'Assigned'],
+            ['false', 'Not assigned'],
+          ]}
+          onChange={(assigned) => set({ assigned })}
+        />
+        {Object.keys(filters).length > 0 && (
+          <Button look="quiet" onClick={() => setSearch(state === 'OPEN' ? {} : { state })}>
+            Clear
+          </Button>
+        )}
+      </div>
+      {issues.error ? (
+        <Trouble error={issues.error} retry={() => void issues.refetch()} />
+      ) : issues.isPending ? (
+        <PagePending />
+      ) : issues.items.length === 0 ? (
+        Object.keys(filters).length > 0 ? (
+          <Empty title="No issue matches">Each filter matches the whole text.</Empty>
+        ) : (
+          <Nothing state={state} />
+        )
+      ) : (
+        <>
+          <DataTable
+            label="Issues"
+            columns={columns(trends.data)}
+            items={issues.items}
+            keyOf={({ id }) => id}
+            current={current}
+          />
+          <More list={issues} label="Show older issues" />
+        </>
+      )}
+    </div>
+  )
+}
+
+function Title({ issue }: { issue: IssueSummary }) {
+  const params = route.useParams()
+  return (
+    <>
+      <Link
+        to="/w/$workspace/$environment/issues/$issueId"
+        params={{ ...params, issueId: issue.id }}
+        title={issue.title}
+        className={ROW_LINK}
+      >
+        <bdi>{issue.title}</bdi>
+      </Link>
+      <span className="flex items-center gap-2 text-soft">
+        <RegressionChip issue={issue} />
+        {issue.assignee !== null && (
+          <bdi className="min-w-0 truncate" title={issue.assignee}>
+            → {issue.assignee}
+          </bdi>
+        )}
+      </span>
+    </>
+  )
+}
+
+function Nothing({ state }: { state: NonNullable<IssuesSearch['state']> }) {
+  if (state === 'RESOLVED')
+    return <Empty title="No issue is resolved">A resolved issue opens again when it is detected again.</Empty>
+  if (state === 'IGNORED')
+    return <Empty title="No issue is ignored">Detections of an ignored issue are still counted.</Empty>
+  return (
+    <Empty title="No open issues">
+      What agents report as going wrong is grouped here by stable facts: the kind of failure, the policy, the tool. The
+      SDK reports blocked tools by itself; report more with <code className="font-mono">reportIssue</code>.
+    </Empty>
+  )
+}

@@ -1,0 +1,88 @@
+import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { Button } from '../ui/button.tsx'
+import { JsonTree } from '../ui/json-tree.tsx'
+import { More } from '../ui/more.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { Section } from '../ui/section.tsx'
+import { Skeleton } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { recordQuery, useOccurrences } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
+
+/** The detections, latest first; each opens to what the client sent with it. */
+export function Occurrences({ environmentId, issueId }: { environmentId: string; issueId: string }) {
+  const list = useOccurrences(environmentId, issueId)
+  return (
+    <Section title="Occurrences">
+      {list.error ? <Refused error={list.error} /> : list.isPending && <Skeleton className="h-24" />}
+      <ul>
+        {list.items.map((record) => (
+          <Occurrence key={record.id} environmentId={environmentId} record={record} />
+        ))}
+      </ul>
+      <More list={list} label="Show older occurrences" />
+    </Section>
+  )
+}
+
+function Occurrence({ environmentId, record }: { environmentId: string; record: IssueRecord }) {
+  const params = route.useParams()
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <li className="border-b border-line py-1.5 text-sm last:border-0">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-0.5">
+        <Button
+          look="quiet"
+          className="h-6 w-6 px-0"
+          aria-expanded={isOpen}
+          aria-label={isOpen ? 'Hide what was reported' : 'Show what was reported'}
+          onClick={() => setOpen(!isOpen)}
+        >
+          {isOpen ? '▾' : '▸'}
+        </Button>
+        <span className="w-20 text-soft">
+          <Time at={record.detectedAt} />
+        </span>
+        <bdi className="max-w-48 truncate">{record.agentId}</bdi>
+        {record.runId !== null &&
+          (record.internalRunId === null ? (
+            <bdi className="min-w-0 flex-1 truncate text-soft" title="No event of this run has been recorded">
+              {record.runId}
+            </bdi>
+          ) : (
+            <Link
+              to="/w/$workspace/$environment/runs/$runId"
+              params={{ ...params, runId: record.runId }}
+              search={record.internalEventId !== null && record.eventId !== null ? { step: record.eventId } : {}}
+              className="link min-w-0 flex-1 truncate"
+            >
+              <bdi>{record.runId}</bdi>
+            </Link>
+          ))}
+      </div>
+      {isOpen && <Reported environmentId={environmentId} recordId={record.id} />}
+    </li>
+  )
+}
+
+function Reported({ environmentId, recordId }: { environmentId: string; recordId: string }) {
+  const { data, error } = useQuery(recordQuery(environmentId, recordId))
+  if (error) return <Refused error={error} className="py-2" />
+  if (!data) return <Skeleton className="my-2 h-16" />
+  return (
+    <div className="grid gap-3 py-2 pl-8 sm:grid-cols-2">
+      <div className="min-w-0">
+        <p className="text-xs font-medium text-soft">Payload</p>
+        <JsonTree value={data.payload} />
+      </div>
+      <div className="min-w-0">
+        <p className="text-xs font-medium text-soft">Evidence</p>
+        <JsonTree value={data.evidence} />
+      </div>
+    </div>
+  )
+}

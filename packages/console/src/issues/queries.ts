@@ -1,0 +1,117 @@
+/** What the pages of issues read. */
+import type { IssueState, IssueSummary } from '@tacho/contract/operator/issue.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { usePages } from '../ui/pages.ts'
+import type { IssuesSearch } from './search.ts'
+
+const REFRESH_MS = 5_000
+const CHANGES_READ = 200
+const CHANGES_SHOWN = 5
+/** A change longer ago is hardly the cause. */
+const BEFORE_MS = 7 * 86_400_000
+
+export function useIssues(environmentId: string, state: IssueState, search: IssuesSearch) {
+  const { type, agent, assignee, assigned } = search
+  return usePages({
+    queryKey: ['issues', environmentId, 'list', state, search],
+    read: (cursor, signal) =>
+      api.listIssues(
+        {
+          params: { environmentId },
+          query: { state, detectionType: type, agentId: agent, assignee, assigned, limit: 50, cursor },
+        },
+        { signal },
+      ),
+    refreshMs: REFRESH_MS,
+  })
+}
+
+/** Detections of each of the last days, by issue. Read again when one of them was seen again. */
+export function useTrends(environmentId: string, issues: readonly IssueSummary[]) {
+  return useQuery({
+    queryKey: ['issue trends', environmentId, issues.map(({ id, lastSeenAt }) => [id, lastSeenAt])],
+    queryFn: async ({ signal }) => {
+      const trends = new Map<string, number[]>()
+      for (let at = 0; at < issues.length; at += LIMITS.issueTrends) {
+        const ids = issues.slice(at, at + LIMITS.issueTrends).map(({ id }) => id)
+        const query = { ids: ids.join(',') }
+        const { items } = await api.listIssueTrends({ params: { environmentId }, query }, { signal })
+        for (const { id, days } of items) trends.set(id, days)
+      }
+      return trends
+    },
+    enabled: issues.length > 0,
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+  })
+}
+
+export const issueKey = (environmentId: string, issueId: string) => ['issues', environmentId, 'one', issueId] as const
+
+export const issueQuery = (environmentId: string, issueId: string) =>
+  queryOptions({
+    queryKey: issueKey(environmentId, issueId),
+    queryFn: ({ signal }) => api.readIssue({ params: { environmentId, issueId } }, { signal }),
+    refetchInterval: REFRESH_MS,
+  })
+
+export function useOccurrences(environmentId: string, issueId: string) {
+  return usePages({
+    queryKey: [...issueKey(environmentId, issueId), 'occurrences'],
+    read: (cursor, signal) =>
+      api.listOccurrences({ params: { environmentId, issueId }, query: { limit: 25, cursor } }, { signal }),
+    refreshMs: REFRESH_MS,
+  })
+}
+
+export function useAffectedAgents(environmentId: string, issueId: string) {
+  return usePages({
+    queryKey: [...issueKey(environmentId, issueId), 'agents'],
+    read: (cursor, signal) =>
+      api.listAffectedAgents({ params: { environmentId, issueId }, query: { limit: 10, cursor } }, { signal }),
+  })
+}
+
+export function useAffectedRuns(environmentId: string, issueId: string) {
+  return usePages({
+    queryKey: [...issueKey(environmentId, issueId), 'runs'],
+    read: (cursor, signal) =>
+      api.listAffectedRuns({ params: { environmentId, issueId }, query: { limit: 10, cursor } }, { signal }),
+  })
+}
+
+export function useActivity(environmentId: string, issueId: string) {
+  return usePages({
+    queryKey: [...issueKey(environmentId, issueId), 'activity'],
+    read: (cursor, signal) =>
+      api.listIssueActivity({ params: { environmentId, issueId }, query: { limit: 50, cursor } }, { signal }),
+    refreshMs: REFRESH_MS,
+  })
+}
+
+export const recordQuery = (environmentId: string, recordId: string) =>
+  queryOptions({
+    queryKey: ['issue record', environmentId, recordId],
+    queryFn: ({ signal }) => api.readIssueRecord({ params: { environmentId, recordId } }, { signal }),
+    staleTime: 60_000,
+  })
+
+/** Deployments in the week before the issue was first seen, newest first. */
+export function useChangesBefore(environmentId: string, firstSeenAt: string) {
+  return useQuery({
+    queryKey: ['changes before', environmentId, firstSeenAt],
+    queryFn: async ({ signal }) => {
+      const query = { limit: CHANGES_READ }
+      const { items, nextCursor } = await api.listDeploymentChanges({ params: { environmentId }, query }, { signal })
+      const seen = Date.parse(firstSeenAt)
+      const since = seen - BEFORE_MS
+      const before = items.filter(({ at }) => Date.parse(at) <= seen && Date.parse(at) >= since)
+      const last = items.at(-1)
+      const isPartial = nextCursor !== null && last !== undefined && Date.parse(last.at) > since
+      return { changes: before.slice(0, CHANGES_SHOWN), isPartial }
+    },
+    staleTime: 60_000,
+  })
+}

@@ -1,0 +1,23 @@
+/** What the address of the list of issues holds. */
+import type { IssueState } from '@tacho/contract/operator/issue.ts'
+import { ISSUE_STATES } from '@tacho/contract/words.ts'
+import { textOf } from '../ui/search.ts'
+
+export interface IssuesSearch {
+  /** Open unless chosen. */
+  state?: IssueState
+  type?: string
+  agent?: string
+  assignee?: string
+  assigned?: 'true' | 'false'
+}
+
+export function readIssuesSearch(search: Record<string, unknown>): IssuesSearch {
+  const { state, assigned, ...texts } = textOf(search, ['state', 'type', 'agent', 'assignee', 'assigned'])
+  const known = ISSUE_STATES.find((one) => one === state)
+  return {
+    ...texts,
+    ...(known && { state: known }),
+    ...((assigned === 'true' || assigned === 'false') && { assigned }),
+  }
+}

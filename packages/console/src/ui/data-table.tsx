@@ -1,0 +1,62 @@
+import type { Key, ReactNode } from 'react'
+
+export interface Column<Item> {
+  head: string
+  cell: (item: Item) => ReactNode
+  /** For numbers. */
+  right?: boolean
+  /** Left out on a phone. */
+  wide?: boolean
+  /** Takes the room that the others leave; what does not fit is cut. */
+  main?: boolean
+}
+
+interface Props<Item> {
+  label: string
+  columns: readonly Column<Item>[]
+  items: readonly Item[]
+  keyOf: (item: Item) => Key
+  /** The row that the keys have chosen. */
+  current?: Item | undefined
+}
+
+/** A list of things that people made or that are few: not windowed. */
+export function DataTable<Item>({ label, columns, items, keyOf, current }: Props<Item>) {
+  return (
+    <div className="overflow-x-auto" tabIndex={-1}>
+      <table aria-label={label} className="w-full text-sm">
+        <thead>
+          <tr className="h-8 border-b border-line text-xs text-soft">
+            {columns.map((column) => (
+              <th key={column.head} scope="col" className={`px-2 font-normal ${look(column)}`}>
+                {column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {items.map((item) => (
+            <tr
+              key={keyOf(item)}
+              data-current={item === current}
+              className="relative h-9 border-b border-line hover:bg-hover data-[current=true]:bg-accent-wash"
+            >
+              {columns.map((column) => (
+                <td key={column.head} className={`px-2 py-1.5 ${look(column)}`}>
+                  {column.cell(item)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function look({ right, wide, main }: Column<never>): string {
+  return `${right ? 'text-right' : 'text-left'} ${wide ? 'max-sm:hidden' : ''} ${main ? 'w-full max-w-0' : 'whitespace-nowrap'}`
+}
+
+/** In the main cell: the whole row opens what it names. */
+export const ROW_LINK = 'block truncate font-medium after:absolute after:inset-0'

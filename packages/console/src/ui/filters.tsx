@@ -1,0 +1,78 @@
+/** Filters above a list. What they hold stands in the address. */
+import { useEffect, useState } from 'react'
+
+const TYPING_MS = 250
+
+interface TextFilterProps {
+  id?: string
+  label: string
+  placeholder: string
+  className?: string
+  value: string | undefined
+  onChange: (text: string) => void
+}
+
+/** Takes effect a moment after the last key. */
+export function TextFilter({ id, label, placeholder, className = 'w-36', value = '', onChange }: TextFilterProps) {
+  const [text, setText] = useState(value)
+  useEffect(() => setText(value), [value])
+  useEffect(() => {
+    if (text === value) return
+    const timer = setTimeout(() => onChange(text), TYPING_MS)
+    return () => clearTimeout(timer)
+  }, [text, value, onChange])
+  return (
+    <input
+      id={id}
+      type="search"
+      aria-label={label}
+      placeholder={placeholder}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return
+        // A search field would also lose its text.
+        event.preventDefault()
+        event.currentTarget.blur()
+      }}
+      className={`field ${className}`}
+    />
+  )
+}
+
+interface ChoiceProps {
+  label: string
+  /** The word for no choice; without it, one option is always chosen. */
+  all?: string
+  value: string | undefined
+  options: readonly (readonly [value: string, word: string])[]
+  onChange: (value: string) => void
+  className?: string
+}
+
+export function Choice({ label, all, value = '', options, onChange, className = '' }: ChoiceProps) {
+  return (
+    <select
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      className={`field ${className}`}
+    >
+      {all !== undefined && <option value="">{all}</option>}
+      {options.map(([option, word]) => (
+        <option key={option} value={option}>
+          {word}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** A search with some of its texts replaced; an empty text leaves its filter out. */
+export function changed<Search extends object>(
+  search: Search,
+  change: { [Name in keyof Search]?: string | undefined },
+): Search {
+  const merged = Object.entries({ ...search, ...change }).filter(([, value]) => value !== '' && value !== undefined)
+  return Object.fromEntries(merged) as Search
+}

@@ -1,0 +1,18 @@
+import { Button } from './button.tsx'
+
+interface Props {
+  list: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => Promise<unknown> }
+  label?: string
+}
+
+/** Reads the next page of a list, while there is one. */
+export function More({ list, label = 'Show more' }: Props) {
+  if (!list.hasNextPage) return null
+  return (
+    <div className="flex justify-center py-4">
+      <Button busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+        {label}
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,216 @@
+/** Approvals: they come by themselves, are decided by mouse, keyboard and thumb, and tell what followed. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import type { ApprovalPage } from '@tacho/contract/operator/approval.ts'
+import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../server/test/setup/approval-service.ts'
+import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertFine, HARM, LOOKS, PHONE, startConsole, type TestConsole } from './setup/console.ts'
+
+const INPUT = { to: 'ana.silva@example.com', amount: 120.5, note: HARM }
+
+describe('approvals', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  let calls: ApprovalCalls
+  before(async () => {
+    tacho = await startConsole()
+    calls = approvalCalls(tacho.service)
+    const { newPolicy } = await configurationCalls(tacho.service)
+    await newPolicy({ policyId: 'transfer-limit', name: 'Transfer limit', action: 'REQUIRE_APPROVAL' })
+  })
+  afterEach(async () => {
+    const path = `/environments/${tacho.service.environmentId}/approvals?status=PENDING`
+    const { body } = await tacho.service.operator<ApprovalPage>(path)
+    for (const { id } of body.items) await calls.decide(id, 'REJECTED')
+  })
+  after(() => tacho.close())
+
+  const approvals = () => `${tacho.home}/approvals`
+  const list = (page: Page) => page.getByRole('list', { name: 'Waiting approvals' })
+  const pane = (page: Page) => page.getByRole('article')
+
+  /** As an agent asks: the step, the decision of its policy with the input, the request. */
+  async function ask(runId: string, fields: Record<string, unknown> = {}): Promise<string> {
+    const { body, status } = await calls.ask({
+      runId,
+      agentId: 'payer',
+      policyId: 'transfer-limit',
+      reason: `Transfer in ${runId}`,
+      ...fields,
+    })
+    assert.equal(status, 201)
+    const { toolName = 'transfer', inputHash = HASH } = fields
+    const decided = { action: 'REQUIRE_APPROVAL', toolName, inputHash, approvalId: body.id, input: INPUT }
+    await tacho.service.record([
+      event({ runId, eventType: 'USER_INPUT', label: 'Pay the invoice', timestamp: Date.now() - 2_000 }),
+      event({ runId, eventType: 'POLICY_DECISION', label: 'transfer', payload: decided, clientId: CLIENT }),
+    ])
+    return body.id
+  }
+
+  async function ran(runId: string, approvalId: string, change: Record<string, unknown> = {}): Promise<void> {
+    const payload = { toolName: 'transfer', inputHash: HASH, approvalId, output: 'ok', ...change }
+    await tacho.service.record([event({ runId, eventType: 'TOOL_CALL', label: 'transfer', payload })])
+  }
+
+  test('a request appears by itself, is decided by keyboard, and tells what the agent did then', async () => {
+    const { page, close } = await tacho.open(approvals())
+    await page.getByRole('heading', { name: 'Nothing waits for a decision' }).waitFor()
+    const id = await ask('first')
+    await list(page).getByText('Transfer in first').waitFor()
+    await page.waitForFunction(() => document.title.startsWith('(1) '))
+    await page.keyboard.press('j')
+    await page.waitForURL(`**/approvals/${id}`)
+    await pane(page).getByText('ana.silva@example.com').waitFor()
+    await pane(page).getByText('Pay the invoice').waitFor()
+    await pane(page).getByText('This is the first.').waitFor()
+    await pane(page).getByText('Transfer limit').waitFor()
+    await page.keyboard.press('e')
+    await page.keyboard.type('The invoice is paid by us')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('a')
+    await page.keyboard.press('Enter')
+    await pane(page)
+      .getByText(/^.?Approved$/)
+      .waitFor()
+    await pane(page).getByText('The invoice is paid by us').waitFor()
+    await pane(page).getByText('No call of the tool has been recorded since.').waitFor()
+    await page.waitForFunction(() => !document.title.startsWith('('))
+    await ran('first', id)
+    await pane(page).getByText('The tool ran with the approved input.').waitFor()
+    const { body } = await calls.read(id)
+    assert.deepEqual([body.status, body.decisionReason], ['APPROVED', 'The invoice is paid by us'])
+    await close()
+  })
+
+  test('a request shows what earlier ones of its tool led to, and a call that ran otherwise stands out', async () => {
+    const rejected = await ask('second')
+    await calls.decide(rejected, 'REJECTED', 'Not ours')
+    await ran('second', rejected)
+    const id = await ask('third')
+    const { page, close } = await tacho.open(`${approvals()}/${id}`)
+    const earlier = page.getByRole('region', { name: 'Earlier requests for this tool' })
+    await earlier.getByText('1 approved · 1 rejected').waitFor()
+    await earlier.getByText('The tool ran although a person rejected it').waitFor()
+    await earlier.getByText('Ran as approved').waitFor()
+    await earlier.getByRole('link', { name: 'Not ours' }).click()
+    await page.waitForURL(`**/approvals/${rejected}?show=history`)
+    await pane(page).getByText('! The tool ran although a person rejected it.').waitFor()
+    await close()
+  })
+
+  test('several are decided at once, after a list of what will be decided', async () => {
+    for (const run of ['a', 'b']) await ask(`many-${run}`)
+    const other = await ask('many-c', { toolName: 'mail', inputHash: 'cd'.repeat(32) })
+    const { page, close } = await tacho.open(approvals())
+    await page.getByLabel('Mark all 2 of transfer').check()
+    await page.keyboard.press('Escape')
+    await list(page).getByRole('link', { name: 'mail' }).click()
+    await page.keyboard.press('x')
+    await page.keyboard.press('d')
+    const dialog = page.getByRole('dialog', { name: 'Decide 3 requests' })
+    for (const run of ['a', 'b', 'c']) await dialog.getByText(`Transfer in many-${run}`).waitFor()
+    // Somebody else is quicker with one of them.
+    await calls.decide(other, 'APPROVED')
+    await dialog.getByLabel('Reason for all').fill('Not today')
+    await dialog.getByRole('button', { name: 'Reject 3' }).click()
+    await dialog.getByText('not by you').waitFor()
+    assert.equal(await dialog.getByText(/^.?Rejected$/).count(), 2)
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('heading', { name: 'Nothing waits for a decision' }).waitFor()
+    await close()
+  })
+
+  test('the history is searched, and its address holds the filters', async () => {
+    const { page, close } = await tacho.open(approvals())
+    await page.getByRole('button', { name: 'History' }).click()
+    await page.keyboard.press('/')
+    await page.keyboard.type('mail')
+    await page.waitForURL('**/approvals?show=history&tool=mail')
+    await page.getByLabel('Status').selectOption('Approved')
+    await page.getByRole('listitem').nth(1).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'mail' }).click()
+    await pane(page)
+      .getByText(/^.?Approved$/)
+      .waitFor()
+    await page.reload()
+    await pane(page)
+      .getByText(/^.?Approved$/)
+      .waitFor()
+    await page.getByLabel('Status').selectOption('Expired')
+    await page.getByRole('heading', { name: 'No request matches' }).waitFor()
+    await close()
+  })
+
+  test('a viewer reads everything and is offered nothing to decide', async () => {
+    const id = await ask('seen')
+    const viewer = await newPerson(tacho.service, 'viewer@example.com', 'viewer', null)
+    const { page, close } = await tacho.open(`${approvals()}/${id}`, { as: viewer })
+    await pane(page).getByText('ana.silva@example.com').waitFor()
+    assert.equal(await page.getByRole('button', { name: /^(Approve|Reject)$/ }).count(), 0)
+    assert.equal(await page.getByRole('checkbox').count(), 0)
+    await close()
+  })
+
+  test('on a phone, a request is one tap away and approved with the thumb', async () => {
+    const id = await ask('thumb')
+    const { page, close } = await tacho.open(tacho.home, { ...PHONE, hasTouch: true })
+    await page.getByRole('link', { name: /^Approvals/ }).tap()
+    await list(page).getByRole('link', { name: 'transfer' }).tap()
+    const approve = page.getByRole('button', { name: 'Approve' })
+    const box = await approve.boundingBox()
+    assert.ok(box && box.height >= 44 && box.y > 700 && box.y + box.height <= 844, JSON.stringify(box))
+    await approve.tap()
+    await pane(page)
+      .getByText(/^.?Approved$/)
+      .waitFor()
+    await page.getByRole('link', { name: 'All approvals' }).tap()
+    await page.getByRole('heading', { name: 'Nothing waits for a decision' }).waitFor()
+    assert.equal((await calls.read(id)).body.status, 'APPROVED')
+    await close()
+  })
+
+  test('recorded words are text', async () => {
+    const fields = { toolName: HARM, reason: HARM, agentId: HARM, policyId: HARM, inputHash: 'ef'.repeat(32) }
+    const id = await ask(HARM, fields)
+    const { page, close } = await tacho.open(`${approvals()}/${id}`)
+    await pane(page).getByText('This workspace has no policy with this id.').waitFor()
+    await pane(page).getByText('Pay the invoice').waitFor()
+    assert.equal(await page.locator('img, #root script').count(), 0)
+    await calls.decide(id, 'REJECTED', HARM)
+    await pane(page)
+      .getByText(/^.?Rejected$/)
+      .waitFor()
+    assert.equal(await page.locator('img, #root script').count(), 0)
+    await close()
+  })
+
+  for (const [look, options] of LOOKS) {
+    test(`the pages are accessible and fit: ${look}`, async () => {
+      await calls.decide(await ask(`${look}-0`), 'REJECTED', 'Not ours')
+      const ids = [await ask(`${look}-1`), await ask(`${look}-2`)]
+      await ask(`${look}-3`, { toolName: 'delete_account', inputHash: '12'.repeat(32), timeoutMs: 50_000 })
+      const { page, close } = await tacho.open(approvals(), options)
+      await list(page).getByText(`Transfer in ${look}-2`).waitFor()
+      await assertFine(page, 'approvals', look)
+      await page.goto(`${approvals()}/${ids[0]}`)
+      await page.getByRole('region', { name: 'Earlier requests for this tool' }).getByRole('listitem').first().waitFor()
+      await pane(page).getByText('Transfer limit').waitFor()
+      await assertFine(page, 'approval', look)
+      await page.goto(`${approvals()}?show=history`)
+      await page.getByRole('list', { name: 'Approvals' }).getByRole('listitem').first().waitFor()
+      await assertFine(page, 'approval history', look)
+      await page.goto(approvals())
+      await page.getByLabel('Mark all 2 of transfer').check()
+      await page.getByRole('button', { name: 'Decide 2…' }).click()
+      await page.getByRole('dialog').getByText(`Transfer in ${look}-1`).waitFor()
+      await assertFine(page, 'approvals decided at once', look)
+      await page.getByRole('button', { name: 'Approve 2' }).click()
+      await page.getByRole('button', { name: 'Close' }).click()
+      await close()
+    })
+  }
+})

@@ -1,0 +1,146 @@
+/** Issues: what goes wrong, why it is one issue, what changed before, and what people do about it. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Issue } from '@tacho/contract/operator/issue.ts'
+import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
+import { issueRecord, openedIssue, reviewed, submit } from '../../server/test/setup/issue-service.ts'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertFine, EMAIL, HARM, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+
+describe('issues', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+  })
+  after(() => tacho.close())
+
+  const issues = () => `${tacho.home}/issues`
+  const detection = (type: string, change: Record<string, unknown> = {}) =>
+    issueRecord({
+      detectionType: type,
+      agentId: 'refunder',
+      runId: 'run-1',
+      payload: { toolName: 'refund', reasonCode: 'over_limit' },
+      evidence: { decision: 'BLOCK' },
+      ...change,
+    })
+  const read = async ({ id }: Issue) =>
+    (await tacho.service.operator<Issue>(`/environments/${tacho.service.environmentId}/issues/${id}`)).body
+
+  test('an empty list says what will be here', async () => {
+    const { page, close } = await tacho.open(issues())
+    await page.getByRole('heading', { name: 'No open issues' }).waitFor()
+    await close()
+  })
+
+  test('an issue explains itself: facts, occurrences with what was sent, the step, and what changed before', async () => {
+    const { newPolicy, deploy } = await configurationCalls(tacho.service)
+    await newPolicy({ policyId: 'refund-limit' })
+    await deploy([['policy', 'refund-limit', '1']])
+    await tacho.service.record([
+      event({ runId: 'run-1', eventId: 'step-1', agentId: 'refunder', label: 'Refund it', eventType: 'TOOL_CALL' }),
+    ])
+    const issue = await openedIssue(
+      tacho.service,
+      detection('EXPLAINED', { eventId: 'step-1' }),
+      detection('EXPLAINED'),
+    )
+    const { page, close } = await tacho.open(issues())
+    await page.getByRole('row').filter({ hasText: 'explained' }).getByRole('link').click()
+    await page.getByRole('heading', { level: 1, name: issue.title }).waitFor()
+    const why = page.getByRole('region', { name: 'Why these are grouped' })
+    for (const fact of ['explained', 'refund', 'over_limit']) await why.getByText(fact, { exact: true }).waitFor()
+    const changes = page.getByRole('region', { name: 'What changed before' })
+    await changes.getByText('deployed, version 1').waitFor()
+    const occurrences = page.getByRole('region', { name: 'Occurrences' })
+    await occurrences.getByRole('button', { name: 'Show what was reported' }).first().click()
+    await occurrences.getByText('BLOCK').waitFor()
+    await page.getByRole('img', { name: '2 times in the last 14 days, 2 in the last 24 hours' }).waitFor()
+    await occurrences.getByRole('link', { name: 'run-1' }).last().click()
+    await page.waitForURL('**/runs/run-1?step=step-1')
+    await page.getByRole('link', { name: /^Issue:/ }).click()
+    await page.waitForURL(`**/issues/${issue.id}`)
+    await close()
+  })
+
+  test('by keyboard: found, assigned, commented, resolved, and marked when it comes back', async () => {
+    const issue = await openedIssue(tacho.service, detection('KEYS', { runId: null }))
+    const { page, close } = await tacho.open(issues())
+    await page.getByRole('row').filter({ hasText: 'keys' }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('keys')
+    await page.waitForURL('**/issues?type=keys')
+    await page.getByRole('row').nth(2).waitFor({ state: 'detached' })
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: issue.title }).waitFor()
+    await page.keyboard.press('a')
+    await page.getByRole('dialog', { name: 'Assign' }).getByRole('button', { name: 'Assign to me' }).click()
+    await page.getByText(`assigned it to ${EMAIL}`).waitFor()
+    await page.keyboard.press('c')
+    await page.keyboard.type(`The limit is wrong ${HARM}`)
+    await page.keyboard.press('Control+Enter')
+    await page.getByRole('listitem').filter({ hasText: 'The limit is wrong' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('r')
+    await page.getByText('resolved the issue').waitFor()
+    assert.equal((await read(issue)).state, 'RESOLVED')
+    await submit(tacho.service, detection('KEYS', { runId: null }))
+    await reviewed(tacho.service)
+    await page.getByText('↩ came back').waitFor()
+    await page.getByText('it was detected again after it was resolved').waitFor()
+    await page.keyboard.press('i')
+    await page.getByText('ignored the issue').waitFor()
+    await page.goto(`${issues()}?state=IGNORED`)
+    await page.getByRole('row').filter({ hasText: 'keys' }).waitFor()
+    assert.equal(await page.locator('img, #root script').count(), 0)
+    await close()
+  })
+
+  test('two issues are merged, and split again', async () => {
+    const one = await openedIssue(tacho.service, detection('MERGED_ONE'))
+    const two = await openedIssue(tacho.service, detection('MERGED_TWO'))
+    const { page, close } = await tacho.open(`${issues()}/${one.id}`)
+    await page.getByRole('button', { name: 'Merge…' }).click()
+    await page.getByRole('dialog').getByRole('radio', { name: two.title }).check()
+    await page.getByRole('button', { name: 'Merge', exact: true }).click()
+    await page.waitForURL(`**/issues/${two.id}`)
+    await page.getByText('2 sets of facts, merged by people').waitFor()
+    await page.getByRole('button', { name: 'Split…' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Split facts off' })
+    await dialog.getByRole('checkbox', { name: /merged_one/ }).check()
+    await dialog.getByRole('button', { name: 'Split off' }).click()
+    await page.waitForURL(`**/issues/${one.id}`)
+    await page.getByRole('heading', { level: 1, name: one.title }).waitFor()
+    await close()
+  })
+
+  test('a viewer reads everything and is offered no act', async () => {
+    const issue = await openedIssue(tacho.service, detection('SEEN'))
+    const viewer = await newPerson(tacho.service, 'viewer@example.com', 'viewer', null)
+    const { page, close } = await tacho.open(`${issues()}/${issue.id}`, { as: viewer })
+    await page.getByRole('region', { name: 'Comments and history' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: /^(Resolve|Ignore|Assign…|Merge…|Comment)$/ }).count(), 0)
+    await page.keyboard.press('r')
+    assert.equal((await read(issue)).state, 'OPEN')
+    await close()
+  })
+
+  for (const [look, options] of LOOKS) {
+    test(`the pages are accessible and fit: ${look}`, async () => {
+      const issue = await openedIssue(tacho.service, detection(`LOOK_${look}`), detection(`LOOK_${look}`))
+      const { page, close } = await tacho.open(issues(), options)
+      await page.getByRole('row').nth(1).waitFor()
+      await page.getByRole('link', { name: issue.title }).waitFor()
+      await assertFine(page, 'issues', look)
+      await page.getByRole('link', { name: issue.title }).click()
+      await page.getByRole('region', { name: 'Occurrences' }).getByRole('button').first().click()
+      await page.getByText('BLOCK').waitFor()
+      await assertFine(page, 'issue', look)
+      await close()
+    })
+  }
+})

@@ -1,0 +1,222 @@
+/** The pages of runs: empty, on real runs, on payloads that mean harm, by keyboard, on a phone, light and dark. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../../cli/test/real-transcripts.ts'
+import { runTacho } from '../../cli/test/tacho.ts'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertAccessible, assertFine, HARM, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+
+const LONG_RUN = 3_000
+
+describe('runs', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+  })
+  after(() => tacho.close())
+
+  const step = (page: Page) => page.getByRole('complementary', { name: 'Step' })
+
+  // First of all: nothing has been recorded yet.
+  test('an empty environment says what will be here and how to get it', async () => {
+    const { page, close } = await tacho.open()
+    await page.getByRole('link', { name: 'Get started' }).last().click()
+    await page.getByText('Waiting for the first event…').waitFor()
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    const key = await page.getByLabel('API key').textContent()
+    assert.match(key ?? '', /^tacho_/)
+    assert.ok((await page.getByLabel('A curl line').textContent())?.includes(key ?? '?'))
+    await assertAccessible(page, 'get started')
+    const { body } = await tacho.service.record([event({ runId: 'first', label: 'Hello' })], key ?? '')
+    assert.equal(body.accepted, 1)
+    await page.getByRole('link', { name: 'first' }).click()
+    await page.getByRole('heading', { name: 'first' }).waitFor()
+    await close()
+  })
+
+  test('what was recorded is text, whatever it looks like', async () => {
+    const payloads = {
+      USER_INPUT: { text: HARM },
+      AGENT_STEP: { text: HARM },
+      LLM_CALL: {
+        model: HARM,
+        messages: [{ role: HARM, content: HARM }],
+        output: { role: 'assistant', content: HARM },
+      },
+      TOOL_CALL: { toolName: HARM, input: { [HARM]: HARM }, output: HARM, error: HARM },
+      POLICY_DECISION: { action: HARM, toolName: HARM, policyIds: [HARM] },
+      ERROR: { message: HARM },
+      [HARM.slice(0, 50)]: { deep: JSON.parse(`${'['.repeat(150)}1${']'.repeat(150)}`), file: 'QUJD'.repeat(20_000) },
+    }
+    const events = Object.entries(payloads).map(([eventType, payload]) =>
+      event({ runId: HARM, sessionId: HARM, agentName: HARM, label: HARM, eventType, payload }),
+    )
+    assert.equal((await tacho.service.record(events)).body.accepted, events.length)
+    const { page, close } = await tacho.open(`${tacho.home}/runs`)
+    await page.getByRole('link', { name: '<img' }).click()
+    await page.getByRole('heading', { level: 1, name: '<img' }).waitFor()
+    for (const key of ['c', 'b', 't']) {
+      await page.keyboard.press(key)
+      await page.getByRole('listitem').first().waitFor()
+      for (const _ of events) {
+        await page.keyboard.press('j')
+        await step(page).getByText('Event id').waitFor()
+      }
+      await page.keyboard.press('Escape')
+    }
+    assert.equal(await page.locator('img, #root script').count(), 0)
+    assert.notEqual(await page.title(), '1')
+    await close()
+  })
+
+  test('the payload is shown as it was sent, to the last digit', async () => {
+    const sent = '{"big": 9007199254740993, "a":1.0,"a":-0 , "text":"\\u003cb\\u003e"}'
+    const { payload: _, ...fields } = event({ runId: 'exact', eventId: 'exact-1' })
+    await tacho.service.record(`[${JSON.stringify(fields).slice(0, -1)},"payload":${sent}}]`)
+    const { page, close } = await tacho.open(`${tacho.home}/runs/exact?step=exact-1`)
+    await page.getByRole('tab', { name: 'Raw' }).click()
+    await page.getByText(sent).waitFor()
+    await close()
+  })
+
+  test('problems lead to their step, and the address holds everything', async () => {
+    const steps = [
+      event({ runId: 'trouble', eventType: 'USER_INPUT', payload: { text: 'Refund it' } }),
+      event({
+        runId: 'trouble',
+        eventType: 'TOOL_CALL',
+        label: 'refund',
+        payload: { toolName: 'refund', error: '503' },
+      }),
+      event({
+        runId: 'trouble',
+        eventType: 'POLICY_DECISION',
+        label: 'pay',
+        payload: { action: 'BLOCK', toolName: 'pay' },
+      }),
+      event({ runId: 'trouble', eventType: 'ERROR', label: 'It broke', payload: { message: 'It broke' } }),
+    ].map((one, index) => ({ ...one, timestamp: Date.now() - 10_000 + index * 1_000 }))
+    await tacho.service.record(steps)
+    const { page, close } = await tacho.open(`${tacho.home}/runs/trouble`)
+    const chips = page.getByRole('group', { name: 'Problems' })
+    await chips.getByText('pay blocked').click()
+    await step(page).getByRole('heading', { name: 'pay' }).waitFor()
+    await page.keyboard.press(']')
+    await step(page).getByRole('heading', { name: 'It broke' }).waitFor()
+    await page.keyboard.press('[')
+    await page.keyboard.press('[')
+    await step(page).getByRole('heading', { name: 'refund' }).waitFor()
+    await page.keyboard.press('b')
+    await page.reload()
+    await step(page).getByRole('heading', { name: 'refund' }).waitFor()
+    await page.getByRole('button', { name: 'Table', pressed: true }).waitFor()
+    await page.getByRole('searchbox', { name: 'Search in the run' }).fill('broke')
+    await page.getByText('1 of 4 steps').waitFor()
+    await assertAccessible(page, 'a run with problems')
+    await close()
+  })
+
+  test('a running run goes on by itself, and keeps the step that is selected', async () => {
+    await tacho.service.record([event({ runId: 'live', eventId: 'live-1', label: 'One' })])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/live?step=live-1`)
+    await step(page).getByRole('heading', { name: 'One' }).waitFor()
+    await tacho.service.record([
+      event({ runId: 'live', label: 'Two' }),
+      event({ runId: 'live', label: 'Done', eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }),
+    ])
+    await page.getByRole('listitem').filter({ hasText: 'Done' }).waitFor()
+    await page.getByText('Completed').first().waitFor()
+    await step(page).getByRole('heading', { name: 'One' }).waitFor()
+    await close()
+  })
+
+  test('what is in the page does not grow with the run', async () => {
+    const start = Date.now() - 60_000
+    for (let at = 0; at < LONG_RUN; at += 100) {
+      const batch = Array.from({ length: 100 }, (_, i) =>
+        event({ runId: 'long', label: `step ${at + i}`, timestamp: start + at + i }),
+      )
+      await tacho.service.record(batch)
+    }
+    const { page, close } = await tacho.open(`${tacho.home}/runs/long`)
+    await page.getByText('3,000 steps').last().waitFor()
+    await page.getByRole('slider').focus()
+    await page.keyboard.press('End')
+    await step(page).getByRole('heading', { name: 'step 2999' }).waitFor()
+    await page.getByRole('listitem').filter({ hasText: 'step 2999' }).waitFor()
+    const nodes = await page.evaluate(() => document.querySelectorAll('*').length)
+    assert.ok(nodes < 1_500, `${nodes} nodes`)
+    await close()
+  })
+
+  test('filters stand in the address, and finding nothing says why', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs`)
+    await page.getByLabel('Status').selectOption('Failed')
+    await page.waitForURL('**/runs?status=FAILED')
+    await page.getByRole('heading', { name: 'No run matches' }).waitFor()
+    await page.getByRole('button', { name: 'Show all runs' }).click()
+    await page.keyboard.press('/')
+    await page.keyboard.type('trou')
+    await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
+    await page.waitForURL('**/runs?q=trou')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'trouble' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('exac')
+    await page.getByRole('option', { name: /^exact/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'exact' }).waitFor()
+    await close()
+  })
+
+  test('what does not exist is not found', async () => {
+    for (const address of [
+      `${tacho.home}/runs/nothing`,
+      `${tacho.service.url}/w/none/none`,
+      `${tacho.service.url}/x`,
+    ]) {
+      const { page, close } = await tacho.open(address)
+      await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()
+      await close()
+    }
+  })
+
+  for (const [look, options] of LOOKS) {
+    test(`real runs are accessible and fit: ${look}`, { skip: withoutRealTranscripts }, async () => {
+      await importRealRuns()
+      const { page, close } = await tacho.open(tacho.home, options)
+      await page.getByRole('heading', { name: 'Newest runs' }).waitFor()
+      await assertFine(page, 'overview', look)
+      await page.goto(`${tacho.home}/runs?agent=Airline`)
+      await page.getByRole('row').nth(3).getByRole('link').click()
+      for (const [key, view] of [
+        ['t', 'Timeline'],
+        ['c', 'Transcript'],
+        ['b', 'Steps'],
+      ] as const) {
+        await page.keyboard.press(key)
+        await page.getByRole('list', { name: view }).getByRole('listitem').nth(2).waitFor()
+        await assertFine(page, view, look)
+      }
+      await page.keyboard.press('j')
+      await step(page).getByText('Event id').waitFor()
+      await assertFine(page, 'step', look)
+      await close()
+    })
+  }
+
+  let imported: Promise<void> | null = null
+  function importRealRuns(): Promise<void> {
+    const { url, apiKey, operatorToken } = tacho.service
+    const variables = { TACHO_URL: url, TACHO_API_KEY: apiKey, TACHO_OPERATOR_TOKEN: operatorToken }
+    const args = ['import', REAL_TRANSCRIPTS, '--agent-name', 'Airline', '--field-outcome', 'reward']
+    return (imported ??= runTacho(args, variables).then(({ code, stderr }) => assert.equal(code, 0, stderr)))
+  }
+})

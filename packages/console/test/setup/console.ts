@@ -1,0 +1,135 @@
+/** The built console, served by a real server, in a real browser. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import path from 'node:path'
+import axe, { type AxeResults, type RunOptions } from 'axe-core'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { newPerson, PASSWORD, type Browser as Person } from '../../../server/test/http/operator/browser.ts'
+import { startService, type Service } from '../../../server/test/setup/service.ts'
+import { CHROMIUM } from './chromium.ts'
+
+export const EMAIL = 'ada@example.com'
+export { PASSWORD }
+
+const WAIT_MS = 20_000
+const ROOT = path.resolve(import.meta.dirname, '../../../..')
+
+export interface TestConsole {
+  service: Service
+  /** Where the pages of the first environment are. */
+  home: string
+  /**
+   * A new window of the owner, of another person, or of nobody. What a page must not do fails the test when it is
+   * closed.
+   */
+  open(address?: string, options?: BrowserContextOptions & { as?: Person; signedOut?: boolean }): Promise<OpenPage>
+  close(): Promise<void>
+}
+
+export interface OpenPage {
+  page: Page
+  /** Fails for a console error, a violation of the Content-Security-Policy, or a request to another origin. */
+  close(): Promise<void>
+}
+
+export async function startConsole(): Promise<TestConsole> {
+  const built = spawnSync(path.join(ROOT, 'scripts/node'), ['scripts/build-console.mjs'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  assert.equal(built.status, 0, built.stderr)
+  assert.ok(CHROMIUM)
+  const service = await startService()
+  const [browser, person] = await Promise.all([
+    // A container has no sandbox for root.
+    chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] }),
+    newPerson(service, EMAIL, 'owner', null),
+  ])
+  const cookiesOf = ({ cookies }: Person) => [...cookies].map(([name, value]) => ({ name, value, url: service.url }))
+  const home = `${service.url}/w/default/development`
+  return {
+    service,
+    home,
+    open: (address = home, { signedOut = false, as = person, ...options } = {}) =>
+      openPage(browser, new URL(address).origin, address, signedOut ? [] : cookiesOf(as), options),
+    async close() {
+      await browser.close()
+      await service.close()
+    },
+  }
+}
+
+type Cookies = { name: string; value: string; url: string }[]
+
+async function openPage(
+  browser: Browser,
+  /** Of the server that the page may speak to. */
+  origin: string,
+  address: string,
+  cookies: Cookies,
+  options: BrowserContextOptions,
+): Promise<OpenPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
+  context.setDefaultTimeout(WAIT_MS)
+  await context.addCookies(cookies)
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('console', (message) => {
+    // A refusal that the page shows is told by the browser too.
+    const isRefusal = message.text().startsWith('Failed to load resource: the server responded with a status of 4')
+    if (message.type() === 'error' && !isRefusal) faults.push(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`))
+  page.on('request', (request) => {
+    const url = request.url()
+    if (!url.startsWith(origin) && !url.startsWith('data:')) faults.push(`request: ${url}`)
+  })
+  await page.goto(address)
+  return {
+    page,
+    async close() {
+      await context.close()
+      assert.deepEqual(faults, [])
+    },
+  }
+}
+
+/** The rules of axe: all, or those that a look can break beside what another look was checked for. */
+const RULES: Record<Look, RunOptions> = {
+  light: {},
+  dark: { runOnly: ['color-contrast'] },
+  phone: { rules: { 'color-contrast': { enabled: false } } },
+}
+
+/** Nothing that axe knows to be inaccessible. */
+export async function assertAccessible(page: Page, where: string, look: Look = 'light'): Promise<void> {
+  // Not as a script element: the Content-Security-Policy refuses one.
+  await page.evaluate(axe.source)
+  const violations = await page.evaluate(async (options) => {
+    const { axe } = globalThis as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } }
+    const { violations } = await axe.run(options)
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`)
+  }, RULES[look])
+  assert.deepEqual(violations, [], where)
+}
+
+export const PHONE = { viewport: { width: 390, height: 844 } }
+export const LOOKS = [
+  ['light', {}],
+  ['dark', { colorScheme: 'dark' }],
+  ['phone', PHONE],
+] as const
+export type Look = (typeof LOOKS)[number][0]
+
+/** Text that would do harm, were it taken for anything else than text. */
+export const HARM = '<img src=x onerror="document.title=1"><script>alert(1)</script> \u202Eevil\u202C'
+
+/** Accessible, and no wider than the window. With SHOTS=<folder>, a picture of it is kept there. */
+export async function assertFine(page: Page, where: string, look: Look): Promise<void> {
+  await assertAccessible(page, where, look)
+  const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
+  assert.ok(width <= 0, `${where} is ${width} px too wide`)
+  const folder = process.env['SHOTS']
+  if (folder !== undefined)
+    await page.screenshot({ path: path.join(folder, `${where}-${look}.png`.replaceAll(' ', '-')) })
+}
