@@ -30,6 +30,7 @@ const layers = [
       policy,
       `${server}/domain/**`,
       `${storage}/*.ts`,
+      'npm/@bufbuild/protobuf',
       'npm/diff',
       'npm/typebox',
       'node/crypto',

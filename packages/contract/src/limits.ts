@@ -5,6 +5,8 @@
 export const LIMITS = {
   batchEvents: 100,
   batchBytes: 1_048_576,
+  /** An OTLP request after decompression. */
+  otlpBytes: 4 * 1_048_576,
   payloadBytes: 262_144,
   payloadDepthLevels: 200,
   eventIdChars: 160,

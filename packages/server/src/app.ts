@@ -14,6 +14,7 @@ import { eventsRoutes } from './http/events.ts'
 import { everyReplyHooks } from './http/every-reply.ts'
 import { healthRoutes } from './http/health.ts'
 import { issueRecordsRoutes } from './http/issue-records.ts'
+import { otlpRoutes } from './http/otlp.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
 import { invitationPageRoutes } from './http/operator/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
@@ -96,6 +97,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
         if (route.body) options.preHandler = keyAgainHook(deps.keys, deps.now)
       })
       eventsRoutes(api, deps)
+      otlpRoutes(api, deps)
       runsRoutes(api, deps)
       issueRecordsRoutes(api, deps)
       approvalsRoutes(api, deps, approvals)

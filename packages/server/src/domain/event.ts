@@ -5,7 +5,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
 import { jsonFault } from './json-fault.ts'
-import { payloadSlices, type JsonSlice } from './json-slices.ts'
+import { payloadSlices } from './json-slices.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText } from './text.ts'
 import { outcomeOf, usageOf } from './usage.ts'
@@ -50,16 +50,33 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
     const detail = `A batch must have 1 to ${LIMITS.batchEvents} events, not ${items.length}`
     return { ok: false, code: 'invalid_request', detail }
   }
-  return { ok: true, batch: judgeItems(text, items, context) }
+  const slices = payloadSlices(text)
+  const payloadAt = (index: number): PayloadText => {
+    const slice = slices[index]
+    return slice ? { json: text.slice(slice.start, slice.end), levels: slice.levels } : NO_PAYLOAD
+  }
+  return { ok: true, batch: judgeItems(items, payloadAt, context) }
 }
 
-function judgeItems(text: string, items: unknown[], context: JudgeContext): JudgedBatch {
+/** JSON text of a payload, and its levels of objects and arrays. */
+export interface PayloadText {
+  json: string
+  levels: number
+}
+
+const NO_PAYLOAD: PayloadText = { json: '{}', levels: 1 }
+
+/** Validates each item separately. `payloadAt`: the exact payload text of the item at this place. */
+export function judgeItems(
+  items: readonly unknown[],
+  payloadAt: (index: number) => PayloadText,
+  context: JudgeContext,
+): JudgedBatch {
   const batch: JudgedBatch = { ids: [], events: [], indexes: [], rejections: [], refused: [] }
-  const slices = payloadSlices(text)
   items.forEach((item, index) => {
     const eventId = usableId(item)
     batch.ids.push(eventId)
-    const judged = judgeItem(item, text, slices[index] ?? null, context)
+    const judged = judgeItem(item, payloadAt(index), context)
     if ('code' in judged) {
       batch.rejections.push({ index, eventId: shownId(eventId), ...judged })
       const refused = refusedRow(item, judged.code, context.now)
@@ -77,22 +94,22 @@ interface Fault {
   message: string
 }
 
-function judgeItem(item: unknown, text: string, slice: JsonSlice | null, context: JudgeContext): NewEvent | Fault {
+function judgeItem(item: unknown, given: PayloadText, context: JudgeContext): NewEvent | Fault {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = textFault(item)
   if (badText) return badText
-  const payload = slice && item.payload ? text.slice(slice.start, slice.end) : '{}'
-  if (payload.length > LIMITS.payloadBytes || Buffer.byteLength(payload) > LIMITS.payloadBytes) {
+  const { json, levels } = item.payload ? given : NO_PAYLOAD
+  if (json.length > LIMITS.payloadBytes || Buffer.byteLength(json) > LIMITS.payloadBytes) {
     return fault('payload_too_large')
   }
-  if (slice && slice.levels > LIMITS.payloadDepthLevels) return fault('payload_too_deep')
+  if (levels > LIMITS.payloadDepthLevels) return fault('payload_too_deep')
   if (typeof item.workspaceId === 'string' && item.workspaceId !== context.workspaceId)
     return fault('workspace_mismatch')
   if (item.timestamp > context.now + LIMITS.eventFutureMs) {
     return fault('timestamp_too_new', timestampMessage('timestamp_too_new', item.timestamp))
   }
-  return toNewEvent(item, payload, item.timestamp < context.now - LIMITS.eventPastMs)
+  return toNewEvent(item, json, item.timestamp < context.now - LIMITS.eventPastMs)
 }
 
 function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Deps } from './deps.ts'
 import { batchResult, type JudgedBatch } from '../domain/event.ts'
 import type { EventVerdict } from '../storage/events.ts'
-import { StorageError } from '../storage/storage.ts'
+import { StorageError, type Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
@@ -24,26 +24,30 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
       const receivedAt = now()
       const judged = await judge.judge(request.bodyBytes ?? Buffer.alloc(0), { workspaceId, now: receivedAt })
       if (!judged.ok) return refuse(judged.code, judged.detail)
-      const result = batchResult(judged.batch, await store(environmentId, receivedAt, judged.batch, request))
+      const result = batchResult(
+        judged.batch,
+        await storeBatch(storage, environmentId, receivedAt, judged.batch, request),
+      )
       metrics.recordBatch(result)
       return result
     },
   )
+}
 
-  /** Null if nothing could be stored. */
-  async function store(
-    environmentId: string,
-    receivedAt: number,
-    { events, refused }: JudgedBatch,
-    request: FastifyRequest,
-  ): Promise<EventVerdict[] | null> {
-    if (events.length === 0 && refused.length === 0) return []
-    try {
-      return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused })
-    } catch (error) {
-      if (!(error instanceof StorageError)) throw error
-      request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')
-      return null
-    }
+/** The verdict on each event; null if nothing could be stored. */
+export async function storeBatch(
+  storage: Storage,
+  environmentId: string,
+  receivedAt: number,
+  { events, refused }: Pick<JudgedBatch, 'events' | 'refused'>,
+  request: FastifyRequest,
+): Promise<EventVerdict[] | null> {
+  if (events.length === 0 && refused.length === 0) return []
+  try {
+    return await storage.appendEvents({ environmentId, receivedAt, events, rejections: refused })
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    request.log.warn({ requestId: request.id, code: error.code, reason: error.message }, 'could not store events')
+    return null
   }
 }

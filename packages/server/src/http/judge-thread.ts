@@ -1,9 +1,8 @@
 /** The worker thread of judge.ts. */
 import { parentPort } from 'node:worker_threads'
-import { judgeBatch } from '../domain/event.ts'
-import type { JudgeAnswer, JudgeTask } from './judge.ts'
+import { performTask, type JudgeAnswer, type JudgeTask } from './judge.ts'
 
-parentPort?.on('message', ({ id, body, context }: JudgeTask) => {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
-  parentPort?.postMessage({ id, judgement: judgeBatch(text, context) } satisfies JudgeAnswer)
+parentPort?.on('message', ({ id, ...task }: JudgeTask) => {
+  // A rejection ends the thread, as a throw would: the callers get an error, and the next body a new thread.
+  void performTask(task).then((judged) => parentPort?.postMessage({ id, judged } satisfies JudgeAnswer))
 })

@@ -1,38 +1,58 @@
-/** Validates small batches directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
+/** Validates small bodies directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from './turns.ts'
 import { moduleUrl } from '../threads/module-url.ts'
 import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
+import type { JudgedTelemetry, Signal } from '../domain/otlp/judge.ts'
+import type { Encoding } from '../domain/otlp/read-request.ts'
 
 /** Up to this size, even the slowest JSON parses within a few milliseconds. */
 const DIRECT_BYTES = 128 * 1024
 
 export interface Judge {
   judge(body: Buffer, context: JudgeContext): Promise<Judgement>
+  /** Null if the body is not of its format. */
+  judgeTelemetry(body: Buffer, format: TelemetryFormat, context: JudgeContext): Promise<JudgedTelemetry | null>
   close(): Promise<void>
 }
 
-/** Messages to and from the thread. */
+export interface TelemetryFormat {
+  signal: Signal
+  encoding: Encoding
+}
+
+/** What is done with a body, here or on the thread. `format` is null for a batch of events. */
 export interface JudgeTask {
   id: number
   body: Uint8Array
+  format: TelemetryFormat | null
   context: JudgeContext
 }
+export type Judged = Judgement | JudgedTelemetry | null
 export interface JudgeAnswer {
   id: number
-  judgement: Judgement
+  judged: Judged
+}
+
+export async function performTask({ body, format, context }: Omit<JudgeTask, 'id'>): Promise<Judged> {
+  if (format) {
+    // Loaded with the first request: most installations never need protobuf.
+    const { judgeTelemetry } = await import('../domain/otlp/judge.ts')
+    return judgeTelemetry(format.signal, format.encoding, body, context)
+  }
+  return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
 
 export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
-  const calls = new PendingCalls<Judgement>()
+  const calls = new PendingCalls<Judged>()
   let thread: Worker | null = null
 
   // Start the thread for the first large body: most installations never need it.
   function start(): Worker {
     const started = new Worker(moduleUrl('judge-thread', import.meta.url))
     started.unref()
-    started.on('message', ({ id, judgement }: JudgeAnswer) => calls.resolve(id, judgement))
+    started.on('message', ({ id, judged }: JudgeAnswer) => calls.resolve(id, judged))
     started.once('error', (error) => end(error instanceof Error ? error : new Error(String(error))))
     started.once('exit', () => end(new Error('the validation thread ended')))
     return started
@@ -43,15 +63,19 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
     calls.rejectAll(error)
   }
 
+  async function perform(task: Omit<JudgeTask, 'id'>): Promise<Judged> {
+    if (task.body.length <= directBytes) {
+      await waitForTurn()
+      return performTask(task)
+    }
+    const judging = (thread ??= start())
+    return calls.start((id) => judging.postMessage({ id, ...task } satisfies JudgeTask))
+  }
+
   return {
-    async judge(body, context) {
-      if (body.length <= directBytes) {
-        await waitForTurn()
-        return judgeBatch(body.toString(), context)
-      }
-      const judging = (thread ??= start())
-      return calls.start((id) => judging.postMessage({ id, body, context } satisfies JudgeTask))
-    },
+    judge: async (body, context) => (await perform({ body, format: null, context })) as Judgement,
+    judgeTelemetry: async (body, format, context) =>
+      (await perform({ body, format, context })) as JudgedTelemetry | null,
     async close() {
       await thread?.terminate()
     },

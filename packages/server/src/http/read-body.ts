@@ -44,13 +44,14 @@ const COMPRESSED_SLACK = 2
 
 /**
  * Returns the decoded body as at most `maxBytes` of UTF-8, or a refusal, in the order 413, 415, 400. Its bytes count in
- * `memory` until the response ends.
+ * `memory` until the response ends. A body of `binaryType` may have any bytes.
  */
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
   maxBytes: number,
   memory: BodyMemory,
+  binaryType: string | null = null,
 ): Promise<Buffer | Refusal> {
   const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
   const decoder = DECODERS.get(encoding)
@@ -63,9 +64,12 @@ export async function readBody(
   // Discard the rest of the upload so the client can read the reply; the request timeout bounds this.
   request.resume()
   if (isRefusal(body) && body.code === 'body_too_large') return body
-  const refusal = mediaRefusal(request.headers, decoder !== undefined)
+  const isBinary = binaryType !== null && mediaType(request.headers) === binaryType
+  const refusal = isBinary
+    ? encodingRefusal(decoder !== undefined)
+    : mediaRefusal(request.headers, decoder !== undefined)
   if (refusal) return refusal
-  if (isRefusal(body)) return body
+  if (isRefusal(body) || isBinary) return body
   return isUtf8(body) ? withoutByteOrderMark(body) : refuse('invalid_utf8')
 }
 
@@ -129,14 +133,23 @@ function withoutByteOrderMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
 }
 
+/** In lower case, without parameters. */
+export function mediaType(headers: IncomingHttpHeaders): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}
+
 /** 415 unless the body is JSON in a supported encoding. */
 function mediaRefusal(headers: IncomingHttpHeaders, knownEncoding: boolean): Refusal | null {
-  const [type = '', ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';')
-  if (type.trim() !== 'application/json') return refuse('unsupported_media_type', 'Send Content-Type: application/json')
+  const [, ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';')
+  if (mediaType(headers) !== 'application/json')
+    return refuse('unsupported_media_type', 'Send Content-Type: application/json')
   const charset = parameters.map((each) => each.trim()).find((each) => each.startsWith('charset='))
   if (charset !== undefined && !/^charset="?utf-?8"?$/.test(charset)) {
     return refuse('unsupported_media_type', 'JSON must be in UTF-8')
   }
-  if (!knownEncoding) return refuse('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
-  return null
+  return encodingRefusal(knownEncoding)
+}
+
+function encodingRefusal(knownEncoding: boolean): Refusal | null {
+  return knownEncoding ? null : refuse('unsupported_media_type', 'Content-Encoding must be gzip, deflate, br or zstd')
 }

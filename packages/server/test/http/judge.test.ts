@@ -11,11 +11,20 @@ const body = Buffer.from(
 )
 
 test('a body is judged the same on a thread as inline', async () => {
-  const [direct, threaded] = [createJudge(body.length), createJudge(body.length - 1)]
+  const [direct, threaded] = [createJudge(1_000_000), createJudge(body.length - 1)]
   try {
     assert.deepEqual(await threaded.judge(body, context), await direct.judge(body, context))
     const answers = await Promise.all(Array.from({ length: 50 }, async () => threaded.judge(body, context)))
     assert.ok(answers.every((judgement) => judgement.ok && judgement.batch.events.length === 1))
+    const format = { signal: 'traces', encoding: 'json' } as const
+    const spans = [
+      { traceId: 'aa', spanId: 'bb', name: 'n'.repeat(body.length), startTimeUnixNano: '5' },
+      { spanId: 7 },
+    ]
+    const request = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] }))
+    const judged = await direct.judgeTelemetry(request, format, context)
+    assert.equal(judged?.unreadable, 1)
+    assert.deepEqual(await threaded.judgeTelemetry(request, format, context), judged)
     assert.deepEqual(await threaded.judge(Buffer.from(`{${' '.repeat(body.length)}`), context), {
       ok: false,
       code: 'invalid_json',

@@ -1,0 +1,158 @@
+/**
+ * Messages of models in one shape: `{ role, content, toolCalls, toolCallId }`. Reads those of the GenAI conventions (before
+ * and since 1.37), OpenInference, Traceloop, the Vercel AI SDK, OpenAI, Anthropic and Gemini.
+ */
+import { isObject, parsed, set, textOf, type Attributes, type Json, type JsonObject } from './attributes.ts'
+
+/** What was sent to the model; undefined if it was not recorded. */
+export function inputMessages(attributes: Attributes): Json[] | undefined {
+  const messages = listOf(
+    attributes.takeJson(
+      'gen_ai.input.messages',
+      'pydantic_ai.all_messages',
+      'all_messages_events',
+      'ai.prompt.messages',
+    ),
+    attributes.takeTree('llm.input_messages'),
+    attributes.takeTree('gen_ai.prompt'),
+    attributes.takeJson('gen_ai.prompt', 'ai.prompt'),
+  )
+  const system = attributes.takeJson('gen_ai.system_instructions')
+  if (system === undefined) return messages
+  return [set({ role: 'system', ...contentOf(Array.isArray(system) ? system : [system]) }), ...(messages ?? [])]
+}
+
+/** The model's answer: one message, or a list of several; undefined if it was not recorded. */
+export function outputOf(attributes: Attributes): Json | undefined {
+  const answers = listOf(
+    attributes.takeJson('gen_ai.output.messages'),
+    attributes.takeTree('llm.output_messages'),
+    attributes.takeTree('gen_ai.completion'),
+    attributes.takeJson('gen_ai.completion'),
+  )
+  return oneOrAll(answers) ?? vercelAnswer(attributes)
+}
+
+export function oneOrAll(messages: Json[] | undefined): Json | undefined {
+  return messages?.length === 1 ? messages[0] : messages
+}
+
+function vercelAnswer(attributes: Attributes): Json | undefined {
+  const text = attributes.take('ai.response.text')
+  const calls = attributes.takeJson('ai.response.toolCalls')
+  const object = attributes.takeJson('ai.response.object')
+  if (text === undefined && calls === undefined) return object
+  const toolCalls = Array.isArray(calls) ? calls.map((call) => toolCall(call)) : undefined
+  return set({ role: 'assistant', content: text ?? object, toolCalls })
+}
+
+/** The first that is recorded, as messages. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
+function listOf(...found: (Json | undefined)[]): Json[] | undefined {
+  const first = found.find((value) => value !== undefined)
+  if (first === undefined) return undefined
+  if (Array.isArray(first)) return first.map(messageOf)
+  if (!isObject(first)) return [messageOf(first)]
+  const { system, prompt, messages } = first
+  if (system === undefined && prompt === undefined && messages === undefined) return [messageOf(first)]
+  const given = messages ?? prompt
+  return [
+    ...(system === undefined ? [] : [set({ role: 'system', content: system })]),
+    ...(Array.isArray(given)
+      ? given.map(messageOf)
+      : given === undefined
+        ? []
+        : [set({ role: 'user', content: given })]),
+  ]
+}
+
+function messageOf(given: Json): JsonObject {
+  if (!isObject(given)) return { content: given }
+  const message = isObject(given['message']) ? given['message'] : given
+  const parts = message['parts'] ?? message['contents'] ?? message['content']
+  const calls = message['tool_calls'] ?? message['toolCalls']
+  const {
+    content,
+    toolCalls: inContent,
+    toolCallId: answered,
+  } = Array.isArray(parsed(parts ?? null)) ? contentOf(parsed(parts ?? null) as Json[]) : { content: parts }
+  const direct = Array.isArray(calls) ? calls.map((call) => toolCall(call)) : []
+  const toolCalls = [...direct, ...(inContent ?? [])]
+  return set({
+    role: message['role'],
+    name: message['name'],
+    content: content ?? undefined,
+    toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
+    toolCallId: textOf(message['tool_call_id'] ?? message['toolCallId'] ?? message['id']) ?? answered,
+    finishReason: message['finish_reason'] ?? given['finish_reason'],
+  })
+}
+
+/** Parts that are all texts become one text. Calls of tools come out of the list; other parts stay as they are. */
+function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json[]; toolCallId?: string | undefined } {
+  const toolCalls: Json[] = []
+  const left: Json[] = []
+  let toolCallId: string | undefined
+  for (const given of parts) {
+    const part = isObject(given) && isObject(given['message_content']) ? given['message_content'] : given
+    const type = isObject(part) ? textOf(part['type']) : undefined
+    if (isObject(part) && (CALLS.has(type ?? '') || isObject(part['functionCall']))) toolCalls.push(toolCall(part))
+    else if (isObject(part) && RESULTS.has(type ?? '')) {
+      toolCallId ??= textOf(part['id'] ?? part['tool_use_id'] ?? part['toolCallId'])
+      const result = part['response'] ?? part['result'] ?? part['output'] ?? part['content'] ?? null
+      left.push(isObject(result) && result['type'] === 'text' ? (result['value'] ?? result) : result)
+    } else left.push(textPart(part, type) ?? part)
+  }
+  const isText = left.every((part) => typeof part === 'string')
+  const content = left.length === 0 ? undefined : left.length === 1 ? left[0] : isText ? left.join('\n') : left
+  return { content, ...(toolCalls.length > 0 ? { toolCalls } : {}), toolCallId }
+}
+
+const CALLS = new Set(['tool_call', 'tool-call', 'tool_use', 'function_call'])
+const RESULTS = new Set(['tool_call_response', 'tool-result', 'tool_result', 'function_call_output'])
+const TEXTS = new Set(['text', 'input_text', 'output_text'])
+
+function textPart(part: Json, type: string | undefined): string | undefined {
+  if (!isObject(part)) return textOf(part)
+  if (type !== undefined && !TEXTS.has(type)) return undefined
+  return textOf(part['text'] ?? part['content'])
+}
+
+/** `{ id, name, arguments }` of a call, whatever its convention. */
+function toolCall(given: Json): Json {
+  if (!isObject(given)) return given
+  const call = [given['tool_call'], given['functionCall'], given].find(isObject) ?? given
+  const named = isObject(call['function']) ? call['function'] : call
+  const args = named['arguments'] ?? named['args'] ?? named['input']
+  return set({
+    id: call['id'] ?? call['toolCallId'] ?? call['call_id'],
+    name: named['name'] ?? named['toolName'],
+    arguments: args === undefined ? undefined : parsed(args),
+  })
+}
+
+/** The message of a span event or log of the GenAI conventions before 1.37; null for any other. */
+export function eventMessage(
+  name: string,
+  attributes: Attributes,
+  body: Json | undefined,
+): { isOutput: boolean; message: Json } | null {
+  const role = ROLES.get(name)
+  if (role !== undefined) {
+    const given: JsonObject = { ...(isObject(body) ? body : { content: body ?? null }), ...attributes.rest() }
+    const members = Object.entries(given).map(([key, value]): [string, Json] => [key, parsed(value)])
+    return { isOutput: name === 'gen_ai.choice', message: { role, ...messageOf(Object.fromEntries(members)) } }
+  }
+  const prompt = attributes.takeJson('gen_ai.prompt')
+  if (name === 'gen_ai.content.prompt' && prompt !== undefined) return { isOutput: false, message: prompt }
+  const completion = attributes.takeJson('gen_ai.completion')
+  if (name === 'gen_ai.content.completion' && completion !== undefined) return { isOutput: true, message: completion }
+  return null
+}
+
+const ROLES = new Map([
+  ['gen_ai.system.message', 'system'],
+  ['gen_ai.user.message', 'user'],
+  ['gen_ai.assistant.message', 'assistant'],
+  ['gen_ai.tool.message', 'tool'],
+  ['gen_ai.choice', 'assistant'],
+])

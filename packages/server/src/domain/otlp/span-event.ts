@@ -1,0 +1,262 @@
+/** A span as one event at its start, and for the root of a trace a second one: the outcome of the run. docs/otlp.md */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { hasAtMost } from '../text.ts'
+import { Attributes, plainValue, set, type Json, type JsonObject } from './attributes.ts'
+import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
+import type { Link, Span } from './otlp_pb.ts'
+import type { ResourceFacts, Sent } from './read-request.ts'
+
+/** An event as the batch endpoint takes it; its texts may still break a limit. */
+export interface OtlpEvent {
+  eventId: string
+  clientId: string
+  runId: string
+  sessionId?: string
+  agentId?: string
+  agentName: string
+  eventType: string
+  label: string
+  timestamp: number
+  payload: JsonObject
+  spanId?: string
+  parentSpanId?: string
+}
+
+type EventType = 'LLM_CALL' | 'TOOL_CALL' | 'AGENT_STEP'
+
+const NANOS_PER_MS = 1_000_000n
+const STATUS_ERROR = 2
+
+export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] {
+  if (span === null) return []
+  const attributes = new Attributes(span.attributes)
+  const { error, events, messages, answers } = readEvents(span, attributes)
+  const [startedAt, endedAt] = [millis(span.startTimeUnixNano), millis(span.endTimeUnixNano)]
+  const spanId = hex(span.spanId)
+  const parentSpanId = hex(span.parentSpanId)
+  const envelope = envelopeOf(attributes, resource, hex(span.traceId))
+  const type = typeOf(attributes)
+  const isFailed = span.status?.code === STATUS_ERROR
+  const payload = set({
+    ...payloadOf(type, attributes, { messages, answers, isFailed }),
+    error,
+    latency: Number(span.endTimeUnixNano - span.startTimeUnixNano) / 1e6 || 0,
+    events,
+    links: span.links.length > 0 ? span.links.map(linkOf) : undefined,
+    attributes: attributes.rest(),
+    resource: resource.attributes,
+    scope,
+  })
+  const event: OtlpEvent = {
+    ...envelope,
+    eventId: spanId,
+    eventType: type,
+    label: fit(span.name, LIMITS.labelChars) || type,
+    timestamp: startedAt,
+    payload,
+    spanId,
+    ...(parentSpanId === '' ? {} : { parentSpanId }),
+  }
+  if (parentSpanId !== '') return [event]
+  const status = isFailed ? 'FAILED' : 'COMPLETED'
+  const outcome: OtlpEvent = {
+    ...envelope,
+    eventId: `${spanId}-outcome`,
+    eventType: 'SESSION_OUTCOME',
+    label: status,
+    timestamp: endedAt,
+    payload: { status },
+    parentSpanId: spanId,
+  }
+  return [event, outcome]
+}
+
+/** What events and log records of one trace share. A text that does not fit stays among the attributes. */
+export function envelopeOf(attributes: Attributes, resource: ResourceFacts, traceId: string) {
+  const named = (max: number, ...names: string[]): string | undefined => {
+    const text = attributes.text(...names)
+    return text !== undefined && hasAtMost(text, max) ? attributes.takeText(...names) : undefined
+  }
+  const service = resource.text('service.name')
+  const runId = attributes.takeText('tacho.run.id') ?? resource.text('tacho.run.id') ?? traceId
+  const sessionId =
+    named(LIMITS.textChars, 'gen_ai.conversation.id', 'session.id', ...SESSIONS) ?? resource.text('session.id')
+  const agentId = named(LIMITS.textChars, 'gen_ai.agent.id')
+  const agentName = named(LIMITS.textChars, 'gen_ai.agent.name', 'agent.name', 'agent_name') ?? agentId ?? service
+  return {
+    clientId: fit(resource.text('service.instance.id') ?? service ?? 'opentelemetry', LIMITS.clientIdChars),
+    runId,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(agentId === undefined ? {} : { agentId }),
+    agentName: fit(agentName ?? 'unknown_service', LIMITS.textChars),
+  }
+}
+
+const SESSIONS = [
+  'traceloop.association.properties.session_id',
+  'ai.telemetry.metadata.sessionId',
+  'ai.telemetry.metadata.session_id',
+]
+
+const LLM_OPERATIONS = new Set(['chat', 'text_completion', 'generate_content', 'embeddings', 'completion'])
+const KINDS = new Map<string, EventType>([
+  ['LLM', 'LLM_CALL'],
+  ['EMBEDDING', 'LLM_CALL'],
+  ['TOOL', 'TOOL_CALL'],
+])
+const OF_MODEL = ['doGenerate', 'doStream', 'doEmbed']
+
+function typeOf(attributes: Attributes): EventType {
+  const operation = attributes.text('gen_ai.operation.name')
+  if (operation !== undefined && LLM_OPERATIONS.has(operation)) return 'LLM_CALL'
+  if (operation === 'execute_tool' || attributes.text('mcp.method.name') === 'tools/call') return 'TOOL_CALL'
+  if (operation !== undefined) return 'AGENT_STEP'
+  const kind = attributes.text('openinference.span.kind')
+  if (kind !== undefined) return KINDS.get(kind.toUpperCase()) ?? 'AGENT_STEP'
+  const vercel = attributes.text('ai.operationId')
+  if (vercel === 'ai.toolCall') return 'TOOL_CALL'
+  if (vercel !== undefined) return OF_MODEL.includes(vercel.split('.').at(-1) ?? '') ? 'LLM_CALL' : 'AGENT_STEP'
+  if (attributes.text('llm.request.type') !== undefined) return 'LLM_CALL'
+  const traceloop = attributes.text('traceloop.span.kind')
+  if (traceloop !== undefined) return traceloop === 'tool' ? 'TOOL_CALL' : 'AGENT_STEP'
+  if (attributes.text('gen_ai.tool.name') !== undefined) return 'TOOL_CALL'
+  return attributes.text('gen_ai.request.model') !== undefined ? 'LLM_CALL' : 'AGENT_STEP'
+}
+
+interface FromEvents {
+  messages: Json[]
+  answers: Json[]
+  isFailed: boolean
+}
+
+function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): Record<string, Json | undefined> {
+  if (type === 'LLM_CALL') {
+    return {
+      model: attributes.takeText(
+        'gen_ai.response.model',
+        'gen_ai.request.model',
+        'llm.model_name',
+        'embedding.model_name',
+        'ai.response.model',
+        'ai.model.id',
+      ),
+      usage: usageOf(attributes),
+      cost: attributes.takeNumber('llm.cost.total', 'gen_ai.usage.cost', 'operation.cost'),
+      messages: inputMessages(attributes) ?? some(from.messages),
+      output: outputOf(attributes) ?? oneOrAll(some(from.answers)),
+    }
+  }
+  const input = ['input.value', 'traceloop.entity.input']
+  const output = ['output.value', 'traceloop.entity.output']
+  if (type === 'TOOL_CALL') {
+    return {
+      toolName: attributes.takeText('gen_ai.tool.name', 'tool.name', 'ai.toolCall.name', 'traceloop.entity.name'),
+      toolCallId: attributes.takeText('gen_ai.tool.call.id', 'tool.id', 'ai.toolCall.id'),
+      input: attributes.takeJson(
+        'gen_ai.tool.call.arguments',
+        'tool_arguments',
+        'ai.toolCall.args',
+        'ai.toolCall.input',
+        ...input,
+      ),
+      output: from.isFailed
+        ? undefined
+        : attributes.takeJson(
+            'gen_ai.tool.call.result',
+            'tool_response',
+            'ai.toolCall.result',
+            'ai.toolCall.output',
+            ...output,
+          ),
+    }
+  }
+  return {
+    input: attributes.takeJson(...input) ?? inputMessages(attributes) ?? some(from.messages),
+    output: attributes.takeJson(...output) ?? outputOf(attributes) ?? oneOrAll(some(from.answers)),
+  }
+}
+
+function usageOf(attributes: Attributes): JsonObject | undefined {
+  const usage = set({
+    promptTokens: attributes.takeNumber(
+      'gen_ai.usage.input_tokens',
+      'gen_ai.usage.prompt_tokens',
+      'llm.token_count.prompt',
+      'ai.usage.inputTokens',
+      'ai.usage.promptTokens',
+      'ai.usage.tokens',
+    ),
+    completionTokens: attributes.takeNumber(
+      'gen_ai.usage.output_tokens',
+      'gen_ai.usage.completion_tokens',
+      'llm.token_count.completion',
+      'ai.usage.outputTokens',
+      'ai.usage.completionTokens',
+    ),
+    totalTokens: attributes.takeNumber(
+      'llm.usage.total_tokens',
+      'gen_ai.usage.total_tokens',
+      'llm.token_count.total',
+      'ai.usage.totalTokens',
+    ),
+  })
+  return Object.keys(usage).length === 0 ? undefined : usage
+}
+
+/** Events of the span: the exception it failed with, messages of a model, and others as they are. */
+function readEvents(span: Span, attributes: Attributes) {
+  const messages: Json[] = []
+  const answers: Json[] = []
+  const events: Json[] = []
+  let error: JsonObject | undefined
+  for (const { name, timeUnixNano, attributes: pairs } of span.events) {
+    const own = new Attributes(pairs)
+    const message = eventMessage(name, own, undefined)
+    if (message !== null) (message.isOutput ? answers : messages).push(message.message)
+    else if (name === 'exception' && error === undefined) {
+      error = set({
+        message: own.take('exception.message') ?? span.status?.message,
+        type: own.take('exception.type'),
+        stack: own.take('exception.stacktrace'),
+      })
+    } else {
+      // Messages of one model call in one event, as since 1.37.
+      const [sent, answer] = [inputMessages(own), outputOf(own)]
+      if (sent) messages.push(...sent)
+      if (answer !== undefined) answers.push(answer)
+      events.push(set({ name, timestamp: millis(timeUnixNano), attributes: own.rest() }))
+    }
+  }
+  const type = attributes.text('error.type')
+  if (error === undefined && span.status?.code === STATUS_ERROR) error = set({ message: span.status.message, type })
+  return { error, events: some(events), messages, answers }
+}
+
+const some = <Item>(list: Item[]): Item[] | undefined => (list.length > 0 ? list : undefined)
+
+function linkOf({ traceId, spanId, attributes }: Link): Json {
+  const found = attributes.map(({ key, value }): [string, Json] => [key, plainValue(value)])
+  return set({
+    traceId: hex(traceId),
+    spanId: hex(spanId),
+    attributes: found.length > 0 ? Object.fromEntries(found) : undefined,
+  })
+}
+
+export function hex(bytes: Uint8Array): string {
+  return bytes.every((byte) => byte === 0) ? '' : Buffer.from(bytes).toString('hex')
+}
+
+export function millis(nanos: bigint): number {
+  return Number(nanos / NANOS_PER_MS)
+}
+
+/** A text that every store takes, in at most `max` code points. */
+export function fit(text: string, max: number): string {
+  const clean = text.toWellFormed().replaceAll('\0', '\u{FFFD}')
+  return hasAtMost(clean, max)
+    ? clean
+    : `${Array.from(clean.slice(0, 2 * max))
+        .slice(0, max - 1)
+        .join('')}…`
+}

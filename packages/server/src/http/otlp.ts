@@ -1,0 +1,114 @@
+/**
+ * OpenTelemetry over HTTP: POST /otlp/v1/traces, /logs and /metrics, in protobuf or JSON (OTLP specification 1.9). Each span
+ * and log record becomes an event. A request that could not be stored whole is refused whole: exporters retry it, and
+ * what was stored before is not counted twice.
+ */
+import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { batchResult, type JudgedBatch } from '../domain/event.ts'
+import type { JudgedTelemetry, Signal } from '../domain/otlp/judge.ts'
+import type { Encoding } from '../domain/otlp/read-request.ts'
+import type { PartialSuccess } from '../domain/otlp/reply.ts'
+import { tenantOf } from './api-key.ts'
+import type { Deps } from './deps.ts'
+import { storeBatch } from './events.ts'
+import { mediaType, readBody } from './read-body.ts'
+import { isRefusal, refuse, replyError } from './reply-error.ts'
+
+const PROTOBUF = 'application/x-protobuf'
+/** Events in one append. All appends of a request run at once, so they share commits. */
+const EVENTS_PER_APPEND = 100
+
+const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' } as const
+
+export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, judge, memory, metrics, now } = deps
+  for (const signal of ['traces', 'logs'] as const) {
+    addRoute(signal, async (body, encoding, request, reply) => {
+      const { workspaceId, environmentId } = tenantOf(request)
+      const receivedAt = now()
+      const judged = await judge.judgeTelemetry(body, { signal, encoding }, { workspaceId, now: receivedAt })
+      if (judged === null) {
+        return replyError(
+          request,
+          reply,
+          refuse('invalid_request', `The body is no OTLP ${signal} request in ${encoding}`),
+        )
+      }
+      const { batch } = judged
+      const verdicts = await Promise.all(
+        appendsOf(batch).map((part) => storeBatch(storage, environmentId, receivedAt, part, request)),
+      )
+      const result = batchResult(batch, verdicts.includes(null) ? null : verdicts.flatMap((some) => some ?? []))
+      metrics.recordBatch(result)
+      if (result.retryableEventIds.length > 0) {
+        const code = storage.writesRefused() ?? 'storage_unavailable'
+        return replyError(request, reply, refuse(code, 'Retry the whole request; nothing is counted twice'))
+      }
+      return answer(reply, signal, encoding, partialSuccess(judged, result.rejections, signal))
+    })
+  }
+  addRoute('metrics', (_, encoding, _request, reply) =>
+    answer(reply, 'metrics', encoding, { rejected: 0, errorMessage: 'Metrics are not kept. Send traces and logs.' }),
+  )
+
+  function addRoute(
+    signal: OtlpSignal,
+    handle: (body: Buffer, encoding: Encoding, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>,
+  ): void {
+    const route = OTLP_ROUTES[signal]
+    app.route({
+      method: 'POST',
+      url: route.path,
+      config: { route },
+      onRequest: async (request, reply) => {
+        if (storage.writesRefused() === 'overloaded') return replyError(request, reply, refuse('overloaded'))
+        const body = await readBody(request.raw, reply.raw, route.bodyBytes, memory, PROTOBUF)
+        if (isRefusal(body)) return replyError(request, reply, body)
+        request.bodyBytes = body
+      },
+      handler: (request, reply) => {
+        const encoding = mediaType(request.headers) === PROTOBUF ? 'protobuf' : 'json'
+        return handle(request.bodyBytes ?? Buffer.alloc(0), encoding, request, reply)
+      },
+    })
+  }
+}
+
+/** Parts of a batch, each small enough to share a commit with others. */
+function appendsOf({ events, refused }: JudgedBatch): Pick<JudgedBatch, 'events' | 'refused'>[] {
+  const parts: Pick<JudgedBatch, 'events' | 'refused'>[] = []
+  for (let at = 0; at < Math.max(events.length, refused.length); at += EVENTS_PER_APPEND) {
+    const end = at + EVENTS_PER_APPEND
+    parts.push({ events: events.slice(at, end), refused: refused.slice(at, end) })
+  }
+  return parts
+}
+
+function partialSuccess(
+  { itemOf, unreadable }: JudgedTelemetry,
+  rejections: { index: number; message: string }[],
+  signal: Signal,
+): PartialSuccess | null {
+  const rejected = new Set(rejections.map(({ index }) => itemOf[index])).size + unreadable
+  if (rejected === 0) return null
+  const reasons = new Set(rejections.map(({ message }) => message))
+  if (unreadable > 0) reasons.add(`${unreadable} ${signal === 'traces' ? 'spans' : 'log records'} can't be read`)
+  return { rejected, errorMessage: [...reasons].slice(0, 5).join('; ') }
+}
+
+async function answer(
+  reply: FastifyReply,
+  signal: OtlpSignal,
+  encoding: Encoding,
+  partial: PartialSuccess | null,
+): Promise<FastifyReply> {
+  if (encoding === 'protobuf') {
+    // Loaded with the first request: most installations never need protobuf.
+    const { protobufReply } = await import('../domain/otlp/reply.ts')
+    return reply.type(PROTOBUF).send(protobufReply(partial))
+  }
+  // Integers of 64 bits are texts in protobuf's JSON.
+  const found = partial && { [REJECTED[signal]]: String(partial.rejected), errorMessage: partial.errorMessage }
+  return reply.type('application/json; charset=utf-8').send(JSON.stringify(found ? { partialSuccess: found } : {}))
+}
