@@ -26,10 +26,15 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
   return { kind: 'retry', retryAfter: header('retry-after'), why }
 }
 
+/** The usual answer costs no look-up of any id. */
+const ALL_ACCEPTED: Verdict = { kind: 'judged', retry: new Set(), rejected: new Map() }
+
 function judgedBy(json: unknown, eventIds: readonly string[]): Verdict | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const { accepted, retryableEventIds, rejectedEventIds, rejections } = json as Record<string, unknown>
   if (!Number.isSafeInteger(accepted) || !isTexts(retryableEventIds) || !isTexts(rejectedEventIds)) return undefined
+  const isWhole = retryableEventIds.length === 0 && rejectedEventIds.length === 0
+  if (isWhole && (accepted as number) >= eventIds.length) return ALL_ACCEPTED
   const retry = new Set(retryableEventIds)
   const codes = new Map(Array.isArray(rejections) ? rejections.map(codeOf) : [])
   const rejected = new Map<string, string>()

@@ -17,14 +17,14 @@ export function kindOfName(name: string): NameKind {
 
 export const CREDENTIAL_MARK = '[masked:credential]'
 
-/** Well-known forms: how they begin, and how they go on. */
+/** Well-known forms: how they begin, up to a rare character, and how they go on. */
 const FORMS = [
-  ['-----BEGIN ', '[A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*'],
-  ['A[KS]IA', String.raw`[A-Z0-9]{16}\b`],
+  ['-----BEGIN', ' [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*'],
+  ['A[KS]I', String.raw`A[A-Z0-9]{16}\b`],
   ['(?:sk|xai|pypi)-', String.raw`[\w-]{16,}`],
   ['(?:[sr]k_(?:live|test)|whsec|npm|gsk|gh[pousr]|github_pat|hf|tacho(?:-[a-z]{1,16})?)_', String.raw`\w{16,}`],
   ['(?:glpat|xox[abeoprs])-', '[A-Za-z0-9-]{10,}'],
-  ['AIza', String.raw`[\w-]{30,}`],
+  ['AI', String.raw`za[\w-]{30,}`],
   [String.raw`(?:ya29|SG)\.`, String.raw`[\w-]{16,}`],
   // JSON Web Tokens: base64 of `{"`.
   ['eyJ', String.raw`[\w.-]{20,}`],
@@ -40,12 +40,13 @@ export const CREDENTIAL_FORMS = [
 ]
 
 /**
- * Find in JSON text whatever is recognised here, and more. There are two because every record call runs them: as one
- * case-insensitive pattern they take twice as long.
+ * These find in JSON text whatever is recognised here, and more. Every record call runs them, so they are two: together
+ * they would have to ignore case and take twice as long.
  */
 export const MAYBE_NAMED =
   /pass(?:w|["'`\\\s:=]|[-_. ]?phrase)|(?:pwd|jwt|otp|auth|cv[vc]2?)["'`\\\s:=]|secret|(?:api|access|account|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|tokens["'`\\]{0,16}\s{0,3}[:=]{1,2}>?\s{0,3}[^\s\d]|bearer|basic/i
-export const MAYBE_FORM = new RegExp([...FORMS.map(([begin]) => begin), '://[^/@]{0,1100}@'].join('|'))
+/** Searches for the last character of each beginning and then looks back: seven times as fast as looking for the first. */
+export const MAYBE_FORM = new RegExp(`[-_.IJN](?<=${FORMS.map(([begin]) => begin).join('|')})|://[^/@]{0,1100}@`)
 
 /** A name, perhaps quoted, with the sign that assigns. The host of an address is no name. */
 const NAMED =

@@ -19,6 +19,9 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
   let used = BLOCK_BYTES
   let lastTime = 0
   let counter = 0
+  /** The time in the last id, and its text. */
+  let stampTime = -1
+  let stamp = ''
 
   function take(size: number): number {
     if (used + size > BLOCK_BYTES) {
@@ -48,11 +51,15 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
         lastTime++
         counter = 0
       }
-      const stamp = lastTime.toString(16).padStart(12, '0')
+      if (stampTime !== lastTime) {
+        const text = lastTime.toString(16).padStart(12, '0')
+        stamp = `${text.slice(0, 8)}-${text.slice(8)}-`
+        stampTime = lastTime
+      }
+      const version = HEX[0x70 | (counter >> 8)] as string
       const variant = HEX[((block[at + 2] as number) & 0x3f) | 0x80] as string
-      const count = counter.toString(16).padStart(3, '0')
-      const head = `${stamp.slice(0, 8)}-${stamp.slice(8)}-7${count}`
-      return `${head}-${variant}${hex(at + 3, at + 4)}-${hex(at + 4, at + 10)}`
+      const count = HEX[counter & 0xff] as string
+      return `${stamp}${version}${count}-${variant}${hex(at + 3, at + 4)}-${hex(at + 4, at + 10)}`
     },
     span() {
       const at = take(8)
