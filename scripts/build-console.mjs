@@ -1,5 +1,5 @@
-// Builds the console into packages/console/dist when a source is newer than what is there. Vite takes half a second.
-// The new folder takes the old one's place at the end, so that a server never serves half of one.
+// Builds the console into packages/console/dist if a source is newer than the build. Vite takes half a second.
+// The new folder replaces the old one at the end, so that a server never serves an incomplete build.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -35,7 +35,9 @@ function build() {
   const { status } = spawnSync(process.execPath, args, { cwd: folder, stdio: 'inherit' })
   if (status !== 0) {
     rmSync(made, { recursive: true })
-    console.error('tacho: the console could not be built; Vite says why above. The server can run without it.')
+    console.error(
+      'tacho: the console could not be built; Vite printed the reason above. The server can run without it.',
+    )
     return
   }
   for (const file of globSync('assets/*.{js,css,svg}', { cwd: made })) {
@@ -44,14 +46,14 @@ function build() {
     writeFileSync(`${whole}.gz`, gzipSync(bytes))
     writeFileSync(`${whole}.br`, brotliCompressSync(bytes))
   }
-  // A temporary folder is its maker's alone; the server may run as somebody else.
+  // Only its owner can read a temporary folder, but the server may run as another user.
   chmodSync(made, 0o755)
   try {
     rmSync(dist, { recursive: true, force: true })
     renameSync(made, dist)
   } catch (error) {
     rmSync(made, { recursive: true })
-    // Another build was quicker: it had the same sources.
+    // Another build of the same sources was faster.
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
   }
 }

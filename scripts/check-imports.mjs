@@ -1,5 +1,5 @@
 // Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
-// A table of what each folder may import reads better than lint rules of what it may not; loops are oxlint's work.
+// A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,16 +12,16 @@ const sdk = 'packages/sdk/src'
 const storage = `${server}/storage`
 // What storage loads of the contract. Each of its threads would load the schema library's hundreds of files again.
 const contractWords = ['limits', 'words'].map((name) => `packages/contract/src/${name}.ts`)
-// How any layer runs a thread of its own.
+// Any layer may run a thread.
 const threads = `${server}/threads/**`
 const anyPackage = ['npm/**', 'node/**']
 
-// The first folder that matches a file decides. `not` is taken off what `may` gives. `loads`, where given, is all that
+// The first folder that matches a file decides. `not` overrides `may`. `loads`, where given, is all that
 // may be imported other than as a type.
 const layers = [
   { folder: contract, may: [contract, 'npm/typebox'] },
   { folder: policy, may: [contract, policy, 'npm/**'] },
-  // Types alone of the contract: a test of the client looks that nothing of it is loaded.
+  // Only types of the contract: a test of the client checks that none of its code is loaded.
   { folder: client, may: [contract, client, 'npm/eventsource-parser', 'npm/typebox'] },
   {
     folder: `${server}/domain/**`,
@@ -71,16 +71,16 @@ const layers = [
     not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],
   })),
   { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
-  // It asks the server as any other client does, and a page loads none of its schemas.
+  // A client like any other, but a page loads no schemas.
   {
     folder: 'packages/console/src/**',
     may: [contract, client, policy, 'packages/console/src/**', 'npm/**'],
     not: ['npm/typebox'],
   },
-  // The SDK depends on no package. Its policy part is bundled with what it needs and loaded when it is used.
+  // The SDK has no dependencies. Its policy part is bundled with its packages and loaded on first use.
   { folder: `${sdk}/policies.ts`, may: [contract, policy, `${sdk}/**`, 'node/**'] },
   { folder: `${sdk}/**`, may: [`${sdk}/**`, 'node/**'] },
-  // It judges SDKs of any language by the interface alone.
+  // Tests SDKs of any language through the interface alone.
   { folder: 'packages/sdk-conformance/src/**', may: ['packages/sdk-conformance/src/**', 'node/**'] },
   {
     folder: 'packages/cli/src/**',
@@ -98,14 +98,14 @@ const layers = [
 ]
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-// `from '…'`, `import '…'` and `import('…')`, types included, at the start of a line or in an expression.
+// `from '…'`, `import '…'` and `import('…')`, also of types, at the start of a line or in an expression.
 const specifier = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
 const matches = (target, globs = []) => globs.some((glob) => path.matchesGlob(target, glob))
 let wrong = 0
 
 for (const file of globSync('packages/*/src/**/*.{ts,tsx}', { cwd: root })) {
   const layer = layers.find(({ folder }) => path.matchesGlob(file, folder))
-  // A new package gets a row of its own before it may import anything.
+  // A new package needs a row above before it may import anything.
   const source = readFileSync(path.join(root, file), 'utf8')
   for (const { 2: name, index } of source.matchAll(specifier)) {
     const target = resolve(file, name)

@@ -1,5 +1,5 @@
-// Installs what package-lock.json asks for, unless it is already there. Plain JavaScript for any Node from 20 on, because
-// this is what brings the Node that runs everything else.
+// Installs the packages of package-lock.json, unless they are installed already. Plain JavaScript for Node 20 or newer,
+// because it also installs the Node that runs everything else.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ const stampFile = at('node_modules/.tacho-installed')
 const lockFile = at('.cache/install.lock')
 
 const wantedText = readFileSync(at('package-lock.json'), 'utf8')
-// The platform is in it because a folder shared with a container may hold the other one's binaries.
+// Includes the platform: a folder shared with a container may have the binaries of the other system.
 const stamp = `${createHash('sha256').update(wantedText).digest('hex')} ${process.platform}-${process.arch}\n`
 
 if (!isInstalled()) {
@@ -44,7 +44,7 @@ async function install() {
   writeFileSync(stampFile, stamp)
 }
 
-/** After an `npm install` by hand, npm's own record says what is there: no need to take it all away and start again. */
+/** After a manual `npm install`, npm's own record shows what is installed, so nothing needs to be installed again. */
 function madeByHand() {
   try {
     const wanted = JSON.parse(wantedText).packages
@@ -60,12 +60,12 @@ function madeByHand() {
 }
 
 async function npmCi() {
-  // Everything is included whatever NODE_ENV says: Node itself is optional, the checks are for development.
+  // Include everything, whatever NODE_ENV says: Node itself is an optional dependency, the checks are for development.
   const args = ['ci', '--include=dev', '--include=optional', '--loglevel=error', '--fetch-retry-mintimeout=1000']
   const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
   let errors = ''
   npm.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
-  // npm must not go on alone when this process is told to end.
+  // npm must end with this process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => npm.kill(signal))
   const code = await new Promise((done) => npm.on('error', () => done('missing')).on('close', done))
   if (code === 0) return
@@ -75,7 +75,7 @@ async function npmCi() {
     stop('the npm registry cannot be reached, so the dependencies cannot be installed.')
   }
   process.stderr.write(errors)
-  stop('the dependencies could not be installed; npm says why above.')
+  stop('the dependencies could not be installed; npm printed the reason above.')
 }
 
 function checkPlatform() {
@@ -95,12 +95,12 @@ function pinnedPackage() {
     .find((where) => packages[where].os === process.platform && packages[where].cpu === process.arch)
 }
 
-/** Node-API 10, which better-sqlite3 asks for: on anything older it crashes without a message. */
+/** better-sqlite3 needs Node-API 10. On older versions it crashes without a message. */
 function hostNodeIsNewEnough() {
   return Number(process.versions.napi) >= 10
 }
 
-/** Two starts at once: the second waits for the first. The file holds the owner's process id, so a dead one's is taken over. */
+/** Of two concurrent starts, the second waits. The file has its owner's process id, so the lock of a dead process is replaced. */
 async function takeLock() {
   const mine = `${lockFile}.${process.pid}`
   try {
@@ -121,7 +121,7 @@ async function takeLock() {
 
 function tryLink(mine) {
   try {
-    linkSync(mine, lockFile) // unlike a plain write, it appears with its content or not at all
+    linkSync(mine, lockFile) // unlike a plain write, the file appears with its content or not at all
     return true
   } catch (error) {
     if (error.code !== 'EEXIST') throw error
@@ -133,7 +133,7 @@ function lockOwner() {
   try {
     return Number(readFileSync(lockFile, 'utf8'))
   } catch {
-    return process.pid // gone meanwhile: look again
+    return process.pid // deleted in the meantime: check again
   }
 }
 

@@ -1,8 +1,8 @@
-// npm leaves an optional package out of package-lock.json when the registry it asks does not carry it (a mirror may hold
-// only some platforms), and then `npm ci` refuses that file everywhere. This writes the missing entries: enough for npm
-// to skip them on other platforms, and to fetch them where they are needed. Run it after every `npm install`.
+// npm omits an optional package from package-lock.json if the registry does not have it (a mirror may have only some
+// platforms). Then `npm ci` refuses that file everywhere. This script adds the missing entries: enough for npm to skip them
+// on other platforms, and to fetch them on their own. Run it after every `npm install`.
 //   node scripts/lock.mjs           completes package-lock.json
-//   node scripts/lock.mjs --check   only says what is wrong
+//   node scripts/lock.mjs --check   only reports what is missing
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const file = new URL('../package-lock.json', import.meta.url)

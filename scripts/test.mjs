@@ -37,7 +37,7 @@ function runChecks() {
       `${bin}/tsc`,
       '-p',
       project,
-      // The next check looks only at what has changed.
+      // The next check only reads what has changed.
       '--incremental',
       '--tsBuildInfoFile',
       `.cache/types/${project.replaceAll('/', '-')}.tsbuildinfo`,
@@ -92,19 +92,19 @@ async function runTests() {
   await database?.close()
 }
 
-/** The files that need a browser run at the same time, so it is installed before them. */
+/** Installed before the tests, because several files that need a browser can run at the same time. */
 async function installBrowser(files) {
   if (!files.some((file) => readFileSync(file, 'utf8').includes('withoutChromium'))) return
-  // Not imported above: the checks must run while this does not even parse.
+  // Not imported above: the checks must run even if this file does not parse.
   const { installChromium } = await import('../packages/console/test/setup/chromium.ts')
   installChromium()
 }
 
-/** Starting a PostgreSQL takes a second, so the files that need one share it; each makes databases of its own. */
+/** Starting a PostgreSQL takes a second, so all files share one. Each creates its own databases. */
 async function sharedServer(files) {
   const needs = files.filter((file) => /estDatabases?\(/.test(readFileSync(file, 'utf8')))
   if (needs.length < 2 || process.env.TACHO_TEST_DATABASE_URL) return null
-  // Not imported above: the checks must run while this does not even parse.
+  // Not imported above: the checks must run even if this file does not parse.
   const { SHARED_SERVER, startPostgres } = await import('../packages/server/test/setup/postgres-server.ts')
   const server = await startPostgres()
   process.env[SHARED_SERVER] = server.url()

@@ -62,7 +62,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     frameworkErrors,
     clientErrorHandler: clientError,
   })
-  // At level debug each 304 has its line in the log, which the framework's hooks write.
+  // At level debug the framework's hooks must log each 304.
   if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
   cutStalledReaders(app.server, config.requestTimeout)
   everyReplyHooks(app)

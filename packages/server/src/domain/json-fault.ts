@@ -20,7 +20,7 @@ const TOKEN =
 
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or end'
 
-/** Offset of the first token that cannot stand where it does. Iterative: a body may be nested 500,000 deep. */
+/** Offset of the first token that is not allowed at its place. Iterative, because a body can be nested 500,000 levels deep. */
 function faultAt(text: string): number {
   const open: ('{' | '[')[] = []
   let expected: Expected = 'value'
@@ -34,7 +34,7 @@ function faultAt(text: string): number {
   }
 }
 
-/** What may come after a token with this first character; null if the token itself may not stand here. */
+/** What may follow a token with this first character; null if the token is not allowed here. */
 function follow(first: string, expected: Expected, open: ('{' | '[')[]): Expected | null {
   const inside = open.at(-1)
   if (first === '}' || first === ']') {

@@ -48,7 +48,7 @@ export function apiKeyHook(
   }
 }
 
-/** A slow body can outlast its key: the key is checked again when the body has arrived. */
+/** A slow body can outlast its key, so the key is checked again when the body has arrived. */
 export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => number): preHandlerHookHandler {
   return (request, reply, done) => {
     const found = currentKey(keys, request, now())
@@ -62,7 +62,7 @@ export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => numb
   }
 }
 
-/** The key of a request as it is at `now`, or why it is refused. A request that waits asks again before its answer. */
+/** Checks the key of a request at `now`. Long polls check again before their answer. */
 export function currentKey(
   keys: CredentialCache<FoundApiKey>,
   request: FastifyRequest,

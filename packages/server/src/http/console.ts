@@ -1,6 +1,6 @@
 /**
- * The operator console: files that a bundler made, served from our own origin. Names of assets hold a hash of their
- * content, so that browsers keep them for good; the page that names them is asked for every time.
+ * The operator console: bundled files, served from our own origin. Asset names contain a hash of their content, so browsers
+ * can cache them forever. The page that names them is never cached.
  */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -35,7 +35,7 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
     // Every reply forbids caching unless its route says otherwise.
     setHeaders: (reply) => void reply.header('cache-control', 'public, max-age=31536000, immutable'),
   })
-  // The console's own router takes every other address that a person opens.
+  // The console's own router handles every other address that a person opens.
   app.get('/*', async (request, reply) => {
     if (!isNavigation(request)) return reply.callNotFound()
     const page = await readFile(path.join(dist, 'index.html'), 'utf8')
@@ -43,7 +43,7 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
   })
 }
 
-/** A browser asks for a page, and not for an address of an API. */
+/** Whether a browser requests a page that is not part of an API. */
 function isNavigation({ url, headers }: FastifyRequest): boolean {
   const mode = headers['sec-fetch-mode']
   if (mode !== undefined && mode !== 'navigate') return false

@@ -46,7 +46,7 @@ const SCRIPT = `SwaggerUIBundle({
 
 const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'favicon-32x32.png']
 
-/** `atRoot`: nothing else answers at the bare address. */
+/** `atRoot`: the root address has no other page. */
 export function documentsRoutes(app: FastifyInstance, version: string, { atRoot }: { atRoot: boolean }): void {
   const documents = [
     [PUBLIC_PREFIX, JSON.stringify(publicDocument(version))],

@@ -17,7 +17,7 @@ export function everyReplyHooks(app: FastifyInstance): void {
   })
 }
 
-/** Headers that decide who is addressed and who asks. */
+/** Headers that identify the host and the caller. */
 function countOnce(rawHeaders: string[]): { hosts: number; authorizations: number } {
   let [hosts, authorizations] = [0, 0]
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -41,7 +41,7 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
   const token: MaybeShown = given(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
   const [workspaceId, environmentId] = [uuidv7(now, randomBytes), uuidv7(now, randomBytes)]
   const email = config.initOperatorEmail
-  // A token that was given has an owner, who can invite people: a link that makes owners would only lie in a log.
+  // The owner of a supplied token can invite people, so a link that creates an owner would only be a risk in the log.
   const link = email === null && config.initOperatorToken !== null ? null : newInvitation(randomBytes)
   const never = { createdAt: now, expiresAt: null, revokedAt: null, lastUsedAt: null }
   const outcome = await storage.initialise({

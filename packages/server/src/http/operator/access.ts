@@ -125,7 +125,7 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   return mayCall(access, actor, role) ? null : refuse('forbidden', `This requires ${requirementOf(access)}`)
 }
 
-/** The same for a request that was admitted before, with its actor as things are now. */
+/** The same for a request that was admitted before, with the current roles of its actor. */
 export function admitAgain(request: FastifyRequest, actor: Actor): Refusal | null {
   const { access } = request.routeOptions.config.route as OperatorRoute
   const { workspace = null, environment = null } = request.operator ?? {}

@@ -44,7 +44,7 @@ export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestA
   }
 }
 
-/** A slow body can outlast its sender's access: it is checked again when the body has arrived. */
+/** A slow body can outlast its sender's access, so access is checked again when the body has arrived. */
 export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
   return async (request, reply) => {
     if (request.bodyBytes === null || request.operator === null) return
@@ -54,7 +54,7 @@ export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
   }
 }
 
-/** The actor of a request as things are now; null: their credential is no longer good. */
+/** The current actor of a request; null if the credential is no longer valid. */
 export async function currentActor(deps: CallerDeps, request: FastifyRequest): Promise<Actor | null> {
   const caller = await findCaller(deps, request)
   return caller && actorOfCaller(caller)
