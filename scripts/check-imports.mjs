@@ -1,5 +1,5 @@
 // Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
-// A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
+// Exported functions of the server have different names. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -56,20 +56,16 @@ const layers = [
     loads: [...contractWords, `${storage}/**`, ...anyPackage],
     not: ['npm/fastify', 'npm/@fastify/*'],
   },
-  ...['http', 'jobs'].map((side) => ({
-    folder: `${server}/${side}/**`,
-    may: [
-      contract,
-      policy,
-      `${server}/${side}/**`,
-      `${server}/domain/**`,
-      `${storage}/*.ts`,
-      `${server}/config/config.ts`,
-      threads,
-      ...anyPackage,
-    ],
-    not: ['npm/better-sqlite3', 'npm/pg', ...(side === 'jobs' ? ['npm/fastify', 'npm/@fastify/*'] : [])],
-  })),
+  // The operator API builds on the files of http, which do not know it. deps.ts lists what all routes need.
+  side(`${server}/http/deps.ts`, `${server}/http/**`),
+  side(`${server}/http/operator/**`, `${server}/http/**`),
+  side(`${server}/http/*.ts`, `${server}/http/*.ts`),
+  side(`${server}/jobs/**`, `${server}/jobs/**`, ['npm/fastify', 'npm/@fastify/*']),
+  { folder: `${server}/config/**`, may: [contract, `${server}/config/**`, `${server}/domain/**`, ...anyPackage] },
+  {
+    folder: `${server}/maintenance/**`,
+    may: [contract, `${server}/{maintenance,config,domain}/**`, `${storage}/**`, ...anyPackage],
+  },
   { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
   // A client like any other, but a page loads no schemas.
   {
@@ -97,6 +93,12 @@ const layers = [
   },
 ]
 
+/** A side of the server: `own` are the files of the same side that it may import. */
+function side(folder, own, not = []) {
+  const may = [contract, policy, own, `${server}/domain/**`, `${storage}/*.ts`, `${server}/config/config.ts`, threads]
+  return { folder, may: [...may, ...anyPackage], not: ['npm/better-sqlite3', 'npm/pg', ...not] }
+}
+
 const root = fileURLToPath(new URL('..', import.meta.url))
 // `from '…'`, `import '…'` and `import('…')`, also of types, at the start of a line or in an expression.
 const specifier = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
@@ -113,6 +115,21 @@ for (const file of globSync('packages/*/src/**/*.{ts,tsx}', { cwd: root })) {
     if (allowed && (layer.loads === undefined || matches(target, layer.loads) || isType(source, index))) continue
     wrong++
     console.error(`${file}: may not import ${name}${allowed ? ', but for its types' : ''}`)
+  }
+}
+
+// A name says which function is meant, without its file. The engines have the same functions in the same files.
+const places = new Map()
+const exported = /^export (?:(?:async )?function\*? (\w+)|const (\w+)(?:: [^=\n]+)? = (?:async )?\()/gm
+for (const file of globSync(`${server}/**/*.ts`, { cwd: root })) {
+  const place = file.replace(/storage\/(?:sqlite|postgres)\//, 'storage/<engine>/')
+  for (const [, declared, assigned] of readFileSync(path.join(root, file), 'utf8').matchAll(exported)) {
+    const name = declared ?? assigned
+    const known = places.get(name) ?? place
+    places.set(name, known)
+    if (known === place) continue
+    wrong++
+    console.error(`${file}: ${name} is also a function of ${known}`)
   }
 }
 if (wrong > 0) process.exit(1)

@@ -11,7 +11,7 @@ import {
   optional,
   optionalText,
   quantity,
-  secret,
+  secretText,
   text,
   webAddress,
   type Setting,
@@ -135,7 +135,7 @@ export const SETTINGS = {
     'an http or https address without a query',
   ),
   oidcClientId: optional({ placeholder: 'id', help: 'Client id at the identity provider' }, anyText, 'a text'),
-  oidcClientSecret: secret(
+  oidcClientSecret: secretText(
     { placeholder: 'secret', help: 'Client secret at the identity provider', fromFile: true },
     (given) => anyText(given) !== null,
     'a text of up to 1024 characters',
@@ -165,12 +165,12 @@ export const SETTINGS = {
     { placeholder: 'name', byDefault: 'development', help: 'Environment of a new store', fromFile: true },
     LIMITS.nameChars,
   ),
-  initApiKey: secret(
+  initApiKey: secretText(
     { placeholder: 'key', help: 'API key of a new store; if omitted, one is created and printed once', fromFile: true },
     (given) => parseApiKey(given) !== null,
     API_KEY_FORM,
   ),
-  initOperatorToken: secret(
+  initOperatorToken: secretText(
     {
       placeholder: 'token',
       help: 'Operator token of a new store; if omitted, one is created and printed once',

@@ -103,7 +103,7 @@ export function networks(about: About): Setting<string[]> {
 }
 
 /** A secret with its own format; `mustBe` describes the format without repeating the given value. */
-export function secret(
+export function secretText(
   about: Omit<About, 'byDefault'>,
   isValid: (text: string) => boolean,
   mustBe: string,

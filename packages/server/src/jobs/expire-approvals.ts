@@ -17,7 +17,7 @@ const MOST_ROUNDS = 20
  * Stores EXPIRED for approvals that no request has read since their deadline, so lists and streams show it. Requests
  * that read earlier get the same result. Without overdue approvals, a run reads only a small index.
  */
-export function expireApprovals({ storage, now, onError, intervalMs = 1_000 }: ExpireOptions): Job {
+export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: ExpireOptions): Job {
   return every({
     intervalMs,
     onError,

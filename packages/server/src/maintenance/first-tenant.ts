@@ -14,7 +14,7 @@ import {
   type NewCredential,
 } from '../domain/credential.ts'
 import { uuidv7 } from '../storage/uuid.ts'
-import { invitationLink } from '../http/operator/invitation-page.ts'
+import { invitationLink } from '../domain/invitation.ts'
 import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 

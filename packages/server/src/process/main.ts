@@ -28,7 +28,7 @@ import { createRateLimit } from '../http/rate-limit.ts'
 import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
 import { BodyMemory } from '../http/read-body.ts'
 import { ReplyMemory } from '../http/reply-memory.ts'
-import { expireApprovals } from '../jobs/expire-approvals.ts'
+import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { forgetSignIns } from '../jobs/forget-sign-ins.ts'
@@ -184,7 +184,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   work.start()
   const jobs = [
     work,
-    expireApprovals({ storage, now, onError: warnAbout('expire approvals') }),
+    expireOverdueApprovals({ storage, now, onError: warnAbout('expire approvals') }),
     followControlRevision({
       storage,
       listeners: [keys, operatorTokens, sessions, configurations],

@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expireApprovals } from '../../src/jobs/expire-approvals.ts'
+import { expireOverdueApprovals } from '../../src/jobs/expire-approvals.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { StorageError, type Storage } from '../../src/storage/storage.ts'
 import { ask, MINUTE } from '../storage/suite/approval-sample.ts'
@@ -27,7 +27,7 @@ test('every overdue approval in any environment is expired, and nothing else', a
   const [one, two] = [randomUUID(), randomUUID()]
   await Promise.all(Array.from({ length: 450 }, () => ask(storage, one)))
   const [overdue, later] = [await ask(storage, two), await ask(storage, two, { expiresAt: NOON + 10 * MINUTE })]
-  const job = expireApprovals({
+  const job = expireOverdueApprovals({
     storage,
     now: () => now,
     onError: (error) => assert.fail(error as Error),
@@ -53,7 +53,7 @@ test('a failed store call is retried', async () => {
     listOverdueEnvironments: () => Promise.reject(new StorageError('storage_unavailable', 'away')),
     expireApprovals: storage.expireApprovals,
   }
-  const job = expireApprovals({
+  const job = expireOverdueApprovals({
     storage: failing,
     now: () => NOON,
     onError: (error) => errors.push(error),

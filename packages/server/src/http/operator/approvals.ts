@@ -18,7 +18,7 @@ type Position = NonNullable<ApprovalPage['after']>
 /** The queue groups this many requests: those with the earliest deadlines. */
 const GROUPED_REQUESTS = 10_000
 
-export function approvalsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
+export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
   const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listApprovals, deps, async ({ query, request }) => {

@@ -10,7 +10,7 @@ import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { timeOf } from './field.ts'
-import { scopeOf } from './tokens.ts'
+import { workspaceInPath } from './tokens.ts'
 
 export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
@@ -24,7 +24,7 @@ export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
     const to = query.to === undefined ? undefined : timeOf('to', query.to)
     if (isRefusal(from)) return from
     if (isRefusal(to)) return to
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const texts = [action, actorId, targetKind, targetId]
     const walk = ['audit', workspaceId, ...texts, from, to]
     const start = startOf<{ id: string }>(cursors, walk, cursor)

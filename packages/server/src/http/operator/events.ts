@@ -18,7 +18,7 @@ type Position = NonNullable<EventRowsPage['after']>
 /** Sorts before the first row of any run. */
 const BEGINNING: Position = { time: 0, seq: 0 }
 
-export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
+export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query, request }) => {

@@ -5,8 +5,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
-
-const PATH = '/invitation'
+import { INVITATION_PATH } from '../../domain/invitation.ts'
 
 const HEADERS = {
   'content-security-policy':
@@ -21,7 +20,7 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Invitation to Tacho</title>
-<link rel="stylesheet" href="${PATH}/page.css">
+<link rel="stylesheet" href="${INVITATION_PATH}/page.css">
 </head>
 <body>
 <main>
@@ -37,7 +36,7 @@ const PAGE = `<!doctype html>
 </form>
 <p id="outcome" role="status"></p>
 </main>
-<script src="${PATH}/page.js"></script>
+<script src="${INVITATION_PATH}/page.js"></script>
 </body>
 </html>
 `
@@ -146,15 +145,12 @@ form.addEventListener('submit', async (event) => {
 })
 `
 
-/** The one-time link. `base` is the server's public address; `text` is the credential. */
-export function invitationLink(base: string, text: string): string {
-  return `${base}${PATH}#${text}`
-}
-
 export function invitationPageRoutes(app: FastifyInstance): void {
-  app.get(PATH, (_request, reply) => reply.headers(HEADERS).type('text/html; charset=utf-8').send(PAGE))
-  app.get(`${PATH}/page.css`, (_request, reply) => reply.headers(HEADERS).type('text/css; charset=utf-8').send(STYLE))
-  app.get(`${PATH}/page.js`, (_request, reply) =>
+  app.get(INVITATION_PATH, (_request, reply) => reply.headers(HEADERS).type('text/html; charset=utf-8').send(PAGE))
+  app.get(`${INVITATION_PATH}/page.css`, (_request, reply) =>
+    reply.headers(HEADERS).type('text/css; charset=utf-8').send(STYLE),
+  )
+  app.get(`${INVITATION_PATH}/page.js`, (_request, reply) =>
     reply.headers(HEADERS).type('text/javascript; charset=utf-8').send(SCRIPT),
   )
 }

@@ -25,7 +25,7 @@ import { uuidv7 } from '../../storage/uuid.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../storage/operators.ts'
 import type { PageById } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
-import { invitationLink } from './invitation-page.ts'
+import { invitationLink } from '../../domain/invitation.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import type { Attempts } from './sign-in/attempts.ts'
@@ -36,7 +36,7 @@ import { auditOf } from './audit.ts'
 import { nameRefusal, refuseField } from './field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
-import { scopeOf } from './tokens.ts'
+import { workspaceInPath } from './tokens.ts'
 
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
@@ -135,14 +135,14 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   }
 
   function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const read = (page: PageById) => storage.listInvitations(workspaceId, page)
     return listById(cursors, ['invitations', workspaceId], query, read, toInvitation)
   }
 
   async function invite(request: FastifyRequest, body: NewInvitation): Promise<CreatedInvitation | Refusal> {
     if (!isEmail(body.email)) return refuseField('email', 'must be an e-mail address')
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const actor = actorOf(request)
     if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', body.role)) {
       return refuse('forbidden', 'You cannot grant a role above your own')
@@ -171,7 +171,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   async function revoke(request: FastifyRequest, id: string): Promise<Invitation | Refusal> {
     const at = now()
     const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
-    const row = await storage.revokeInvitation(scopeOf(request), id, at, [audit])
+    const row = await storage.revokeInvitation(workspaceInPath(request), id, at, [audit])
     return row ? toInvitation(row) : refuse('not_found', 'The invitation does not exist')
   }
 }

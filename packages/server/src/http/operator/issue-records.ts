@@ -11,7 +11,7 @@ import { auditOf } from './audit.ts'
 
 const NO_RECORD = refuse('not_found', 'The issue record does not exist')
 
-export function issueRecordsRoutes(app: FastifyInstance, deps: Deps): void {
+export function operatorIssueRecordsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, work, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listIssueRecords, deps, async ({ query, request }) => {

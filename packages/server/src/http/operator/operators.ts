@@ -11,7 +11,7 @@ import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
-import { scopeOf } from './tokens.ts'
+import { workspaceInPath } from './tokens.ts'
 
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
@@ -31,10 +31,10 @@ export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.removeOperator, deps, async ({ request, params }) => {
     const id = params.operatorId.toLowerCase()
-    const row = await storage.findOperator(scopeOf(request), id)
+    const row = await storage.findOperator(workspaceInPath(request), id)
     if (!row) return NO_OPERATOR
     const audit = auditOf(request, now(), 'operator.remove', { kind: 'operator', id }, { email: row.email })
-    const outcome = await storage.changeOperatorRole(scopeOf(request), id, null, now(), [audit])
+    const outcome = await storage.changeOperatorRole(workspaceInPath(request), id, null, now(), [audit])
     return (await refusalOf(outcome)) ?? { id }
   })
 
@@ -47,13 +47,13 @@ export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const read = (page: PageById) => storage.listOperators(workspaceId, page)
     return listById(cursors, ['operators', workspaceId], query, read, toOperator)
   }
 
   async function changeRole(request: FastifyRequest, id: string, role: Role | null): Promise<Operator | Refusal> {
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const before = await storage.findOperator(workspaceId, id)
     if (!before) return NO_OPERATOR
     const at = now()

@@ -5,23 +5,23 @@ import { aftermathRoutes } from './aftermath.ts'
 import { apiKeysRoutes } from './api-keys.ts'
 import { approvalDecisionsRoutes } from './approval-decisions.ts'
 import { approvalStreamRoutes } from './approval-stream.ts'
-import { approvalsRoutes } from './approvals.ts'
+import { operatorApprovalsRoutes } from './approvals.ts'
 import { auditLogRoutes } from './audit-log.ts'
 import { backupsRoutes } from './backups.ts'
 import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
 import { onceByKey } from './idempotency.ts'
-import { eventsRoutes } from './events.ts'
+import { operatorEventsRoutes } from './events.ts'
 import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
 import { operatorsRoutes } from './operators.ts'
 import { policiesRoutes } from './policies.ts'
 import { promptsRoutes } from './prompts.ts'
 import { issueChangesRoutes } from './issue-changes.ts'
-import { issueRecordsRoutes } from './issue-records.ts'
+import { operatorIssueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
-import { runsRoutes } from './runs.ts'
+import { operatorRunsRoutes } from './runs.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
 import { secondFactorRoutes } from './second-factor.ts'
@@ -51,10 +51,10 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   signInRoutes(app, deps, attempts)
   sessionsRoutes(app, deps, attempts)
   secondFactorRoutes(app, deps, attempts)
-  runsRoutes(app, deps)
-  eventsRoutes(app, deps)
+  operatorRunsRoutes(app, deps)
+  operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
-  approvalsRoutes(app, deps, approvals)
+  operatorApprovalsRoutes(app, deps, approvals)
   approvalDecisionsRoutes(app, deps, approvals)
   approvalStreamRoutes(app, deps, approvals)
   aftermathRoutes(app, deps, approvals)
@@ -64,7 +64,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   simulationsRoutes(app, deps)
   issuesRoutes(app, deps)
   issueChangesRoutes(app, deps)
-  issueRecordsRoutes(app, deps)
+  operatorIssueRecordsRoutes(app, deps)
   webhooksRoutes(app, deps)
   backupsRoutes(app, deps)
   doctorRoutes(app, deps)

@@ -13,7 +13,7 @@ import { timeOf } from './field.ts'
 
 type Position = NonNullable<RunPage['after']>
 
-export function runsRoutes(app: FastifyInstance, deps: Deps): void {
+export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {

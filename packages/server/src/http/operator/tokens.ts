@@ -31,14 +31,14 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
   )
 
   function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const read = (page: PageById) => storage.listOperatorTokens(workspaceId, page)
     return listById(cursors, ['tokens', workspaceId], query, read, toOperatorToken)
   }
 
   async function create(request: FastifyRequest, body: NewOperatorToken): Promise<CreatedOperatorToken | Refusal> {
     const createdAt = now()
-    const workspaceId = scopeOf(request)
+    const workspaceId = workspaceInPath(request)
     const refusal = nameRefusal(body.name)
     if (refusal) return refusal
     const { role } = body
@@ -62,7 +62,7 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
   async function revoke(request: FastifyRequest, id: string): Promise<OperatorToken | Refusal> {
     const at = now()
     const audit = auditOf(request, at, 'operator_token.revoke', { kind: 'operator_token', id })
-    const row = await storage.revokeOperatorToken(scopeOf(request), id, at, [audit])
+    const row = await storage.revokeOperatorToken(workspaceInPath(request), id, at, [audit])
     if (!row) return NO_TOKEN
     // Apply it on this node now instead of waiting for the next poll.
     const askedAt = performance.now()
@@ -72,7 +72,7 @@ export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 /** The workspace in the path; null if there is none. */
-export function scopeOf({ operator }: FastifyRequest): string | null {
+export function workspaceInPath({ operator }: FastifyRequest): string | null {
   return operator?.workspace?.id ?? null
 }
 
