@@ -3,6 +3,7 @@ import type { Benchmark } from './benchmark.ts'
 import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
+import { otlp } from './benchmarks/otlp.ts'
 import { policies } from './benchmarks/policies.ts'
 import {
   postgres,
@@ -21,6 +22,7 @@ import { stored } from './benchmarks/stored.ts'
 export const BENCHMARKS: readonly Benchmark[] = [
   ingest,
   mixed,
+  otlp,
   acknowledgement,
   stored,
   reads,
