@@ -31,7 +31,7 @@ import { ReplyMemory } from '../http/reply-memory.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
-import { forgetSignIns } from '../jobs/forget-sign-ins.ts'
+import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { simulate } from '../jobs/simulate.ts'
@@ -190,7 +190,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       listeners: [keys, operatorTokens, sessions, configurations],
       onError: warnAbout('follow control revision'),
     }),
-    forgetSignIns({ storage, now, onError: warnAbout('forget sign-ins') }),
+    deleteExpired({ storage, now, onError: warnAbout('delete expired rows') }),
     flushCredentialUses({
       storage,
       sources: [

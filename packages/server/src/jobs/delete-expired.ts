@@ -2,7 +2,7 @@ import { IDEMPOTENCY_KEPT_MS } from '../storage/idempotency.ts'
 import type { Storage } from '../storage/storage.ts'
 import { every, type Job } from './every.ts'
 
-export interface ForgetOptions {
+export interface DeleteOptions {
   storage: Pick<Storage, 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'>
   now: () => number
   onError: (error: unknown) => void
@@ -15,7 +15,7 @@ const SLICE = 500
 /**
  * Deletes expired sessions, challenges and idempotency keys. They are already invalid; deletion keeps the tables small.
  */
-export function forgetSignIns({ storage, now, onError, intervalMs = 3_600_000 }: ForgetOptions): Job {
+export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: DeleteOptions): Job {
   return every({
     intervalMs,
     onError,
