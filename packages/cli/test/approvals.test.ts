@@ -84,9 +84,20 @@ test('show prints all details, escaped, with what happened afterwards', async ()
   await record({ toolName: 'show', inputHash: HASH, approvalId: id, error: 'broke' }, 'shown')
   const shown = await text('show', id)
   assert.match(shown, /^APPROVED +show\n/)
-  assert.match(shown, /as_approved +show \(error\) +The tool ran with the approved input/)
+  assert.match(shown, /Z  show \(error\)  The tool ran with the approved input; event /)
+  assert.doesNotMatch(shown, /as_approved/)
   const { approval, calls } = await json<{ approval: ApprovalCard; calls: unknown[] }>('show', id)
   assert.deepEqual([approval.decisionReason, calls.length], ['known', 1])
+})
+
+test('an unknown approval is named, with the command that lists them', async () => {
+  for (const id of ['nope', '019a0c44-3700-7686-a2e1-3c01640563f0']) {
+    for (const verb of ['show', 'approve', 'reject']) {
+      const { code, stdout, stderr } = await server.tacho(['approvals', verb, id])
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.equal(stderr, `tacho: Unknown approval "${id}": \`tacho approvals list\` shows all.\n`)
+    }
+  }
 })
 
 test('show prints the recorded input, escaped', async () => {

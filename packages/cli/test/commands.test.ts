@@ -145,7 +145,10 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   assert.ok(raw.stdout.includes(payload))
   const document = JSON.parse(raw.stdout) as { run: { runId: string }; events: { eventId: string }[] }
   assert.deepEqual([document.run.runId, document.events[0]?.eventId], ['digits', 'e1'])
-  assert.equal((await refused('runs', 'show', 'nothing', ...WHERE)).code, 1)
+  for (const verb of ['show', 'follow']) {
+    const { code, stderr } = await refused('runs', verb, 'nothing', ...WHERE)
+    assert.deepEqual([code, stderr], [2, 'tacho: Unknown run "nothing": `tacho runs list` shows all.\n'])
+  }
 })
 
 test('show filters events by type and by text in the label', async () => {

@@ -40,11 +40,41 @@ test('a prompt is created from a file, versioned, deployed and rolled back', asy
   assert.equal(await done('prompts', 'show', 'greeting', '--number', '1'), 'Be kind.\nAnswer in English.\nBye.')
   assert.match(await done('prompts', 'show', 'greeting', '--history'), /\n2 .* German\n1 /)
   await done('prompts', 'deploy', 'greeting', '--number', '1', ...STAGING)
-  assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /with version 2 \(before: 1\)/)
+  const deployed = await done('prompts', 'deploy', 'greeting', ...STAGING)
+  assert.match(deployed, /^Prompt greeting is deployed in default\/staging with version 2 \(before: 1\)\.\n/)
+  assert.match(deployed, /revision [0-9a-f]{12}; --json has all of it\.\n$/)
   assert.match(await done('prompts', 'deploy', 'greeting', ...STAGING), /is already deployed there/)
   assert.match(await done('prompts', 'rollback', 'greeting', ...STAGING), /with version 1 \(before: 2\)/)
   assert.match(await done('prompts', 'list'), /^greeting +2 +staging 1 /m)
   assert.match(await done('prompts', 'undeploy', 'greeting', ...STAGING), /no longer deployed in/)
+})
+
+test('a simulation begins with its warnings, and lists only the tools with hits', async () => {
+  const call = (toolName: string, n: number) => ({
+    eventId: `sim-${toolName}-${n}`,
+    clientId: 'c',
+    runId: 'simulated',
+    agentName: 'agent',
+    eventType: 'TOOL_CALL',
+    label: toolName,
+    timestamp: Date.now(),
+    payload: { toolName, input: { amount: n } },
+  })
+  const events = [call('pay', 1), call('pay', 2), call('look', 3)]
+  const made = await done('keys', 'create', ...STAGING, '--name', 'k', '--scopes', 'events:write', '--json')
+  const { key } = JSON.parse(made) as { key: string }
+  const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': key },
+    body: JSON.stringify(events),
+  })
+  assert.equal(reply.status, 200)
+  const condition = 'tool.name == "pay" && !has(tool.input.curency)'
+  const text = await done('policies', 'simulate', '--condition', condition, '--action', 'BLOCK', ...STAGING)
+  assert.match(text, /^Warning: None of the \d+ recorded calls has tool\.input\.curency\.\nIt would block 2 of /)
+  assert.match(text, /^pay +2 +2$/m)
+  assert.doesNotMatch(text, /^look /m)
+  assert.match(await done('policies', 'simulate', '--help'), /--severity[\s\S]*MEDIUM for a\s+condition/)
 })
 
 test('a policy is created from a file, versioned, deployed and promoted', async () => {

@@ -52,6 +52,22 @@ async function opened(detectionType: string, more: object = {}): Promise<IssueSu
   return eventually(first, `an issue of ${detectionType}`)
 }
 
+test('an unknown issue is named, with the command that lists them', async () => {
+  for (const id of ['nope', '019a0c44-3700-7686-a2e1-3c01640563f0']) {
+    const sentence = `tacho: Unknown issue "${id}": \`tacho issues list\` shows all.\n`
+    for (const args of [
+      ['show', id],
+      ['resolve', id],
+      ['assign', id, 'ann'],
+      ['comment', id, 'x'],
+      ['split', id, 'v1'],
+    ]) {
+      const { code, stderr } = await refused(...args)
+      assert.deepEqual([code, stderr], [2, sentence], args.join(' '))
+    }
+  }
+})
+
 test('issues are listed and filtered; show prints the facts', async () => {
   const { id } = await opened('TOOL_BLOCKED', {
     runId: 'run-1',

@@ -110,7 +110,7 @@ function chain(start: () => Promise<TestServer>) {
     assert.match(shown, /\{"order":"1007","amount":250\}/)
     await text('approvals', 'approve', id, '--reason', 'known customer')
     assert.deepEqual(await end, { code: 0, stdout: 'Refunded 250 for order 1007.\n', stderr: '' })
-    assert.match(await text('approvals', 'show', id), /as_approved +refund \(output\)/)
+    assert.match(await text('approvals', 'show', id), /refund \(output\)  The tool ran with the approved input/)
     const { items } = JSON.parse(await text('runs', 'list', '--json')) as { items: Run[] }
     const run = items.find(({ agent: { name } }) => name === 'Support agent')
     assert.equal(run?.status, 'COMPLETED')

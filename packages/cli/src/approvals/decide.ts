@@ -2,6 +2,7 @@
 import type { Decision } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DecisionOutcome } from '@tacho/contract/operator/approval.ts'
+import { known } from '../known.ts'
 import type { OperatorClient } from '../operator-client.ts'
 import type { EnvironmentOptions } from '../options.ts'
 import { printJson, printLine } from '../output.ts'
@@ -26,7 +27,7 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
   const [id] = ids
   if (ids.length === 1 && id !== undefined) {
     const params = { environmentId, approvalId: id }
-    const approval = await client.decideApproval({ params, body: bodyOf(decision, reason) })
+    const approval = await known('approval', id, client.decideApproval({ params, body: bodyOf(decision, reason) }))
     if (options.json) printJson(approval)
     else printLine(approvalLine(approval, Date.now()))
     return

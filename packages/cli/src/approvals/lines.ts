@@ -66,7 +66,7 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
 }
 
 /** One recorded tool call and how it relates to the approval. */
-export function callLine({ timestamp, verdict, message, toolName, outcome, eventId }: JudgedCall): string {
+export function callLine({ timestamp, message, toolName, outcome, eventId }: JudgedCall): string {
   const what = `${printable(toolName ?? 'a tool')} (${outcome})`
-  return `${timestamp}  ${verdict.padEnd(16)}  ${what}  ${message}; event ${printable(eventId)}`
+  return `${timestamp}  ${what}  ${message}; event ${printable(eventId)}`
 }

@@ -2,6 +2,7 @@
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { known } from '../known.ts'
 import type { Input, OperatorClient } from '../operator-client.ts'
 import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
 import { callLine, detailLines, stateText } from './lines.ts'
@@ -78,7 +79,7 @@ export async function showApproval(
   place: { environmentId: string; approvalId: string },
   asJson: boolean,
 ): Promise<void> {
-  const approval = await client.readApproval({ params: place })
+  const approval = await known('approval', place.approvalId, client.readApproval({ params: place }))
   const { calls, run, truncated } = await client.readApprovalAftermath({ params: place })
   if (asJson) return printJson({ approval, calls, run, truncated })
   for (const line of detailLines(approval, Date.now())) printLine(line)

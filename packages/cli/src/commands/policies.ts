@@ -68,7 +68,11 @@ function addTrying(policies: Command): void {
 
   withSource(inEnvironment(policies.command('simulate [policy]').description('try a policy on recorded tool calls')))
     .option('--number <version>', 'version of the policy; default: the newest')
-    .option('--severity <severity>', SEVERITIES.join(', '), oneOf(SEVERITIES))
+    .option(
+      '--severity <severity>',
+      `${SEVERITIES.join(', ')}; default: the policy's, or MEDIUM for a condition`,
+      oneOf(SEVERITIES),
+    )
     .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
     .option('--days <number>', 'days to look back', wholeNumber(LIMITS.simulationDaysMax), 7)
     .addHelpText(

@@ -7,6 +7,9 @@ import { wrongUsage } from '../stop.ts'
 import { findPlace } from '../tenants.ts'
 import { findItem } from './noun.ts'
 
+/** Digits of a revision that tell people two of them apart. */
+const SHOWN_DIGITS = 12
+
 interface NoteOptions {
   note?: string
 }
@@ -122,10 +125,10 @@ function tell(result: PublicationResult, environment: string, options: { json?: 
   if (options.json) return printJson(result)
   if (result.changes.length === 0) return printLine(otherwise)
   for (const { kind, name, from, to } of result.changes) {
-    const item = `${kind} ${printable(name)}`
+    const item = `${kind === 'prompt' ? 'Prompt' : 'Policy'} ${printable(name)}`
     const place = printable(environment)
     if (to === null) printLine(`${item} is no longer deployed in ${place} (was version ${from}).`)
     else printLine(`${item} is deployed in ${place} with version ${to} (before: ${from ?? 'none'}).`)
   }
-  printLine(`Revision ${result.revision}.`)
+  printLine(`The configuration has revision ${result.revision.slice(0, SHOWN_DIGITS)}; --json has all of it.`)
 }

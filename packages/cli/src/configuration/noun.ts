@@ -1,7 +1,7 @@
 /** Looks up prompts and policies for commands. */
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
-import { Refused, type OperatorClient } from '../operator-client.ts'
-import { wrongUsage } from '../stop.ts'
+import { orNull, unknown } from '../known.ts'
+import type { OperatorClient } from '../operator-client.ts'
 
 /** A prompt or policy of a workspace. */
 export interface Found {
@@ -31,21 +31,11 @@ async function findPrompt(client: OperatorClient, workspaceId: string, given: st
   const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: given } }))
   const prompt = named ?? (UUID.test(given) ? await byId() : null)
   if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }
-  throw wrongUsage(`Unknown prompt ${JSON.stringify(given)}: \`tacho prompts list\` shows all.`)
+  throw unknown('prompt', given, 'prompts list')
 }
 
 async function findPolicy(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
   const policy = await orNull(client.readPolicy({ params: { workspaceId, policyId: given } }))
   if (policy) return { kind: 'policy', id: policy.policyId, name: policy.policyId, newest: policy.newest.version }
-  throw wrongUsage(`Unknown policy ${JSON.stringify(given)}: \`tacho policies list\` shows all.`)
-}
-
-/** Null if the server answers `not_found`. */
-async function orNull<Reply>(call: Promise<Reply>): Promise<Reply | null> {
-  try {
-    return await call
-  } catch (error) {
-    if (error instanceof Refused && error.result.code === 'not_found') return null
-    throw error
-  }
+  throw unknown('policy', given, 'policies list')
 }

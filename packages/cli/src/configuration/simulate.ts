@@ -47,13 +47,13 @@ export function printResult(action: PolicyAction, severity: string, result: Simu
   const { calls, hits, matched, failures, runs } = result
   const share = calls === 0 ? '' : ` (${((hits / calls) * 100).toFixed(1)} %)`
   const what = `${spokenNumber(hits)} of ${counted(calls, 'recorded tool call')}${share}, in ${counted(runs, 'run')}`
+  for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
   printLine(strong(`It ${DOES[action]} ${what}.`))
   printLine(`Calls from ${result.from} to ${result.to}.`)
   if (failures > 0) printFailures(result, matched, severity)
   printTools(result)
   printRuns(result)
   printApprovals(result)
-  for (const { message } of result.warnings) printLine(`Warning: ${printable(message)}.`)
 }
 
 function printFailures({ failures, hits, failureReasons }: SimulationResult, matched: number, severity: string): void {
@@ -65,13 +65,14 @@ function printFailures({ failures, hits, failureReasons }: SimulationResult, mat
 }
 
 function printTools({ tools, moreTools }: SimulationResult): void {
-  if (tools.length === 0) return
+  const hit = tools.filter(({ hits }) => hits > 0)
+  if (hit.length === 0) return
   printLine()
   printTable(
     [{ title: 'TOOL' }, { title: 'HITS', align: 'right' }, { title: 'CALLS', align: 'right' }],
-    tools.map(({ toolName, hits, calls }) => [toolName, spokenNumber(hits), spokenNumber(calls)]),
+    hit.map(({ toolName, hits, calls }) => [toolName, spokenNumber(hits), spokenNumber(calls)]),
   )
-  if (moreTools) printLine('Not all tools are shown.')
+  if (moreTools && hit.length === tools.length) printLine('Not all tools are shown.')
 }
 
 function printRuns({ hitRuns, runs }: SimulationResult): void {

@@ -2,6 +2,7 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
+import { known } from '../known.ts'
 import { Refused, type OperatorClient } from '../operator-client.ts'
 import type { EnvironmentOptions } from '../options.ts'
 import { counted, printJson, printLine } from '../output.ts'
@@ -16,7 +17,7 @@ export interface ChangeOptions extends EnvironmentOptions {
 export async function changeState(verb: 'resolve' | 'ignore' | 'reopen', issueId: string, options: ChangeOptions) {
   const { client, environmentId } = await connected(options)
   const params = { environmentId, issueId }
-  const issue = await client[`${verb}Issue`]({ params })
+  const issue = await known('issue', issueId, client[`${verb}Issue`]({ params }))
   if (options.comment !== undefined) await client.commentIssue({ params, body: { text: options.comment } })
   printIssue(issue, options)
 }
@@ -28,16 +29,16 @@ export async function assign(
 ): Promise<void> {
   if ((assignee === undefined) !== (options.nobody === true)) throw wrongUsage('Give either an assignee or --nobody.')
   const { client, environmentId } = await connected(options)
-  const issue = await client.assignIssue({
-    params: { environmentId, issueId },
-    body: { assignee: assignee ?? null },
-  })
+  const params = { environmentId, issueId }
+  const body = { assignee: assignee ?? null }
+  const issue = await known('issue', issueId, client.assignIssue({ params, body }))
   printIssue(issue, options)
 }
 
 export async function comment(issueId: string, text: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const made = await client.commentIssue({ params: { environmentId, issueId }, body: { text } })
+  const params = { environmentId, issueId }
+  const made = await known('issue', issueId, client.commentIssue({ params, body: { text } }))
   if (options.json) printJson(made)
   else printLine(`Commented at ${made.at}.`)
 }
@@ -51,9 +52,9 @@ export async function merge(issueId: string, options: EnvironmentOptions & { int
 export async function split(issueId: string, given: string[], options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const params = { environmentId, issueId }
-  const { groups } = await client.readIssue({ params })
-  const known = groups.map(({ fingerprint }) => fingerprint)
-  const fingerprints = [...new Set(given.map((start) => wholeFingerprint(start, known)))]
+  const { groups } = await known('issue', issueId, client.readIssue({ params }))
+  const all = groups.map(({ fingerprint }) => fingerprint)
+  const fingerprints = [...new Set(given.map((start) => wholeFingerprint(start, all)))]
   printIssue(await client.splitIssue({ params, body: { fingerprints } }), options)
 }
 

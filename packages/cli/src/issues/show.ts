@@ -2,6 +2,7 @@
 import { eachItem } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
+import { known } from '../known.ts'
 import type { OperatorClient } from '../operator-client.ts'
 import { counted, printable, printJson, printLine, strong } from '../output.ts'
 import { taken } from '../taken.ts'
@@ -21,7 +22,7 @@ export async function showIssue(
   options: { limit: number; json?: true },
 ): Promise<void> {
   const input = { params: place, query: { limit: pageSize(options.limit) } }
-  const issue = await client.readIssue({ params: place })
+  const issue = await known('issue', place.issueId, client.readIssue({ params: place }))
   const occurrences = await taken(eachItem(client.listOccurrences, input), options.limit)
   const recoveries = await taken(eachItem(client.listRecoveries, input), options.limit)
   const runs = await taken(eachItem(client.listAffectedRuns, input), options.limit)

@@ -2,6 +2,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { known } from '../known.ts'
 import { Refused, type OperatorClient, type Reply } from '../operator-client.ts'
 import { printable, printJsonLine, printLine } from '../output.ts'
 import { runLine } from './list.ts'
@@ -15,7 +16,7 @@ const LONGEST_PAUSE_MS = 10_000
 
 /** Prints events in order of arrival, until the run has ended and no more arrive. */
 export async function followRun(client: OperatorClient, place: RunPlace, asJson: boolean): Promise<void> {
-  let run = await client.readOperatorRun({ params: place })
+  let run = await known('run', place.runId, client.readOperatorRun({ params: place }))
   const startedAt = Date.parse(run.startedAt)
   let cursor: string | null = null
   for (let quiet = 0; quiet < QUIET_LOOKS;) {

@@ -4,6 +4,7 @@ import type { EventRow } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { indented, memberText } from '../json-text.ts'
+import { known } from '../known.ts'
 import { answered, type OperatorClient } from '../operator-client.ts'
 import { counted, printable, printJsonItems, printLine, spokenNumber, strong } from '../output.ts'
 import { spokenDuration } from '../time-text.ts'
@@ -22,7 +23,7 @@ export async function showRun(
   place: RunPlace,
   options: { payloads?: true; type?: string; search?: string; json?: true },
 ): Promise<void> {
-  const run = await client.readOperatorRun({ params: place })
+  const run = await known('run', place.runId, client.readOperatorRun({ params: place }))
   const rows = eachItem(client.listEventRows, {
     params: place,
     query: {

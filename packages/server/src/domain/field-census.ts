@@ -49,7 +49,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
         ...otherTypes(field, types, as),
       ])
       if (readsInput && withoutInput > 0) {
-        const message = `${withoutInput} of ${calls} calls were recorded without their input`
+        const message = `${spoken(withoutInput)} of ${spoken(calls)} calls were recorded without their input`
         warnings.push({ code: 'no_input', field: 'tool.input', message })
       }
       return warnings
@@ -59,7 +59,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
 
 function neverRecorded(field: string, types: Map<string, number>, calls: number): Warning[] {
   if (sum(types) > 0) return []
-  return [{ code: 'never_recorded', field, message: `None of the ${calls} recorded calls has ${field}` }]
+  return [{ code: 'never_recorded', field, message: `None of the ${spoken(calls)} recorded calls has ${field}` }]
 }
 
 /**
@@ -74,9 +74,14 @@ function otherTypes(field: string, types: Map<string, number>, expected: readonl
   return [...types]
     .filter(([type]) => !right.includes(type))
     .map(([type, count]) => {
-      const message = `${field} is ${type}, not ${right.join(' or ')}, in ${count} of the ${recorded} calls that have it`
+      const message = `${field} is ${type}, not ${right.join(' or ')}, in ${spoken(count)} of the ${spoken(recorded)} calls that have it`
       return { code: 'other_type', field, message }
     })
+}
+
+/** `1,234`, the same in every locale. */
+function spoken(count: number): string {
+  return count.toLocaleString('en-US')
 }
 
 function sum(types: Map<string, number>): number {

@@ -83,13 +83,17 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
   }
 }
 
-/** Text for people, shown once. `url` is the listening address, null if there is none; `base` is the public address. */
+/**
+ * Text for people, shown once. `url` is the listening address, null if the server could not listen; `base` is the public
+ * address.
+ */
 export function firstTenantText(
   { workspace, environment, apiKey, operatorToken, invitation }: FirstTenant,
   url: string | null,
   base: string | null = url,
 ): string {
   const lines = [`Created a new store with the workspace "${workspace}" and the environment "${environment}".`]
+  if (url === null) lines.push('The server could not start, but the store stays: the next start uses it.')
   if (apiKey !== null || operatorToken !== null) lines.push('Save these credentials. They are not shown again:', '')
   if (apiKey !== null) lines.push(`  API key         ${apiKey}`)
   if (operatorToken !== null) lines.push(`  Operator token  ${operatorToken}`)
@@ -99,7 +103,12 @@ export function firstTenantText(
     lines.push('', email === null ? open : `Invitation for ${email}, works once, expires in a week:`, '')
     lines.push(`  ${invitationLink(base ?? 'http://<address of the server>', text)}`)
   }
-  if (apiKey !== null && url !== null) lines.push('', 'Record a first event:', '', curlLine(url, apiKey))
+  if (apiKey !== null && url !== null) {
+    lines.push('', 'Record a first event:', '', curlLine(url, apiKey), '', 'Then look at it:', '')
+    if (operatorToken !== null) lines.push(`  export TACHO_OPERATOR_TOKEN=${operatorToken}`)
+    lines.push(`  npx tacho runs show hello --url ${url}`, '')
+    lines.push('Programs that record read the API key from TACHO_API_KEY.')
+  }
   return `${lines.join('\n')}\n`
 }
 

@@ -33,6 +33,15 @@ test('there is no warning without calls, or for an input that the condition does
   assert.deepEqual(none.warnings(), [])
 })
 
+test('large counts are written with separators', () => {
+  const census = fieldCensus({ variables: ['tool.input'], inputPaths: [['a']], inputTypes: [] })
+  for (let call = 0; call < 3_385; call++) census.count(call < 1_200 ? undefined : { b: 1 })
+  assert.deepEqual(
+    census.warnings().map(({ message }) => message),
+    ['None of the 3,385 recorded calls has tool.input.a', '1,200 of 3,385 calls were recorded without their input'],
+  )
+})
+
 test('a field recorded with another type than the condition expects causes a warning', () => {
   const warned = (source: string, ...inputs: object[]) => {
     const compiled = compileCondition(source)

@@ -30,6 +30,8 @@ test('the first start prints a key, a token and a curl line that records an even
   const { key, token, curl } = printed(first.stdout())
   const { stdout } = await run('sh', ['-c', curl])
   assert.equal((JSON.parse(stdout) as { accepted: number }).accepted, 1)
+  const next = `  export TACHO_OPERATOR_TOKEN=${token}\n  npx tacho runs show hello --url ${url}\n`
+  assert.ok(first.stdout().includes(next), first.stdout())
   const runs = await fetch(`${url}/openapi/v1/runs`, { headers: { 'x-api-key': key } })
   assert.equal(((await runs.json()) as { items: unknown[] }).items.length, 1)
   const workspaces = await fetch(`${url}/operator/v1/workspaces`, { headers: { authorization: `Bearer ${token}` } })
@@ -185,6 +187,7 @@ test('a used port is reported in one sentence, and the first credentials are sti
   assert.match(server.stderr(), new RegExp(`^tacho: Port ${port} on 127.0.0.1 is in use .*\\.\n$`))
   assert.notEqual(printed(server.stdout()).key, '')
   assert.equal(printed(server.stdout()).curl, '')
+  assert.match(server.stdout(), /The server could not start, but the store stays: the next start uses it\./)
 })
 
 test('a host that is not an address of this machine is reported in one sentence', async (t) => {
