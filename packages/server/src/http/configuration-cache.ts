@@ -1,6 +1,7 @@
 /** Caches what clients request most: the revision of each environment, and the configuration texts. */
 import { LRUCache } from 'lru-cache'
 import type { Configuration, DeploymentStore } from '../storage/deployments.ts'
+import { shareLoads } from './shared-loads.ts'
 
 export interface ServedConfiguration {
   /**
@@ -41,6 +42,8 @@ interface Known {
 
 interface Loaded extends ServedConfiguration {
   revision: string
+  /** The round in which the read started. */
+  round: number
 }
 
 /** All nodes see a publication within a second: after a second without news, a node asks the store. */
@@ -60,7 +63,7 @@ export function createConfigurationCache({
 }: ConfigurationCacheOptions): ConfigurationCache {
   const known = new LRUCache<string, Known>({ max: MAX_ENVIRONMENTS })
   const texts = new LRUCache<string, Buffer>({ maxSize: maxBytes, sizeCalculation: ({ length }) => length })
-  const loading = new Map<string, Promise<Loaded>>()
+  const loads = shareLoads(readText, remember)
   let round = 0
   let controlRevision = Number.NaN
   let observedAt = Number.NEGATIVE_INFINITY
@@ -71,49 +74,33 @@ export function createConfigurationCache({
     return entry?.round === round ? entry : undefined
   }
 
-  function load(environmentId: string): Promise<Loaded> {
-    const running = loading.get(environmentId)
-    if (running) return running
-    const remembered = known.get(environmentId)
+  async function readText(environmentId: string): Promise<Loaded> {
     const startedIn = round
-    const started = readText(environmentId, remembered?.revision)
-      .then((loaded) => {
-        // A read that started before the last change may be stale: return it, but do not cache it.
-        if (loading.get(environmentId) === started) remember(environmentId, loaded, startedIn)
-        return loaded
-      })
-      .finally(() => {
-        if (loading.get(environmentId) === started) loading.delete(environmentId)
-      })
-    loading.set(environmentId, started)
-    return started
-  }
-
-  async function readText(environmentId: string, revision: string | undefined): Promise<Loaded> {
+    const revision = known.get(environmentId)?.revision
     const text = revision === undefined ? undefined : texts.get(revision)
     const read: Configuration = await storage.readConfiguration(environmentId, text ? (revision ?? null) : null)
     const body = read.text === null ? text : Buffer.from(read.text)
     if (body === undefined) throw new Error('the store omitted a text that is not cached')
-    return { revision: read.revision, tag: `W/"${read.revision}"`, body }
+    return { revision: read.revision, tag: `W/"${read.revision}"`, body, round: startedIn }
   }
 
-  function remember(environmentId: string, { revision, tag, body }: Loaded, startedIn: number): void {
-    known.set(environmentId, { revision, tag, round: startedIn })
-    texts.set(revision, body)
+  function remember(environmentId: string, { body, ...entry }: Loaded): void {
+    known.set(environmentId, entry)
+    texts.set(entry.revision, body)
   }
 
   return {
     tagOf(environmentId) {
-      return current(environmentId)?.tag ?? load(environmentId).then(({ tag }) => tag)
+      return current(environmentId)?.tag ?? loads.load(environmentId).then(({ tag }) => tag)
     },
     rememberedTag: (environmentId) => current(environmentId)?.tag ?? null,
     async read(environmentId) {
       const entry = current(environmentId)
       const body = entry && texts.get(entry.revision)
-      return body ? { tag: entry.tag, body } : load(environmentId)
+      return body ? { tag: entry.tag, body } : loads.load(environmentId)
     },
     published(environmentId) {
-      loading.delete(environmentId)
+      loads.forget(environmentId)
       const entry = known.get(environmentId)
       if (entry) entry.round = -1
     },
@@ -122,7 +109,7 @@ export function createConfigurationCache({
       if (revision === controlRevision) return
       controlRevision = revision
       round += 1
-      loading.clear()
+      loads.forgetAll()
     },
   }
 }

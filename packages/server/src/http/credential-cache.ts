@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { sameHash, type Credential } from '../domain/credential.ts'
+import { shareLoads } from './shared-loads.ts'
 
 /** Stored fields of every kind of credential. */
 export interface StoredCredential extends Credential {
@@ -54,7 +55,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   // only if their seeded hashes match.
   const verified = new LRUCache<string, Row>({ max: maxEntries })
   const uses = new Map<string, number>()
-  let loading = new Map<string, Promise<Row | null>>()
+  const loads = shareLoads(load, remember)
   let revision = Number.NaN
   let observedAt = Number.NEGATIVE_INFINITY
 
@@ -90,25 +91,10 @@ export function createCredentialCache<Row extends StoredCredential>({
   }
 
   function lookUp(id: string, isTrusted: boolean): Row | null | Promise<Row | null> {
-    if (!isTrusted) return loadOnce(id)
+    if (!isTrusted) return loads.load(id)
     const row = known.get(id)
     if (row) return row
-    return unknown.has(id) ? null : loadOnce(id)
-  }
-
-  function loadOnce(id: string): Promise<Row | null> {
-    const running = loading.get(id)
-    if (running) return running
-    // A read that started before the last change may be stale: return it, but do not cache it.
-    const round = loading
-    const started = load(id)
-      .then((row) => {
-        if (round === loading) remember(id, row)
-        return row
-      })
-      .finally(() => round.delete(id))
-    round.set(id, started)
-    return started
+    return unknown.has(id) ? null : loads.load(id)
   }
 
   function remember(id: string, row: Row | null): void {
@@ -126,7 +112,7 @@ export function createCredentialCache<Row extends StoredCredential>({
       known.clear()
       unknown.clear()
       verified.clear()
-      loading = new Map()
+      loads.forgetAll()
     },
     takeUses() {
       const taken = new Map(uses)

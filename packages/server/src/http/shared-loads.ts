@@ -1,0 +1,35 @@
+/** Concurrent loads of one key share one read of the store. */
+
+export interface SharedLoads<Value> {
+  load(key: string): Promise<Value>
+  /** Reads of this key that are under way may be stale: their callers get the value, but it is not kept. */
+  forget(key: string): void
+  /** The same for every key. */
+  forgetAll(): void
+}
+
+/** `keep` gets each value that no `forget` has made stale while it was read. */
+export function shareLoads<Value>(
+  read: (key: string) => Promise<Value>,
+  keep: (key: string, value: Value) => void,
+): SharedLoads<Value> {
+  const running = new Map<string, Promise<Value>>()
+
+  function load(key: string): Promise<Value> {
+    const shared = running.get(key)
+    if (shared) return shared
+    const isCurrent = () => running.get(key) === started
+    const started = read(key)
+      .then((value) => {
+        if (isCurrent()) keep(key, value)
+        return value
+      })
+      .finally(() => {
+        if (isCurrent()) running.delete(key)
+      })
+    running.set(key, started)
+    return started
+  }
+
+  return { load, forget: (key) => void running.delete(key), forgetAll: () => running.clear() }
+}
