@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = path.join(root, 'packages/console')
 const dist = path.join(folder, 'dist')
 const SOURCES = [
-  'packages/{console,client,contract}/{src/**/*.*,package.json}',
+  'packages/{console,client,contract,policy}/{src/**/*.*,package.json}',
   'packages/console/{index.html,vite.config.ts}',
 ]
 

@@ -11,6 +11,7 @@ import {
 import { isSignedOut } from './api.ts'
 import { homeAddress } from './home.ts'
 import { readApprovalsSearch } from './approvals/search.ts'
+import { readVersionedSearch } from './deployments/search.ts'
 import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
@@ -108,6 +109,44 @@ const issueRoute = createRoute({
   component: lazyRouteComponent(() => import('./issues/issue-page.tsx'), 'IssuePage'),
 })
 
+const policiesRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/policies',
+  component: lazyRouteComponent(() => import('./policies/policies-page.tsx'), 'PoliciesPage'),
+})
+
+const policyRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/policies/$policyId',
+  validateSearch: readVersionedSearch,
+  component: lazyRouteComponent(() => import('./policies/policy-page.tsx'), 'PolicyPage'),
+})
+
+const newPolicyRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/new-policy',
+  component: lazyRouteComponent(() => import('./policies/new-policy-page.tsx'), 'NewPolicyPage'),
+})
+
+const promptsRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/prompts',
+  component: lazyRouteComponent(() => import('./prompts/prompts-page.tsx'), 'PromptsPage'),
+})
+
+const promptRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/prompts/$promptId',
+  validateSearch: readVersionedSearch,
+  component: lazyRouteComponent(() => import('./prompts/prompt-page.tsx'), 'PromptPage'),
+})
+
+const newPromptRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/new-prompt',
+  component: lazyRouteComponent(() => import('./prompts/new-prompt-page.tsx'), 'NewPromptPage'),
+})
+
 const getStartedRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/get-started',
@@ -125,6 +164,12 @@ const routeTree = rootRoute.addChildren([
     approvalsRoute.addChildren([approvalRoute]),
     issuesRoute,
     issueRoute,
+    policiesRoute,
+    policyRoute,
+    newPolicyRoute,
+    promptsRoute,
+    promptRoute,
+    newPromptRoute,
     getStartedRoute,
   ]),
 ])

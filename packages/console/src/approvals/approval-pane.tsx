@@ -1,6 +1,7 @@
 import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { policyQuery } from '../policies/queries.ts'
 import { EventType } from '../runs/event-type.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
@@ -17,7 +18,7 @@ import { BackToList } from './approvals-page.tsx'
 import { Decide } from './decide.tsx'
 import { Earlier } from './earlier.tsx'
 import { RecordedInput } from './recorded-input.tsx'
-import { approvalQuery, useLastSteps, usePolicy } from './queries.ts'
+import { approvalQuery, useLastSteps } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals/$approvalId')
 
@@ -153,7 +154,8 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
 }
 
 function AskingPolicy({ workspaceId, policyId }: { workspaceId: string; policyId: string }) {
-  const { data, error } = usePolicy(workspaceId, policyId)
+  const params = route.useParams()
+  const { data, error } = useQuery(policyQuery(workspaceId, policyId))
   return (
     <Section title="The policy that asked">
       {error ? (
@@ -163,7 +165,13 @@ function AskingPolicy({ workspaceId, policyId }: { workspaceId: string; policyId
       ) : data ? (
         <>
           <p className="flex flex-wrap items-center gap-2">
-            <bdi className="font-medium">{data.newest.name}</bdi>
+            <Link
+              to="/w/$workspace/$environment/policies/$policyId"
+              params={{ workspace: params.workspace, environment: params.environment, policyId }}
+              className="link font-medium"
+            >
+              <bdi>{data.newest.name}</bdi>
+            </Link>
             <Chip>version {data.newest.version}</Chip>
             <Chip tone={data.newest.severity === 'CRITICAL' || data.newest.severity === 'HIGH' ? 'red' : 'plain'}>
               {data.newest.severity}

@@ -78,15 +78,6 @@ export function useEarlier(environmentId: string, { id, toolName, createdAt }: A
   })
 }
 
-/** The newest version of the policy that asked. */
-export function usePolicy(workspaceId: string, policyId: string) {
-  return useQuery({
-    queryKey: ['policies', workspaceId, policyId],
-    queryFn: ({ signal }) => api.readPolicy({ params: { workspaceId, policyId } }, { signal }),
-    staleTime: 60_000,
-  })
-}
-
 /** What the run did last, in the order of time. */
 export function useLastSteps(environmentId: string, runId: string) {
   return useQuery({

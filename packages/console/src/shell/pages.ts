@@ -4,5 +4,7 @@ export const PAGES = [
   { name: 'Runs', to: '/w/$workspace/$environment/runs', key: 'r' },
   { name: 'Approvals', to: '/w/$workspace/$environment/approvals', key: 'a' },
   { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i' },
+  { name: 'Policies', to: '/w/$workspace/$environment/policies', key: 'p' },
+  { name: 'Prompts', to: '/w/$workspace/$environment/prompts', key: 'm' },
   { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's' },
 ] as const

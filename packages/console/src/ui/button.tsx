@@ -1,3 +1,4 @@
+import { createLink } from '@tanstack/react-router'
 import type { ComponentProps } from 'react'
 
 const LOOKS = {
@@ -23,3 +24,13 @@ export function Button({ look = 'plain', busy = false, className = '', disabled,
     />
   )
 }
+
+/** A link with the look of the main button. */
+export const LinkButton = createLink((props: ComponentProps<'a'>) => (
+  <a
+    {...props}
+    className={`inline-flex h-8 items-center rounded-md px-3 text-sm font-medium hover:brightness-110 ${LOOKS.accent}`}
+  >
+    {props.children}
+  </a>
+))

@@ -18,7 +18,8 @@ export function useKeys(keys: Keys): void {
     function onKeyDown(event: KeyboardEvent): void {
       if (event.defaultPrevented || event.altKey || document.querySelector('dialog[open]')) return
       const mod = event.ctrlKey || event.metaKey
-      if (!mod && isTyping(event.target)) return
+      // An editor has its own tree; the event's target is then only its host.
+      if (!mod && isTyping(event.composedPath()[0] ?? null)) return
       const key = mod ? `mod+${event.key.toLowerCase()}` : event.key
       const sequence = first && event.timeStamp - first.at < SEQUENCE_MS ? `${first.key} ${key}` : null
       first = { key, at: event.timeStamp }

@@ -37,6 +37,10 @@ export function Empty({ title, children, action }: Note) {
   )
 }
 
+export function Forbidden({ children }: { children: ReactNode }) {
+  return <Empty title="Your role does not allow this">{children}</Empty>
+}
+
 export function NotFound() {
   return (
     <Empty

@@ -1,0 +1,125 @@
+import type { Deployment } from '@tacho/contract/operator/deployment.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Field } from '../ui/field.tsx'
+import { Choice } from '../ui/filters.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import type { InForce, Item } from './queries.ts'
+
+export type Act =
+  | { kind: 'deploy'; environment: InForce['environment']; deployment: Deployment | null }
+  | { kind: 'promote' | 'roll back'; environment: InForce['environment']; deployment: Deployment }
+
+interface Props {
+  act: Act
+  item: Item
+  name: string
+  newestVersion: string
+  places: readonly InForce[]
+  onClose: () => void
+}
+
+const NONE = 'none'
+
+/** Agents take a change up within seconds, so it is said before what will change, and where. */
+export function ActDialog({ act, item, name, newestVersion, places, onClose }: Props) {
+  const cache = useQueryClient()
+  const others = places.filter(({ environment }) => environment.id !== act.environment.id)
+  const [version, setVersion] = useState(newestVersion)
+  const [target, setTarget] = useState(others[0]?.environment.id ?? '')
+  const [note, setNote] = useState('')
+  const publish = useMutation({
+    mutationFn: () => {
+      const params = { environmentId: act.environment.id }
+      const text = note.trim() || null
+      if (act.kind === 'promote') {
+        const body = { from: act.environment.id, items: [item], note: text }
+        return api.promote({ params: { environmentId: target }, body })
+      }
+      if (act.kind === 'roll back') return api.rollBack({ params, body: { items: [item], note: text } })
+      const items = [{ ...item, version: version === NONE ? null : version }]
+      return api.deploy({ params, body: { items, note: text } })
+    },
+    onSuccess: async () => {
+      await cache.invalidateQueries({ queryKey: ['deployments'] })
+      onClose()
+    },
+  })
+  const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
+  const targetPlace = others.find(({ environment }) => environment.id === target)
+  return (
+    <FormDialog
+      title={TITLES[act.kind](name, act.environment.name)}
+      act={WORDS[act.kind]}
+      isBusy={publish.isPending}
+      error={publish.error}
+      onSubmit={() => publish.mutate()}
+      onClose={onClose}
+    >
+      {act.kind === 'deploy' && (
+        <>
+          <p className="mb-2 text-sm">
+            In force in <b>{act.environment.name}</b> now: {now}.
+          </p>
+          <Choice
+            label="Version"
+            value={version}
+            options={[
+              ...versionsUpTo(newestVersion).map((one) => [one, `Version ${one}`] as const),
+              ...(act.deployment === null ? [] : [[NONE, 'Remove from this environment'] as const]),
+            ]}
+            onChange={setVersion}
+            className="h-10 w-full text-base"
+          />
+        </>
+      )}
+      {act.kind === 'promote' && (
+        <>
+          <p className="mb-2 text-sm">
+            Version {act.deployment.version} of <b>{act.environment.name}</b> goes to:
+          </p>
+          <Choice
+            label="Environment"
+            value={target}
+            options={others.map(({ environment }) => [environment.id, environment.name])}
+            onChange={setTarget}
+            className="h-10 w-full text-base"
+          />
+          <p className="mt-2 text-sm text-soft">
+            In force there now: {targetPlace?.deployment ? `version ${targetPlace.deployment.version}` : 'nothing'}.
+          </p>
+        </>
+      )}
+      {act.kind === 'roll back' && (
+        <p className="text-sm">
+          <b>{act.environment.name}</b> goes back from {now} to the version that was in force before it. Repeat to go
+          further back.
+        </p>
+      )}
+      <Field
+        label="Note"
+        hint="What changes, and why. It stays in the history."
+        className="mt-3"
+        maxLength={LIMITS.noteChars}
+        value={note}
+        onChange={(event) => setNote(event.target.value)}
+      />
+    </FormDialog>
+  )
+}
+
+const WORDS = { deploy: 'Deploy', promote: 'Promote', 'roll back': 'Roll back' } as const
+const TITLES = {
+  deploy: (name: string, environment: string) => `Deploy ${name} in ${environment}`,
+  promote: (name: string, environment: string) => `Promote ${name} from ${environment}`,
+  'roll back': (name: string, environment: string) => `Roll back ${name} in ${environment}`,
+} as const
+const VERSIONS_SHOWN = 100
+
+/** The newest first: versions count from 1. */
+function versionsUpTo(newest: string): string[] {
+  const last = Number(newest)
+  return Array.from({ length: Math.min(last, VERSIONS_SHOWN) }, (_, index) => String(last - index))
+}

@@ -1,0 +1,131 @@
+/**
+ * An editor for conditions: completion, colours and faults from the policy package itself, in the browser. It lives in
+ * a shadow tree: there its styles are sheets of the tree, which the Content-Security-Policy allows, unlike a style
+ * element.
+ */
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import { linter, type Diagnostic } from '@codemirror/lint'
+import { EditorState, RangeSetBuilder } from '@codemirror/state'
+import {
+  Decoration,
+  drawSelection,
+  EditorView,
+  keymap,
+  tooltips,
+  ViewPlugin,
+  type DecorationSet,
+  type ViewUpdate,
+} from '@codemirror/view'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { readToken } from '@tacho/policy/tokens.ts'
+import { useEffect, useRef } from 'react'
+import { complete } from './completion.ts'
+import { EDITOR_THEME } from './editor-theme.ts'
+
+interface Props {
+  value: string
+  onChange: (text: string) => void
+  readOnly: boolean
+}
+
+export function ConditionEditor({ value, onChange, readOnly }: Props) {
+  const host = useRef<HTMLDivElement>(null)
+  const view = useRef<EditorView>(null)
+  const changed = useRef(onChange)
+  useEffect(() => {
+    changed.current = onChange
+  })
+  useEffect(() => {
+    if (!host.current) return
+    const tree = host.current.shadowRoot ?? host.current.attachShadow({ mode: 'open' })
+    const editor = new EditorView({
+      parent: tree,
+      root: tree,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          history(),
+          drawSelection(),
+          closeBrackets(),
+          EditorView.lineWrapping,
+          EditorState.readOnly.of(readOnly),
+          EditorView.editable.of(!readOnly),
+          EditorView.contentAttributes.of({ 'aria-label': 'Condition', spellcheck: 'false', autocapitalize: 'off' }),
+          tooltips({ position: 'absolute' }),
+          autocompletion({ override: [complete], icons: false }),
+          linter(({ state }) => diagnosticsOf(state.doc.toString()), { delay: 150 }),
+          colours,
+          EDITOR_THEME,
+          // Tab leaves the editor, as it leaves every field.
+          keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) changed.current(update.state.doc.toString())
+          }),
+        ],
+      }),
+    })
+    view.current = editor
+    return () => editor.destroy()
+    // The editor owns the text once it exists; a later value is put into it below.
+  }, [readOnly])
+  useEffect(() => {
+    const editor = view.current
+    if (!editor || editor.state.doc.toString() === value) return
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+  }, [value])
+  return <div ref={host} data-editor="condition" />
+}
+
+function diagnosticsOf(text: string): Diagnostic[] {
+  if (text.trim() === '') return []
+  const compiled = compileCondition(text)
+  if (compiled.ok) return []
+  return compiled.faults.map(({ message, position: { offset, endOffset } }) => {
+    const from = Math.min(offset, Math.max(0, text.length - 1))
+    return { from, to: Math.max(from + 1, endOffset ?? from + 1), severity: 'error', message }
+  })
+}
+
+const MARKS = {
+  literal: Decoration.mark({ class: 'tok-literal' }),
+  number: Decoration.mark({ class: 'tok-number' }),
+  name: Decoration.mark({ class: 'tok-name' }),
+  symbol: Decoration.mark({ class: 'tok-symbol' }),
+}
+
+function marksOf(text: string): DecorationSet {
+  const marks = new RangeSetBuilder<Decoration>()
+  try {
+    for (let offset = 0; ;) {
+      const token = readToken(text, offset)
+      if (token.kind === 'end') break
+      const isText = token.kind === 'literal' && typeof token.value === 'string'
+      const mark = isText
+        ? MARKS.literal
+        : token.kind === 'literal' || token.kind === 'int'
+          ? MARKS.number
+          : token.kind === 'symbol'
+            ? MARKS.symbol
+            : MARKS.name
+      marks.add(token.start, token.end, mark)
+      offset = token.end
+    }
+  } catch {
+    // What no token begins with stays plain; the linter says what is wrong.
+  }
+  return marks.finish()
+}
+
+const colours = ViewPlugin.fromClass(
+  class {
+    decorations: DecorationSet
+    constructor(view: EditorView) {
+      this.decorations = marksOf(view.state.doc.toString())
+    }
+    update(update: ViewUpdate) {
+      if (update.docChanged) this.decorations = marksOf(update.state.doc.toString())
+    }
+  },
+  { decorations: (plugin) => plugin.decorations },
+)

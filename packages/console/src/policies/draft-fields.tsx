@@ -1,0 +1,93 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import type { ReactNode } from 'react'
+import { Field } from '../ui/field.tsx'
+import { Choice } from '../ui/filters.tsx'
+import { ConditionEditor } from './condition-editor.tsx'
+import type { Draft } from './draft.ts'
+import { actionWord, severityWord } from './policy-look.tsx'
+
+interface Props {
+  draft: Draft
+  onChange: (draft: Draft) => void
+  readOnly: boolean
+}
+
+export function DraftFields({ draft, onChange, readOnly }: Props) {
+  const set = (change: Partial<Draft>) => onChange({ ...draft, ...change })
+  return (
+    <div className="flex flex-col gap-3">
+      <div>
+        <p className="mb-1 text-sm font-medium">Condition</p>
+        <ConditionEditor value={draft.condition} onChange={(condition) => set({ condition })} readOnly={readOnly} />
+        <Verdict condition={draft.condition} />
+      </div>
+      <div className="grid gap-3 sm:grid-cols-2">
+        <Labelled name="When it is true">
+          <Choice
+            label="When it is true"
+            value={draft.action}
+            options={POLICY_ACTIONS.map((action) => [action, actionWord(action)])}
+            onChange={(action) => set({ action: action as Draft['action'] })}
+            className="h-10 w-full text-base"
+          />
+        </Labelled>
+        <Labelled name="Severity">
+          <Choice
+            label="Severity"
+            value={draft.severity}
+            options={SEVERITIES.map((severity) => [severity, severityWord(severity)])}
+            onChange={(severity) => set({ severity: severity as Draft['severity'] })}
+            className="h-10 w-full text-base"
+          />
+        </Labelled>
+      </div>
+      <p className="text-sm text-soft">
+        {draft.severity === 'HIGH' || draft.severity === 'CRITICAL'
+          ? 'If the condition cannot be evaluated, it counts as true.'
+          : 'If the condition cannot be evaluated, it counts as false.'}
+      </p>
+      <Field
+        label="Name"
+        maxLength={LIMITS.nameChars}
+        readOnly={readOnly}
+        value={draft.name}
+        onChange={(event) => set({ name: event.target.value })}
+      />
+      <Field
+        label="What it is for"
+        maxLength={LIMITS.descriptionChars}
+        readOnly={readOnly}
+        value={draft.description}
+        onChange={(event) => set({ description: event.target.value })}
+      />
+    </div>
+  )
+}
+
+function Labelled({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <p aria-hidden className="mb-1 text-sm font-medium">
+        {name}
+      </p>
+      {children}
+    </div>
+  )
+}
+
+/** The first fault in words: the squiggle alone says nothing to a screen reader. */
+function Verdict({ condition }: { condition: string }) {
+  const compiled = condition.trim() === '' ? null : compileCondition(condition)
+  const [fault] = compiled?.ok === false ? compiled.faults : []
+  return (
+    <p role="status" className={`mt-1 min-h-5 text-sm ${fault ? 'text-red' : 'text-soft'}`}>
+      {compiled === null
+        ? 'For example: tool.name == "refund" && tool.input.amount > 100.0'
+        : fault
+          ? `Line ${fault.position.line}, column ${fault.position.column}: ${fault.message}`
+          : '✓ The condition is valid.'}
+    </p>
+  )
+}

@@ -1,0 +1,39 @@
+/** What a person writes before it is a version. */
+import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
+
+export interface Draft {
+  name: string
+  description: string
+  condition: string
+  severity: PolicyVersion['severity']
+  action: PolicyVersion['action']
+}
+
+export const EMPTY_DRAFT: Draft = {
+  name: '',
+  description: '',
+  condition: '',
+  severity: 'MEDIUM',
+  action: 'REQUIRE_APPROVAL',
+}
+
+export const draftOf = ({ name, description, condition, severity, action }: PolicyVersion): Draft => ({
+  name,
+  description: description ?? '',
+  condition,
+  severity,
+  action,
+})
+
+/** As the API takes it: an empty text is none. */
+export const bodyOf = (draft: Draft, note: string) => ({
+  name: draft.name.trim() || null,
+  description: draft.description.trim() || null,
+  condition: draft.condition,
+  severity: draft.severity,
+  action: draft.action,
+  note: note.trim() || null,
+})
+
+export const isSame = (one: Draft, other: Draft): boolean =>
+  (Object.keys(one) as (keyof Draft)[]).every((key) => one[key] === other[key])

@@ -1,0 +1,81 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { POLICY_ID_PATTERN } from '@tacho/contract/words.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Button } from '../ui/button.tsx'
+import { Field } from '../ui/field.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { Forbidden } from '../ui/states.tsx'
+import { useTitle } from '../ui/title.ts'
+import { bodyOf, EMPTY_DRAFT } from './draft.ts'
+import { DraftFields } from './draft-fields.tsx'
+import { Simulate } from './simulate.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/new-policy')
+
+export function NewPolicyPage() {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const cache = useQueryClient()
+  const [policyId, setPolicyId] = useState('')
+  const [draft, setDraft] = useState(EMPTY_DRAFT)
+  useTitle('New policy')
+  const create = useMutation({
+    mutationFn: () =>
+      api.createPolicy({ params: { workspaceId: place.workspace.id }, body: { policyId, ...bodyOf(draft, '') } }),
+    onSuccess: async () => {
+      await cache.invalidateQueries({ queryKey: ['policies', place.workspace.id] })
+      await navigate({
+        to: '/w/$workspace/$environment/policies/$policyId',
+        params: { ...params, policyId },
+        search: { show: 'deployments' },
+      })
+    },
+  })
+  if (!place.may('admin')) return <Forbidden>Only admins of this workspace write policies.</Forbidden>
+  const isValid = new RegExp(POLICY_ID_PATTERN).test(policyId)
+  return (
+    <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
+      <h1 className="pt-5 text-xl font-semibold">New policy</h1>
+      <div className="mt-4 grid gap-x-10 lg:grid-cols-2">
+        <form
+          onSubmit={(event) => {
+            event.preventDefault()
+            create.mutate()
+          }}
+        >
+          <Field
+            label="Id"
+            hint="Permanent: lower-case letters, digits, dots, dashes and underscores."
+            className="mb-3"
+            autoFocus
+            required
+            maxLength={LIMITS.policyIdChars}
+            value={policyId}
+            onChange={(event) => setPolicyId(event.target.value)}
+          />
+          <DraftFields draft={draft} onChange={setDraft} readOnly={false} />
+          <div className="mt-3 flex flex-wrap items-center gap-2">
+            <Button
+              type="submit"
+              look="accent"
+              busy={create.isPending}
+              disabled={!isValid || !compileCondition(draft.condition).ok}
+            >
+              Create
+            </Button>
+            <span className="text-sm text-soft">It acts only once it is deployed.</span>
+            <Refused error={create.error} className="w-full" />
+          </div>
+        </form>
+        <div className="max-lg:mt-6">
+          <Simulate environment={place.environment} draft={draft} canSimulate />
+        </div>
+      </div>
+    </div>
+  )
+}

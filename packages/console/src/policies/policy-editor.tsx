@@ -1,0 +1,72 @@
+import type { Policy } from '@tacho/contract/operator/policy.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import type { Place } from '../queries.ts'
+import { Button } from '../ui/button.tsx'
+import { Field } from '../ui/field.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { bodyOf, draftOf, isSame } from './draft.ts'
+import { DraftFields } from './draft-fields.tsx'
+import { Simulate } from './simulate.tsx'
+
+/** The newest version, to change and to try. Saved, it is the next version; it acts only once it is deployed. */
+export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }) {
+  const cache = useQueryClient()
+  const { workspaceId, policyId, newest } = policy
+  const [draft, setDraft] = useState(() => draftOf(newest))
+  const [note, setNote] = useState('')
+  const canWrite = place.may('admin')
+  const isChanged = !isSame(draft, draftOf(newest))
+  const save = useMutation({
+    mutationFn: () =>
+      api.createPolicyVersion({
+        params: { workspaceId, policyId },
+        body: { ...bodyOf(draft, note), follows: newest.version },
+      }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ['policies', workspaceId] }),
+  })
+  return (
+    <div className="mt-5 grid gap-x-10 lg:grid-cols-2">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          save.mutate()
+        }}
+      >
+        <DraftFields draft={draft} onChange={setDraft} readOnly={!canWrite} />
+        {canWrite && isChanged && (
+          <>
+            <Field
+              label="What changed, and why"
+              className="mt-3"
+              maxLength={LIMITS.noteChars}
+              value={note}
+              onChange={(event) => setNote(event.target.value)}
+            />
+            <div className="mt-3 flex flex-wrap items-center gap-2">
+              <Button
+                type="submit"
+                look="accent"
+                busy={save.isPending}
+                disabled={!compileCondition(draft.condition).ok}
+              >
+                Save version {Number(newest.version) + 1}
+              </Button>
+              <Button look="quiet" onClick={() => setDraft(draftOf(newest))}>
+                Discard
+              </Button>
+              <span className="text-sm text-soft">It acts only once it is deployed.</span>
+              <Refused error={save.error} className="w-full" />
+            </div>
+          </>
+        )}
+      </form>
+      <div className="max-lg:mt-6">
+        <Simulate environment={place.environment} draft={draft} canSimulate={canWrite} />
+      </div>
+    </div>
+  )
+}

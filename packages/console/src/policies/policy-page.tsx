@@ -1,0 +1,131 @@
+import type { Policy } from '@tacho/contract/operator/policy.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { api } from '../api.ts'
+import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
+import { DeploymentHistory } from '../deployments/history.tsx'
+import { InForceSection } from '../deployments/in-force.tsx'
+import { Chip } from '../ui/chip.tsx'
+import { Nothing, Section } from '../ui/section.tsx'
+import { PagePending, Trouble } from '../ui/states.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { Time } from '../ui/time.tsx'
+import { useTitle } from '../ui/title.ts'
+import { VersionHistory } from '../ui/version-history.tsx'
+import { ActionChip } from './policy-look.tsx'
+import { PolicyEditor } from './policy-editor.tsx'
+import { policyQuery, useAskedBy, usePolicyVersions } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/policies/$policyId')
+
+export function PolicyPage() {
+  const params = route.useParams()
+  const { policyId } = params
+  const { show = 'edit' } = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const workspaceId = place.workspace.id
+  const { data, error, refetch } = useQuery(policyQuery(workspaceId, policyId))
+  useTitle(data?.newest.name ?? 'Policy')
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <PagePending />
+  return (
+    <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
+      <header className="pt-5">
+        <Link to="/w/$workspace/$environment/policies" params={params} className="link text-sm">
+          ‹ Policies
+        </Link>
+        <div className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1">
+          <h1 className="min-w-0 text-xl font-semibold">
+            <bdi>{data.newest.name}</bdi>
+          </h1>
+          <ActionChip action={data.newest.action} />
+          <Chip>version {data.newest.version}</Chip>
+          <code className="font-mono text-sm text-soft">{data.policyId}</code>
+        </div>
+      </header>
+      <Tabs
+        label="Parts of the policy"
+        value={show}
+        options={[
+          ['edit', 'Condition'],
+          ['versions', 'Versions'],
+          ['deployments', 'Deployments'],
+        ]}
+        onChange={(chosen) =>
+          void navigate({ to: '.', search: chosen === 'edit' ? {} : { show: chosen }, replace: true })
+        }
+      />
+      {show === 'edit' && (
+        <>
+          <PolicyEditor key={data.newest.version} policy={data} place={place} />
+          <AskedLately environmentId={place.environment.id} policyId={policyId} />
+        </>
+      )}
+      {show === 'versions' && <Versions policy={data} />}
+      {show === 'deployments' && (
+        <>
+          <InForceSection
+            workspaceId={workspaceId}
+            item={{ kind: 'policy', id: policyId }}
+            name={data.newest.name}
+            newestVersion={data.newest.version}
+            canDeploy={place.may('admin')}
+          />
+          <DeploymentHistory environment={place.environment} item={{ kind: 'policy', id: policyId }} />
+        </>
+      )}
+    </div>
+  )
+}
+
+function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Policy }) {
+  const search = route.useSearch()
+  const navigate = useNavigate()
+  const versions = usePolicyVersions(workspaceId, policyId)
+  const { to = newest.version, from = String(Math.max(1, Number(to) - 1)) } = search
+  return (
+    <VersionHistory
+      list={versions}
+      from={from}
+      to={to}
+      onCompare={(change) => void navigate({ to: '.', search: { ...search, from, to, ...change }, replace: true })}
+      queryKey={['policies', workspaceId, policyId]}
+      readDiff={(query, signal) => api.diffPolicyVersions({ params: { workspaceId, policyId }, query }, { signal })}
+    />
+  )
+}
+
+/** What the policy asked people lately, and what they said. */
+function AskedLately({ environmentId, policyId }: { environmentId: string; policyId: string }) {
+  const params = route.useParams()
+  const { data } = useAskedBy(environmentId, policyId)
+  return (
+    <Section title="What it asked lately">
+      {data?.items.length === 0 && <Nothing>It has not asked a person in this environment.</Nothing>}
+      <ul>
+        {data?.items.map(({ id, toolName, status, agentId, createdAt }) => (
+          <li
+            key={id}
+            className="relative flex items-center gap-3 border-b border-line py-1.5 text-sm last:border-0 hover:bg-hover"
+          >
+            <span className="w-22">
+              <ApprovalStatusChip status={status} />
+            </span>
+            <Link
+              to="/w/$workspace/$environment/approvals/$approvalId"
+              params={{ workspace: params.workspace, environment: params.environment, approvalId: id }}
+              className="min-w-0 flex-1 truncate font-mono after:absolute after:inset-0"
+            >
+              <bdi>{toolName}</bdi>
+            </Link>
+            <bdi className="max-w-40 truncate text-soft">{agentId}</bdi>
+            <span className="text-soft">
+              <Time at={createdAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}

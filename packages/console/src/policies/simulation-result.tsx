@@ -1,0 +1,100 @@
+import type { SimulationResult as Result } from '@tacho/contract/operator/simulation.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { counted, number } from '../ui/format.ts'
+import { Time } from '../ui/time.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+const RUNS_SHOWN = 10
+
+export function SimulationResult({ result }: { result: Result }) {
+  const params = route.useParams()
+  return (
+    <div className="flex flex-col gap-4 text-sm">
+      <p>
+        <b className="text-base">
+          {result.hits === 0
+            ? `It would not have acted on any of ${counted(result.calls, 'call')}.`
+            : `It would have acted on ${number(result.hits)} of ${counted(result.calls, 'call')}, in ${counted(result.runs, 'run')}.`}
+        </b>
+        {result.failures > 0 && (
+          <span className="block text-amber">
+            ! The condition could not be evaluated for {counted(result.failures, 'call')}:{' '}
+            {result.failureReasons.map(({ message, count }) => `${message} (${number(count)})`).join('; ')}
+          </span>
+        )}
+      </p>
+      {result.warnings.length > 0 && (
+        <ul className="rounded-lg bg-amber-wash px-3 py-2 text-amber">
+          {result.warnings.map(({ code, field, message }) => (
+            <li key={`${code} ${field}`}>! {message}</li>
+          ))}
+        </ul>
+      )}
+      <Agreement approvals={result.approvals} />
+      {result.tools.length > 0 && (
+        <table aria-label="Tools" className="w-full">
+          <thead>
+            <tr className="border-b border-line text-left text-xs text-soft">
+              <th className="py-1 font-normal">Tool</th>
+              <th className="py-1 pl-4 text-right font-normal">Calls</th>
+              <th className="py-1 pl-4 text-right font-normal">Hits</th>
+            </tr>
+          </thead>
+          <tbody>
+            {result.tools.map(({ toolName, calls, hits }) => (
+              <tr key={toolName} className="border-b border-line">
+                <td className="max-w-0 w-full truncate py-1 font-mono">
+                  <bdi>{toolName}</bdi>
+                </td>
+                <td className="py-1 pl-4 text-right">{number(calls)}</td>
+                <td className="py-1 pl-4 text-right font-medium">{number(hits)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {result.hitRuns.length > 0 && (
+        <div>
+          <p className="text-xs text-soft">Runs with a hit</p>
+          <ul>
+            {result.hitRuns.slice(0, RUNS_SHOWN).map(({ id, runId, eventId, toolName, at }) => (
+              <li key={id} className="relative flex gap-3 border-b border-line py-1 last:border-0 hover:bg-hover">
+                <Link
+                  to="/w/$workspace/$environment/runs/$runId"
+                  params={{ ...params, runId }}
+                  search={{ step: eventId }}
+                  className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+                >
+                  <bdi>{runId}</bdi>
+                </Link>
+                <bdi className="max-w-40 truncate font-mono text-soft">{toolName}</bdi>
+                <span className="text-soft">
+                  <Time at={at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Whether people decided as the policy would. */
+function Agreement({ approvals: { hits, others } }: Pick<Result, 'approvals'>) {
+  const asked = hits.approved + hits.rejected + hits.expired
+  const passed = others.approved + others.rejected + others.expired
+  if (asked + passed === 0) return null
+  return (
+    <div>
+      <p className="text-xs text-soft">What people decided on the same calls</p>
+      <p>
+        Of the calls it hits, people approved {number(hits.approved)} and rejected {number(hits.rejected)};{' '}
+        {number(hits.expired)} expired.
+      </p>
+      {others.rejected > 0 && (
+        <p className="text-amber">! It does not hit {counted(others.rejected, 'call')} that people rejected.</p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,154 @@
+import type { Prompt } from '@tacho/contract/operator/prompt.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { DeploymentHistory } from '../deployments/history.tsx'
+import { InForceSection } from '../deployments/in-force.tsx'
+import { Button } from '../ui/button.tsx'
+import { Chip } from '../ui/chip.tsx'
+import { Copy } from '../ui/copy.tsx'
+import { Field } from '../ui/field.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { useTitle } from '../ui/title.ts'
+import { VersionHistory } from '../ui/version-history.tsx'
+import { PromptText } from './prompt-text.tsx'
+import { promptQuery, promptVersionQuery, usePromptVersions } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
+
+export function PromptPage() {
+  const params = route.useParams()
+  const { promptId } = params
+  const { show = 'edit' } = route.useSearch()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const workspaceId = place.workspace.id
+  const { data, error, refetch } = useQuery(promptQuery(workspaceId, promptId))
+  useTitle(data?.name ?? 'Prompt')
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <PagePending />
+  return (
+    <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
+      <header className="pt-5">
+        <Link to="/w/$workspace/$environment/prompts" params={params} className="link text-sm">
+          ‹ Prompts
+        </Link>
+        <div className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1">
+          <h1 className="min-w-0 text-xl font-semibold">
+            <bdi>{data.name}</bdi>
+          </h1>
+          <Chip>version {data.newest.version}</Chip>
+          <Copy text={data.newest.versionId} label="Copy version id" />
+        </div>
+      </header>
+      <Tabs
+        label="Parts of the prompt"
+        value={show}
+        options={[
+          ['edit', 'Text'],
+          ['versions', 'Versions'],
+          ['deployments', 'Deployments'],
+        ]}
+        onChange={(chosen) =>
+          void navigate({ to: '.', search: chosen === 'edit' ? {} : { show: chosen }, replace: true })
+        }
+      />
+      {show === 'edit' && <Text key={data.newest.version} prompt={data} canWrite={place.may('admin')} />}
+      {show === 'versions' && <Versions prompt={data} />}
+      {show === 'deployments' && (
+        <>
+          <InForceSection
+            workspaceId={workspaceId}
+            item={{ kind: 'prompt', id: promptId }}
+            name={data.name}
+            newestVersion={data.newest.version}
+            canDeploy={place.may('admin')}
+          />
+          <DeploymentHistory environment={place.environment} item={{ kind: 'prompt', id: promptId }} />
+        </>
+      )}
+    </div>
+  )
+}
+
+function Text({ prompt: { workspaceId, promptId, newest }, canWrite }: { prompt: Prompt; canWrite: boolean }) {
+  const { data, error, refetch } = useQuery(promptVersionQuery(workspaceId, promptId, newest.version))
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <Skeleton className="mt-5 h-80" />
+  return <Editor promptId={promptId} workspaceId={workspaceId} newest={data} canWrite={canWrite} />
+}
+
+interface EditorProps {
+  workspaceId: string
+  promptId: string
+  newest: { version: string; content: string }
+  canWrite: boolean
+}
+
+/** The newest version, to change. Saved, it is the next version; agents get it only once it is deployed. */
+function Editor({ workspaceId, promptId, newest, canWrite }: EditorProps) {
+  const cache = useQueryClient()
+  const [content, setContent] = useState(newest.content)
+  const [note, setNote] = useState('')
+  const save = useMutation({
+    mutationFn: () =>
+      api.createPromptVersion({
+        params: { workspaceId, promptId },
+        body: { content, note: note.trim() || null, follows: newest.version },
+      }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ['prompts', workspaceId] }),
+  })
+  return (
+    <form
+      className="mt-5"
+      onSubmit={(event) => {
+        event.preventDefault()
+        save.mutate()
+      }}
+    >
+      <PromptText value={content} onChange={setContent} readOnly={!canWrite} />
+      {canWrite && content !== newest.content && (
+        <>
+          <Field
+            label="What changed, and why"
+            className="mt-3"
+            maxLength={LIMITS.noteChars}
+            value={note}
+            onChange={(event) => setNote(event.target.value)}
+          />
+          <div className="mt-3 flex flex-wrap items-center gap-2">
+            <Button type="submit" look="accent" busy={save.isPending} disabled={content === ''}>
+              Save version {Number(newest.version) + 1}
+            </Button>
+            <Button look="quiet" onClick={() => setContent(newest.content)}>
+              Discard
+            </Button>
+            <span className="text-sm text-soft">Agents get it only once it is deployed.</span>
+            <Refused error={save.error} className="w-full" />
+          </div>
+        </>
+      )}
+    </form>
+  )
+}
+
+function Versions({ prompt: { workspaceId, promptId, newest } }: { prompt: Prompt }) {
+  const search = route.useSearch()
+  const navigate = useNavigate()
+  const versions = usePromptVersions(workspaceId, promptId)
+  const { to = newest.version, from = String(Math.max(1, Number(to) - 1)) } = search
+  return (
+    <VersionHistory
+      list={versions}
+      from={from}
+      to={to}
+      onCompare={(change) => void navigate({ to: '.', search: { ...search, from, to, ...change }, replace: true })}
+      queryKey={['prompts', workspaceId, promptId]}
+      readDiff={(query, signal) => api.diffPromptVersions({ params: { workspaceId, promptId }, query }, { signal })}
+    />
+  )
+}

@@ -1,0 +1,32 @@
+import { allItems } from '@tacho/client/items.ts'
+import { queryOptions } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { usePages } from '../ui/pages.ts'
+
+export const promptsQuery = (workspaceId: string) =>
+  queryOptions({
+    queryKey: ['prompts', workspaceId],
+    queryFn: () => allItems(api.listPrompts, { params: { workspaceId }, query: { limit: 200 } }),
+  })
+
+export const promptQuery = (workspaceId: string, promptId: string) =>
+  queryOptions({
+    queryKey: ['prompts', workspaceId, promptId],
+    queryFn: ({ signal }) => api.readPrompt({ params: { workspaceId, promptId } }, { signal }),
+  })
+
+/** A version never changes. */
+export const promptVersionQuery = (workspaceId: string, promptId: string, version: string) =>
+  queryOptions({
+    queryKey: ['prompts', workspaceId, promptId, 'version', version],
+    queryFn: ({ signal }) => api.readPromptVersion({ params: { workspaceId, promptId, version } }, { signal }),
+    staleTime: Infinity,
+  })
+
+export function usePromptVersions(workspaceId: string, promptId: string) {
+  return usePages({
+    queryKey: ['prompts', workspaceId, promptId, 'versions'],
+    read: (cursor, signal) =>
+      api.listPromptVersions({ params: { workspaceId, promptId }, query: { limit: 50, cursor } }, { signal }),
+  })
+}

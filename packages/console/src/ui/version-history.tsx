@@ -1,0 +1,71 @@
+import type { VersionDiff } from '@tacho/contract/operator/version.ts'
+import { useQuery } from '@tanstack/react-query'
+import { Diff } from './diff.tsx'
+import { Choice } from './filters.tsx'
+import { More } from './more.tsx'
+import { Refused } from './refused.tsx'
+import { Section } from './section.tsx'
+import { Skeleton } from './states.tsx'
+import { Time } from './time.tsx'
+
+interface Version {
+  version: string
+  author: string
+  note: string | null
+  createdAt: string
+}
+
+interface Props {
+  list: {
+    items: Version[]
+    hasNextPage: boolean
+    isFetchingNextPage: boolean
+    fetchNextPage: () => Promise<unknown>
+  }
+  from: string
+  to: string
+  onCompare: (change: { from: string } | { to: string }) => void
+  queryKey: readonly unknown[]
+  readDiff: (query: { from: string; to: string }, signal: AbortSignal) => Promise<VersionDiff>
+}
+
+/** The versions of a prompt or policy, and the differences between two of them. */
+export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }: Props) {
+  const { data, error } = useQuery({
+    queryKey: [...queryKey, 'diff', from, to],
+    queryFn: ({ signal }) => readDiff({ from, to }, signal),
+    staleTime: Infinity,
+  })
+  const options = list.items.map(({ version }) => [version, `Version ${version}`] as const)
+  return (
+    <>
+      <Section
+        title="Differences"
+        note={
+          <span className="flex items-center gap-1.5">
+            <Choice label="From" value={from} options={options} onChange={(chosen) => onCompare({ from: chosen })} />→
+            <Choice label="To" value={to} options={options} onChange={(chosen) => onCompare({ to: chosen })} />
+          </span>
+        }
+      >
+        {error ? <Refused error={error} /> : data ? <Diff diff={data} /> : <Skeleton className="h-24" />}
+      </Section>
+      <Section title="Versions">
+        <ol>
+          {list.items.map(({ version, author, note, createdAt }) => (
+            <li key={version} className="flex gap-3 border-b border-line py-1.5 text-sm last:border-0">
+              <span className="w-20 shrink-0 font-medium">Version {version}</span>
+              <span dir="auto" className="min-w-0 flex-1 text-soft">
+                {note ?? 'no note'}
+              </span>
+              <span className="shrink-0 text-soft">
+                <bdi>{author}</bdi>, <Time at={createdAt} />
+              </span>
+            </li>
+          ))}
+        </ol>
+        <More list={list} label="Show older versions" />
+      </Section>
+    </>
+  )
+}

@@ -1,0 +1,148 @@
+/** Policies and prompts: written with help, tried on recorded calls, compared, deployed, promoted and rolled back. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { configurationCalls, type ConfigurationCalls } from '../../server/test/setup/configuration-service.ts'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertFine, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+
+describe('policies and prompts', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  let calls: ConfigurationCalls
+  before(async () => {
+    tacho = await startConsole()
+    calls = await configurationCalls(tacho.service)
+    const refunds = [50, 150, 250].map((amount) =>
+      event({
+        runId: `refund-${amount}`,
+        eventType: 'TOOL_CALL',
+        label: 'refund',
+        payload: { toolName: 'refund', input: { amount }, output: 'ok' },
+      }),
+    )
+    await tacho.service.record(refunds)
+  })
+  after(() => tacho.close())
+
+  const condition = (page: Page) => page.getByRole('textbox', { name: 'Condition' })
+
+  test('a policy is written with completion and explained faults, simulated, saved and deployed', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/policies`)
+    await page.getByRole('heading', { name: 'No policies yet' }).waitFor()
+    await page.getByRole('link', { name: 'New policy' }).click()
+    await page.getByLabel('Id').fill('refund-limit')
+    await condition(page).click()
+    await page.keyboard.type('tool.na')
+    await page.getByRole('option', { name: 'tool.name' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.keyboard.type(' == "refund" && tool.input.amount > ')
+    await page.getByText(/^Line 1, column/).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Create' }).isDisabled(), true)
+    await page.keyboard.type('100.0')
+    await page.getByText('✓ The condition is valid.').waitFor()
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    await page.getByText('It would have acted on 2 of 3 calls, in 2 runs.').waitFor()
+    await page.getByRole('link', { name: 'refund-250' }).waitFor()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.waitForURL('**/policies/refund-limit?show=deployments')
+    const here = page.getByRole('listitem').filter({ hasText: 'development' }).first()
+    await here.getByText('not deployed').waitFor()
+    await here.getByRole('button', { name: 'Deploy…' }).click()
+    await page.getByRole('dialog').getByLabel('Note').fill('First limit')
+    await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click()
+    await here.getByText('version 1').waitFor()
+    await page.getByText('First limit').waitFor()
+    const [policy] = (await calls.load()).body.policies
+    assert.equal(policy?.condition, 'tool.name == "refund" && tool.input.amount > 100.0')
+    await close()
+  })
+
+  test('a new version shows its differences, is promoted and rolled back', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/policies/refund-limit`)
+    await condition(page).click()
+    await page.keyboard.press('Control+End')
+    await page.keyboard.press('Backspace')
+    await page.keyboard.type('5')
+    await page.getByLabel('What changed, and why').fill('A bit more')
+    await page.getByRole('button', { name: 'Save version 2' }).click()
+    await page.getByText('version 2', { exact: true }).first().waitFor()
+    await page.getByRole('button', { name: 'Versions' }).click()
+    const differences = page.getByRole('region', { name: 'Differences' })
+    await differences.getByText('tool.input.amount > 100.5').waitFor()
+    await differences.getByText('tool.input.amount > 100.0').waitFor()
+    await page.getByText('A bit more').waitFor()
+    await page.getByRole('button', { name: 'Deployments' }).click()
+    const at = (name: string) => page.getByRole('listitem').filter({ hasText: name }).first()
+    await at('development').getByRole('button', { name: 'Change…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Deploy' }).click()
+    await at('development').getByText('version 2').waitFor()
+    await at('development').getByRole('button', { name: 'Promote…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click()
+    await at('staging').getByText('version 2').waitFor()
+    await at('development').getByRole('button', { name: 'Roll back…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
+    await at('development').getByText('newest is 2').waitFor()
+    assert.equal((await calls.load()).body.policies[0]?.version, '1')
+    await close()
+  })
+
+  test('a prompt is written, changed and compared', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/new-prompt`)
+    await page.getByLabel('Name').fill('greeting')
+    await page.getByLabel('Text').fill('Hello {{customer}}.\nBe kind.')
+    await page.getByText('Variables: customer').waitFor()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.waitForURL('**/prompts/*?show=deployments')
+    await page.getByRole('button', { name: 'Text' }).click()
+    await page.getByLabel('Text').fill('Hello {{customer}}.\nBe brief.')
+    await page.getByRole('button', { name: 'Save version 2' }).click()
+    await page.getByText('version 2', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Versions' }).click()
+    await page.getByText('Be brief.').waitFor()
+    await page.goto(`${tacho.home}/prompts`)
+    await page.getByRole('row').filter({ hasText: 'greeting' }).getByText('version 2').waitFor()
+    await close()
+  })
+
+  test('a viewer reads everything and is offered nothing to change', async () => {
+    const viewer = await newPerson(tacho.service, 'viewer@example.com', 'viewer', null)
+    const { page, close } = await tacho.open(`${tacho.home}/policies/refund-limit`, { as: viewer })
+    await page.getByText('An admin of this workspace can simulate a policy.').waitFor()
+    assert.equal(await page.getByRole('button', { name: /^(Simulate|Save)/ }).count(), 0)
+    await page.getByRole('button', { name: 'Deployments' }).click()
+    await page.getByText('First limit').waitFor()
+    assert.equal(await page.getByRole('button', { name: /^(Deploy…|Change…|Promote…|Roll back…)$/ }).count(), 0)
+    await page.goto(`${tacho.home}/new-policy`)
+    await page.getByRole('heading', { name: 'Your role does not allow this' }).waitFor()
+    await close()
+  })
+
+  for (const [look, options] of LOOKS) {
+    test(`the pages are accessible and fit: ${look}`, async () => {
+      const { policyId } = await calls.newPolicy({ policyId: `look-${look}` })
+      await calls.pushPolicy(policyId, 'tool.name == "mail"')
+      await calls.deploy([['policy', policyId, '1']])
+      const { promptId } = await calls.newPrompt('Be kind, {{name}}.')
+      const { page, close } = await tacho.open(`${tacho.home}/policies`, options)
+      await page.getByRole('row').filter({ hasText: policyId }).getByText('version 2').waitFor()
+      await assertFine(page, 'policies', look)
+      await page.goto(`${tacho.home}/policies/${policyId}`)
+      await page.getByText('✓ The condition is valid.').waitFor()
+      await page.getByRole('button', { name: 'Simulate' }).click()
+      await page.getByText(/^It would/).waitFor()
+      await assertFine(page, 'policy', look)
+      await page.goto(`${tacho.home}/policies/${policyId}?show=versions`)
+      await page.getByRole('region', { name: 'Differences' }).getByText('mail').waitFor()
+      await assertFine(page, 'policy versions', look)
+      await page.goto(`${tacho.home}/policies/${policyId}?show=deployments`)
+      await page.getByText('newest is 2').waitFor()
+      await assertFine(page, 'policy deployments', look)
+      await page.goto(`${tacho.home}/prompts/${promptId}`)
+      await page.getByText('Variables: name').waitFor()
+      await assertFine(page, 'prompt', look)
+      await close()
+    })
+  }
+})
