@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 const contract = 'packages/contract/src/**'
 const policy = 'packages/policy/src/**'
 const client = 'packages/client/src/**'
+const mcp = 'packages/mcp/src/**'
 const server = 'packages/server/src'
 const sdk = 'packages/sdk/src'
 const storage = `${server}/storage`
@@ -23,6 +24,8 @@ const layers = [
   { folder: policy, may: [contract, policy, 'npm/**'] },
   // Only types of the contract: a test of the client checks that none of its code is loaded.
   { folder: client, may: [contract, client, 'npm/eventsource-parser', 'npm/typebox'] },
+  // What models read, by the operator API as any other client.
+  { folder: mcp, may: [contract, policy, client, mcp, 'npm/@modelcontextprotocol/server'] },
   {
     folder: `${server}/domain/**`,
     may: [
@@ -84,6 +87,7 @@ const layers = [
       contract,
       client,
       policy,
+      mcp,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
       `${server}/config/config.ts`,

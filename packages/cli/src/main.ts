@@ -76,6 +76,10 @@ const COMMANDS: Record<string, Entry> = {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,
   },
+  'mcp-server': {
+    about: 'let a model read runs, issues and usage, by MCP',
+    load: async () => (await import('./commands/mcp-server.ts')).addMcpServer,
+  },
   import: {
     args: '<file>',
     about: 'record chat transcripts as runs; - reads standard input',

@@ -1,0 +1,90 @@
+/** `tacho mcp-server` with the official client, on a real server. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { runTacho, startServer, type TestServer } from './tacho.ts'
+
+const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
+
+let server: TestServer
+let client: Client
+before(async () => {
+  server = await startServer()
+  await server.tacho(['demo'])
+  const env = { ...(process.env as Record<string, string>), ...server.variables }
+  client = new Client({ name: 'tests', version: '1' })
+  await client.connect(new StdioClientTransport({ command: PROGRAM, args: ['mcp-server'], env }))
+})
+after(async () => {
+  await client.close()
+  await server.stop()
+})
+
+interface Result {
+  isError?: boolean
+  content: { text: string }[]
+}
+
+async function call(name: string, args: Record<string, unknown> = {}): Promise<Result> {
+  return (await client.callTool({ name, arguments: args })) as Result
+}
+
+async function read<Body>(name: string, args: Record<string, unknown> = {}): Promise<Body> {
+  const { isError, content } = await call(name, args)
+  assert.ok(!isError, content[0]?.text ?? name)
+  return JSON.parse(content[0]?.text ?? '') as Body
+}
+
+test('every tool only reads, and says what it is for', async () => {
+  const { tools } = await client.listTools()
+  assert.ok(tools.length > 15)
+  for (const { name, description, annotations } of tools) {
+    assert.equal(annotations?.readOnlyHint, true, name)
+    assert.ok((description ?? '').length > 20, name)
+  }
+})
+
+test('a model finds a run and reads its steps with their payloads', async () => {
+  const [environment] = await read<{ environmentId: string }[]>('list_environments')
+  assert.ok(environment)
+  const { items: runs } = await read<{ items: { runId: string }[] }>('list_runs', { limit: 2 })
+  assert.equal(runs.length, 2)
+  const [run] = runs
+  assert.ok(run)
+  const given = { environmentId: environment.environmentId, runId: run.runId }
+  const { items: events } = await read<{ items: { eventId: string }[] }>('list_run_events', given)
+  assert.ok(events.length > 2)
+  const event = await read<{ payload: object }>('read_event', { ...given, eventId: events[0]?.eventId })
+  assert.equal(typeof event.payload, 'object')
+  const uri = `tacho://environments/${environment.environmentId}/runs/${encodeURIComponent(run.runId)}`
+  const { contents } = await client.readResource({ uri })
+  assert.equal((JSON.parse((contents[0] as { text: string }).text) as { runId: string }).runId, run.runId)
+})
+
+test('what is refused is told as an error of the tool', async () => {
+  const unknown = await call('read_run', { runId: 'nobody-knows' })
+  assert.equal(unknown.isError, true)
+  assert.match(unknown.content[0]?.text ?? '', /^not_found: /)
+  for (const args of [{ limit: 0 }, { limit: 'many' }, { environmentId: 'constructor' }]) {
+    const result = await call('list_runs', args).catch((error: Error) => ({
+      isError: true,
+      content: [{ text: error.message }],
+    }))
+    assert.equal(result.isError, true, JSON.stringify(args))
+  }
+})
+
+test('a condition is checked with its faults', async () => {
+  assert.deepEqual(await read('check_policy', { condition: 'tool.name == "refund"' }), { ok: true, faults: [] })
+  const { ok, faults } = await read<{ ok: boolean; faults: object[] }>('check_policy', { condition: 'tool.name ==' })
+  assert.deepEqual([ok, faults.length > 0], [false, true])
+})
+
+test('a wrong token ends the command with a sentence', async () => {
+  const token = `tacho-operator_00000000wrong000_${'w'.repeat(64)}`
+  const { code, stderr } = await runTacho(['mcp-server', '--url', server.url], { TACHO_OPERATOR_TOKEN: token })
+  assert.equal(code, 1)
+  assert.match(stderr, /token/)
+})
