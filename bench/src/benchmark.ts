@@ -24,13 +24,3 @@ export interface Setting {
   /** Reports progress. */
   say(line: string): void
 }
-
-/** After `work`, even if it fails, runs the functions given to `end` in reverse order. */
-export async function withEnds<T>(work: (end: (how: () => Promise<void> | void) => void) => Promise<T>): Promise<T> {
-  const ends: (() => Promise<void> | void)[] = []
-  try {
-    return await work((how) => ends.push(how))
-  } finally {
-    for (const how of ends.toReversed()) await how()
-  }
-}

@@ -2,9 +2,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
-export interface Child<Args, Result> {
+export interface Child<Args, Result> extends AsyncDisposable {
   call(args: Args): Promise<Result>
-  end(): Promise<void>
 }
 
 type Answer<Result> = { result: Result } | { error: string }
@@ -22,7 +21,7 @@ export function startChild<Args, Result>(module: URL): Child<Args, Result> {
       if ('error' in answer) throw new Error(`${module.pathname}: ${answer.error}`)
       return answer.result
     },
-    async end() {
+    async [Symbol.asyncDispose]() {
       if (child.connected) child.disconnect()
       await exited
     },

@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from './place.ts'
 
-export interface ServerProcess {
+export interface ServerProcess extends AsyncDisposable {
   url: string
   /** From spawning the process to its first answer that it is ready. */
   startMs: number
@@ -46,16 +46,16 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
   const url = await Promise.race([addressOf(child), exited.then(() => null)])
   if (url === null) throw new Error(`The server ended: ${readFileSync(logFile, 'utf8').slice(-2_000)}`)
   while (!(await fetch(`${url}${readyPath}`)).ok) await new Promise(setImmediate)
-  return {
-    url,
-    startMs: performance.now() - startedAt,
-    async stop() {
-      child.kill('SIGTERM')
-      const late = setTimeout(kill, STOP_MS)
-      await exited
-      clearTimeout(late)
-    },
+  const startMs = performance.now() - startedAt
+
+  async function stop(): Promise<void> {
+    child.kill('SIGTERM')
+    const late = setTimeout(kill, STOP_MS)
+    await exited
+    clearTimeout(late)
   }
+
+  return { url, startMs, stop, [Symbol.asyncDispose]: stop }
 }
 
 /** The environment without Tacho settings from the user's shell. */

@@ -1,16 +1,15 @@
 /** How long a client waits for its acknowledgement from a server with a low load. */
 import path from 'node:path'
 import type { BareWrites, BareWritten } from '../bare/sqlite.ts'
-import { withEnds, type Benchmark } from '../benchmark.ts'
+import type { Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
-import type { IngestLoad } from '../load/ingest-load.ts'
 import type { Paced } from '../load/pace.ts'
 import { newPlot } from '../load/shapes.ts'
 import { row } from '../result.ts'
 import { startServer } from '../server.ts'
 import { whole } from '../text.ts'
-import { CONNECTIONS, rateOf } from './recording.ts'
+import { CONNECTIONS, rateOf, startIngestLoad } from './recording.ts'
 
 const SHARE = 0.1
 
@@ -23,43 +22,39 @@ export const acknowledgement: Benchmark = {
 times, however slow the answers are. The wait for a free connection counts.`,
     `The bare limit is one transaction of the same ${BATCH_EVENTS} rows through better-sqlite3, at the same rate.`,
   ],
-  run: ({ plan, place, say }) =>
-    withEnds(async (end) => {
-      const server = await startServer(path.join(place, 'store'))
-      end(server.stop)
-      const load = startChild<IngestLoad, Paced>(new URL('../load/ingest-load.ts', import.meta.url))
-      end(load.end)
-      const bare = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
-      end(bare.end)
-      const plot = newPlot('whole-run')
-      const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
-      const limit = { file: path.join(place, 'bare.db'), plot, eventsPerCommit: BATCH_EVENTS }
-      await load.call({ ...target, seconds: plan.warmUpSeconds })
-      const most = rateOf(await load.call({ ...target, seconds: plan.seconds / 2 }))
-      const perSecond = (most * SHARE) / BATCH_EVENTS
-      await bare.call({ ...limit, seconds: plan.warmUpSeconds / 2 })
+  run: async ({ plan, place, say }) => {
+    await using server = await startServer(path.join(place, 'store'))
+    await using load = startIngestLoad()
+    await using bare = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
+    const plot = newPlot('whole-run')
+    const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
+    const limit = { file: path.join(place, 'bare.db'), plot, eventsPerCommit: BATCH_EVENTS }
+    await load.call({ ...target, seconds: plan.warmUpSeconds })
+    const most = rateOf(await load.call({ ...target, seconds: plan.seconds / 2 }))
+    const perSecond = (most * SHARE) / BATCH_EVENTS
+    await bare.call({ ...limit, seconds: plan.warmUpSeconds / 2 })
 
-      const ours: Paced['times'][] = []
-      const bares: Paced['times'][] = []
-      for (let round = 1; round <= plan.rounds; round++) {
-        const { times } = await load.call({ ...target, seconds: plan.seconds, perSecond })
-        const { times: bareTimes } = await bare.call({ ...limit, seconds: plan.seconds, perSecond })
-        ours.push(times)
-        bares.push(bareTimes)
-        say(`round ${round}: p50 ${times.p50.toFixed(2)} ms, p99 ${times.p99.toFixed(2)} ms of ${times.count}`)
-      }
-      const of = (name: 'p50' | 'p99') => ({
-        ours: ours.map((times) => times[name]),
-        bare: bares.map((times) => times[name]),
-        unit: 'ms',
-        better: 'less' as const,
-      })
-      return {
-        rows: [
-          row({ what: 'p50', ...of('p50'), budgets: [{ of: 'ours', is: 'below', limit: 5 }] }),
-          row({ what: 'p99', ...of('p99'), budgets: [{ of: 'ours', is: 'below', limit: 20 }] }),
-        ],
-        notes: [`The maximum was ${whole(most)} events/s, so ${whole(perSecond)} requests came each second.`],
-      }
-    }),
+    const ours: Paced['times'][] = []
+    const bares: Paced['times'][] = []
+    for (let round = 1; round <= plan.rounds; round++) {
+      const { times } = await load.call({ ...target, seconds: plan.seconds, perSecond })
+      const { times: bareTimes } = await bare.call({ ...limit, seconds: plan.seconds, perSecond })
+      ours.push(times)
+      bares.push(bareTimes)
+      say(`round ${round}: p50 ${times.p50.toFixed(2)} ms, p99 ${times.p99.toFixed(2)} ms of ${times.count}`)
+    }
+    const of = (name: 'p50' | 'p99') => ({
+      ours: ours.map((times) => times[name]),
+      bare: bares.map((times) => times[name]),
+      unit: 'ms',
+      better: 'less' as const,
+    })
+    return {
+      rows: [
+        row({ what: 'p50', ...of('p50'), budgets: [{ of: 'ours', is: 'below', limit: 5 }] }),
+        row({ what: 'p99', ...of('p99'), budgets: [{ of: 'ours', is: 'below', limit: 20 }] }),
+      ],
+      notes: [`The maximum was ${whole(most)} events/s, so ${whole(perSecond)} requests came each second.`],
+    }
+  },
 }

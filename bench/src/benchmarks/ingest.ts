@@ -1,7 +1,7 @@
 /** Durable ingest with the embedded engine. */
 import path from 'node:path'
 import type { BareWrites, BareWritten } from '../bare/sqlite.ts'
-import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
+import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { newPlot, type Shape } from '../load/shapes.ts'
 import type { Result } from '../result.ts'
@@ -31,15 +31,11 @@ export const mixed: Benchmark = {
   run: (setting) => measure(setting, 'mixed', { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 }] }),
 }
 
-function measure(setting: Setting, shape: Shape, budgets: Recording['budgets']): Promise<Result> {
-  return withEnds(async (end) => {
-    const server = await startServer(path.join(setting.place, 'store'))
-    end(server.stop)
-    const child = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
-    end(child.end)
-    const plot = newPlot(shape)
-    const file = path.join(setting.place, 'bare.db')
-    const bare: Recording['bare'] = (args) => child.call({ ...args, file, plot })
-    return measureRecording(setting, { server, plot, bare, budgets })
-  })
+async function measure(setting: Setting, shape: Shape, budgets: Recording['budgets']): Promise<Result> {
+  await using server = await startServer(path.join(setting.place, 'store'))
+  await using child = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
+  const plot = newPlot(shape)
+  const file = path.join(setting.place, 'bare.db')
+  const bare: Recording['bare'] = (args) => child.call({ ...args, file, plot })
+  return await measureRecording(setting, { server, plot, bare, budgets })
 }

@@ -5,7 +5,7 @@ import { databasesOf, startPostgres } from '../../../packages/server/test/setup/
 import type { PostgresReads } from '../bare/postgres-reads.ts'
 import type { BarePostgresWrites } from '../bare/postgres.ts'
 import type { Recorded } from '../bare/rows.ts'
-import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
+import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { newPlot, type Shape } from '../load/shapes.ts'
 import type { Plan } from '../plan.ts'
@@ -53,15 +53,15 @@ export const postgresStored: Benchmark = {
   part: 'postgres',
   about: [`${WHOLE_RUNS} ${FULL_AND_EMPTY}`],
   onDemand: true,
-  run: (setting) =>
-    withDatabases(setting.plan, (newDatabase) => {
-      const urls = new Map<string, Promise<string>>()
-      return measureStored(setting, async (store) => {
-        const url = urls.get(store) ?? newDatabase()
-        urls.set(store, url)
-        return startServer(path.join(setting.place, store), ['--database-url', await url])
-      })
-    }),
+  run: async (setting) => {
+    await using databases = await startDatabases(setting.plan)
+    const urls = new Map<string, Promise<string>>()
+    return await measureStored(setting, async (store) => {
+      const url = urls.get(store) ?? databases.create()
+      urls.set(store, url)
+      return startServer(path.join(setting.place, store), ['--database-url', await url])
+    })
+  },
 }
 
 export const postgresReads: Benchmark = {
@@ -89,79 +89,69 @@ export const postgresWorkers: Benchmark = {
     `${WHOLE_RUNS} One server has one process, the other has two (\`--workers 2\`), each with its own database. Here the bare limit is the server with \
 one process. The database and the load generator run on the same machine, so two cores leave little for a second process.`,
   ],
-  run: ({ plan, place, say }) =>
-    withDatabases(plan, async (newDatabase, end) => {
-      const load = startIngestLoad()
-      end(load.end)
-      const targets = []
-      for (const workers of [2, 1]) {
-        const flags = ['--database-url', await newDatabase(), '--workers', String(workers)]
-        const { url, apiKey, stop } = await startServer(path.join(place, `server-${workers}`), flags)
-        end(stop)
-        targets.push({ url, apiKey, plot: newPlot('whole-run'), connections: CONNECTIONS })
+  run: async ({ plan, place, say }) => {
+    await using databases = await startDatabases(plan)
+    await using load = startIngestLoad()
+    const serve = async (workers: number) => {
+      const flags = ['--database-url', await databases.create(), '--workers', String(workers)]
+      return startServer(path.join(place, `server-${workers}`), flags)
+    }
+    await using pair = await serve(2)
+    await using single = await serve(1)
+    const targets = [pair, single].map(({ url, apiKey }) => {
+      return { url, apiKey, plot: newPlot('whole-run'), connections: CONNECTIONS }
+    })
+    const rates: number[][] = targets.map(() => [])
+    for (let round = 0; round <= plan.rounds; round++) {
+      for (const [index, target] of targets.entries()) {
+        const rate = rateOf(await load.call({ ...target, seconds: round === 0 ? plan.warmUpSeconds : plan.seconds }))
+        if (round > 0) rates[index]?.push(rate)
       }
-      const rates: number[][] = targets.map(() => [])
-      for (let round = 0; round <= plan.rounds; round++) {
-        for (const [index, target] of targets.entries()) {
-          const rate = rateOf(await load.call({ ...target, seconds: round === 0 ? plan.warmUpSeconds : plan.seconds }))
-          if (round > 0) rates[index]?.push(rate)
-        }
-        if (round > 0)
-          say(`round ${round}: two ${whole(rates[0]?.at(-1) ?? 0)} events/s, one ${whole(rates[1]?.at(-1) ?? 0)}`)
-      }
-      const [two = [], one = []] = rates
-      const growth = spreadOf(two.map((rate, round) => rate / (one[round] ?? Number.NaN)))
-      return {
-        rows: [row({ what: 'events, two processes', unit: '/s', better: 'more', ours: two, bare: one })],
-        notes: [`From one process to two the rate grows ${spread(growth, ratio)} times.`],
-      }
-    }),
+      if (round > 0)
+        say(`round ${round}: two ${whole(rates[0]?.at(-1) ?? 0)} events/s, one ${whole(rates[1]?.at(-1) ?? 0)}`)
+    }
+    const [two = [], one = []] = rates
+    const growth = spreadOf(two.map((rate, round) => rate / (one[round] ?? Number.NaN)))
+    return {
+      rows: [row({ what: 'events, two processes', unit: '/s', better: 'more', ours: two, bare: one })],
+      notes: [`From one process to two the rate grows ${spread(growth, ratio)} times.`],
+    }
+  },
 }
 
-function read(setting: Setting, storedEvents: number): Promise<Result> {
-  return withDatabases(setting.plan, async (newDatabase, end) => {
-    const url = await newDatabase()
-    const server = await startServer(path.join(setting.place, 'server'), ['--database-url', url])
-    end(server.stop)
-    const child = startChild<PostgresReads, Times>(new URL('../bare/postgres-reads.ts', import.meta.url))
-    end(child.end)
-    return measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, url }) })
-  })
+async function read(setting: Setting, storedEvents: number): Promise<Result> {
+  await using databases = await startDatabases(setting.plan)
+  const url = await databases.create()
+  await using server = await startServer(path.join(setting.place, 'server'), ['--database-url', url])
+  await using child = startChild<PostgresReads, Times>(new URL('../bare/postgres-reads.ts', import.meta.url))
+  return await measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, url }) })
 }
 
-function record(setting: Setting, shape: Shape): Promise<Result> {
-  return withDatabases(setting.plan, async (newDatabase, end) => {
-    const server = await startServer(path.join(setting.place, 'server'), ['--database-url', await newDatabase()])
-    end(server.stop)
-    const child = startChild<BarePostgresWrites, Recorded>(new URL('../bare/postgres.ts', import.meta.url))
-    end(child.end)
-    const plot = newPlot(shape)
-    const target = { url: await newDatabase(), plot, connections: BARE_CONNECTIONS }
-    const by =
-      (way: BarePostgresWrites['way']): Recording['bare'] =>
-      (args) =>
-        child.call({ ...args, ...target, way })
-    const budgets = { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 } as const] }
-    const beside = { what: 'events, beside COPY', bare: by('copy') }
-    return measureRecording(setting, { server, plot, bare: by('insert'), beside, budgets })
-  })
+async function record(setting: Setting, shape: Shape): Promise<Result> {
+  await using databases = await startDatabases(setting.plan)
+  await using server = await startServer(path.join(setting.place, 'server'), [
+    '--database-url',
+    await databases.create(),
+  ])
+  await using child = startChild<BarePostgresWrites, Recorded>(new URL('../bare/postgres.ts', import.meta.url))
+  const plot = newPlot(shape)
+  const target = { url: await databases.create(), plot, connections: BARE_CONNECTIONS }
+  const by =
+    (way: BarePostgresWrites['way']): Recording['bare'] =>
+    (args) =>
+      child.call({ ...args, ...target, way })
+  const budgets = { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 } as const] }
+  const beside = { what: 'events, beside COPY', bare: by('copy') }
+  return await measureRecording(setting, { server, plot, bare: by('insert'), beside, budgets })
 }
 
-type End = Parameters<Parameters<typeof withEnds>[0]>[0]
-
-/** Runs `work` with a PostgreSQL that syncs its commits to disk. */
-function withDatabases<T>(
-  { size }: Plan,
-  work: (newDatabase: () => Promise<string>, end: End) => Promise<T>,
-): Promise<T> {
-  return withEnds(async (end) => {
-    const isMeasured = size !== 'quick'
-    const server = await startPostgres({ durable: isMeasured, settings: SETTINGS })
-    end(server.close)
-    if (isMeasured) await fillWal(server.url())
-    const databases = databasesOf((name) => server.url(name), server.url())
-    return work(async () => (await databases.create()).url, end)
-  })
+/** A PostgreSQL that syncs its commits to disk. */
+async function startDatabases({ size }: Plan) {
+  const isMeasured = size !== 'quick'
+  const server = await startPostgres({ durable: isMeasured, settings: SETTINGS })
+  if (isMeasured) await fillWal(server.url())
+  const databases = databasesOf((name) => server.url(name), server.url())
+  return { create: async () => (await databases.create()).url, [Symbol.asyncDispose]: () => server.close() }
 }
 
 /**

@@ -2,7 +2,7 @@
 import path from 'node:path'
 import { STORE_FILE } from '@tacho/server/storage/sqlite/database.ts'
 import type { SqliteReads } from '../bare/sqlite-reads.ts'
-import { withEnds, type Benchmark, type Setting } from '../benchmark.ts'
+import type { Benchmark, Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import type { Result } from '../result.ts'
 import { startServer } from '../server.ts'
@@ -28,14 +28,10 @@ export const readsFull: Benchmark = {
   run: measure,
 }
 
-function measure(setting: Setting): Promise<Result> {
-  return withEnds(async (end) => {
-    const server = await startServer(path.join(setting.place, 'store'))
-    end(server.stop)
-    const child = startChild<SqliteReads, Times>(new URL('../bare/sqlite-reads.ts', import.meta.url))
-    end(child.end)
-    const file = path.join(server.directory, STORE_FILE)
-    const { storedEvents } = setting.plan
-    return measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, file }) })
-  })
+async function measure(setting: Setting): Promise<Result> {
+  await using server = await startServer(path.join(setting.place, 'store'))
+  await using child = startChild<SqliteReads, Times>(new URL('../bare/sqlite-reads.ts', import.meta.url))
+  const file = path.join(server.directory, STORE_FILE)
+  const { storedEvents } = setting.plan
+  return await measureReading(setting, { server, storedEvents, bare: (task) => child.call({ ...task, file }) })
 }

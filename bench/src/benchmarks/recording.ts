@@ -1,7 +1,7 @@
 /** How many events a second reach the disk. Both engines are measured with it. */
 import { startBareServer } from '../bare/http-server.ts'
 import type { Recorded } from '../bare/rows.ts'
-import { withEnds, type Setting } from '../benchmark.ts'
+import type { Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { IngestLoad } from '../load/ingest-load.ts'
@@ -36,83 +36,78 @@ export function startIngestLoad() {
 
 export async function measureRecording({ plan, place, say }: Setting, recording: Recording): Promise<Result> {
   const { server, plot, bare, beside, budgets } = recording
-  return withEnds(async (end) => {
-    const load = startIngestLoad()
-    end(load.end)
-    const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
-    await load.call({ ...target, seconds: plan.warmUpSeconds })
-    await bare({ seconds: plan.warmUpSeconds / 2, eventsPerCommit: FIRST_COMMIT_EVENTS })
+  await using load = startIngestLoad()
+  const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
+  await load.call({ ...target, seconds: plan.warmUpSeconds })
+  await bare({ seconds: plan.warmUpSeconds / 2, eventsPerCommit: FIRST_COMMIT_EVENTS })
 
-    const ours: Paced[] = []
-    const bares: Recorded[] = []
-    const besides: Recorded[] = []
-    const commits: number[] = []
-    const cpus: number[] = []
-    for (let round = 1; round <= plan.rounds; round++) {
-      const before = await server.metrics()
-      const paced = await load.call({ ...target, seconds: plan.seconds })
-      const after = await server.metrics()
-      const perCommit = eventsPerCommit(before, after)
-      const limit = await bare({ seconds: plan.seconds, eventsPerCommit: perCommit })
-      ours.push(paced)
-      commits.push(perCommit)
-      cpus.push(cpuUsPerEvent(before, after))
-      bares.push(limit)
-      if (beside) besides.push(await beside.bare({ seconds: plan.seconds, eventsPerCommit: perCommit }))
-      const rates = [rateOf(paced), limit.eventsPerSecond].map(whole)
-      say(`round ${round}: ${rates.join(' events/s, bare ')} at ${whole(perCommit)} a commit`)
-    }
-    const memory = (await server.metrics()).get('process_resident_memory_bytes') ?? Number.NaN
-    const ceiling = await ceilingOf(plan.seconds / 4)
-    const times = ours.map((paced) => paced.times)
-    const wait = { unit: 'ms', better: 'less' } as const
-    return {
-      rows: [
-        row({
-          what: beside ? 'events, beside INSERT' : 'events',
-          unit: '/s',
-          better: 'more',
-          ours: ours.map(rateOf),
-          bare: bares.map(({ eventsPerSecond }) => eventsPerSecond),
-          budgets: budgets.rate,
-        }),
-        ...(beside
-          ? [
-              row({
-                what: beside.what,
-                unit: '/s',
-                better: 'more',
-                ours: ours.map(rateOf),
-                bare: besides.map(({ eventsPerSecond }) => eventsPerSecond),
-                budgets: budgets.rate,
-              }),
-            ]
-          : []),
-        row({
-          what: 'processor time of an event',
-          unit: 'µs',
-          better: 'less',
-          ours: cpus,
-          bare: bares.map((each) => each.cpuUsPerEvent),
-        }),
-        row({ what: 'acknowledgement, p50', ...wait, ours: times.map(({ p50 }) => p50) }),
-        row({ what: 'acknowledgement, p99', ...wait, ours: times.map(({ p99 }) => p99), budgets: budgets.p99 ?? [] }),
-        row({ what: 'acknowledgement, p99.9', ...wait, ours: times.map(({ p999 }) => p999) }),
-        row({ what: 'events in a commit, on average', unit: '', better: 'more', ours: commits }),
-      ],
-      notes: [
-        `After the last round the server uses ${megabytes(memory)} of memory.`,
-        `The load generator is not the limit: it sends ${whole(ceiling)} events/s to a \`node:http\` server that only reads the body and answers.`,
-      ],
-    }
+  const ours: Paced[] = []
+  const bares: Recorded[] = []
+  const besides: Recorded[] = []
+  const commits: number[] = []
+  const cpus: number[] = []
+  for (let round = 1; round <= plan.rounds; round++) {
+    const before = await server.metrics()
+    const paced = await load.call({ ...target, seconds: plan.seconds })
+    const after = await server.metrics()
+    const perCommit = eventsPerCommit(before, after)
+    const limit = await bare({ seconds: plan.seconds, eventsPerCommit: perCommit })
+    ours.push(paced)
+    commits.push(perCommit)
+    cpus.push(cpuUsPerEvent(before, after))
+    bares.push(limit)
+    if (beside) besides.push(await beside.bare({ seconds: plan.seconds, eventsPerCommit: perCommit }))
+    const rates = [rateOf(paced), limit.eventsPerSecond].map(whole)
+    say(`round ${round}: ${rates.join(' events/s, bare ')} at ${whole(perCommit)} a commit`)
+  }
+  const memory = (await server.metrics()).get('process_resident_memory_bytes') ?? Number.NaN
+  const ceiling = await ceilingOf(plan.seconds / 4)
+  const times = ours.map((paced) => paced.times)
+  const wait = { unit: 'ms', better: 'less' } as const
+  return {
+    rows: [
+      row({
+        what: beside ? 'events, beside INSERT' : 'events',
+        unit: '/s',
+        better: 'more',
+        ours: ours.map(rateOf),
+        bare: bares.map(({ eventsPerSecond }) => eventsPerSecond),
+        budgets: budgets.rate,
+      }),
+      ...(beside
+        ? [
+            row({
+              what: beside.what,
+              unit: '/s',
+              better: 'more',
+              ours: ours.map(rateOf),
+              bare: besides.map(({ eventsPerSecond }) => eventsPerSecond),
+              budgets: budgets.rate,
+            }),
+          ]
+        : []),
+      row({
+        what: 'processor time of an event',
+        unit: 'µs',
+        better: 'less',
+        ours: cpus,
+        bare: bares.map((each) => each.cpuUsPerEvent),
+      }),
+      row({ what: 'acknowledgement, p50', ...wait, ours: times.map(({ p50 }) => p50) }),
+      row({ what: 'acknowledgement, p99', ...wait, ours: times.map(({ p99 }) => p99), budgets: budgets.p99 ?? [] }),
+      row({ what: 'acknowledgement, p99.9', ...wait, ours: times.map(({ p999 }) => p999) }),
+      row({ what: 'events in a commit, on average', unit: '', better: 'more', ours: commits }),
+    ],
+    notes: [
+      `After the last round the server uses ${megabytes(memory)} of memory.`,
+      `The load generator is not the limit: it sends ${whole(ceiling)} events/s to a \`node:http\` server that only reads the body and answers.`,
+    ],
+  }
 
-    async function ceilingOf(seconds: number): Promise<number> {
-      const sink = await startBareServer(place, 'sink')
-      const paced = await load.call({ ...target, url: sink.url, plot: newPlot(plot.shape), seconds })
-      await sink.stop()
-      return rateOf(paced)
-    }
-  })
+  async function ceilingOf(seconds: number): Promise<number> {
+    await using sink = await startBareServer(place, 'sink')
+    return rateOf(await load.call({ ...target, url: sink.url, plot: newPlot(plot.shape), seconds }))
+  }
 }
 
 /** Events a second. */

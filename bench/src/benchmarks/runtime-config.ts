@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { startBareServer } from '../bare/http-server.ts'
-import { withEnds, type Benchmark } from '../benchmark.ts'
+import type { Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import type { HttpLoad } from '../load/http-load.ts'
 import type { Paced } from '../load/pace.ts'
@@ -29,59 +29,52 @@ default 5,000 requests a second, is raised (\`--rate-limit\`). Each request is l
     'The bare limit of the 304 is Fastify with one route that only answers 304, under the same load. The bare limit of the whole \
 configuration is Fastify sending the same text. One row compares with `node:http` alone.',
   ],
-  run: ({ plan, place, say }) =>
-    withEnds(async (end) => {
-      const server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000'])
-      end(server.stop)
-      await deploy(server)
-      const url = `${server.url}/openapi/v1/runtime-config`
-      const headers = { 'x-api-key': server.apiKey }
-      const whole200 = await fetch(url, { headers })
-      const body = await whole200.text()
-      const tag = whole200.headers.get('etag') ?? ''
-      const bodyFile = path.join(place, 'body.json')
-      writeFileSync(bodyFile, body)
-      const bare = await Promise.all([
-        startBareServer(place, 'not-modified'),
-        startBareServer(place, 'plain-not-modified'),
-        startBareServer(place, 'body', bodyFile),
-      ])
-      for (const each of bare) end(each.stop)
-      const [fastify304, plain304, fastify200] = bare
-      const load = startChild<HttpLoad, Paced>(new URL('../load/http-load.ts', import.meta.url))
-      end(load.end)
+  run: async ({ plan, place, say }) => {
+    await using server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000'])
+    await deploy(server)
+    const url = `${server.url}/openapi/v1/runtime-config`
+    const headers = { 'x-api-key': server.apiKey }
+    const whole200 = await fetch(url, { headers })
+    const body = await whole200.text()
+    const tag = whole200.headers.get('etag') ?? ''
+    const bodyFile = path.join(place, 'body.json')
+    writeFileSync(bodyFile, body)
+    await using fastify304 = await startBareServer(place, 'not-modified')
+    await using plain304 = await startBareServer(place, 'plain-not-modified')
+    await using fastify200 = await startBareServer(place, 'body', bodyFile)
+    await using load = startChild<HttpLoad, Paced>(new URL('../load/http-load.ts', import.meta.url))
 
-      const unchanged = { status: 304, connections: CONNECTIONS, body: '' }
-      const changed = { status: 200, connections: CONNECTIONS, body }
-      const ours304 = target(server, { ...unchanged, url, headers: { ...headers, 'if-none-match': tag } })
-      const bare304 = target(fastify304, { ...unchanged, url: fastify304.url })
-      const node304 = target(plain304, { ...unchanged, url: plain304.url })
-      const ours200 = target(server, { ...changed, url, headers })
-      const bare200 = target(fastify200, { ...changed, url: fastify200.url })
-      for (let round = 0; round <= plan.rounds; round++) {
-        for (const { server: asked, request, found } of [ours304, bare304, node304, ours200, bare200]) {
-          const before = await asked.usage()
-          const { answered, seconds, times } = await load.call({ ...request, seconds: plan.seconds / 2 })
-          const cpuUs = (((await asked.usage()).cpuSeconds - before.cpuSeconds) * 1e6) / times.count
-          // The first round warms up.
-          if (round > 0) found.push({ perSecond: answered / seconds, p99Ms: times.p99, cpuUs })
-        }
-        const rates = [ours304, bare304].map(({ found }) => whole(found.at(-1)?.perSecond ?? 0))
-        if (round > 0) say(`round ${round}: ${rates.join(' 304 a second, bare ')}`)
+    const unchanged = { status: 304, connections: CONNECTIONS, body: '' }
+    const changed = { status: 200, connections: CONNECTIONS, body }
+    const ours304 = target(server, { ...unchanged, url, headers: { ...headers, 'if-none-match': tag } })
+    const bare304 = target(fastify304, { ...unchanged, url: fastify304.url })
+    const node304 = target(plain304, { ...unchanged, url: plain304.url })
+    const ours200 = target(server, { ...changed, url, headers })
+    const bare200 = target(fastify200, { ...changed, url: fastify200.url })
+    for (let round = 0; round <= plan.rounds; round++) {
+      for (const { server: asked, request, found } of [ours304, bare304, node304, ours200, bare200]) {
+        const before = await asked.usage()
+        const { answered, seconds, times } = await load.call({ ...request, seconds: plan.seconds / 2 })
+        const cpuUs = (((await asked.usage()).cpuSeconds - before.cpuSeconds) * 1e6) / times.count
+        // The first round warms up.
+        if (round > 0) found.push({ perSecond: answered / seconds, p99Ms: times.p99, cpuUs })
       }
-      const budgets = [{ of: 'ratio', is: 'at least', limit: 0.6 } as const]
-      return {
-        rows: [
-          row({ what: '304', ...rate(ours304, bare304), budgets }),
-          row({ what: '304, processor time', ...cpu(ours304, bare304) }),
-          row({ what: '304, p99', ...p99(ours304, bare304) }),
-          row({ what: '304, beside `node:http` alone', ...rate(ours304, node304) }),
-          row({ what: '200', ...rate(ours200, bare200) }),
-          row({ what: '200, processor time', ...cpu(ours200, bare200) }),
-        ],
-        notes: [`The whole configuration has ${whole(Buffer.byteLength(body))} bytes.`],
-      }
-    }),
+      const rates = [ours304, bare304].map(({ found }) => whole(found.at(-1)?.perSecond ?? 0))
+      if (round > 0) say(`round ${round}: ${rates.join(' 304 a second, bare ')}`)
+    }
+    const budgets = [{ of: 'ratio', is: 'at least', limit: 0.6 } as const]
+    return {
+      rows: [
+        row({ what: '304', ...rate(ours304, bare304), budgets }),
+        row({ what: '304, processor time', ...cpu(ours304, bare304) }),
+        row({ what: '304, p99', ...p99(ours304, bare304) }),
+        row({ what: '304, beside `node:http` alone', ...rate(ours304, node304) }),
+        row({ what: '200', ...rate(ours200, bare200) }),
+        row({ what: '200, processor time', ...cpu(ours200, bare200) }),
+      ],
+      notes: [`The whole configuration has ${whole(Buffer.byteLength(body))} bytes.`],
+    }
+  },
 }
 
 interface Target {

@@ -1,4 +1,4 @@
-/** Sends spans in OTLP protobuf, in a process of its own. Each request has a trace of its own, as large as a batch of events. */
+/** Sends spans in OTLP protobuf, in a process of its own. Each request has a new trace, as large as a batch of events. */
 import { randomBytes } from 'node:crypto'
 import { create, toBinary } from '@bufbuild/protobuf'
 import {
