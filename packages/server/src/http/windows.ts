@@ -13,7 +13,7 @@ export interface Windows {
   take(subject: string, points: number): Taken
   /** Whether the subject has reached its `points`. */
   isFull(subject: string, points: number): boolean
-  /** Takes one count back. */
+  /** Undoes one count. */
   giveBack(subject: string): void
   forget(subject: string): void
   clear(): void

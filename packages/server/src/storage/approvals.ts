@@ -5,7 +5,7 @@ import type { Page } from './page.ts'
 
 export interface ApprovalStore {
   /**
-   * Stores a request. The same client and clientRequestId return the stored request in its present state. `conflict`:
+   * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
    * the stored request is for another tool or input.
    */
   createApproval(request: NewApprovalRow): Promise<CreatedApproval>
@@ -172,7 +172,7 @@ export interface ToolEventsRead {
 }
 
 export interface SoughtInput {
-  /** As this service issued it: lower case. */
+  /** In lower case, the way this service issues ids. */
   approvalId: string
   toolName: string
   /** Lower-case hex. */

@@ -5,7 +5,7 @@ import type { Page } from './page.ts'
 export interface IssueRecordStore {
   /**
    * Stores a record and queues its review. The same client and client record id are stored once: the first write wins,
-   * and a duplicate returns the present status.
+   * and a duplicate returns the current status.
    */
   receiveIssueRecord(record: NewIssueRecord): Promise<IssueRecordReceived>
   findIssueRecord(environmentId: string, id: string): Promise<IssueRecordWhole | null>

@@ -145,7 +145,7 @@ export interface IssueActivityRow {
   detail: string
 }
 
-/** `changed` is false if the present state did not allow the change. */
+/** `changed` is false if the current state did not allow the change. */
 export interface ChangedIssue {
   changed: boolean
   issue: IssueWhole

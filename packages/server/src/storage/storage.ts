@@ -107,7 +107,7 @@ export class StorageError extends Error {
   }
 }
 
-/** A statement took too long: the store is slow, or what the statement was asked for is too much for it. */
+/** A statement took too long: the store is slow, or the statement reads too much. */
 export class StatementTimeout extends StorageError {
   constructor(message: string, cause?: unknown) {
     super('storage_unavailable', message, cause)

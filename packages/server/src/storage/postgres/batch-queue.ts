@@ -82,7 +82,7 @@ export function createBatchQueue({ queueBytes, transactions, commit }: BatchQueu
     isDue = true
   }
 
-  /** Starts one transaction in each turn of the event loop: to encode its rows takes a millisecond. */
+  /** Starts one transaction in each turn of the event loop, because encoding its rows takes a millisecond. */
   function start(): void {
     isDue = false
     if (active >= transactions) return

@@ -1,4 +1,4 @@
-/** What caches of rows must know about client texts: their size, and that a slice keeps its whole source in memory. */
+/** Client texts in caches: their size, and copies, because a slice keeps its whole source in memory. */
 
 /** Approximate bytes of a cache entry and its row, without their texts. */
 const ENTRY_BYTES = 500

@@ -45,7 +45,7 @@ async function drain(): Promise<void> {
   draining = false
 }
 
-/** Nobody waits for it, and it is tried again: trouble here is told by the next commit. */
+/** No caller waits for it, and it is repeated: the next commit reports a failure. */
 function tidy(): void {
   try {
     if (db.open) checkpoint.whenGrown()

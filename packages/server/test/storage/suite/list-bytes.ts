@@ -1,4 +1,4 @@
-/** A page of any list with long texts ends at its bytes, and the next page goes on there. */
+/** With long texts, a page of any list ends at its byte limit, and the next page continues there. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'

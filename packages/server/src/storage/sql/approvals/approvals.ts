@@ -112,7 +112,7 @@ interface ChangeOfApprovals {
   revision: number
 }
 
-/** Those of the ids that are pending and not expired. */
+/** The ids of pending, not expired approvals among the given ones. */
 async function decide(
   sql: Sql,
   { environmentId, now, revision }: ChangeOfApprovals,
