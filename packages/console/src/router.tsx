@@ -147,6 +147,26 @@ const newPromptRoute = createRoute({
   component: lazyRouteComponent(() => import('./prompts/new-prompt-page.tsx'), 'NewPromptPage'),
 })
 
+const settingsRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./settings/settings-page.tsx'), 'SettingsPage'),
+})
+
+const settingsHomeRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/',
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: '/w/$workspace/$environment/settings/api-keys', params })
+  },
+})
+
+const apiKeysRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/api-keys',
+  component: lazyRouteComponent(() => import('./settings/api-keys-page.tsx'), 'ApiKeysPage'),
+})
+
 const getStartedRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/get-started',
@@ -170,6 +190,7 @@ const routeTree = rootRoute.addChildren([
     promptsRoute,
     promptRoute,
     newPromptRoute,
+    settingsRoute.addChildren([settingsHomeRoute, apiKeysRoute]),
     getStartedRoute,
   ]),
 ])

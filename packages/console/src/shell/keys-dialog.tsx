@@ -39,6 +39,7 @@ const GROUPS = [
       ['c', 'Comment'],
     ],
   },
+  { name: 'Settings', keys: [['n', 'Make a new one']] },
   {
     name: 'A run',
     keys: [

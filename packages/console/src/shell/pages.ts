@@ -6,5 +6,6 @@ export const PAGES = [
   { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i' },
   { name: 'Policies', to: '/w/$workspace/$environment/policies', key: 'p' },
   { name: 'Prompts', to: '/w/$workspace/$environment/prompts', key: 'm' },
+  { name: 'Settings', to: '/w/$workspace/$environment/settings', key: ',' },
   { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's' },
 ] as const

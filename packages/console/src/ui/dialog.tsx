@@ -5,10 +5,12 @@ interface Props {
   onClose: () => void
   children: ReactNode
   className?: string
+  /** A click beside it does not close it. */
+  isFirm?: boolean
 }
 
 /** The browser's own modal dialog: it keeps the focus inside, closes on Escape and gives the focus back. */
-export function Dialog({ title, onClose, children, className = 'w-full max-w-lg' }: Props) {
+export function Dialog({ title, onClose, children, className = 'w-full max-w-lg', isFirm = false }: Props) {
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => element.current?.showModal(), [])
   return (
@@ -16,7 +18,7 @@ export function Dialog({ title, onClose, children, className = 'w-full max-w-lg'
       ref={element}
       aria-label={title}
       onClose={onClose}
-      onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()}
+      onClick={(event) => !isFirm && event.target === event.currentTarget && event.currentTarget.close()}
       className={`rounded-xl border border-line bg-raised shadow-2xl ${className}`}
     >
       {children}

@@ -1,0 +1,138 @@
+import type { ApiKey, CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
+import { allItems } from '@tacho/client/items.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable, type Column } from '../ui/data-table.tsx'
+import { number } from '../ui/format.ts'
+import { useKeys } from '../ui/keys.ts'
+import { useNow } from '../ui/now.ts'
+import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Confirm } from './confirm.tsx'
+import { CredentialState, Expires, hasEnded, usefulFirst } from './expiry.tsx'
+import { NewApiKey } from './new-api-key.tsx'
+import { SectionPage } from './section-page.tsx'
+import { ShownOnce } from './shown-once.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/api-keys')
+
+type Open = { is: 'new' } | { is: 'created'; key: CreatedApiKey } | { is: 'revoke'; key: ApiKey }
+
+export function ApiKeysPage() {
+  const { place } = route.useRouteContext()
+  const params = { environmentId: place.environment.id }
+  const cache = useQueryClient()
+  const now = useNow()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const queryKey = ['api keys', params.environmentId]
+  const keys = useQuery({ queryKey, queryFn: () => allItems(api.listApiKeys, { params, query: { limit: 200 } }) })
+  const renew = () => cache.invalidateQueries({ queryKey })
+  const canChange = place.may('admin')
+  useKeys(canChange ? { n: () => setOpen({ is: 'new' }) } : {})
+
+  const columns: Column<ApiKey>[] = [
+    { head: 'Key', main: true, cell: (key) => <Name of={key} /> },
+    { head: 'Scopes', wide: true, cell: ({ scopes }) => <Scopes scopes={scopes} /> },
+    { head: 'Limit', right: true, wide: true, cell: (key) => rateText(key) },
+    { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },
+    { head: 'Expires', wide: true, cell: ({ expiresAt }) => <Expires at={expiresAt} /> },
+    { head: 'State', cell: (key) => <CredentialState credential={key} /> },
+  ]
+  if (canChange) {
+    columns.push({
+      head: 'Actions',
+      right: true,
+      cell: (key) =>
+        !hasEnded(key, now) && (
+          <Button look="quiet" aria-label={`Revoke ${key.name}`} onClick={() => setOpen({ is: 'revoke', key })}>
+            Revoke
+          </Button>
+        ),
+    })
+  }
+  return (
+    <SectionPage
+      title="API keys"
+      note={`Agents authenticate with a key. A key selects ${place.workspace.name} / ${place.environment.name} and does only what its scopes allow.`}
+      act={
+        canChange && (
+          <Button look="accent" onClick={() => setOpen({ is: 'new' })}>
+            New key
+          </Button>
+        )
+      }
+    >
+      {keys.error ? (
+        <Trouble error={keys.error} retry={() => void keys.refetch()} />
+      ) : keys.isPending ? (
+        <PagePending />
+      ) : keys.data.length === 0 ? (
+        <Empty title={`${place.environment.name} has no key yet`}>
+          {canChange ? 'Create one for the first agent.' : 'An admin of this workspace can create one.'}
+        </Empty>
+      ) : (
+        <DataTable label="API keys" columns={columns} items={usefulFirst(keys.data, now)} keyOf={({ id }) => id} />
+      )}
+      {open?.is === 'new' && (
+        <NewApiKey
+          environmentId={params.environmentId}
+          onClose={close}
+          onCreated={(key) => {
+            setOpen({ is: 'created', key })
+            void renew()
+          }}
+        />
+      )}
+      {open?.is === 'created' && (
+        <ShownOnce
+          title="The new key"
+          note={`Give it to “${open.key.name}” as TACHO_API_KEY. The server keeps only its hash.`}
+          label="API key"
+          text={open.key.key}
+          onClose={close}
+        />
+      )}
+      {open?.is === 'revoke' && (
+        <Confirm
+          title={`Revoke ${open.key.name}?`}
+          act="Revoke"
+          run={() => api.revokeApiKey({ params: { ...params, keyId: open.key.id } })}
+          onSettled={renew}
+          onClose={close}
+        >
+          Every server rejects this key within 5 seconds. Agents that still use it stop recording, and their protected
+          tools stop. This cannot be undone.
+        </Confirm>
+      )}
+    </SectionPage>
+  )
+}
+
+function Name({ of: { id, name } }: { of: ApiKey }) {
+  return (
+    <>
+      <bdi className="block truncate font-medium" title={name}>
+        {name}
+      </bdi>
+      <code className="block truncate font-mono text-xs text-soft">{id}</code>
+    </>
+  )
+}
+
+function Scopes({ scopes }: { scopes: ApiKey['scopes'] }) {
+  return (
+    <span className="flex w-60 flex-wrap whitespace-normal gap-x-2 font-mono text-xs text-soft">
+      {scopes.map((scope) => (
+        <span key={scope}>{scope}</span>
+      ))}
+    </span>
+  )
+}
+
+function rateText({ requestsPerSecond }: ApiKey) {
+  return requestsPerSecond === null ? <span className="text-soft">default</span> : `${number(requestsPerSecond)}/s`
+}

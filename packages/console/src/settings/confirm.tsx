@@ -1,0 +1,31 @@
+import { useMutation } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { FormDialog } from '../ui/form-dialog.tsx'
+
+interface Props {
+  title: string
+  act: string
+  /** What will happen. */
+  children: ReactNode
+  run: () => Promise<unknown>
+  /** The list that it changes is read again; also when the act was refused. */
+  onSettled: () => Promise<unknown>
+  onClose: () => void
+}
+
+/** Asks before an act that cannot be undone. */
+export function Confirm({ title, act, children, run, onSettled, onClose }: Props) {
+  const mutation = useMutation({ mutationFn: run, onSuccess: onClose, onSettled })
+  return (
+    <FormDialog
+      title={title}
+      act={act}
+      isBusy={mutation.isPending}
+      error={mutation.error}
+      onSubmit={() => mutation.mutate()}
+      onClose={onClose}
+    >
+      <div className="text-sm text-soft">{children}</div>
+    </FormDialog>
+  )
+}

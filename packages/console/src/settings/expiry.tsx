@@ -1,0 +1,74 @@
+/** When a key or token ends: chosen as a length of time, shown as a state. */
+import { useId } from 'react'
+import { Chip } from '../ui/chip.tsx'
+import { useNow } from '../ui/now.ts'
+import { Time } from '../ui/time.tsx'
+
+const DAY_MS = 86_400_000
+const CHOICES = [
+  ['', 'Never'],
+  ['7', 'In 7 days'],
+  ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
+  ['365', 'In a year'],
+] as const
+
+interface FieldProps {
+  /** In days; empty for never. */
+  days: string
+  onChange: (days: string) => void
+}
+
+export function ExpiryField({ days, onChange }: FieldProps) {
+  const id = useId()
+  return (
+    <div>
+      <label htmlFor={id} className="mb-1 block text-sm font-medium">
+        Expires
+      </label>
+      <select
+        id={id}
+        value={days}
+        onChange={(event) => onChange(event.target.value)}
+        className="field h-10 w-full text-base"
+      >
+        {CHOICES.map(([value, word]) => (
+          <option key={value} value={value}>
+            {word}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+export function expiryOf(days: string): string | null {
+  return days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
+}
+
+interface Credential {
+  expiresAt: string | null
+  revokedAt: string | null
+}
+
+export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
+  revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
+
+/** Those that work first. */
+export function usefulFirst<Item extends Credential>(items: readonly Item[], now: number): Item[] {
+  return [...items].sort((a, b) => Number(hasEnded(a, now)) - Number(hasEnded(b, now)))
+}
+
+export function CredentialState({ credential }: { credential: Credential }) {
+  const now = useNow()
+  const { expiresAt, revokedAt } = credential
+  if (revokedAt !== null) return <Chip>Revoked</Chip>
+  if (expiresAt === null) return <Chip tone="green">Active</Chip>
+  const left = Date.parse(expiresAt) - now
+  if (left <= 0) return <Chip>Expired</Chip>
+  return <Chip tone={left < 7 * DAY_MS ? 'amber' : 'green'}>Active</Chip>
+}
+
+export function Expires({ at }: { at: string | null }) {
+  return at === null ? <span className="text-soft">never</span> : <Time at={at} />
+}

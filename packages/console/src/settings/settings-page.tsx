@@ -1,0 +1,31 @@
+import { getRouteApi, Link, Outlet } from '@tanstack/react-router'
+import { SECTIONS } from './sections.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/settings')
+
+/** What surrounds every page of the settings. */
+export function SettingsPage() {
+  const params = route.useParams()
+  return (
+    <div className="mx-auto grid w-full max-w-6xl gap-x-10 px-4 pb-16 sm:px-5 lg:grid-cols-[11rem_minmax(0,1fr)]">
+      <nav
+        aria-label="Settings"
+        className="flex gap-0.5 overflow-x-auto pt-4 lg:sticky lg:top-12 lg:flex-col lg:self-start"
+      >
+        {SECTIONS.map(({ name, to }) => (
+          <Link
+            key={to}
+            to={to}
+            params={params}
+            className="rounded-md px-2.5 py-1.5 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink"
+          >
+            {name}
+          </Link>
+        ))}
+      </nav>
+      <div className="min-w-0">
+        <Outlet />
+      </div>
+    </div>
+  )
+}
