@@ -1,7 +1,7 @@
 /**
  * OpenTelemetry over HTTP: POST /otlp/v1/traces, /logs and /metrics, in protobuf or JSON (OTLP specification 1.9). Each span
- * and log record becomes an event. A request that could not be stored whole is refused whole: exporters retry it, and
- * what was stored before is not counted twice.
+ * and log record becomes an event. If any part of a request cannot be stored, the whole request is refused. Exporters then
+ * retry it, and events stored before are not counted twice.
  */
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

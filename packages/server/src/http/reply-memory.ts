@@ -1,6 +1,6 @@
 /**
  * Limits memory for replies that are being built or are unread. Each holder (an API key, an operator or a client
- * address) gets a share of it, so that one that does not read cannot keep the others from their replies.
+ * address) gets a share of it, so that a holder that does not read cannot block the replies of others.
  */
 import type { FastifyReply } from 'fastify'
 import { refuse, type Refusal } from './reply-error.ts'
@@ -15,7 +15,7 @@ export interface Page {
 
 interface Holder {
   id: string
-  /** Of its pages being built and its unread replies. */
+  /** Bytes of its pages being built and its unread replies. */
   bytes: number
   building: number
   waiting: Waiting[]

@@ -145,7 +145,7 @@ export function serveRoute<R extends Route>(
   }
 }
 
-/** Whose share of the reply memory a request uses: its key's, its operator's, or its address's. */
+/** The holder whose share of the reply memory a request uses: its key, its operator or its address. */
 function holderOf({ apiKey, actor, ip }: FastifyRequest): string {
   return apiKey?.id ?? actor?.id ?? network(ip)
 }

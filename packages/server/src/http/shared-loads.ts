@@ -2,13 +2,13 @@
 
 export interface SharedLoads<Value> {
   load(key: string): Promise<Value>
-  /** Reads of this key that are under way may be stale: their callers get the value, but it is not kept. */
+  /** Running reads of this key may be stale: their callers get the value, but it is not cached. */
   forget(key: string): void
   /** The same for every key. */
   forgetAll(): void
 }
 
-/** `keep` gets each value that no `forget` has made stale while it was read. */
+/** `keep` gets each value unless `forget` was called while it was read. */
 export function shareLoads<Value>(
   read: (key: string) => Promise<Value>,
   keep: (key: string, value: Value) => void,

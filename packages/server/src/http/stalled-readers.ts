@@ -1,6 +1,6 @@
 /**
- * Disconnects clients that take nothing of their replies. Node's socket timeout does not: it extends once when a write
- * began, and every write restarts it, so a stream with heartbeats never times out.
+ * Disconnects clients that read nothing of their replies. Node's socket timeout does not do this: every write restarts it,
+ * so a stream with heartbeats never times out.
  */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
@@ -16,7 +16,7 @@ interface Progress {
   since: number
 }
 
-/** A client is disconnected when none of its pending bytes was taken for `stalledMs`. */
+/** Disconnects a client that has read none of its pending bytes for `stalledMs`. */
 export function cutStalledReaders(server: Server, stalledMs: number, monotonicNow = () => performance.now()): void {
   const sockets = new Map<Socket, Progress>()
   const check = (): void => {

@@ -1,7 +1,7 @@
 /**
- * Answers "has my configuration changed?" with 304 before the framework sees the request: SDKs ask it all the time, and
- * the framework costs more than the answer. Only the plain case: the key and the tag are remembered, nothing is refused.
- * Every other request goes on to the framework, whose route answers in full; a test compares both.
+ * Answers "has my configuration changed?" with 304 before the framework sees the request, because SDKs poll it and the
+ * framework costs more than the answer. Handles only the simple case: the key and the tag are cached, nothing is refused.
+ * Every other request goes to the framework, whose route handles all cases. A test compares both.
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
@@ -20,7 +20,7 @@ const FIXED_HEADERS = Object.entries({ ...REPLY_HEADERS, ...CONFIGURATION_CACHIN
 
 type Needs = Pick<Deps, 'keys' | 'configurations' | 'rateLimit' | 'metrics' | 'draining' | 'now'>
 
-/** Puts the answer in front of the framework. Call it before other listeners count the requests. */
+/** Adds the listener in front of the framework. Call it before other listeners count the requests. */
 export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
   const framework: RequestListener = (request, response) => app.routing(request, response)
   app.server.removeAllListeners('request')
@@ -59,7 +59,7 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
   return true
 }
 
-/** Null where one of them is missing, or one of them or Authorization is given twice. */
+/** Null if one of them is missing, or if one of them or Authorization is sent twice. */
 function plainHeaders(rawHeaders: readonly string[]): { apiKey: string; ifNoneMatch: string } | null {
   const found = { host: '', 'x-api-key': '', 'if-none-match': '', authorization: '' }
   for (let at = 0; at < rawHeaders.length; at += 2) {

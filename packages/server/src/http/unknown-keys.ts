@@ -1,6 +1,6 @@
 /**
- * Limits invalid API keys per address, because each may cost a lookup in the store. Remembered keys are never refused
- * here: a stranger behind the same address cannot keep them out.
+ * Limits invalid API keys per address, because each can cost a lookup in the store. Cached keys are never refused here, so
+ * another client behind the same address cannot block them.
  */
 import type { FastifyRequest } from 'fastify'
 import { network } from './network.ts'

@@ -1,4 +1,4 @@
-/** The exporters of OpenTelemetry itself, with the two settings that docs/otlp.md names. */
+/** OpenTelemetry's own exporters, with the two settings of docs/otlp.md. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { context, SpanStatusCode, trace, type Tracer } from '@opentelemetry/api'
@@ -18,7 +18,7 @@ after(() => service.close())
 
 const resource = resourceFromAttributes({ 'service.name': 'shop', 'service.instance.id': 'shop-1' })
 
-/** Settings as an exporter makes them of OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS. */
+/** The settings that an exporter derives from OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS. */
 const settings = (signal: string) => ({
   url: `${service.url}/openapi/v1/otlp/v1/${signal}`,
   headers: { 'x-api-key': service.apiKey },

@@ -1,4 +1,4 @@
-/** OTLP over HTTP, as its specification and docs/otlp.md tell: what becomes of spans and log records. */
+/** OTLP over HTTP, as in its specification and docs/otlp.md: how spans and log records become events. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
@@ -89,7 +89,7 @@ async function eventOf(given: SpanInput, resource?: Record<string, Value>) {
   return { ...event, payload: event.payload as Payload }
 }
 
-test('a span is one event at its start, with the trace as its run and what it knows in the payload', async () => {
+test('a span is one event at its start, with the trace as its run and its attributes in the payload', async () => {
   const sent = span({ name: 'plan', attributes: { 'shop.items': 3, 'shop.deep': { list: [1, 2.5, true, 'x'] } } })
   await send(request([sent]))
   const run = await timeline(sent.traceId)
@@ -363,7 +363,7 @@ test('an outer span that repeats the usage of its model calls is a step, and cou
   }
 })
 
-test('agent, session and run come from the attributes that name them', async () => {
+test('agent, session and run come from their attributes', async () => {
   const runId = `order-${newSpanId()}`
   const attributes = {
     'tacho.run.id': runId,
@@ -398,7 +398,7 @@ test('the exception of a failed span is its error', async () => {
   assert.deepEqual(payload['error'], { message: 'no such order', type: 'TypeError', stack: 'at x' })
 })
 
-test('bad spans are counted and told, the others are stored', async () => {
+test('invalid spans are counted and reported, the others are stored', async () => {
   const good = span()
   const old = span({ startTimeUnixNano: nanos(Date.now() - LIMITS.eventPastMs - 60_000) })
   const { status, body } = await send(
@@ -427,7 +427,7 @@ test('a payload over 256 KiB is shortened and says so', async () => {
   assert.match(JSON.stringify(cut.attributes), /^"\[cut: \d+ values\]"$/)
 })
 
-test('words of Object.prototype are only words', async () => {
+test('names of Object.prototype are ordinary names', async () => {
   const attributes = {
     ['__proto__']: 'z',
     constructor: 'y',
@@ -452,7 +452,7 @@ test('a span nested beyond what protobuf allows is rejected alone, and a deep JS
   assert.equal(event?.payload['input'], text)
 })
 
-test('a request of up to 4 MiB is taken, a larger one is refused, packed or not', async () => {
+test('a request of up to 4 MiB is accepted, a larger one is refused, compressed or not', async () => {
   const spans = Array.from({ length: 400 }, () => span({ attributes: { text: 'x'.repeat(9_000) } }))
   const text = JSON.stringify(request(spans))
   assert.ok(text.length > 3_700_000 && text.length < LIMITS.otlpBytes)
@@ -462,7 +462,7 @@ test('a request of up to 4 MiB is taken, a larger one is refused, packed or not'
   assert.equal((await send(gzipSync(`${full} `), 'traces', { 'content-encoding': 'gzip' })).status, 413)
 })
 
-test('what is no OTLP request, another media type or encoding, or a key without the scope is refused', async () => {
+test('a body that is not an OTLP request, another media type or encoding, or a key without the scope is refused', async () => {
   for (const body of ['{', '[]', '7', '"x"', 'null']) assert.equal((await send(body)).status, 400, body)
   const protobuf = { 'content-type': 'application/x-protobuf' }
   assert.equal((await send(Buffer.from([0xff, 0xff, 0xff]), 'traces', protobuf)).status, 400)
@@ -474,7 +474,7 @@ test('what is no OTLP request, another media type or encoding, or a key without 
   assert.deepEqual((await send('{}')).body, {})
 })
 
-test('metrics are answered with what is not kept', async () => {
+test('metrics are accepted but not stored, and the answer says so', async () => {
   const { status, body } = await send({ resourceMetrics: [] }, 'metrics')
   assert.deepEqual(
     [status, body],

@@ -1,10 +1,10 @@
-/** Attributes of OpenTelemetry as JSON. Each convention takes the ones it knows; the rest stays in the payload. */
+/** Attributes of OpenTelemetry as JSON. Each convention takes the attributes it knows; the rest stays in the payload. */
 import type { AnyValue, KeyValue } from './otlp_pb.ts'
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 export type JsonObject = { [name: string]: Json }
 
-/** A JSON text that may be deeper stays a text: a payload may have 200 levels. protobuf itself ends at 100. */
+/** A JSON text that may be deeper stays a text, because a payload can have 200 levels. protobuf allows 100. */
 const LEVELS_MAX = 64
 /** Lists are flattened into names such as `llm.input_messages.0.message.role`. */
 const LIST_ITEMS_MAX = 10_000
@@ -16,7 +16,7 @@ export class Attributes {
     this.#left = new Map(pairs.map(({ key, value }) => [key, plainValue(value)]))
   }
 
-  /** The value of the first of these names that has one; null counts as none. */
+  /** The value of the first of these names that has one; null counts as missing. */
   peek(...names: string[]): Json | undefined {
     for (const name of names) {
       const value = this.#left.get(name)
@@ -25,7 +25,7 @@ export class Attributes {
     return undefined
   }
 
-  /** Like `peek`. Takes every one of the names that has this value: conventions often repeat each other. */
+  /** Like `peek`, but takes all names with this value, because conventions often repeat each other. */
   take(...names: string[]): Json | undefined {
     const found = this.peek(...names)
     if (found !== undefined) for (const name of names) if (this.#left.get(name) === found) this.#left.delete(name)
@@ -50,7 +50,7 @@ export class Attributes {
     return found === undefined ? undefined : parsed(found)
   }
 
-  /** The value whose parts have names that begin with `prefix` and a dot; numbers in them are places in lists. */
+  /** The value made of all names that start with `prefix` and a dot. Numbers in the names are positions in lists. */
   takeTree(prefix: string): Json | undefined {
     const start = `${prefix}.`
     let root: Branch | undefined
@@ -62,7 +62,7 @@ export class Attributes {
     return root === undefined || root.size === 0 ? undefined : grown(root)
   }
 
-  /** What nobody took; undefined if that is nothing. */
+  /** The attributes that no convention took; undefined if there are none. */
   rest(): JsonObject | undefined {
     return this.#left.size === 0 ? undefined : Object.fromEntries(this.#left)
   }
@@ -70,7 +70,7 @@ export class Attributes {
 
 type Branch = Map<string, Branch | { leaf: Json }>
 
-/** Whether there was a place for the value. */
+/** Returns whether the value could be placed. */
 function place(root: Branch, path: string[], value: Json): boolean {
   if (path.length > LEVELS_MAX) return false
   const last = path.pop() ?? ''
@@ -120,7 +120,7 @@ export function plainValue(given: AnyValue | undefined): Json {
   }
 }
 
-/** What a JSON text stands for; any other value, or a text that is no list or object, as it is. */
+/** The parsed list or object of a JSON text. Any other value is returned unchanged. */
 export function parsed(value: Json): Json {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || levelsOf(value) > LEVELS_MAX) return value
   try {
@@ -130,7 +130,7 @@ export function parsed(value: Json): Json {
   }
 }
 
-/** At least the levels of a JSON text: brackets in texts count too. */
+/** An upper bound of the levels of a JSON text: brackets inside strings count too. */
 function levelsOf(text: string): number {
   let [level, most] = [0, 0]
   for (let at = 0; at < text.length; at++) {

@@ -8,15 +8,15 @@ import { spanEvents, type OtlpEvent } from './span-event.ts'
 
 export type Signal = 'traces' | 'logs'
 
-/** `itemOf[i]` is the place of the span or record of the event at `i`. */
+/** `itemOf[i]` is the position of the span or record that became event `i`. */
 export interface JudgedTelemetry {
   batch: JudgedBatch
   itemOf: number[]
-  /** Spans or records that can't be read at all. */
+  /** Spans or records that cannot be decoded. */
   unreadable: number
 }
 
-/** Null if the body is not of its format. */
+/** Null if the body does not have the expected format. */
 export function judgeTelemetry(
   signal: Signal,
   encoding: Encoding,
@@ -34,7 +34,7 @@ export function judgeTelemetry(
       itemOf.push(item)
     }
   })
-  // Attributes are cut where they are deeper than a payload may be.
+  // Attributes deeper than a payload can be are cut.
   const payloadAt = (index: number) => ({
     json: shortenedJson(events[index]?.payload ?? {}, LIMITS.payloadBytes),
     levels: 1,

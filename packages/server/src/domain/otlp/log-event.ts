@@ -17,7 +17,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   const body = record.body === undefined ? undefined : plainValue(record.body)
   const name = record.eventName || attributes.takeText('event.name') || ''
   const isError = record.severityNumber >= SEVERITY_ERROR
-  // Before the message, which takes what is left of the attributes.
+  // Before the message, which takes the remaining attributes.
   const { sessionId, ...envelope } = envelopeOf(attributes, resource, hex(record.traceId))
   const message = eventMessage(name, attributes, body)
   const isUserInput = name === 'gen_ai.user.message'
@@ -52,7 +52,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   ]
 }
 
-/** Records have no id. A retry sends the same one again, so its content names it. */
+/** Records have no id. A retry sends the same content, so the id is derived from it. */
 function idOf(record: LogRecord): string {
   return createHash('sha256').update(toBinary(LogRecordSchema, record)).digest('hex').slice(0, 32)
 }

@@ -4,7 +4,7 @@
  */
 import { isObject, parsed, set, textOf, type Attributes, type Json, type JsonObject } from './attributes.ts'
 
-/** What was sent to the model; undefined if it was not recorded. */
+/** The messages sent to the model; undefined if they were not recorded. */
 export function inputMessages(attributes: Attributes): Json[] | undefined {
   const messages = listOf(
     attributes.takeJson(
@@ -46,7 +46,7 @@ function vercelAnswer(attributes: Attributes): Json | undefined {
   return set({ role: 'assistant', content: text ?? object, toolCalls })
 }
 
-/** The first that is recorded, as messages. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
+/** The first recorded one, as messages. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
 function listOf(...found: (Json | undefined)[]): Json[] | undefined {
   const first = found.find((value) => value !== undefined)
   if (first === undefined) return undefined
@@ -87,7 +87,7 @@ function messageOf(given: Json): JsonObject {
   })
 }
 
-/** Parts that are all texts become one text. Calls of tools come out of the list; other parts stay as they are. */
+/** If all parts are texts, they become one text. Tool calls are taken out of the list; other parts stay unchanged. */
 function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json[]; toolCallId?: string | undefined } {
   const toolCalls: Json[] = []
   const left: Json[] = []
@@ -117,7 +117,7 @@ function textPart(part: Json, type: string | undefined): string | undefined {
   return textOf(part['text'] ?? part['content'])
 }
 
-/** `{ id, name, arguments }` of a call, whatever its convention. */
+/** `{ id, name, arguments }` of a call of any convention. */
 function toolCall(given: Json): Json {
   if (!isObject(given)) return given
   const call = [given['tool_call'], given['functionCall'], given].find(isObject) ?? given

@@ -1,4 +1,4 @@
-/** A span as one event at its start, and for the root of a trace a second one: the outcome of the run. docs/otlp.md */
+/** A span becomes one event at its start. The root of a trace also becomes the outcome of the run. See docs/otlp.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { hasAtMost } from '../text.ts'
 import { Attributes, plainValue, set, type Json, type JsonObject } from './attributes.ts'
@@ -6,7 +6,7 @@ import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { ResourceFacts, Sent } from './read-request.ts'
 
-/** An event as the batch endpoint takes it; its texts may still break a limit. */
+/** An event as in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {
   eventId: string
   clientId: string
@@ -71,7 +71,7 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
   return [event, outcome]
 }
 
-/** What events and log records of one trace share. A text that does not fit stays among the attributes. */
+/** The fields that events and log records of a trace share. A text over its limit stays among the attributes. */
 export function envelopeOf(attributes: Attributes, resource: ResourceFacts, traceId: string) {
   const named = (max: number, ...names: string[]): string | undefined => {
     const text = attributes.text(...names)
@@ -203,7 +203,7 @@ function usageOf(attributes: Attributes): JsonObject | undefined {
   return Object.keys(usage).length === 0 ? undefined : usage
 }
 
-/** Events of the span: the exception it failed with, messages of a model, and others as they are. */
+/** Events of the span: the exception of a failure, messages of a model, and others unchanged. */
 function readEvents(span: Span, attributes: Attributes) {
   const messages: Json[] = []
   const answers: Json[] = []
@@ -220,7 +220,7 @@ function readEvents(span: Span, attributes: Attributes) {
         stack: own.take('exception.stacktrace'),
       })
     } else {
-      // Messages of one model call in one event, as since 1.37.
+      // All messages of a model call in one event, the form since 1.37.
       const [sent, answer] = [inputMessages(own), outputOf(own)]
       if (sent) messages.push(...sent)
       if (answer !== undefined) answers.push(answer)
@@ -251,7 +251,7 @@ export function millis(nanos: bigint): number {
   return Number(nanos / NANOS_PER_MS)
 }
 
-/** A text that every store takes, in at most `max` code points. */
+/** A text that every store accepts, with at most `max` code points. */
 export function fit(text: string, max: number): string {
   const clean = text.toWellFormed().replaceAll('\0', '\u{FFFD}')
   return hasAtMost(clean, max)

@@ -1,4 +1,4 @@
-/** What the caches of the write path keep in memory: bounded bytes, and never the batches that the texts came in. */
+/** Memory of the caches of the write path: limited, and without the batches that contained the texts. */
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
@@ -41,7 +41,7 @@ async function appender(t: TestContext) {
   }
 }
 
-test('a cached run, agent or model keeps none of the batch it came in', async (t) => {
+test('a cached run, agent or model keeps no memory of its batch', async (t) => {
   const append = await appender(t)
   const usage = { promptTokens: 1, completionTokens: 1, totalTokens: 2, costNanos: 1 }
   const payload = JSON.stringify({ text: 'x'.repeat(250_000) })
@@ -59,7 +59,7 @@ test('a cached run, agent or model keeps none of the batch it came in', async (t
   assert.ok(grown < 5 * MIB, `${grown} bytes for 100 runs`)
 })
 
-test('runs with the longest ids stay within the bytes of their cache', async (t) => {
+test('runs with the longest ids stay within the byte limit of their cache', async (t) => {
   const append = await appender(t)
   const long = '\u{10400}'.repeat(240)
   const grown = await heapGrowth(async () => {
@@ -70,7 +70,7 @@ test('runs with the longest ids stay within the bytes of their cache', async (t)
   assert.ok(grown < 28 * MIB, `${grown} bytes`)
 })
 
-test('agents with the longest names stay within the bytes of their cache', async () => {
+test('agents with the longest names stay within the byte limit of their cache', async () => {
   const agents = knownAgents(0)
   const long = '\u{10400}'.repeat(90)
   const known = (count: number): [string, KnownAgent] => [

@@ -10,11 +10,11 @@ import { sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
 const COUNT = 20
-/** All rows together are larger than a page. */
+/** Enough rows to exceed a page. */
 const LONG = 'é'.repeat(Math.ceil(LIMITS.listBytes / COUNT / 2) + 1_000)
 const limit = 100
 
-/** Walks the list to its end; returns the size of each page. */
+/** Reads all pages of the list; returns the size of each page. */
 async function walk<Row extends object>(read: (after: Row | null) => Promise<Page<Row>>): Promise<number[]> {
   const sizes: number[] = []
   for (let after: Row | null = null; ;) {
@@ -36,7 +36,7 @@ function assertCut(sizes: number[], count = COUNT): void {
 }
 
 export function listBytesSuite(open: OpenStorage) {
-  describe('lists with long texts end at the bytes of a page', () => {
+  describe('lists with long texts end at the byte limit of a page', () => {
     const storage = sharedStorage(open)
     const each = (work: (n: number) => Promise<unknown>) =>
       Array.from({ length: COUNT }).reduce<Promise<unknown>>(
