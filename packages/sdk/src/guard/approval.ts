@@ -136,7 +136,9 @@ export async function askApproval(
         if (isQuick && isPending(reply)) await sleep(interval)
         return reply
       }
-      detail = reply.kind === 'reply' ? `status ${reply.status}` : reply.message
+      // An end of the wait says nothing about the service.
+      if (reply.kind === 'reply') detail = `status ${reply.status}`
+      else if (reply.reason !== 'aborted') detail = reply.message
       const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
       await sleep(Math.max(interval, waitMs(++failures, retryAfter, runtime.now(), runtime.random())))
     }

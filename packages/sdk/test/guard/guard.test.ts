@@ -153,7 +153,19 @@ test('an input that changes while a person decides means no', async (t) => {
   assert.deepEqual(ran, [])
 })
 
-test('the service being away means no for approvals, and nothing for recording', async (t) => {
+test('no decision in time stops the tool, and is not reported as a failure of the service', async (t) => {
+  const codes: string[] = []
+  const service = fake(t, {
+    deployedPolicies: [policy('REQUIRE_APPROVAL')],
+    approvals: () => new Promise<never>(() => undefined),
+    onDiagnostic: ({ code }) => void codes.push(code),
+  })
+  const { call, ran } = refund(service, { approvalTimeoutMs: 1_000 })
+  const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
+  assert.deepEqual([error.code, ran, codes], ['approval_timeout', [], []])
+})
+
+test('if the service is down, approvals fail and recording is not affected', async (t) => {
   const local = [policy('REQUIRE_APPROVAL')]
   const service = fake(t)
   const rules = { policies: local, approvalTimeoutMs: 1_000, configurationWaitMs: 0 }
