@@ -1,4 +1,4 @@
-/** An SDK that breaks the rules, each in the way that is easiest to get wrong. */
+/** An SDK that breaks every rule in the most likely way. */
 import { createHash, randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +24,7 @@ async function send({ baseUrl, apiKey }: Client, method: string, path: string, b
   })
 }
 
-/** The whole queue, at once and again and again, with new ids. */
+/** Sends the whole queue at once, repeatedly, with new ids. */
 async function flush(client: Client): Promise<void> {
   for (let attempt = 0; attempt < 3 && client.queue.length > 0; attempt++) {
     const batch = client.queue.map((event) => ({ ...event, ...(attempt > 1 && { eventId: randomUUID() }) }))
@@ -39,7 +39,7 @@ async function refresh(client: Client): Promise<void> {
   client.configuration = (await reply.json()) as Client['configuration']
 }
 
-/** Runs the tool unless somebody said REJECTED. */
+/** Runs the tool unless the approval is REJECTED. */
 async function call(client: Client, { toolName, input }: Request): Promise<{ ran: boolean }> {
   const inputHash = createHash('sha256').update(JSON.stringify(input)).digest('hex')
   const body = { clientRequestId: randomUUID(), toolName, input, inputHash, timeoutMs: 60_000 }

@@ -8,7 +8,7 @@ import { RULES, runRule } from '../src/suite.ts'
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const naive = fileURLToPath(new URL('naive-adapter.ts', import.meta.url))
 
-/** What even that SDK gets right. */
+/** Rules that even this SDK keeps. */
 const KEPT = new Set([
   'events/headers',
   'events/server-error',
@@ -24,7 +24,7 @@ test('ids are unique', () => {
   assert.equal(new Set(RULES.map(({ id }) => id)).size, RULES.length)
 })
 
-describe('of an SDK that breaks the rules each broken one is found', { concurrency: 8 }, () => {
+describe('the kit finds each rule that an SDK breaks', { concurrency: 8 }, () => {
   const adapter = startAdapter([process.execPath, naive])
   after(() => adapter.stop())
   for (const rule of RULES.filter(({ id }) => !SLOW.has(id))) {
@@ -35,7 +35,7 @@ describe('of an SDK that breaks the rules each broken one is found', { concurren
   }
 })
 
-test('a key in what the adapter writes breaks every rule', async () => {
+test("a key in the adapter's output breaks every rule", async () => {
   const adapter = startAdapter([process.execPath, naive, '--tell-key'])
   const rule = RULES.find(({ id }) => id === 'events/headers')
   assert.ok(rule)
@@ -44,7 +44,7 @@ test('a key in what the adapter writes breaks every rule', async () => {
   assert.deepEqual(verdict, { ok: false, problem: 'the API key is in the output of the adapter' })
 })
 
-test('the executable lists the rules, and tells by its exit code what is wrong', () => {
+test('the executable lists the rules, and its exit code says whether one is broken', () => {
   const run = (...args: string[]) => spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' })
   const list = run('--list', '--rule', 'approvals/rejected')
   assert.deepEqual([list.status, list.stdout.trim()], [0, `${'approvals/rejected'.padEnd(32)} REJECTED means no`])

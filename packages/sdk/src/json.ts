@@ -3,24 +3,31 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
+/** `isCut`: only the beginning of the value was read. */
+interface JsonText {
+  readonly text: string
+  readonly isCut: boolean
+}
+
 /** Limits of the slow path, which copies values that JSON.stringify must not read. */
-const COPIED_VALUES = 50_000
+const COPIED_VALUES = 131_072
 /** Characters and values of a payload that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
 
 /**
- * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses or that would stop the
+ * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses or that would block the
  * host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are copied first, within bounds and
  * with a mark in place of each lost value.
  */
-export function jsonText(payload: unknown, maxLevels: number): string {
-  const text = stringified(payload, maxLevels) ?? JSON.stringify(copy(payload, maxLevels))
-  return text.startsWith('{') ? text : `{"value":${text}}`
+export function jsonText(payload: unknown, maxLevels: number): JsonText {
+  const { text, isCut } = stringified(payload, maxLevels) ?? copied(payload, maxLevels)
+  return { text: text.startsWith('{') ? text : `{"value":${text}}`, isCut }
 }
 
-function stringified(payload: unknown, maxLevels: number): string | undefined {
+function stringified(payload: unknown, maxLevels: number): JsonText | undefined {
   try {
-    return measure(payload, maxLevels, READ_MAX) < 0 ? undefined : (JSON.stringify(payload) as string | undefined)
+    const text = measure(payload, maxLevels, READ_MAX) < 0 ? undefined : (JSON.stringify(payload) as string | undefined)
+    return text === undefined ? undefined : { text, isCut: false }
   } catch {
     return undefined
   }
@@ -47,14 +54,14 @@ function measure(value: unknown, levels: number, room: number): number {
   return left
 }
 
-/** A copy without what JSON cannot express, limited in depth, values and characters. */
-function copy(value: unknown, maxLevels: number): Json {
+/** The text of a copy without what JSON cannot express, limited in depth, values and characters. */
+function copied(value: unknown, maxLevels: number): JsonText {
   const ancestors = new Set<object>()
   let values = 0
   let chars = 0
 
   function copyValue(source: unknown): Json | undefined {
-    if (++values > COPIED_VALUES) return '[cut: too many values]'
+    values++
     switch (typeof source) {
       case 'string':
         return copyText(source)
@@ -104,8 +111,12 @@ function copy(value: unknown, maxLevels: number): Json {
 
   function copyFields(source: object): Json {
     const fields: [string, Json][] = []
-    for (const key of Object.keys(source)) {
-      if (values > COPIED_VALUES) break
+    const keys = Object.keys(source)
+    for (const [index, key] of keys.entries()) {
+      if (values >= COPIED_VALUES) {
+        fields.push([`[cut: ${keys.length - index} more]`, true])
+        break
+      }
       const name = copyText(key)
       let field: Json | undefined
       try {
@@ -118,7 +129,8 @@ function copy(value: unknown, maxLevels: number): Json {
     return Object.fromEntries(fields)
   }
 
-  return copyValue(value) ?? {}
+  const text = JSON.stringify(copyValue(value) ?? {})
+  return { text, isCut: values >= COPIED_VALUES || chars > READ_MAX }
 }
 
 /** Any thrown value as one text. */

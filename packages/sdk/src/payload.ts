@@ -35,7 +35,8 @@ export function createPayloadWriter(
   return function writePayload(payload, maxBytes = LIMITS.payloadBytes) {
     // Untyped hosts may pass anything.
     if (payload === undefined || payload === null) return '{}'
-    let text = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
+    const { text: whole, isCut } = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
+    let text = whole
     if (text.includes(HALF_PAIR)) {
       text = text.replace(ESCAPE, (escape) => (escape.startsWith(HALF_PAIR) ? '\ufffd' : escape))
     }
@@ -46,9 +47,9 @@ export function createPayloadWriter(
       return '{"masked":"[masked:error]"}'
     }
     // A UTF-16 unit has at most three bytes, so most texts need no byte count.
-    if (text.length * 3 <= maxBytes) return text
+    if (!isCut && text.length * 3 <= maxBytes) return text
     const bytes = byteLength(text)
-    if (bytes <= maxBytes) return text
+    if (!isCut && bytes <= maxBytes) return text
     diagnostics.count('shortened')
     diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)
     return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)

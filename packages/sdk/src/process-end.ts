@@ -24,11 +24,9 @@ const SIGNALS = ['SIGTERM', 'SIGINT']
 const endings = new Set<Ending>()
 const listening = new Map<string, Listener>()
 
-/** Returns a function that stops it. */
+/** Only for hosts with a `process`. Returns a function that stops it. */
 export function flushAtEnd(ending: Ending): () => void {
-  const { process } = globalThis as { process?: Partial<HostProcess> }
-  if (typeof process?.on !== 'function') return () => undefined
-  const host = process as HostProcess
+  const { process: host } = globalThis as unknown as { process: HostProcess }
   endings.add(ending)
   listen(host, 'beforeExit', onBeforeExit)
   if (ending.flushOnSignals) for (const signal of SIGNALS) listen(host, signal, () => void onSignal(host, signal))

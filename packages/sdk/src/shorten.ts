@@ -118,12 +118,11 @@ function cutText(text: string, maxBytes: number): string {
   return JSON.stringify(`${text.slice(0, end)}… [cut: ${text.length - end} characters]`)
 }
 
-/** UTF-8 bytes of a code point inside a JSON text. */
+/** UTF-8 bytes of a code point inside a JSON text. Payloads have no half surrogate pairs. */
 function jsonBytes(code: number): number {
   if (code === 0x22 || code === 0x5c) return 2
-  if (code < 0x20) return code === 8 || code === 9 || code === 10 || code === 12 || code === 13 ? 2 : 6
+  if (code < 0x20) return [8, 9, 10, 12, 13].includes(code) ? 2 : 6
   if (code < 0x80) return 1
   if (code < 0x800) return 2
-  if (code >= 0xd800 && code <= 0xdfff) return 6
   return code > 0xffff ? 4 : 3
 }

@@ -4,14 +4,8 @@
 export function cutText(text: string, maxChars: number): string {
   // A text has at most as many code points as code units.
   if (text.length <= maxChars) return text
-  let end = 0
-  let keep = 0
-  for (let chars = 0; end < text.length; chars++) {
-    if (chars === maxChars) return `${text.slice(0, keep)}…`
-    if (chars === maxChars - 1) keep = end
-    end += (text.codePointAt(end) as number) > 0xffff ? 2 : 1
-  }
-  return text
+  const chars = Array.from(text.slice(0, 2 * maxChars + 2))
+  return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`
 }
 
 /** Replaces half surrogate pairs and NUL by the replacement character. */

@@ -19,9 +19,15 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
   let used = BLOCK_BYTES
   let lastTime = 0
   let counter = 0
-  /** The time in the last id, and its text. */
-  let stampTime = -1
+  /** The text of `lastTime` in an id. */
   let stamp = ''
+
+  function begin(time: number, count: number): void {
+    const text = time.toString(16).padStart(12, '0')
+    stamp = `${text.slice(0, 8)}-${text.slice(8)}-`
+    lastTime = time
+    counter = count
+  }
 
   function take(size: number): number {
     if (used + size > BLOCK_BYTES) {
@@ -43,19 +49,10 @@ export function createIds({ now, fillRandom }: Pick<Runtime, 'now' | 'fillRandom
       const at = take(10)
       const time = now()
       if (time > lastTime || time < lastTime - CLOCK_STEP_MS) {
-        lastTime = time
-        counter = (((block[at] as number) << 8) | (block[at + 1] as number)) & (COUNTER_MAX >> 1)
-      } else if (counter < COUNTER_MAX) {
-        counter++
-      } else {
-        lastTime++
-        counter = 0
-      }
-      if (stampTime !== lastTime) {
-        const text = lastTime.toString(16).padStart(12, '0')
-        stamp = `${text.slice(0, 8)}-${text.slice(8)}-`
-        stampTime = lastTime
-      }
+        // A random count with room for half of all counts.
+        begin(time, (((block[at] as number) & 7) << 8) | (block[at + 1] as number))
+      } else if (counter < COUNTER_MAX) counter++
+      else begin(lastTime + 1, 0)
       const version = HEX[0x70 | (counter >> 8)] as string
       const variant = HEX[((block[at + 2] as number) & 0x3f) | 0x80] as string
       const count = HEX[counter & 0xff] as string

@@ -1,4 +1,4 @@
-/** The whole way on both engines: agent, service, and a person at a terminal. */
+/** End to end on both engines: agent, service, and a person at a terminal. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
@@ -39,7 +39,7 @@ function chain(start: () => Promise<TestServer>) {
     return stdout
   }
 
-  /** What a command says too, without the time that its start takes. */
+  /** The same answers as a command's, without its start time. */
   async function operator<Body>(path: string, body?: object): Promise<Body> {
     const reply = await fetch(`${server.url}/operator/v1${path}`, {
       method: body ? 'POST' : 'GET',
@@ -53,7 +53,7 @@ function chain(start: () => Promise<TestServer>) {
   const decide = (id: string, decision: 'APPROVED' | 'REJECTED') =>
     operator(`${environment}/approvals/${id}/decision`, { decision })
 
-  /** The one approval that waits for this tool, as soon as a person can see its input. */
+  /** The id of the pending approval for this tool, once its input is visible. */
   async function pending(toolName: string): Promise<string> {
     for (;;) {
       const list = `${environment}/approvals?status=PENDING&toolName=${toolName}`
@@ -73,7 +73,7 @@ function chain(start: () => Promise<TestServer>) {
   const client = (options: TachoOptions = {}) =>
     new Tacho({ apiKey: API_KEY, baseUrl: server.url, ...AGENT, onDiagnostic: () => undefined, ...options })
 
-  /** Calls a guarded transfer; `meanwhile` happens while a person is asked. */
+  /** Calls a guarded transfer. `meanwhile` runs while the approval is pending. */
   async function transfer(
     meanwhile: (id: string, input: { amount: number }) => Promise<unknown>,
     approvalTimeoutMs = 30_000,
@@ -99,7 +99,7 @@ function chain(start: () => Promise<TestServer>) {
     return { ran, code, runId: run.runId }
   }
 
-  test('the example agent waits until a person has seen the input and approved; the timeline shows it all', async () => {
+  test('the example agent waits until a person sees the input and approves; the timeline shows every step', async () => {
     const example = fileURLToPath(new URL('../../../examples/agents/guarded-refund.ts', import.meta.url))
     const env = { ...process.env, TACHO_URL: server.url, TACHO_API_KEY: API_KEY }
     const agent = spawn(process.execPath, [example, '250'], { env })
@@ -118,7 +118,7 @@ function chain(start: () => Promise<TestServer>) {
     assert.match(timeline, /USER_INPUT[\s\S]*POLICY_DECISION[\s\S]*TOOL_CALL[\s\S]*SESSION_OUTCOME/)
   })
 
-  test('a deployed policy asks; rejected means no, and the issue is there', async () => {
+  test('a rejected call does not run, and creates an issue', async () => {
     const { ran, code, runId } = await transfer((id) => decide(id, 'REJECTED'))
     assert.deepEqual([ran, code], [false, 'approval_rejected'])
     assert.ok(!(await eventTypes(runId)).includes('TOOL_CALL'))
@@ -126,13 +126,13 @@ function chain(start: () => Promise<TestServer>) {
     while ((await operator<Items<unknown>>(issues)).items.length === 0) await sleep(20)
   })
 
-  test('approved means yes', async () => {
+  test('an approved call runs', async () => {
     const { ran, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
     assert.deepEqual([ran, code], [true, undefined])
     assert.deepEqual(await eventTypes(runId), ['POLICY_DECISION', 'TOOL_CALL', 'SESSION_OUTCOME'])
   })
 
-  test('an input that changed means no, though a person approved', async () => {
+  test('a call whose input changed does not run, even if a person approved', async () => {
     const { ran, code } = await transfer((id, input) => {
       input.amount = 5_000_000
       return decide(id, 'APPROVED')
@@ -140,15 +140,15 @@ function chain(start: () => Promise<TestServer>) {
     assert.deepEqual([ran, code], [false, 'input_changed'])
   })
 
-  test('nobody in time means no', async () => {
+  test('a call without a decision in time does not run', async () => {
     const { ran, code } = await transfer(() => Promise.resolve(), 3_000)
     assert.equal(ran, false)
-    // Which of the two clocks is first is chance.
+    // Either clock may be first.
     assert.match(String(code), /^approval_(timeout|expired)$/)
   })
 
-  // Last: there is no service afterwards.
-  test('a service that stops while a person is asked means no', async () => {
+  // Last, because it stops the service.
+  test('a call does not run if the service stops during the approval', async () => {
     const stop = () => {
       isStopped = true
       return server.stop()

@@ -5,7 +5,7 @@ import { Tacho, ToolBlockedError, type IssueReport, type Run } from '../src/inde
 interface Client {
   tacho: Tacho
   run: Run
-  /** Inputs of calls that wait, to be changed under the guard's eyes. */
+  /** Inputs of waiting calls, for `changeInput`. */
   inputs: Map<string, Record<string, unknown>>
 }
 
@@ -67,7 +67,7 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
 function start({ client, baseUrl, apiKey, clientId }: Request): void {
   const options = { baseUrl: baseUrl as string, apiKey: apiKey as string, clientId: clientId as string }
   const guard = { loop: false } as const
-  // Its messages go to stderr, where the kit looks for the key.
+  // Diagnostics go to stderr, where the kit searches for the key.
   const tacho = new Tacho({ ...options, guard, flushIntervalMs: 50, onDiagnostic: (said) => console.error(said) })
   clients.set(client, { tacho, run: tacho.startRun({ agentName: 'conformance' }), inputs: new Map() })
 }

@@ -1,4 +1,4 @@
-/** Every program in the documentation of the SDK runs as it is printed, against a real service. */
+/** Every program in the other pages of docs/sdk runs unchanged against a real service. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
@@ -16,7 +16,7 @@ const textOf = (page: string): string => readFileSync(`${ROOT}/docs/sdk/${page}.
 const programsOf = (page: string): string[] =>
   [...textOf(page).matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code ?? '')
 
-/** A folder in which the programs find the SDK, and may leave files. */
+/** The programs find the SDK in this folder and can write files to it. */
 const folder = mkdtempSync(path.join(tmpdir(), 'tacho-docs-'))
 symlinkSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'))
 after(() => rmSync(folder, { recursive: true }))

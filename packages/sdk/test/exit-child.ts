@@ -1,18 +1,18 @@
-/** A host that records and ends in one of several ways. Arguments: the way, the service's address, options as JSON. */
+/** A host that records and then ends. Arguments: how it ends, the service's address, options as JSON. */
 import { writeSync } from 'node:fs'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 
 const [way = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
 const given = JSON.parse(options) as TachoOptions & { events?: number }
 const { events = 10, ...rest } = given
-// "reports" shows diagnostics on the console, as a host without a listener does.
+// "reports" has no listener, so diagnostics go to the console.
 const listener = way === 'reports' ? {} : { onDiagnostic: () => undefined }
 const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...listener, ...rest })
 await tacho.ready()
 
 const run = tacho.startRun({ runId: 'exit', agentName: 'child' })
 for (let n = 0; n < events; n++) run.step(`step ${n}`)
-// Synchronous: the parent may kill this process as soon as it reads the line.
+// Synchronous, because the parent may kill this process as soon as it reads the line.
 const say = (line: string) => writeSync(1, `${line}\n`)
 
 // The host's own shutdown takes longer than ours.

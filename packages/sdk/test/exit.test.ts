@@ -1,4 +1,4 @@
-/** What docs/sdk/delivery.md promises for each way in which a process can end, with real processes. */
+/** The promises of docs/sdk/delivery.md for each way a process can end, with real processes. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ interface End {
 
 type ChildOptions = TachoOptions & { events?: number }
 
-/** Runs the child to its end; `onReady` is called with it when it says so. */
+/** Runs the child to its end. Calls `onReady` when the child is ready. */
 async function endOf(
   way: string,
   url: string,
@@ -59,7 +59,7 @@ function temporaryFolder(t: TestContext): string {
   return folder
 }
 
-test('a process that ends by itself delivers everything first', async (t) => {
+test('a process that ends normally delivers everything first', async (t) => {
   const server = await serve(t)
   assert.equal((await endOf('normal', server.url, { events: 250 })).code, 0)
   assert.equal(server.labels().length, 250)
@@ -72,15 +72,15 @@ test('timers of the client do not keep a process running, and events recorded la
   assert.ok(server.labels().includes('late'))
 })
 
-test('a service that is away holds a process that ends by itself no longer than flushTimeoutMs', async (t) => {
+test('if the service is down, a process that ends normally waits at most flushTimeoutMs', async (t) => {
   const server = await serve(t, status(503))
   const begun = Date.now()
   assert.equal((await endOf('normal', server.url, { flushTimeoutMs: 300 })).code, 0)
-  // Far below the backoff that goes on for ever.
+  // Far below the endless backoff.
   assert.ok(Date.now() - begun < 30_000)
 })
 
-test('a process that ends by itself reports how many events were not delivered, to which address, and their fate', async (t) => {
+test('a process that ends normally reports how many events were not delivered, the address, and whether they are kept', async (t) => {
   const server = await serve(t, status(503))
   const options = { events: 2, flushTimeoutMs: 300, flushIntervalMs: 0 }
   const lost = await endOf('reports', server.url, options)
@@ -110,7 +110,7 @@ test('shutdown delivers and accounts for everything', async (t) => {
   assert.deepEqual(JSON.parse(output), { sent: 120, rejected: 0, dropped: 0, left: 0 })
 })
 
-test('an exception ends the process as if we were not there; the spool keeps its events', async (t) => {
+test('an exception ends the process as without the SDK; the spool keeps its events', async (t) => {
   const server = await serve(t)
   const spool = temporaryFolder(t)
   assert.equal((await endOf('throw', server.url, { spool, flushIntervalMs: 3_600_000 })).code, 1)
@@ -128,7 +128,7 @@ test('process.exit ends at once with its code; the spool keeps the events', asyn
   assert.equal(server.labels().length, 10)
 })
 
-test('SIGTERM without flushOnSignals ends the process as if we were not there', async (t) => {
+test('SIGTERM without flushOnSignals ends the process as without the SDK', async (t) => {
   const server = await serve(t)
   const end = await endOf('wait', server.url, { flushIntervalMs: 3_600_000 }, (kill) => kill('SIGTERM'))
   assert.equal(end.signal, 'SIGTERM')
@@ -143,7 +143,7 @@ test('SIGTERM with flushOnSignals delivers, and the process still ends by the si
   assert.equal(server.labels().length, 10)
 })
 
-test("the host's own drain on SIGTERM is not cut short (langwatch#6826)", async (t) => {
+test("the SDK does not interrupt the host's own drain on SIGTERM (langwatch#6826)", async (t) => {
   const server = await serve(t)
   const options = { flushOnSignals: true, flushIntervalMs: 3_600_000 }
   const end = await endOf('host-drains', server.url, options, (kill) => kill('SIGTERM'))
@@ -152,8 +152,8 @@ test("the host's own drain on SIGTERM is not cut short (langwatch#6826)", async 
   assert.equal(server.labels().length, 10)
 })
 
-test('kill -9 loses nothing that was recorded with a spool, and sends nothing under a new id', async (t) => {
-  // Answers that never come: some events are in a request when the process dies.
+test('with a spool, kill -9 loses no event, and every event keeps its id', async (t) => {
+  // The service never answers, so some events are in a request when the process dies.
   const server = await serve(t, () => undefined)
   const spool = temporaryFolder(t)
   const end = await endOf('wait', server.url, { spool, events: 350, flushIntervalMs: 0 }, (kill) => kill('SIGKILL'))
@@ -168,7 +168,7 @@ test('kill -9 loses nothing that was recorded with a spool, and sends nothing un
   assert.equal(tacho.counters().recovered, 350)
 })
 
-test('a torn last line is reported and loses nothing else', async (t) => {
+test('an incomplete last line is reported; all other events are delivered', async (t) => {
   const server = await serve(t)
   const spool = temporaryFolder(t)
   await endOf('exit', server.url, { spool })
@@ -182,7 +182,7 @@ test('a torn last line is reported and loses nothing else', async (t) => {
   assert.ok(codes.includes('spool_damaged'))
 })
 
-test('a spool is empty when everything is delivered, and a live process keeps its own segments', async (t) => {
+test('a spool is empty after delivery, and a live process keeps its own segments', async (t) => {
   const server = await serve(t, status(503))
   const spool = temporaryFolder(t)
   const options = { apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: () => undefined }
@@ -199,7 +199,7 @@ test('a spool is empty when everything is delivered, and a live process keeps it
   await recover(server.url, spool, 0)
 })
 
-test('a spool reads plain files only, and an event that stands twice in it is sent once', async (t) => {
+test('a spool reads only plain files, and sends a repeated event once', async (t) => {
   const server = await serve(t)
   const [spool, elsewhere] = [temporaryFolder(t), temporaryFolder(t)]
   const orphan = (name: string) => path.join(spool, `elsewhere.1.1.${name}.events`)
@@ -218,7 +218,7 @@ test('a spool reads plain files only, and an event that stands twice in it is se
   assert.deepEqual(readdirSync(spool).sort(), ['elsewhere.1.1.folder.events', 'elsewhere.1.1.link.events'])
 })
 
-test('a spool leaves alone what is not its own: unreadable, large, or of another user', async (t) => {
+test('a spool ignores files that are too large or belong to another user', async (t) => {
   const server = await serve(t)
   const spool = temporaryFolder(t)
   const line = (eventId: string) => `${JSON.stringify({ eventId, eventType: 'X', label: eventId })}\n`
@@ -243,7 +243,7 @@ test('a spool leaves alone what is not its own: unreadable, large, or of another
   assert.equal(left.length, isRoot ? 2 : 1)
 })
 
-test('many tiny lines do not stop the host at the start, and no more than half of the queue is filled', async (t) => {
+test('many tiny lines do not block the host at the start, and fill at most half of the queue', async (t) => {
   const server = await serve(t, status(503))
   const spool = temporaryFolder(t)
   const file = path.join(spool, 'elsewhere.1.1.tiny.events')
@@ -258,20 +258,20 @@ test('many tiny lines do not stop the host at the start, and no more than half o
   await tacho.ready()
   const { queued, recovered, dropped } = tacho.counters()
   assert.deepEqual([queued, recovered, dropped], [5_000, 5_000, {}])
-  // The host had a turn at least every hundred lines.
+  // The host's code runs at least every 100 lines.
   assert.ok(turns >= 100, String(turns))
   await tacho.shutdown(0)
-  // The rest was not touched: the next process has all of it.
+  // The next process gets all the rest.
   const next = new Tacho({ ...options, maxQueuedEvents: 40_000 })
   await next.ready()
   assert.equal(next.counters().recovered, 15_000)
   await next.shutdown(0)
 })
 
-test('a disk that is full in the middle of a line is reported, and everything is delivered from memory', async (t) => {
+test('a disk that is full in the middle of a line is reported, and memory delivers everything', async (t) => {
   const server = await serve(t)
   const spool = temporaryFolder(t)
-  // A limit on the size of files cuts the line that passes it, as a full disk does.
+  // A limit on the file size cuts a line, like a full disk.
   const script = 'ulimit -f 40 && exec "$@"'
   const options = JSON.stringify({ spool, events: 150 })
   const child = spawn('sh', ['-c', script, 'sh', process.execPath, CHILD, 'reports', server.url, options])
@@ -279,7 +279,7 @@ test('a disk that is full in the middle of a line is reported, and everything is
   assert.equal(code, 0)
   assert.match(stderr, /^tacho: The spool cannot be used \(EFBIG\): what is recorded is only in memory\.\n$/)
   assert.equal(server.labels().length, 150)
-  // The whole lines are still there and are sent again under the same ids.
+  // The complete lines are still there, and are sent again under the same ids.
   const before = server.events().length
   const codes: string[] = []
   const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: (said) => codes.push(said.code) })
@@ -290,7 +290,7 @@ test('a disk that is full in the middle of a line is reported, and everything is
   assert.equal(new Set(server.events().map(({ eventId }) => eventId)).size, before)
 })
 
-test('a spool that cannot be written to is reported, and recording goes on', async (t) => {
+test('a spool that cannot be written is reported, and recording continues', async (t) => {
   const server = await serve(t)
   const codes: string[] = []
   const spool = `${CHILD}/not-a-folder`

@@ -1,4 +1,4 @@
-/** What a service, a network or a host can do to a client. In each test the counters balance. */
+/** Faults of the service, the network and the host. The counters balance in each test. */
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { test, type TestContext } from 'node:test'
@@ -19,7 +19,7 @@ function simulated(network: Network, options: TachoOptions = {}, random?: () => 
   return { ...simulation, tacho, run: tacho.startRun({ agentName: 'a' }) }
 }
 
-/** A client with backoffs of no length, on a real socket. */
+/** A client without backoffs, on a real socket. */
 async function connected(t: TestContext, options: TachoOptions, ...answers: Answer[]) {
   const server = await startScriptedServer(...answers)
   t.after(server.close)
@@ -28,7 +28,7 @@ async function connected(t: TestContext, options: TachoOptions, ...answers: Answ
   return { server, tacho, run: tacho.startRun({ agentName: 'a' }) }
 }
 
-test('a service that is down for ten minutes costs nothing that fits into the queue', async () => {
+test('if the service is down for ten minutes, every event that fits into the queue is delivered later', async () => {
   let isDown = true
   const { tacho, run, requests, pass } = simulated((request) => {
     if (!isDown) return acceptAll(request)
@@ -48,7 +48,7 @@ test('a service that is down for ten minutes costs nothing that fits into the qu
   assert.deepEqual({ accepted, queued, dropped }, { accepted: 12_000, queued: 0, dropped: {} })
 })
 
-test('past the bound the oldest events leave, outcomes and decisions last; memory stays bounded', async () => {
+test('a full queue drops the oldest events first, outcomes and decisions last; memory stays bounded', async () => {
   let isDown = true
   const maxQueuedBytes = 1_048_576
   const { tacho, requests, pass } = simulated((request) => (isDown ? { status: 503 } : acceptAll(request)), {
@@ -134,7 +134,7 @@ for (const code of [400, 413]) {
   })
 }
 
-test('whatever a service does, in whatever order, every event is accounted for', async () => {
+test('every event is accounted for after any sequence of answers', async () => {
   const kinds = [...Object.values(FAULTS), away(400), away(413), acceptAll, acceptAll]
   const rejecting: Network = ({ events }) =>
     judged({ success: false, accepted: events.length - 1, rejectedEventIds: [events[0]?.eventId] })
@@ -166,7 +166,7 @@ test('whatever a service does, in whatever order, every event is accounted for',
   )
 })
 
-test('an event that is recorded while another is being sent is neither lost nor sent twice', async () => {
+test('an event recorded during a request is sent exactly once', async () => {
   const { tacho, run, requests, runtime, pass } = simulated(async (request) => {
     await new Promise<void>((resolve) => runtime.timer(30, resolve))
     return acceptAll(request)
@@ -184,12 +184,12 @@ test('an event that is recorded while another is being sent is neither lost nor 
   assertBalanced(tacho)
 })
 
-test('a request that never ends is given up when a frozen host goes on', async () => {
+test('after a freeze, the client abandons a request that never ends', async () => {
   let calls = 0
   const { tacho, run, runtime, pass, now } = simulated((request) =>
     calls++ === 0 ? new Promise<never>(() => undefined) : acceptAll(request),
   )
-  // The timers of the first request are lost with the frozen process.
+  // The freeze loses the timers of the first request.
   let shift = 0
   const real = runtime.now
   runtime.now = () => real() + shift
@@ -242,7 +242,7 @@ test('large batches are compressed, unless the service is on this machine', asyn
   t.after(server.close)
   const { port } = new URL(server.url)
   const wire = async (baseUrl: string, options: TachoOptions = {}) => {
-    // A name that is not a loopback address, delivered to one.
+    // The name is not a loopback address, so the client compresses.
     const fetch: TachoOptions['fetch'] = (url, init) =>
       globalThis.fetch(url.replace('tacho.test', `127.0.0.1:${port}`), init as RequestInit)
     const tacho = new Tacho({ ...silent, baseUrl, fetch, ...options })
@@ -257,8 +257,8 @@ test('large batches are compressed, unless the service is on this machine', asyn
   assert.deepEqual(await wire(server.url), { isSmaller: false, encoding: undefined })
 })
 
-test('the event loop of the host is not held up, whatever the service does', async (t) => {
-  // Long enough for any pause to be ours; a host without a client is measured beside it.
+test('a slow or broken service does not block the event loop of the host', async (t) => {
+  // Compare with a host without a client, because the machine may be busy.
   const delayOf = async (work: () => void): Promise<number> => {
     const delay = monitorEventLoopDelay({ resolution: 1 })
     delay.enable()
@@ -281,7 +281,7 @@ test('the event loop of the host is not held up, whatever the service does', asy
   }
 })
 
-test('a host whose own functions fail is not hurt by the client, nor the client by them', async () => {
+test('errors in callbacks of the host affect neither the host nor the client', async () => {
   const throwing = () => {
     throw new Error('host')
   }

@@ -1,4 +1,4 @@
-/** What an attacker who controls the service's answers can do to a host: nothing. */
+/** An attacker who controls the service's answers cannot harm the host. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -91,7 +91,7 @@ test('a redirect takes neither the key nor the events to another address', async
   assert.deepEqual(stolen, [])
 })
 
-test('a fetch that never answers and ignores its signal blocks nothing, nor does one that throws anything', async (t) => {
+test('a fetch that never answers, ignores its signal or throws anything does not block the client', async (t) => {
   for (const fetch of [
     () => new Promise<never>(() => undefined),
     () => Promise.reject(Object.create(null) as Error),
@@ -109,7 +109,7 @@ test('a fetch that never answers and ignores its signal blocks nothing, nor does
   }
 })
 
-test('ids and codes of an answer that belong to no event of the batch are ignored', async (t) => {
+test('ids and codes of unknown events in an answer are ignored', async (t) => {
   const { tacho, messages } = client(t, 'http://tacho.test', {
     compression: 'never',
     fetch: (_, { body }) => {

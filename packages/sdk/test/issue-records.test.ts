@@ -23,7 +23,7 @@ async function start(t: TestContext, options: TachoOptions, ...answers: Answer[]
   const service = await startScriptedService()
   if (answers.length > 0) service.script('issue-records', ...answers)
   t.after(service.close)
-  // Retries come at once: chance is the only thing that makes them wait.
+  // Without randomness, retries do not wait.
   const runtime = { ...hostRuntime, random: () => 0 }
   const given = { apiKey: 'k', baseUrl: service.url, onDiagnostic: () => undefined, ...options }
   const tacho = new Tacho(given, runtime)
@@ -40,7 +40,7 @@ function balanced(tacho: Tacho) {
   return counters
 }
 
-test('a record says what the interface asks for, and belongs to the run it is reported in', async (t) => {
+test('a record has the fields of the interface and belongs to the current run', async (t) => {
   const { service, tacho } = await start(t, { clientId: 'c', agentId: 'bot' })
   await tacho.run({ sessionId: 's', runId: 'r' }, () => {
     tacho.reportIssue({
@@ -71,7 +71,7 @@ test('a record says what the interface asks for, and belongs to the run it is re
   assert.ok(!JSON.stringify(payload).includes('sk-1'), 'a credential was sent')
 })
 
-test('trouble is retried until it ends, one after the other and in order', async (t) => {
+test('failed records are retried one after the other and in order', async (t) => {
   const trouble = [refuse(500), hangUp, garbage, refuse(429)]
   const { service, tacho } = await start(t, {}, ...trouble, RECEIVED)
   for (const detectionType of ['A', 'B', 'C']) tacho.reportIssue({ detectionType })
@@ -84,7 +84,7 @@ test('trouble is retried until it ends, one after the other and in order', async
   assert.deepEqual([accepted, retried, queued], [3, 4, 0])
 })
 
-test('a record that is refused is given up; the next one is sent', async (t) => {
+test('a refused record is dropped, and the next one is sent', async (t) => {
   const { tacho } = await start(t, {}, refuse(400), RECEIVED)
   for (let n = 0; n < 2; n++) tacho.reportIssue({ detectionType: 'A' })
   await tacho.flush()
@@ -96,7 +96,7 @@ for (const [status, reason] of [
   [401, 'unauthorized'],
   [403, 'forbidden'],
 ] as const) {
-  test(`after ${status} no record is sent any more, and all are counted`, async (t) => {
+  test(`after ${status} no more records are sent, and all are counted`, async (t) => {
     const { service, tacho } = await start(t, {}, refuse(status))
     for (let n = 0; n < 3; n++) tacho.reportIssue({ detectionType: 'A' })
     await tacho.flush()
@@ -108,7 +108,7 @@ for (const [status, reason] of [
   })
 }
 
-test('the queue is bounded in records: the oldest that waits makes room', async (t) => {
+test('the queue is bounded in records: the oldest waiting one is dropped', async (t) => {
   const { service, tacho } = await start(t, {}, (response) => void setTimeout(() => response.destroy(), 300).unref())
   tacho.reportIssue({ detectionType: 'first' })
   await service.until('issue-records', 1)
@@ -133,7 +133,7 @@ test('the queue is bounded in bytes, and a record over 256 KiB is shortened', as
   assert.ok((dropped.queue_full ?? 0) >= 10)
 })
 
-test('facts that JSON refuses are marked, and the record is sent', async (t) => {
+test('values that JSON cannot express are marked, and the record is sent', async (t) => {
   const { service, tacho } = await start(t, {})
   const cycle: Record<string, unknown> = { toolName: 'x', big: 1n }
   cycle['self'] = cycle
@@ -155,7 +155,7 @@ test('metadata-only: no free text of a record leaves the process', async (t) => 
   assert.deepEqual(record.evidence, { decision: 'BLOCK' })
 })
 
-test('kill -9 loses no record with a spool: the next process sends it under its own id', async (t) => {
+test('with a spool, kill -9 loses no record, and every record keeps its id', async (t) => {
   const spool = mkdtempSync(path.join(tmpdir(), 'tacho-issues-'))
   t.after(() => rmSync(spool, { recursive: true, force: true }))
   const { service } = await start(t, {}, () => undefined)
@@ -181,15 +181,15 @@ test('kill -9 loses no record with a spool: the next process sends it under its 
     delivered.map(({ detectionType }) => detectionType),
     ['A', 'B'],
   )
-  // What the first process sent before it died has the same id.
+  // The first process sent the same id before it died.
   for (const { clientRecordId } of sent().slice(0, before))
     assert.equal(clientRecordId, delivered[0]?.['clientRecordId'])
   await next.shutdown()
-  // Everything is delivered: what is left is empty.
+  // Delivered segments are empty.
   assert.ok(readdirSync(spool).every((file) => statSync(path.join(spool, file)).size === 0))
 })
 
-test('flush ends when its time is up, and shutdown counts what is left', async (t) => {
+test('flush ends at its timeout, and shutdown counts the rest', async (t) => {
   const { tacho } = await start(t, {}, () => undefined)
   tacho.reportIssue({ detectionType: 'A' })
   await tacho.flush(50)
@@ -199,7 +199,7 @@ test('flush ends when its time is up, and shutdown counts what is left', async (
   await sleep(0)
 })
 
-test('a process that ends by itself delivers its issue records first, also those that wait for a retry', async (t) => {
+test('a process that ends normally delivers its issue records first, including those that wait for a retry', async (t) => {
   const { service } = await start(t, {}, refuse(500), refuse(500), RECEIVED)
   const program = `
     import { Tacho } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)}
@@ -210,13 +210,13 @@ test('a process that ends by itself delivers its issue records first, also those
   assert.equal(service.requests('issue-records').length, 3)
 })
 
-test('a serverless function is kept running until its records are delivered', async (t) => {
+test('waitUntil keeps a serverless function running until its records are delivered', async (t) => {
   const handedOver: Promise<unknown>[] = []
   const waitUntil = (promise: Promise<unknown>) => void handedOver.push(promise)
   const { service, tacho } = await start(t, { waitUntil }, refuse(500), RECEIVED)
   tacho.reportIssue({ detectionType: 'A' })
   assert.ok(handedOver.length > 0)
-  // One promise may bring the next, such as loading what sends.
+  // One promise may add the next.
   for (const promise of handedOver) await promise
   assert.equal(service.requests('issue-records').length, 2)
   assert.equal(balanced(tacho).accepted, 1)

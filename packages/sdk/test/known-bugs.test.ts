@@ -1,4 +1,4 @@
-/** Bugs that other SDKs had; each test is named after what went wrong there. */
+/** Bugs of other SDKs. Each test name has the rule and the issue. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { test } from 'node:test'
@@ -40,7 +40,7 @@ test('two flushes at once send each event once (opentelemetry-js#1665)', async (
   assertBalanced(tacho)
 })
 
-test('a burst is sent as soon as a batch is full, not at the next interval (opentelemetry-js#3772)', async () => {
+test('a full batch is sent at once, not at the next interval (opentelemetry-js#3772)', async () => {
   const { tacho, record, requests, pass } = client(acceptAll, { maxQueuedEvents: 250 })
   for (let burst = 0; burst < 10; burst++) {
     record(200)
@@ -61,7 +61,7 @@ test('a request that times out loses nothing and is repeated with the same ids (
   assert.deepEqual(sent(), [...ids, ...ids])
   const { accepted, retried, failedRequests } = tacho.counters()
   assert.deepEqual({ accepted, retried, failedRequests }, { accepted: 3, retried: 3, failedRequests: 1 })
-  // The sender goes on afterwards.
+  // The sender continues afterwards.
   record(1)
   await pass(2_000)
   assert.equal(tacho.counters().accepted, 4)
@@ -83,7 +83,7 @@ test('requests never overlap, so bytes in flight are bounded (opentelemetry-js#6
   assert.equal(tacho.counters().accepted, 1_000)
 })
 
-test('an event recorded while a request is under way is sent without another record (posthog-js#2144)', async () => {
+test('an event recorded during a request is sent without another record call (posthog-js#2144)', async () => {
   const { tacho, record, runtime, pass } = client(async (request) => {
     await new Promise<void>((resolve) => runtime.timer(500, resolve))
     return acceptAll(request)
@@ -106,7 +106,7 @@ test('every dropped event is counted by reason and reported to the host (langfus
   assertBalanced(tacho)
 })
 
-test('Retry-After holds for the whole sender, flush included (posthog-js#4726)', async () => {
+test('Retry-After applies to the whole sender, including flush (posthog-js#4726)', async () => {
   let calls = 0
   const busyOnce: Network = (request) =>
     calls++ === 0 ? { status: 429, headers: { 'retry-after': '60' } } : acceptAll(request)
@@ -123,7 +123,7 @@ test('Retry-After holds for the whole sender, flush included (posthog-js#4726)',
   assert.equal(tacho.counters().accepted, 400)
 })
 
-test('an oversize payload is measured here, not uploaded to be refused (posthog-js#4726)', async () => {
+test('an oversize payload is measured before it is sent (posthog-js#4726)', async () => {
   const { run, requests, tacho, pass } = client(acceptAll)
   run.record('NOTE', 'large', { text: 'x'.repeat(3_000_000) })
   await pass(2_000)
@@ -131,7 +131,7 @@ test('an oversize payload is measured here, not uploaded to be refused (posthog-
   assert.equal(tacho.counters().accepted, 1)
 })
 
-test('one circular value hurts nothing else (langfuse-js#217)', async () => {
+test('one circular value does not affect other events (langfuse-js#217)', async () => {
   const { run, requests, pass } = client(acceptAll)
   const circular: Record<string, unknown> = { name: 'loop' }
   circular['self'] = circular
@@ -144,7 +144,7 @@ test('one circular value hurts nothing else (langfuse-js#217)', async () => {
   )
 })
 
-test('what is on the wire keeps both limits of a batch (langfuse-js#417)', async () => {
+test('each request keeps both limits of a batch (langfuse-js#417)', async () => {
   const { run, requests, tacho, pass } = client(acceptAll)
   for (let n = 0; n < 20; n++) run.record('NOTE', 'large', { text: 'ü'.repeat(100_000) })
   for (let n = 0; n < 250; n++) run.step('small')
@@ -184,7 +184,7 @@ test('flush of an empty queue ends at once and leaves no timer (sentry-javascrip
   assert.equal(timers(), 0)
 })
 
-test('flush covers what was recorded before the call, not what comes after', async () => {
+test('flush covers the events recorded before the call, not later ones', async () => {
   const { tacho, record, runtime, pass } = client(async (request) => {
     await new Promise<void>((resolve) => runtime.timer(100, resolve))
     return acceptAll(request)
@@ -209,7 +209,7 @@ test('a huge Retry-After neither fires at once nor silences the client for a day
   assert.equal(tacho.counters().accepted, 1)
 })
 
-test('rejected, retryable and accepted events of one answer each go their way', async () => {
+test('one answer can reject, retry and accept different events', async () => {
   let calls = 0
   const { tacho, record, requests, pass, diagnostics } = client((request) => {
     if (calls++ > 0) return acceptAll(request)
@@ -229,7 +229,7 @@ test('rejected, retryable and accepted events of one answer each go their way', 
   assertBalanced(tacho)
 })
 
-test('an id in no list is sent again when the count is short, and delivered when it is not', async () => {
+test('an id in no list is sent again if the count is too low, and is delivered otherwise', async () => {
   let calls = 0
   const { tacho, record, requests, pass } = client((request) =>
     calls++ === 0 ? judged({ accepted: 1 }) : acceptAll(request),
@@ -241,7 +241,7 @@ test('an id in no list is sent again when the count is short, and delivered when
   assert.equal(tacho.counters().accepted, 2)
 })
 
-test('401 stops the client and 403 recording, said once; nothing is sent afterwards', async () => {
+test('after 401 or 403, the client reports it once and sends nothing more', async () => {
   for (const [status, code] of [
     [401, 'unauthorized'],
     [403, 'forbidden'],
@@ -258,7 +258,7 @@ test('401 stops the client and 403 recording, said once; nothing is sent afterwa
   }
 })
 
-test('the key is in no diagnostic, inspection, JSON or error', async () => {
+test('diagnostics, inspection, JSON and errors never contain the key', async () => {
   const failing: Network = ({ headers }) => {
     throw new Error(`refused ${JSON.stringify(headers)}`)
   }

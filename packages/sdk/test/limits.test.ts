@@ -1,4 +1,4 @@
-/** Bounds of texts, options, waits, ids and samples. */
+/** Limits of texts, options, waits, ids and samples. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -22,10 +22,10 @@ function client(options: TachoOptions = {}) {
   return { ...simulation, tacho, codes, events }
 }
 
-/** Two code units each: lengths count code points. */
+/** Each is two code units, because lengths count code points. */
 const chars = (count: number): string => '😀'.repeat(count)
 
-test('texts at their limit are kept, one character more is cut with an ellipsis', async () => {
+test('a text at its limit is kept; with one more character it is cut and ends with an ellipsis', async () => {
   const { tacho, events, codes } = client()
   const run = tacho.startRun({ agentName: chars(1_024), agentId: chars(1_024), sessionId: chars(1_024) })
   run.record(chars(50), chars(255))
@@ -57,7 +57,7 @@ test('texts of events are well-formed and without NUL', async () => {
   assert.deepEqual([event?.['agentName'], event?.eventType, event?.label], ['a\ufffdb', 'T\ufffd', 'l\ufffd'])
 })
 
-test('values that throw when they are read never throw into the host, and every event is counted', async () => {
+test('values that throw when read never throw into the host, and every event is counted', async () => {
   const { tacho, events } = client()
   const hostile = Object.defineProperty({}, 'text', {
     enumerable: true,
@@ -105,7 +105,7 @@ test('values of wrong types never throw and never lose the event', async () => {
   assertBalanced(tacho)
 })
 
-test('options never throw: what is faulty is reported and replaced, privacy by the strictest choice', () => {
+test('invalid options never throw: they are reported and replaced, privacy options by the strictest choice', () => {
   const resolve = (options: unknown) => resolveOptions(options as TachoOptions, {}, () => 'id')
   fc.assert(
     fc.property(
@@ -149,7 +149,7 @@ test('options never throw: what is faulty is reported and replaced, privacy by t
   assert.deepEqual([settings.enabled, settings.baseUrl, settings.clientId, apiKey], [true, 'https://y.test', 'c', 'k'])
 })
 
-test('all faulty options are one message, which begins with the reason why nothing is recorded', () => {
+test('one message lists all invalid options, and begins with the reason why nothing is recorded', () => {
   const messages: string[] = []
   const options = { apikey: 'x', apiKey: 'key', baseUrl: 'localhost:4791', flushIntervalMs: 'abc' }
   const onDiagnostic = ({ message }: { message: string }) => messages.push(message)
@@ -169,7 +169,7 @@ test('a disabled client counts what it drops and sends nothing', async () => {
   assertBalanced(tacho)
 })
 
-test('backoff is full jitter up to 30 seconds; Retry-After is a floor, in seconds or as a date, at most 5 minutes', () => {
+test('the backoff is full jitter up to 30 seconds, and at least Retry-After, which counts up to 5 minutes', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 10_000 }),
@@ -191,12 +191,12 @@ test('backoff is full jitter up to 30 seconds; Retry-After is a floor, in second
   assert.equal(waitMs(20, '1', now, 0.9), 27_000)
 })
 
-test('ids are UUIDv7, grow within one client, and follow the clock', () => {
+test('ids are UUIDv7, increase within one client, and follow the clock', () => {
   let time = Date.UTC(2026, 0, 1)
   const ids = createIds({ now: () => time, fillRandom: (bytes) => void crypto.getRandomValues(bytes) })
   const made = Array.from({ length: 20_000 }, (_, n) => {
     if (n % 9_000 === 0) time += 1
-    // A clock that is set back a little is waited out.
+    // After a small step back of the clock, ids wait for it.
     if (n === 15_000) time -= 5_000
     return ids.uuid()
   })
@@ -207,12 +207,12 @@ test('ids are UUIDv7, grow within one client, and follow the clock', () => {
   assert.match(ids.span(), /^[0-9a-f]{16}$/)
 })
 
-test('a sample has its share of runs, the same in every process, and keeps outcomes and decisions', async () => {
+test('a sample has the configured share of runs, is the same in every process, and keeps outcomes and decisions', async () => {
   const runs = Array.from({ length: 10_000 }, (_, n) => `run-${n}`)
   const share = runs.filter((runId) => isSampled(runId, 0.2)).length / runs.length
   assert.ok(share > 0.18 && share < 0.22, String(share))
   assert.ok(runs.every((runId) => isSampled(runId, 1) && !isSampled(runId, 0)))
-  // A larger sample holds the smaller one.
+  // A larger sample contains the smaller one.
   assert.ok(runs.every((runId) => !isSampled(runId, 0.2) || isSampled(runId, 0.5)))
 
   const { tacho, events } = client({ sampleRate: 0 })
@@ -230,7 +230,7 @@ test('a sample has its share of runs, the same in every process, and keeps outco
   assertBalanced(tacho)
 })
 
-test('outcomes tell how a run ended, once', async () => {
+test('each run records one outcome, which says how it ended', async () => {
   const { tacho, events } = client()
   const abort = Object.assign(new Error('stop'), { name: 'AbortError' })
   await tacho.run({}, () => undefined)
@@ -252,7 +252,7 @@ test('outcomes tell how a run ended, once', async () => {
   ])
 })
 
-test('runs at the same time keep their own context, across awaits and clients', async () => {
+test('concurrent runs keep separate contexts, across awaits and clients', async () => {
   const { tacho, events } = client()
   const other = client()
   await Promise.all(
@@ -273,7 +273,7 @@ test('runs at the same time keep their own context, across awaits and clients', 
   assert.deepEqual(other.tacho.counters().dropped, { no_run: 2 })
 })
 
-test('a handle continues a run elsewhere, below the span it was made in', async () => {
+test('a handle continues a run in another process, under the span in which it was made', async () => {
   const first = client()
   const handle = await first.tacho.run({ sessionId: 's', agentName: 'planner' }, (run) =>
     run.span('hand over', () => JSON.parse(JSON.stringify(run.toHandle())) as ReturnType<typeof run.toHandle>),
@@ -288,7 +288,7 @@ test('a handle continues a run elsewhere, below the span it was made in', async 
   )
 })
 
-test('waitUntil gets a promise that ends after delivery; withRun without one waits itself', async () => {
+test('waitUntil receives a promise that resolves after delivery; withRun without it waits for delivery', async () => {
   const handed: Promise<unknown>[] = []
   const { tacho, pass } = client({ waitUntil: (promise) => handed.push(promise) })
   tacho.startRun().step('one')

@@ -26,7 +26,7 @@ const SECRETS = [
   'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl',
 ]
 
-test('well-known forms of secrets are masked wherever they stand in a text', () => {
+test('well-known forms of secrets are masked anywhere in a text', () => {
   for (const secret of SECRETS) {
     for (const text of [secret, `use ${secret} now`, `"${secret}"`, `key=${secret}&x=1`, `\n${secret}\n`]) {
       const result = masked({ note: [text] }) as { note: string[] }
@@ -36,7 +36,7 @@ test('well-known forms of secrets are masked wherever they stand in a text', () 
   }
 })
 
-test('a private key is masked to its end, and to the end of the text when it has none', () => {
+test('a private key is masked to its end, or to the end of the text', () => {
   const key = '-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc-def\n'
   const { whole, open } = masked({ whole: `a ${key}-----END RSA PRIVATE KEY----- b`, open: `a ${key}` }) as Record<
     string,
@@ -46,7 +46,7 @@ test('a private key is masked to its end, and to the end of the text when it has
   assert.match(whole ?? '', / b$/)
 })
 
-test('headers, addresses and assignments lose only the secret', () => {
+test('in headers, addresses and assignments only the secret is masked', () => {
   assert.deepEqual(
     masked([
       'Authorization: Bearer abcdefghijkl.mnop',
@@ -81,7 +81,7 @@ test('headers, addresses and assignments lose only the secret', () => {
   )
 })
 
-test('values under the names of secrets are masked, whatever they are; other names keep theirs', () => {
+test('values of any type under names of secrets are masked; others are unchanged', () => {
   const secret = {
     password: 'a',
     'X-API-Key': 'b',
@@ -167,7 +167,7 @@ test('a value beside its name is masked: in fields, in pairs and in lists of hea
   )
 })
 
-test('JSON in a text is masked as JSON, also when it is encoded again or cut off', () => {
+test('JSON in a text is masked as JSON, also if it is encoded several times or cut', () => {
   const secret = { user: 'ada', password: 'my "own" pass, word', nested: { accessToken: ['a b'] } }
   const open = { user: 'ada', password: '[masked:credential]', nested: { accessToken: '[masked:credential]' } }
   let [given, expected]: [unknown, unknown] = [secret, open]
@@ -175,11 +175,11 @@ test('JSON in a text is masked as JSON, also when it is encoded again or cut off
     given = JSON.stringify({ arguments: given })
     expected = JSON.stringify({ arguments: expected })
     assert.deepEqual(masked({ text: given }), { text: expected })
-    // A list, white space around it, and letters that are escaped.
+    // A list with white space around it and escaped letters.
     const escaped = `  [${String(given).replaceAll('p', String.raw`\u0070`)}]\n`
     assert.ok(!JSON.stringify(masked({ text: escaped })).includes('own'), escaped)
   }
-  // Not JSON as a whole: the end of each value is found.
+  // Not JSON as a whole, but the end of each value is found.
   for (let [level, part] = [0, JSON.stringify(secret)]; level < 3; level++) {
     const inside = String(masked(`The answer was ${part} for order 7`))
     assert.ok(!/own|pass,|a b/.test(inside), inside)
@@ -192,14 +192,14 @@ test('JSON in a text is masked as JSON, also when it is encoded again or cut off
   assert.equal(masked(plain), plain)
 })
 
-test('names of your own ignore case and separators', () => {
+test('custom names ignore case and separators', () => {
   assert.deepEqual(masked({ 'Customer-Number': 7, customer: 8 }, { keys: ['customerNumber'] }), {
     'Customer-Number': '[masked:credential]',
     customer: 8,
   })
 })
 
-test('personal data is masked only when asked for, and only when the checksum is right', () => {
+test('personal data is masked only if enabled, and only with a valid checksum', () => {
   const data = {
     email: 'write to ada.lovelace+x@example.co.uk now',
     card: 'card 4111 1111 1111 1111, not 4111 1111 1111 1112',
@@ -235,7 +235,7 @@ test('card and account numbers are found however they are grouped, and beside ot
   }
 })
 
-test('patterns and a function of your own extend it; off means off', () => {
+test('custom patterns and a custom function extend masking; it can be disabled', () => {
   assert.deepEqual(masked({ a: 'order A-123 and A-456' }, { patterns: [/A-\d+/] }), {
     a: 'order [masked] and [masked]',
   })
@@ -243,7 +243,7 @@ test('patterns and a function of your own extend it; off means off', () => {
   assert.deepEqual(masked({ password: 'a' }, { credentials: false }), { password: 'a' })
 })
 
-test('whatever the first look passes over, the rules would have left alone', () => {
+test('text that the first search skips contains nothing to mask', () => {
   const words = [
     ...SECRETS,
     'tokens',
@@ -278,7 +278,7 @@ test('whatever the first look passes over, the rules would have left alone', () 
     .array(fc.oneof(fc.constantFrom(...words), fc.string({ unit: 'binary' })), { maxLength: 6 })
     .map((parts) => parts.join(''))
   const quick = createMask(ALL)
-  // A custom function makes every text take the long way; this one changes nothing.
+  // With a custom function, every text is parsed. This one changes nothing.
   const thorough = createMask({ ...ALL, custom: (found) => found })
   fc.assert(
     fc.property(fc.dictionary(text, fc.oneof(text, fc.integer(), fc.array(text))), (payload) => {
@@ -289,14 +289,14 @@ test('whatever the first look passes over, the rules would have left alone', () 
   )
 })
 
-test('masking twice changes nothing more', () => {
+test('masking twice has the same result as masking once', () => {
   const once = createMask(ALL)
   for (const text of [...SECRETS, 'password=hunter2', 'Bearer abcdefghijklmnop', 'a@b.co']) {
     assert.equal(once.text(once.text(text)), once.text(text))
   }
 })
 
-test('every pattern takes linear time: what is unbounded comes last, or begins at the beginning of a word', () => {
+test('every pattern takes linear time: unbounded parts come last, or the pattern starts only at a word', () => {
   const sources = ['mask', 'credentials'].map((name) =>
     readFileSync(new URL(`../src/${name}.ts`, import.meta.url), 'utf8'),
   )
@@ -306,7 +306,7 @@ test('every pattern takes linear time: what is unbounded comes last, or begins a
   const built = [CARD_NUMBER.run, IBAN.run, ...CREDENTIAL_FORMS, MAYBE_FORM].map(({ source }) => `/${source}/g`)
   assert.ok(literals.length > 10)
   for (const pattern of [...literals, ...built]) {
-    // One letter stands for each class, escape and lookaround.
+    // Replace each escape and class by one letter.
     const plain = pattern
       .replace(/\/[a-z]*$/, '')
       .replace(/\\u[0-9a-f]{4}|\\p\{\w+\}|\\./g, 'x')
@@ -317,7 +317,7 @@ test('every pattern takes linear time: what is unbounded comes last, or begins a
   }
 })
 
-test('texts are read a bounded number of times for each character, however hostile', () => {
+test('each character of a text is read a bounded number of times', () => {
   const words = String.raw`a 1 . : = " ' \ [ ] DE11- 4111. token password":" pwd\":\" token="\ cookie: {"a":" [{"password": tokens=1`
   const pieces = [...words.split(' '), ' ', '1 ', 'DE11 ']
   const piece = fc.constantFrom(...pieces)
@@ -342,7 +342,7 @@ test('texts are read a bounded number of times for each character, however hosti
               return form.isValid(number)
             },
           })
-          // Each group begins at most one candidate, which has at most `maxChars` ends of at most `maxChars` characters.
+          // Each group starts at most one candidate, with at most `maxChars` ends of at most `maxChars` characters.
           assert.ok(chars <= text.length * form.maxChars ** 2, 'numbers')
         }
       },

@@ -1,4 +1,4 @@
-/** The package as it is published, in an empty project. */
+/** The published package, in an empty project. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,11 +18,11 @@ import { LIMITS } from '../src/limits.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-/** The promise: recording alone, minified and compressed. */
+/** Limit for the recording core, minified and compressed. */
 const CORE_BYTES = 12_000
-/** What `import { Tacho }` loads: the core, and the calls for prompts and guarded tools without their code. */
+/** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools without their code. */
 const ENTRY_BYTES = 13_500
-/** What the first batch loads besides: the network. */
+/** Limit for what the first batch loads: the network. */
 const DELIVERY_BYTES = 1_600
 
 let folder: string
@@ -34,7 +34,7 @@ before(async () => {
 })
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Minified and compressed, with everything that is loaded at once; what is imported later stays out. */
+/** Minified and compressed, without what is imported later. */
 async function bundled(entry: string): Promise<{ bytes: number; inputs: string[] }> {
   const later = {
     name: 'later',
@@ -84,7 +84,7 @@ test('publint and are-the-types-wrong find nothing', async () => {
     unknown
   >
   const { messages } = await publint({ pkgDir: path.join(folder, 'package'), pack: false, strict: true })
-  // Where the sources can be found is for the day of publishing.
+  // The address of the sources is set when the package is published.
   const found = messages.filter(({ code }) => code !== 'USE_LICENSE')
   assert.deepEqual(
     found.map((message) => formatMessage(message, manifest)),
@@ -92,7 +92,7 @@ test('publint and are-the-types-wrong find nothing', async () => {
   )
   const result = await checkPackage(createPackageFromTarballData(new Uint8Array(data)))
   assert.ok(result.types)
-  // The package is ESM on purpose; Node 10 knows no `exports`.
+  // The package is ESM on purpose; Node 10 does not support `exports`.
   const known = ['CJSResolvesToESM', 'NoResolution']
   const problems = result.problems.filter(({ kind, ...problem }) => {
     const old = 'resolutionKind' in problem && problem.resolutionKind === 'node10'
@@ -137,11 +137,11 @@ test('an empty project installs, compiles and runs it', async (t) => {
   writeFileSync(path.join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }))
   writeFileSync(path.join(project, 'main.ts'), PROGRAM)
   const env = { ...process.env, PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}` }
-  // Not the synchronous one: the service runs in this process.
+  // Asynchronous, because the service runs in this process.
   const run = async (command: string, ...args: string[]): Promise<string> =>
     (await promisify(execFile)(command, args, { cwd: project, env })).stdout
   await run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball)
-  // Declarations are checked whole, and without those of Node or a browser.
+  // Check the declarations too, without the types of Node or a browser.
   writeFileSync(
     path.join(project, 'globals.d.ts'),
     'declare const process: { argv: string[] }; declare const console: { log(text: string): void }',
@@ -162,6 +162,6 @@ test('an empty project installs, compiles and runs it', async (t) => {
   assert.deepEqual(JSON.parse(output), { answer: 42, sent: 2, blocked: true })
 })
 
-test('the numbers of the interface are those of the contract', () => {
+test('the limits equal those of the contract', () => {
   for (const [name, limit] of Object.entries(LIMITS)) assert.equal(limit, CONTRACT[name as keyof typeof LIMITS], name)
 })

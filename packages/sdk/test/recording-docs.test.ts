@@ -1,4 +1,4 @@
-/** The pages of docs/sdk about recording: all code runs, and nothing is missing. */
+/** The pages of docs/sdk about recording: all code runs, and nothing is undocumented. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

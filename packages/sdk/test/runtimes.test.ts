@@ -1,6 +1,6 @@
 /**
- * The packed SDK in every runtime that is installed: each `node`, `bun` and `deno` on the PATH, and those in the folders of
- * TACHO_TEST_RUNTIMES.
+ * The packed SDK in every installed runtime: each `node`, `bun` and `deno` on the PATH and in the folders of
+ * TACHO_TEST_RUNTIMES. Missing runtimes count as skipped.
  */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
@@ -37,7 +37,7 @@ await tacho.run({ runId: 'runtime' }, (run) =>
   }),
 )
 const spooled = readdirSync(spool).length
-// The name is no loopback address: what is sent is compressed where the runtime can.
+// The name is not a loopback address, so the client compresses if the runtime can.
 const fetchLocal = (address, init) => fetch(address.replace('tacho.test', new URL(url).host), init)
 const remote = new Tacho({ apiKey: 'key', baseUrl: 'http://tacho.test', fetch: fetchLocal, onDiagnostic: ({ code }) => console.error(code) })
 await remote.run({ runId: 'remote' }, (run) => run.step('large', { text: 'x'.repeat(20_000) }))
@@ -50,10 +50,10 @@ const allowed = await fake.tacho.run({}, () => refund({ amount: 1 }))
 const blocked = await fake.tacho.run({}, () => refund({ amount: 500 })).catch((error) => error instanceof ToolBlockedError)
 await fake.close()
 console.log(JSON.stringify({ spooled, sent, allowed, blocked }))
-// The events of the first client are delivered when this process ends by itself.
+// The first client delivers its events when this process ends.
 `
 
-/** What an edge worker has: web interfaces and AsyncLocalStorage, and nothing of Node. */
+/** An edge worker: web interfaces and AsyncLocalStorage, and nothing else of Node. */
 const EDGE = `
 const [url] = process.argv.slice(2)
 const say = console.log
@@ -97,7 +97,7 @@ const found = new Map(runtimes().map((runtime) => [runtime.name, runtime]))
 for (const name of ['Node 20', 'Node 22', 'Node 26', 'Bun', 'Deno']) {
   const runtime = found.get(name)
   const skip = runtime ? false : `${name} is not on the PATH or in TACHO_TEST_RUNTIMES.`
-  test(`${name} records, spools, compresses, guards, and delivers at its end`, { skip }, async (t) => {
+  test(`${name} records, spools, compresses, guards, and delivers at the end of the process`, { skip }, async (t) => {
     assert.ok(runtime)
     const server = await startScriptedServer()
     t.after(server.close)
@@ -112,7 +112,7 @@ for (const name of ['Node 20', 'Node 22', 'Node 26', 'Bun', 'Deno']) {
     assert.equal(inner?.spanId, outer?.spanId)
     assert.equal(inner?.payload['password'], '[masked:credential]')
     assert.ok(server.batches.some(({ headers }) => headers['content-encoding'] === 'gzip'))
-    // Everything is delivered: the segment is empty.
+    // The segment is empty because everything is delivered.
     assert.deepEqual(
       readdirSync(spool).map((file) => statSync(path.join(spool, file)).size),
       [0],
@@ -120,7 +120,7 @@ for (const name of ['Node 20', 'Node 22', 'Node 26', 'Bun', 'Deno']) {
   })
 }
 
-test('an edge worker without process, Buffer and setImmediate records and hands its delivery over', async (t) => {
+test('an edge worker without process, Buffer and setImmediate records, and waitUntil covers the delivery', async (t) => {
   const server = await startScriptedServer()
   t.after(server.close)
   const file = path.join(folder, 'edge.mjs')

@@ -1,4 +1,4 @@
-/** A service on a real socket that plays a script and keeps what it was sent. */
+/** A service on a real socket that plays a script and stores what it receives. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,7 +19,7 @@ export interface SentEvent {
 export interface SentBatch {
   events: SentEvent[]
   headers: IncomingHttpHeaders
-  /** As on the wire, and after decoding. */
+  /** Before and after decoding. */
   wireBytes: number
   bytes: number
 }
@@ -29,9 +29,9 @@ export type Answer = (response: ServerResponse, batch: SentBatch) => void
 export interface ScriptedServer {
   url: string
   batches: SentBatch[]
-  /** One answer for each request; the last one stays. */
+  /** One answer per request; the last one repeats. */
   script(...answers: Answer[]): void
-  /** All events, in the order they arrived, repeats included. */
+  /** All events in order of arrival, including repeats. */
   events(): SentEvent[]
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** A host whose time passes only when a test says so, with a network that the test plays. */
+/** A simulated host: the test controls its clock and its network. */
 import type { Fetch, Runtime } from '../src/runtime.ts'
 import type { SentEvent } from './scripted-server.ts'
 
@@ -15,18 +15,18 @@ export interface SimulatedRequest {
 export interface SimulatedReply {
   status?: number
   headers?: Record<string, string>
-  /** JSON unless it is a text. */
+  /** Sent as JSON, unless it is a text. */
   body?: unknown
 }
 
-/** Answers a request, never, or fails as a network does. */
+/** Answers, never answers, or fails like a network. */
 export type Network = (request: SimulatedRequest) => SimulatedReply | Promise<SimulatedReply>
 
 export interface Simulation {
   runtime: Runtime
   requests: SimulatedRequest[]
   now(): number
-  /** Lets time pass: timers fire in order, and what they start goes on between them. */
+  /** Advances the clock. Timers fire in order, and promises settle between them. */
   pass(ms: number): Promise<void>
   /** Timers that would keep a process running. */
   holds(): number
@@ -98,7 +98,7 @@ export function simulate(network: Network, random: () => number = () => 0.5): Si
   }
 }
 
-/** What promises and streams started goes on until they wait for a timer. */
+/** Runs promises and streams until they wait for a timer. */
 async function finish(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

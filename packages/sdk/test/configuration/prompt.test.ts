@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeTacho } from '../../src/testing/fake-tacho.ts'
 
-test('the deployed version is rendered, and its version id is on later events and records of the run', async (t) => {
+test('the deployed version is rendered, and later events and records of the run carry its version id', async (t) => {
   const fake = fakeTacho({ deployedPrompts: { greeting: 'Good day, {{ name }}!' } })
   t.after(fake.close)
   await fake.tacho.configuration.ready()
@@ -22,7 +22,7 @@ test('the deployed version is rendered, and its version id is on later events an
   assert.equal((await fake.issues())[0]?.promptVersionId, versionId)
 })
 
-test('while nothing is loaded, and where there is no such prompt, the fallback is used', async (t) => {
+test('the fallback is used before the first load and if no such prompt is deployed', async (t) => {
   const fake = fakeTacho()
   t.after(fake.close)
   const early = fake.tacho.prompt('greeting', 'Hello {{name}}')
@@ -33,7 +33,7 @@ test('while nothing is loaded, and where there is no such prompt, the fallback i
   assert.equal(fake.tacho.prompt('greeting', 'Hello').content, 'Good day')
 })
 
-test('each placeholder is replaced once; one without a value stays; values are texts, not patterns', async (t) => {
+test('each placeholder is replaced once; without a value it stays; values are texts, not patterns', async (t) => {
   const fake = fakeTacho()
   t.after(fake.close)
   const prompt = fake.tacho.prompt('p', '{{a}} {{ b }} {{c}} {{constructor}} {{a}}' as string)

@@ -30,7 +30,7 @@ async function start(t: TestContext, ...answers: Answer[]) {
   return { service, open, said }
 }
 
-/** A clock and timers that the test moves by hand. */
+/** The test controls the clock and the timers. */
 function handRuntime() {
   let time = 1_000_000
   const timers = new Set<{ at: number; act: () => void }>()
@@ -57,7 +57,7 @@ function handRuntime() {
   }
 }
 
-test('what is loaded is frozen, whole, and told to listeners with what was before', async (t) => {
+test('a loaded configuration is frozen and complete; listeners receive it with the previous one', async (t) => {
   const { open } = await start(t, serve('r1', 'one'), json(304, undefined), serve('r2', 'two'))
   const tacho = open()
   const changes: unknown[] = []
@@ -75,7 +75,7 @@ test('what is loaded is frozen, whole, and told to listeners with what was befor
   assert.equal(tacho.configuration.state.source, 'service')
 })
 
-test('a listener that throws breaks nothing and is reported', async (t) => {
+test('a listener that throws has no effect on the configuration and is reported', async (t) => {
   const { open, said } = await start(t, serve('r1', 'one'))
   const tacho = open()
   tacho.configuration.onChange(() => {
@@ -85,7 +85,7 @@ test('a listener that throws breaks nothing and is reported', async (t) => {
   assert.ok(said.includes('listener_failed'))
 })
 
-test('the age grows from the last answer that confirmed it; the interval has a jitter of a fifth', async (t) => {
+test('the age counts from the last confirmation; the interval has a jitter of 20 %', async (t) => {
   const { open, service } = await start(t, serve('r1', 'one'), json(304, undefined))
   const clock = handRuntime()
   const tacho = open({ configuration: { refreshMs: 10_000 } }, clock.runtime)
@@ -101,7 +101,7 @@ test('the age grows from the last answer that confirmed it; the interval has a j
   while (tacho.configuration.state.ageMs !== 0) await new Promise(setImmediate)
 })
 
-test('while the service fails it is asked with a backoff, and as seldom as Retry-After says', async (t) => {
+test('while the service fails, refreshes follow the backoff and Retry-After', async (t) => {
   const { open } = await start(t, refuse(503, { 'retry-after': '120' }))
   const clock = handRuntime()
   const tacho = open({ configuration: { refreshMs: 10_000 } }, clock.runtime)
@@ -114,7 +114,7 @@ test('while the service fails it is asked with a backoff, and as seldom as Retry
 })
 
 for (const status of [401, 403]) {
-  test(`after ${status} nobody asks again, and what was loaded stays`, async (t) => {
+  test(`after ${status} there are no more refreshes, and the loaded configuration stays`, async (t) => {
     const { open, service, said } = await start(t, serve('r1', 'one'), refuse(status))
     const tacho = open()
     await tacho.configuration.refresh()
@@ -126,14 +126,14 @@ for (const status of [401, 403]) {
   })
 }
 
-test('"unchanged" to a client that has nothing is no configuration', async (t) => {
+test('304 is no configuration for a client that has none', async (t) => {
   const { open } = await start(t, json(304, undefined), serve('r1', 'one'))
   const tacho = open()
   assert.equal(await tacho.configuration.refresh(), false)
   assert.equal(await tacho.configuration.refresh(), true)
 })
 
-test('the last good configuration survives a restart in its file, for the same key only', async (t) => {
+test('the cache file keeps the last valid configuration across restarts, only for the same key', async (t) => {
   const directory = mkdtempSync(path.join(tmpdir(), 'tacho-sdk-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const cacheFile = path.join(directory, 'configuration.json')
@@ -152,21 +152,21 @@ test('the last good configuration survives a restart in its file, for the same k
   const other = open({ configuration: { cacheFile }, apiKey: 'other' })
   assert.equal(await other.configuration.ready(), false)
 
-  // What was changed on disk is checked like an answer.
+  // A changed file is checked like an answer.
   writeFileSync(cacheFile, readFileSync(cacheFile, 'utf8').replace('"content":"one"', '"content":"two"'))
   assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
   writeFileSync(cacheFile, '{"owner":')
   assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
 })
 
-test('a cache file that cannot be written is reported and breaks nothing', async (t) => {
+test('a cache file that cannot be written is reported and has no other effect', async (t) => {
   const { open, said } = await start(t, serve('r1', 'one'))
   const tacho = open({ configuration: { cacheFile: '/dev/null/nowhere' } })
   assert.equal(await tacho.configuration.ready(), true)
   while (!said.includes('configuration_not_kept')) await new Promise(setImmediate)
 })
 
-test('an interval out of range is replaced and reported', async (t) => {
+test('an invalid interval is replaced and reported', async (t) => {
   const { open, said } = await start(t, serve('r1', 'one'))
   for (const [refreshMs, isFaulty] of [
     [999, true],
@@ -181,7 +181,7 @@ test('an interval out of range is replaced and reported', async (t) => {
   }
 })
 
-test('a host that cannot check hashes gets no configuration, and no rejected promise', async (t) => {
+test('a host that cannot check hashes gets no configuration and no rejected promise', async (t) => {
   const { open, said } = await start(t, serve('r1', 'one'))
   t.mock.method(crypto.subtle, 'digest', () => Promise.reject(new Error('not here')))
   assert.equal(await open().configuration.ready(), false)

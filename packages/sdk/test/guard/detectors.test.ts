@@ -5,7 +5,7 @@ import { createBudgetDetector, createLoopDetector, type Detection } from '../../
 import { judge } from '../../src/guard/verdict.ts'
 import type { Decision } from '../../src/policies.ts'
 
-test('a loop is as many calls with the same tool and input as asked for, among the last ones', () => {
+test('a loop is the configured number of calls with the same tool and input in the window', () => {
   const call = fc.record({ tool: fc.constantFrom('a', 'b'), hash: fc.constantFrom('1', '2', '3') })
   fc.assert(
     fc.property(
@@ -24,14 +24,14 @@ test('a loop is as many calls with the same tool and input as asked for, among t
   )
 })
 
-test('a loop needs at least two calls, and is new once', () => {
+test('a loop needs at least two calls, and is new only once', () => {
   const detector = createLoopDetector({ calls: 0 })
   assert.equal(detector.observe('a', '1'), null)
   assert.equal(detector.observe('a', '1')?.isNew, true)
   assert.equal(detector.observe('a', '1')?.isNew, false)
 })
 
-test('each budget holds up to its limit and not beyond; this call counts', () => {
+test('each budget allows its limit and not more, including this call', () => {
   const unused = { toolCalls: 0, totalTokens: 0, cost: 0, seconds: 0 }
   for (const [name, within, beyond] of [
     ['toolCalls', 9, 10],
@@ -49,7 +49,7 @@ test('each budget holds up to its limit and not beyond; this call counts', () =>
 
 const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 
-test('the strictest of policies and detectors counts, and nothing runs without the policies it must have', () => {
+test('the strictest policy or detector decides, and a tool that requires policies does not run without them', () => {
   const detection = fc.record({
     type: fc.constantFrom('LOOP_DETECTED' as const, 'BUDGET_EXCEEDED' as const),
     action: fc.constantFrom('WARN' as const, 'REQUIRE_APPROVAL' as const, 'BLOCK' as const),

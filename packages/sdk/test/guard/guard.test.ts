@@ -17,7 +17,7 @@ function fake(t: TestContext, options: FakeOptions = {}) {
   return service
 }
 
-/** A guarded refund that counts how often it really ran. */
+/** A guarded refund that counts how often it ran. */
 function refund({ tacho }: ReturnType<typeof fakeTacho>, rules: GuardRules = {}) {
   const ran: { amount: number }[] = []
   const call = tacho.guard(
@@ -40,7 +40,7 @@ async function blockedBy(act: Promise<unknown>): Promise<ToolBlockedError> {
   return error
 }
 
-test('a call that no policy is about runs and leaves one TOOL_CALL with its hash', async (t) => {
+test('a call that matches no policy runs and records one TOOL_CALL with its hash', async (t) => {
   const service = fake(t)
   const { call } = refund(service)
   const answer = await service.tacho.run(RUN, () => call({ amount: 5 }))
@@ -60,7 +60,7 @@ test('WARN runs the tool and records the decision', async (t) => {
   await service.assertDecision({ action: 'WARN', toolName: 'refund', policyIds: ['p-warn'] })
 })
 
-test('BLOCK: the tool does not run, a model can be told, and the issue recovers with the same facts', async (t) => {
+test('BLOCK: the tool does not run, the error has a text for the model, and the recovery has the same facts', async (t) => {
   const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.amount > 100.0')] })
   const { call, ran } = refund(service)
   const error = await service.tacho.run(RUN, async () => {
@@ -85,7 +85,7 @@ test('BLOCK: the tool does not run, a model can be told, and the issue recovers 
   assert.deepEqual(others, [])
 })
 
-test('a tool that fails throws its own error; TOOL_FAILED is reported, and its recovery', async (t) => {
+test('a failing tool throws its own error; TOOL_FAILED and its recovery are reported', async (t) => {
   const service = fake(t)
   const { call } = refund(service)
   await service.tacho.run(RUN, async () => {
@@ -103,7 +103,7 @@ test('a tool that fails throws its own error; TOOL_FAILED is reported, and its r
   )
 })
 
-test('REQUIRE_APPROVAL: what is recorded for operators comes before the answer, and the tool runs when approved', async (t) => {
+test('REQUIRE_APPROVAL: operators have the input before they decide, and the tool runs when approved', async (t) => {
   const asked: string[] = []
   const service = fake(t, {
     deployedPolicies: [policy('REQUIRE_APPROVAL')],
@@ -127,7 +127,7 @@ for (const [answer, code] of [
   ['reject', 'approval_rejected'],
   ['expire', 'approval_expired'],
 ] as const) {
-  test(`REQUIRE_APPROVAL: ${answer} means no`, async (t) => {
+  test(`REQUIRE_APPROVAL: the tool does not run after ${answer}`, async (t) => {
     const service = fake(t, { deployedPolicies: [policy('REQUIRE_APPROVAL')], approvals: answer })
     const { call, ran } = refund(service)
     const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
@@ -138,7 +138,7 @@ for (const [answer, code] of [
   })
 }
 
-test('an input that changes while a person decides means no', async (t) => {
+test('the tool does not run if its input changes during the approval', async (t) => {
   const input = { amount: 1 }
   const service = fake(t, {
     deployedPolicies: [policy('REQUIRE_APPROVAL')],
@@ -179,7 +179,7 @@ test('if the service is down, approvals fail and recording is not affected', asy
   await service.assertEvent('TOOL_CALL', { toolName: 'other' })
 })
 
-test('a tool may refuse to run until policies were loaded once', async (t) => {
+test('a tool can be blocked until policies were loaded once', async (t) => {
   const service = fake(t)
   service.setDown(true)
   const { call, ran } = refund(service, { whenUnconfigured: 'block', configurationWaitMs: 10 })
@@ -201,7 +201,7 @@ test('an input that is not plain JSON cannot be approved', async (t) => {
   assert.deepEqual(await service.approvals(), [])
 })
 
-test('a condition that fails counts by its severity and is recorded', async (t) => {
+test('a failing condition counts by its severity and is recorded', async (t) => {
   const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.nothing > 1.0')] })
   const { call } = refund(service)
   await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
@@ -209,7 +209,7 @@ test('a condition that fails counts by its severity and is recorded', async (t) 
   assert.equal((payload['failures'] as unknown[]).length, 1)
 })
 
-test('a loop is reported once and acted upon from then on', async (t) => {
+test('a loop is reported once, and its action applies from then on', async (t) => {
   const service = fake(t, { guard: { loop: { calls: 3, action: 'BLOCK' } } })
   const { call, ran } = refund(service)
   await service.tacho.run(RUN, async () => {
@@ -220,7 +220,7 @@ test('a loop is reported once and acted upon from then on', async (t) => {
     assert.equal((await blockedBy(call({ amount: 1 }))).code, 'loop_detected')
   })
   assert.equal(ran.length, 3)
-  // Another run begins anew.
+  // Another run starts from zero.
   await service.tacho.run(RUN, () => call({ amount: 1 }))
   const loops = (await service.issues()).filter(({ detectionType }) => detectionType === 'LOOP_DETECTED')
   assert.deepEqual(
@@ -242,7 +242,7 @@ test('budgets count the calls, tokens and cost that the run recorded', async (t)
   assert.equal(budget?.payload['reasonCode'], 'totalTokens')
 })
 
-test('conditions see the run: its agent, usage and risk signals', async (t) => {
+test('conditions can use the agent, usage and risk signals of the run', async (t) => {
   const condition = 'agent.id == "support-1" && run.toolCalls == 1 && run.cost > 0.5 && "injection" in risk.signals'
   const service = fake(t, { deployedPolicies: [policy('BLOCK', condition)] })
   const call = service.tacho.guard((_: object) => 'ok', { name: 'x', riskSignals: () => ['injection'] })
@@ -253,7 +253,7 @@ test('conditions see the run: its agent, usage and risk signals', async (t) => {
   })
 })
 
-test('decide tells what would happen, records it and runs nothing', async (t) => {
+test('decide returns and records the decision, and runs nothing', async (t) => {
   const service = fake(t, { deployedPolicies: [policy('BLOCK')] })
   const decision = await service.tacho.run(RUN, () => service.tacho.decide({ toolName: 'refund', input: {} }))
   assert.deepEqual([decision.action, decision.policyIds], ['BLOCK', ['p-block']])
@@ -262,7 +262,7 @@ test('decide tells what would happen, records it and runs nothing', async (t) =>
   assert.equal((await service.issues())[0]?.detectionType, 'TOOL_BLOCKED')
 })
 
-test('a guarded tool keeps its arguments, its result and its own input for policies', async (t) => {
+test('a guarded tool keeps its arguments and result; policies see its configured input', async (t) => {
   const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.total > 10.0')] })
   const add = service.tacho.guard((a: number, b: number) => a + b, { name: 'add', input: (a, b) => ({ total: a + b }) })
   await service.tacho.run(RUN, async () => {
@@ -272,7 +272,7 @@ test('a guarded tool keeps its arguments, its result and its own input for polic
   })
 })
 
-test('outside a run the guard decides all the same', async (t) => {
+test('the guard decides outside a run too', async (t) => {
   const service = fake(t, { deployedPolicies: [policy('BLOCK')] })
   const { call, ran } = refund(service)
   await blockedBy(call({ amount: 1 }))

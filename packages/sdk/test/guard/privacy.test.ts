@@ -1,4 +1,4 @@
-/** What leaves the process when tools are guarded. */
+/** The data that guarded tools send out of the process. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inputHash } from '@tacho/policy/input-hash.ts'
@@ -26,7 +26,7 @@ async function transfer(action: string, options: FakeOptions = {}) {
   return { fake, error, left, text: JSON.stringify(left) }
 }
 
-test('operators see the masked input, and its hash is that of the raw one', async () => {
+test('operators see the masked input with the hash of the raw input', async () => {
   const { fake, text } = await transfer('REQUIRE_APPROVAL')
   const { payload } = await fake.assertEvent('POLICY_DECISION', { action: 'REQUIRE_APPROVAL' })
   const { account, token, amount } = payload['input'] as typeof INPUT
@@ -47,7 +47,7 @@ for (const action of ['WARN', 'REQUIRE_APPROVAL', 'BLOCK']) {
   })
 }
 
-test('metadata-only: of what a tool throws only its class leaves the process', async () => {
+test('metadata-only: only the class of a thrown error leaves the process', async () => {
   const fake = fakeTacho({ capture: 'metadata-only' })
   const fail = fake.tacho.guard(
     (): void => {
@@ -65,14 +65,14 @@ test('metadata-only: of what a tool throws only its class leaves the process', a
   await fake.close()
 })
 
-test('the error and its text for a model hold no value of the input', async () => {
+test('the error and its text for a model contain no input value', async () => {
   const { error } = await transfer('BLOCK')
   assert.ok(error instanceof ToolBlockedError)
   const said = `${error.message} ${error.modelText} ${error.stack} ${JSON.stringify(error)}`
   for (const value of ['Ada', SECRET, '500']) assert.ok(!said.replaceAll(/:\d+:\d+/g, '').includes(value), value)
 })
 
-test('a request for approval holds the hash, and no input', async () => {
+test('an approval request contains the hash and not the input', async () => {
   const { fake } = await transfer('REQUIRE_APPROVAL')
   const [approval] = await fake.approvals()
   assert.equal(approval?.inputHash, inputHash('transfer', INPUT))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fakeTacho } from '../../src/testing/fake-tacho.ts'
 
-test('assertions find what was recorded, and say what there is when they do not', async () => {
+test('assertions find recorded events; a failure lists what was recorded', async () => {
   const fake = fakeTacho()
   await fake.tacho.run({ agentName: 'a', runId: 'r' }, (run) => {
     run.toolCall({ toolName: 'x', input: { list: [1, { deep: true }] } })
@@ -21,7 +21,7 @@ test('assertions find what was recorded, and say what there is when they do not'
   await fake.close()
 })
 
-test('runs tell how they ended', async () => {
+test('runs have their outcome', async () => {
   const fake = fakeTacho()
   const { tacho } = fake
   await assert.rejects(tacho.run({ runId: 'failed' }, () => Promise.reject(new Error('no'))))
@@ -37,7 +37,7 @@ test('runs tell how they ended', async () => {
   await fake.close()
 })
 
-test('an event that is sent twice is there once', async () => {
+test('an event that is sent twice is listed once', async () => {
   const fake = fakeTacho()
   fake.setDown(true)
   const run = fake.tacho.startRun()
@@ -49,7 +49,7 @@ test('an event that is sent twice is there once', async () => {
   await fake.close()
 })
 
-test('policies and prompts can change while a test runs', async () => {
+test('policies and prompts can change during a test', async () => {
   const fake = fakeTacho()
   const decide = async () => (await fake.tacho.decide({ toolName: 'x' })).action
   assert.equal(await decide(), 'ALLOW')
