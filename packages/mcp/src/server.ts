@@ -1,6 +1,6 @@
 /**
- * An MCP server over the operator API (Model Context Protocol 2026-07-28, and its sessions of 2025): a model can look into what
- * agents did. Read-only: it decides no approval and changes nothing.
+ * An MCP server over the operator API (Model Context Protocol 2026-07-28, and its sessions of 2025). A model can read what
+ * agents did. It cannot decide approvals or change anything.
  */
 import {
   fromJsonSchema,
@@ -18,7 +18,7 @@ import type { Route } from '@tacho/contract/route.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { TOOLS } from './tools.ts'
 
-/** Characters of a result. More would fill a model's context; it can ask for a smaller page. */
+/** Maximum characters of a result. More would fill a model's context; it can request a smaller page. */
 const RESULT_CHARS_MAX = 200_000
 const PAGE_DEFAULT = 20
 
@@ -30,7 +30,7 @@ type Given = Readonly<Record<string, string | number>>
 type Answer = { ok: true; text: string } | Refusal | Failure
 type Call = (input: { params?: Given; query?: Given }) => Promise<Answer>
 
-/** `client` decides what can be read: its operator token has a role. */
+/** The role of the client's operator token decides what can be read. */
 export function createTachoServer(client: OperatorClient, version: string): McpServer {
   const server = new McpServer({ name: 'tacho', version }, { instructions: INSTRUCTIONS })
   const annotations = { readOnlyHint: true, openWorldHint: false }
@@ -104,7 +104,7 @@ function inputSchema({ params, query }: Route): JsonSchemaType {
   }
   if (Object.hasOwn(properties, 'limit')) properties['limit'] = { ...properties['limit'], default: PAGE_DEFAULT }
   const required = Object.keys(params?.properties ?? {}).filter((name) => !Object.hasOwn(PLACES, name))
-  // Without the marks of the schema library, which are no part of JSON Schema.
+  // Without the schema library's own marks, which are not JSON Schema.
   return JSON.parse(JSON.stringify({ type: 'object', properties, required })) as JsonSchemaType
 }
 
@@ -134,7 +134,7 @@ async function environments(client: OperatorClient): Promise<EnvironmentPlace[]>
   return found
 }
 
-/** The only environment or workspace, where the call needs one that is not given; or why there is no only one. */
+/** The only environment or workspace, if a call needs one and none is given; or why there is not exactly one. */
 async function placeOf(client: OperatorClient, { params }: Route, given: Given): Promise<Given | string> {
   const name = (['environmentId', 'workspaceId'] as const).find((each) => Object.hasOwn(params?.properties ?? {}, each))
   if (name === undefined || Object.hasOwn(given, name)) return {}

@@ -1,6 +1,6 @@
 /**
- * The tools of the MCP server. Each is one read of the operator API; its input is the parameters of that endpoint, so that it can
- * not differ from the contract. Nothing here changes anything, and approvals are not decided: that is for people.
+ * The tools of the MCP server. Each is one read of the operator API. Its input is the parameters of that endpoint, so it cannot
+ * differ from the contract. No tool changes anything or decides approvals: people do that.
  */
 import type { OperatorRoutes } from '@tacho/client/operator.ts'
 
@@ -11,7 +11,7 @@ type Reads = {
 export interface Tool {
   name: string
   description: string
-  /** The endpoint that answers it. */
+  /** The endpoint that answers the tool. */
   read: Reads
 }
 

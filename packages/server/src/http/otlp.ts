@@ -32,7 +32,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
         return replyError(
           request,
           reply,
-          refuse('invalid_request', `The body is no OTLP ${signal} request in ${encoding}`),
+          refuse('invalid_request', `The body is not an OTLP ${signal} request in ${encoding}`),
         )
       }
       const { batch } = judged
