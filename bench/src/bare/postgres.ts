@@ -9,13 +9,15 @@ import { clientConfig } from '@tacho/server/storage/postgres/connections.ts'
 import { encodeEvents } from '@tacho/server/storage/postgres/event-copy.ts'
 import { migrate } from '@tacho/server/storage/postgres/migrate.ts'
 import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
-import { contentOf, EVENT_CONTENT, type PlacedEvent } from '@tacho/server/storage/sql/append.ts'
+import { EVENT_COLUMNS, eventValues, type PlacedEvent } from '@tacho/server/storage/sql/append.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '@tacho/server/storage/sql/json-rows.ts'
+import { ownSession } from '@tacho/server/storage/sql/run-state.ts'
 import { addHours } from '@tacho/server/storage/sql/usage.ts'
 import pg from 'pg'
 import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { Plot } from '../load/shapes.ts'
+import { copyOldEvents, OLD_EVENTS, OLD_MIGRATIONS, OLD_RUNS, oldEventRow, oldRunRow } from './old-tables.ts'
 import { count, ENVIRONMENT, newChanges, rowMaker, type Recorded } from './rows.ts'
 
 export interface BarePostgresWrites {
@@ -26,22 +28,27 @@ export interface BarePostgresWrites {
   eventsPerCommit: number
   /** How events travel. */
   way: 'insert' | 'copy'
+  /** Today's tables, or those before migration 010. */
+  tables: 'today' | 'old'
 }
 
 /** Rows are made in portions, outside of the time that counts. */
 const PORTION_EVENTS = 40_000
+const NUMBERS_PER_LANE = 2 ** 40
 const TIMEOUTS = { connectMs: 5_000, statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
 
 /** Events as an INSERT takes them. */
 const EVENTS: InsertedTable = {
   name: 'events',
   columns: {
-    run_id: 'uuid',
-    seq: 'bigint',
+    run: 'bigint',
+    envelope: 'bigint',
+    seq: 'integer',
     received_at: 'bigint',
     event_id: 'text',
+    own_session: 'text',
     ...Object.fromEntries(
-      Object.values(EVENT_CONTENT).map((column) => [column, column === 'time' ? 'bigint' : 'text'] as const),
+      Object.values(EVENT_COLUMNS).map((column) => [column, column === 'time' ? 'bigint' : 'text'] as const),
     ),
   },
   conflict: '',
@@ -49,8 +56,8 @@ const EVENTS: InsertedTable = {
 
 const opened = new Map<string, Promise<Lane[]>>()
 
-answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit, way }) => {
-  const known = opened.get(url) ?? openLanes(url, plot, connections)
+answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit, way, tables }) => {
+  const known = opened.get(url) ?? openLanes(url, plot, connections, tables)
   opened.set(url, known)
   const lanes = await known
   let [events, busyMs, cpuUs] = [0, 0, 0]
@@ -66,32 +73,40 @@ answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, e
   return { eventsPerSecond: (events * 1000) / busyMs, cpuUsPerEvent: cpuUs / events }
 })
 
+type Tables = BarePostgresWrites['tables']
 type Lane = Awaited<ReturnType<typeof openLane>>
 
-async function openLanes(url: string, plot: Plot, connections: number): Promise<Lane[]> {
+async function openLanes(url: string, plot: Plot, connections: number, tables: Tables): Promise<Lane[]> {
   const unhurried = new pg.Client(clientConfig({ connectionString: url }, TIMEOUTS))
   await unhurried.connect()
-  await migrate(unhurried)
+  await migrate(unhurried, tables === 'old' ? { migrations: OLD_MIGRATIONS.postgres() } : {})
   await unhurried.end()
   // Runs of their own, so that no connection waits for another's rows.
   return Promise.all(
     Array.from({ length: connections }, (_, slot) =>
-      openLane(url, { ...plot, salt: `${slot}${plot.salt.slice(1)}` }, slot),
+      openLane(url, { ...plot, salt: `${slot}${plot.salt.slice(1)}` }, slot, tables),
     ),
   )
 }
 
-async function openLane(url: string, plot: Plot, slot: number) {
+async function openLane(url: string, plot: Plot, slot: number, tables: Tables) {
   const client = new pg.Client({ ...clientConfig({ connectionString: url }, TIMEOUTS), pipeline: true })
   await client.connect()
   await client.query('SET search_path = tacho; SET jit = off')
   const sql = postgresSql(client)
-  const rowsOf = rowMaker(plot)
+  const rowsOf = rowMaker(plot, 1 + slot * NUMBERS_PER_LANE)
   let requests = 0
 
   function store(rows: readonly PlacedEvent[], seqs: readonly number[], way: BarePostgresWrites['way']) {
-    const values = rows.map(({ run, event, receivedAt }, index): Row => {
-      return [run.id, seqs[index] ?? 0, receivedAt, event.eventId, ...contentOf(event)]
+    if (tables === 'old') {
+      const old = rows.map((row, index) => oldEventRow(row, seqs[index] ?? 0))
+      return way === 'insert'
+        ? insertJsonRows(sql, OLD_EVENTS, ENVIRONMENT, old)
+        : copyOldEvents(client, ENVIRONMENT, old)
+    }
+    const values = rows.map(({ run, envelope, event, receivedAt }, index): Row => {
+      const named = [run.number, envelope, seqs[index] ?? 0, receivedAt, event.eventId, ownSession(run, event)]
+      return [...named, ...eventValues(event)]
     })
     if (way === 'insert') return insertJsonRows(sql, EVENTS, ENVIRONMENT, values)
     const batch = {
@@ -101,7 +116,7 @@ async function openLane(url: string, plot: Plot, slot: number) {
       rejections: [],
     }
     const copy = encodeEvents(ENVIRONMENT, [batch])
-    rows.forEach(({ run, event }, index) => copy.add(event, run.id, seqs[index] ?? 0))
+    rows.forEach((row, index) => copy.add(row, seqs[index] ?? 0))
     return copy.send(client)
   }
 
@@ -116,7 +131,9 @@ async function openLane(url: string, plot: Plot, slot: number) {
     await Promise.all([
       begun,
       store(rows, seqs, way),
-      insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, Array.from(changes.runs, runRow)),
+      tables === 'old'
+        ? insertJsonRows(sql, OLD_RUNS, ENVIRONMENT, Array.from(changes.runs, oldRunRow))
+        : insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, Array.from(changes.runs, runRow)),
       addHours(sql, ENVIRONMENT, changes.hours, changes.buckets, slot),
       client.query('COMMIT'),
     ])

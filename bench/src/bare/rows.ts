@@ -18,9 +18,10 @@ export interface Recorded {
   cpuUsPerEvent: number
 }
 
-/** Makes the rows of request `n`, of the very text that a client sends. */
-export function rowMaker(plot: Plot): (n: number) => PlacedEvent[] {
+/** Makes the rows of request `n`, of the very text that a client sends. Runs are numbered from `firstNumber`. */
+export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEvent[] {
   const bodyOf = bodyWriter(plot)
+  let opened = 0
   const runs = new Map<string, RunState>()
   return (n) => {
     if (plot.shape !== 'mixed') runs.clear()
@@ -30,10 +31,10 @@ export function rowMaker(plot: Plot): (n: number) => PlacedEvent[] {
     return judged.batch.events.map((event) => {
       let run = runs.get(event.runId)
       if (run === undefined) {
-        run = newRun(randomUUIDv7(), event.runId, agentUuid(event), receivedAt)
+        run = newRun(randomUUIDv7(), firstNumber + opened++, event.runId, agentUuid(event), receivedAt)
         runs.set(event.runId, run)
       }
-      return { run, event, receivedAt }
+      return { run, event, receivedAt, envelope: agentNumber(event) }
     })
   }
 }
@@ -60,7 +61,8 @@ export function count({ runs, hours, buckets }: CommitChanges, { run, event }: P
   if (!buckets.keys.has(model)) buckets.keys.set(model, textKey(model))
 }
 
-/** Agents of a load have names of one width, which end in their number. */
-function agentUuid({ agentId }: NewEvent): string {
-  return `01980000-0000-7000-8000-${(agentId ?? '').slice(-2).padStart(12, '0')}`
-}
+/** Agents of a load have ids of one width, which end in their number. Each has one envelope. */
+const agentNumber = ({ agentId }: NewEvent): number => Number.parseInt((agentId ?? '').slice(-2), 16)
+
+const agentUuid = (event: NewEvent): string =>
+  `01980000-0000-7000-8000-${agentNumber(event).toString(16).padStart(12, '0')}`

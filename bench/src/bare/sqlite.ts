@@ -1,5 +1,5 @@
 /**
- * The limit of the embedded engine: one process that writes the same rows into the same schema through better-sqlite3,
+ * The limit of the embedded engine: one process that writes the same events into its tables through better-sqlite3,
  * with the server's durability, checkpoints and events per commit, and does nothing else.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,11 +15,14 @@ import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { Plot } from '../load/shapes.ts'
 import { timesOf, type Times } from '../stats.ts'
+import { OLD_MIGRATIONS, oldRowWriter } from './old-tables.ts'
 import { count, ENVIRONMENT, newChanges, rowMaker, type Recorded } from './rows.ts'
 
 export interface BareWrites {
   file: string
   plot: Plot
+  /** Today's tables, or those before migration 010. */
+  tables: 'today' | 'old'
   seconds: number
   eventsPerCommit: number
   /** As many commits a second; as many as it takes where none is given. */
@@ -33,8 +36,8 @@ export interface BareWritten extends Recorded {
 
 const stores = new Map<string, ReturnType<typeof openStore>>()
 
-answer<BareWrites, BareWritten>(async ({ file, plot, seconds, eventsPerCommit, perSecond }) => {
-  const store = stores.get(file) ?? openStore(file, plot)
+answer<BareWrites, BareWritten>(async ({ file, plot, tables, seconds, eventsPerCommit, perSecond }) => {
+  const store = stores.get(file) ?? openStore(file, plot, tables)
   stores.set(file, store)
   const took: number[] = []
   const begun = performance.now()
@@ -57,13 +60,13 @@ answer<BareWrites, BareWritten>(async ({ file, plot, seconds, eventsPerCommit, p
   return { eventsPerSecond: (events * 1000) / busyMs, cpuUsPerEvent: cpuUs / events, times: timesOf(took) }
 })
 
-function openStore(file: string, plot: Plot) {
+function openStore(file: string, plot: Plot, tables: BareWrites['tables']) {
   const db = openDatabase(file)
-  migrate(db)
+  migrate(db, tables === 'old' ? OLD_MIGRATIONS.sqlite() : undefined)
   const sql = sqliteSql(db)
   const checkpoint = checkpointer(db)
   const rowsOf = rowMaker(plot)
-  const { insertEvent, writeRun } = rowWriter(db)
+  const { insertEvent, writeRun } = tables === 'old' ? oldRowWriter(db) : rowWriter(db)
   const renameAgent = db.prepare(`INSERT INTO agents (environment_id, id, agent_key, external_id, name, name_time)
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (environment_id, id) DO UPDATE SET name_time = excluded.name_time`)
   let requests = 0

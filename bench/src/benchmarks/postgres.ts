@@ -135,14 +135,18 @@ async function record(setting: Setting, shape: Shape): Promise<Result> {
   ])
   await using child = startChild<BarePostgresWrites, Recorded>(new URL('../bare/postgres.ts', import.meta.url))
   const plot = newPlot(shape)
-  const target = { url: await databases.create(), plot, connections: BARE_CONNECTIONS }
+  const urls = { old: await databases.create(), today: await databases.create() }
   const by =
-    (way: BarePostgresWrites['way']): Recording['bare'] =>
+    (way: BarePostgresWrites['way'], tables: BarePostgresWrites['tables']): Recording['bare'] =>
     (args) =>
-      child.call({ ...args, ...target, way })
+      child.call({ ...args, url: urls[tables], plot, connections: BARE_CONNECTIONS, way, tables })
   const budgets = { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 } as const] }
-  const beside = { what: 'events, beside COPY', bare: by('copy') }
-  return await measureRecording(setting, { server, plot, bare: by('insert'), beside, budgets })
+  const beside = [
+    { what: 'events, beside COPY', bare: by('copy', 'old') },
+    { what: "events, beside COPY into today's tables", bare: by('copy', 'today') },
+  ]
+  const name = 'events, beside INSERT'
+  return await measureRecording(setting, { server, plot, name, bare: by('insert', 'old'), beside, budgets })
 }
 
 /** A PostgreSQL that syncs its commits to disk. */

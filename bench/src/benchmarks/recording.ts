@@ -20,10 +20,12 @@ events of many agents. Every commit changes hundreds of runs and their index ent
 export interface Recording {
   server: Server
   plot: Plot
+  /** Name of the comparison with the driver alone. */
+  name: string
   /** Records with the driver alone. */
   bare(args: { seconds: number; eventsPerCommit: number }): Promise<Recorded>
-  /** A faster way to insert that lacks something the server needs. */
-  beside?: { what: string; bare: Recording['bare'] }
+  /** Other tables, and faster ways to insert that lack something the server needs. */
+  beside: { what: string; bare: Recording['bare'] }[]
   budgets: { rate: Budget[]; p99?: Budget[] }
 }
 
@@ -35,7 +37,7 @@ export function startIngestLoad() {
 }
 
 export async function measureRecording({ plan, place, say }: Setting, recording: Recording): Promise<Result> {
-  const { server, plot, bare, beside, budgets } = recording
+  const { server, plot, name, bare, beside, budgets } = recording
   await using load = startIngestLoad()
   const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
   await load.call({ ...target, seconds: plan.warmUpSeconds })
@@ -43,7 +45,7 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
 
   const ours: Paced[] = []
   const bares: Recorded[] = []
-  const besides: Recorded[] = []
+  const besides = beside.map(({ what }) => ({ what, recorded: [] as Recorded[] }))
   const commits: number[] = []
   const cpus: number[] = []
   for (let round = 1; round <= plan.rounds; round++) {
@@ -56,7 +58,9 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
     commits.push(perCommit)
     cpus.push(cpuUsPerEvent(before, after))
     bares.push(limit)
-    if (beside) besides.push(await beside.bare({ seconds: plan.seconds, eventsPerCommit: perCommit }))
+    for (const [index, other] of beside.entries()) {
+      besides[index]?.recorded.push(await other.bare({ seconds: plan.seconds, eventsPerCommit: perCommit }))
+    }
     const rates = [rateOf(paced), limit.eventsPerSecond].map(whole)
     say(`round ${round}: ${rates.join(' events/s, bare ')} at ${whole(perCommit)} a commit`)
   }
@@ -67,25 +71,23 @@ export async function measureRecording({ plan, place, say }: Setting, recording:
   return {
     rows: [
       row({
-        what: beside ? 'events, beside INSERT' : 'events',
+        what: name,
         unit: '/s',
         better: 'more',
         ours: ours.map(rateOf),
         bare: bares.map(({ eventsPerSecond }) => eventsPerSecond),
         budgets: budgets.rate,
       }),
-      ...(beside
-        ? [
-            row({
-              what: beside.what,
-              unit: '/s',
-              better: 'more',
-              ours: ours.map(rateOf),
-              bare: besides.map(({ eventsPerSecond }) => eventsPerSecond),
-              budgets: budgets.rate,
-            }),
-          ]
-        : []),
+      ...besides.map(({ what, recorded }) =>
+        row({
+          what,
+          unit: '/s',
+          better: 'more',
+          ours: ours.map(rateOf),
+          bare: recorded.map(({ eventsPerSecond }) => eventsPerSecond),
+          budgets: budgets.rate,
+        }),
+      ),
       row({
         what: 'processor time of an event',
         unit: 'µs',

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import { readDatabaseUrl } from '../database-url.ts'
 import { withJson, type OutputOptions } from '../options.ts'
-import { counted, printJson, printLine } from '../output.ts'
+import { counted, printJson, printLine, spokenNumber } from '../output.ts'
+import { startProgress, type Progress } from '../progress.ts'
 import { failed } from '../stop.ts'
 
 interface Options extends OutputOptions {
@@ -19,8 +20,8 @@ export function addMigrate(command: Command): void {
     .addHelpText(
       'after',
       `
-Servers migrate at each start too, but without --citus. You can migrate while older servers run, repeat it, and run it
-from several machines at once. The embedded store needs no such step.
+Servers migrate at each start too, but without --citus. You can repeat it, interrupt it, and run it from several machines
+at once. The release notes say whether older servers may run meanwhile. The embedded store needs no such step.
 
 Examples:
   TACHO_DATABASE_URL=postgres://tacho:…@db/tacho tacho migrate
@@ -32,9 +33,8 @@ Examples:
 async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
   const url = readDatabaseUrl(databaseUrl)
   const { migrateStore, StoreRefused } = await import('@tacho/server/maintenance/migrate-store.ts')
-  const done = await migrateStore({ databaseUrl: url, citus: citus === true }).catch((error: unknown) => {
-    throw error instanceof StoreRefused ? failed(error.message) : error
-  })
+  const progress = moveProgress()
+  const done = await migrated()
   if (json) return printJson(done)
   const { database, schema, applied, distributed } = done
   for (const name of applied) printLine(`Applied ${name}`)
@@ -42,4 +42,30 @@ async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
   if (distributed === null) return
   if (distributed.length === 0) printLine('All tenant tables were already distributed.')
   else printLine(`Distributed ${counted(distributed.length, 'table')}: ${distributed.join(', ')}.`)
+
+  async function migrated() {
+    try {
+      return await migrateStore({ databaseUrl: url, citus: citus === true, onMoved: progress.update })
+    } catch (error) {
+      throw error instanceof StoreRefused ? failed(error.message) : error
+    } finally {
+      await progress.end()
+    }
+  }
+}
+
+/** A bar that begins with the first rows that are moved. */
+function moveProgress() {
+  let bar: Promise<Progress> | null = null
+  let text = ''
+  return {
+    update({ rows, total }: { rows: number; total: number }): void {
+      bar ??= startProgress('Move', total)
+      text = `${spokenNumber(rows)} of ${counted(total, 'row')}`
+      void bar.then((shown) => shown.update(rows, text))
+    },
+    async end(): Promise<void> {
+      if (bar !== null) (await bar).end(`Move: ${text}`)
+    },
+  }
 }

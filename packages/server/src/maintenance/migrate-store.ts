@@ -2,6 +2,7 @@
 import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
+import type { MovedRows } from '../storage/sql/migrations.ts'
 import { StoreRefused } from '../storage/storage.ts'
 
 export { StoreRefused }
@@ -10,6 +11,8 @@ export interface MigrateOptions {
   databaseUrl: string
   /** Also distribute the tables over a Citus cluster. */
   citus?: boolean
+  /** Called after each step of a long migration. */
+  onMoved?: (moved: MovedRows) => void
 }
 
 export interface Migrated {
@@ -25,10 +28,12 @@ export interface Migrated {
 
 const WAIT_MS = 10_000
 
-/** Safe at any time, including concurrently on several machines. Throws StoreRefused with a message for people. */
-export async function migrateStore({ databaseUrl, citus = false }: MigrateOptions): Promise<Migrated> {
+/**
+ * Can be repeated, interrupted, and run on several machines at once. Throws StoreRefused with a message for people.
+ */
+export async function migrateStore({ databaseUrl, citus = false, onMoved }: MigrateOptions): Promise<Migrated> {
   const address = parseAddress(databaseUrl)
-  const applied = await prepareStore(address, WAIT_MS)
+  const applied = await prepareStore(address, WAIT_MS, onMoved)
   const distributed = citus ? await distributeStore(databaseUrl, WAIT_MS) : null
   return { database: address.shown, schema: knownMigrations().length, applied, distributed }
 }

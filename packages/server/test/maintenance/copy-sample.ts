@@ -19,6 +19,10 @@ interface Column {
   type: string
 }
 
+/** In the embedded store, events name their environment by number. */
+const NEW_NUMBER = 'INSERT INTO environment_numbers (environment_id) VALUES (?)'
+const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
+
 type Rows = Map<string, Record<string, string | number | null>[]>
 
 /** Fills the store of a directory with values that also fit the types and references of a database. */
@@ -44,7 +48,9 @@ export async function fillEveryTable(directory: string, databaseUrl: string): Pr
     filled.set(table, rows)
     for (const row of rows) {
       const names = Object.keys(row).filter((name) => !(table === 'runs' && name === 'last_seq'))
-      db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`).run(
+      const places = names.map((name) => (table === 'events' && name === 'environment_id' ? NUMBER : '?'))
+      if (table === 'events') db.prepare(NEW_NUMBER).run(row['environment_id'])
+      db.prepare(`INSERT INTO ${table} (${names.join(', ')}) VALUES (${places.join(', ')})`).run(
         names.map((name) => row[name]),
       )
     }
@@ -64,15 +70,12 @@ function rowOf(columns: Column[], references: Reference[], filled: Rows, index: 
 
 function valueOf(table: string, name: string, type: string, index: number): string | number {
   // Each event belongs to the run with the same number, and closed it.
-  if ((table === 'runs' && name === 'id') || (table === 'events' && name === 'run_id')) return runs[index] ?? ''
   if (['seq', 'closing_seq', 'last_seq'].includes(name)) return 10 * (ROWS - index)
   if (type === 'uuid') return randomUUID()
   if (type === 'bigint') return Number.MAX_SAFE_INTEGER - index
   if (type === 'integer' || type === 'smallint') return index + 1
   return `${TEXTS[index]} ${table}.${name}`
 }
-
-const runs = Array.from({ length: ROWS }, () => randomUUID())
 
 const COLUMNS = `SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, NULL) AS type
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid

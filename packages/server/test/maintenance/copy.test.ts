@@ -62,7 +62,12 @@ const inDatabase = async <Result>(url: string, work: (client: pg.Client) => Prom
 function contents(at: string): Record<string, unknown[]> {
   const db = new Database(path.join(at, 'tacho.db'), { readonly: true })
   const all = TABLES.map(({ name, key }) => {
-    const rows = db.prepare<[], Record<string, unknown>>(`SELECT * FROM ${name} ORDER BY ${key.join(', ')}`).all()
+    const text =
+      name === 'events'
+        ? `SELECT e.*, n.environment_id FROM events e JOIN environment_numbers n ON n.number = e.environment_id
+            ORDER BY n.environment_id, run, event_id`
+        : `SELECT * FROM ${name} ORDER BY ${key.join(', ')}`
+    const rows = db.prepare<[], Record<string, unknown>>(text).all()
     return [name, rows.map(({ seq: _seq, closing_seq: _closing, ...row }) => row)] as const
   })
   db.close()
@@ -88,8 +93,9 @@ test('every table of both engines is copied, or listed as not copied', async (t)
       rows.map(({ name }: { name: string }) => name).filter((name) => !known.includes(name)),
       [],
     )
-    // Has no sequence to advance.
-    assert.equal((await client.query("SELECT 1 FROM pg_sequences WHERE schemaname = 'tacho'")).rowCount, 0)
+    // The copy sets these past what it copied.
+    const sequences = await client.query("SELECT sequencename AS name FROM pg_sequences WHERE schemaname = 'tacho'")
+    assert.deepEqual(sequences.rows, [{ name: 'numbers' }])
   })
 })
 
@@ -213,6 +219,12 @@ async function addLater(storage: Storage, environment: string): Promise<void> {
   assert.deepEqual(
     rows.slice(-2).map(({ eventId }) => eventId),
     [late.eventId, 'twice'],
+  )
+  // Numbers that the copied rows do not have.
+  assert.deepEqual(await append(storage, environment, event({ runId: 'new', clientId: 'new' })), ['stored'])
+  assert.deepEqual(
+    (await timelineOf(storage, environment, 'new')).map(({ clientId }) => clientId),
+    ['new'],
   )
 }
 

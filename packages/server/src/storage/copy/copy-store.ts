@@ -9,7 +9,7 @@
  */
 import { StoreRefused } from '../storage.ts'
 import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
-import { firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
+import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
 import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
 import { TABLES, walkOf, type CopiedTable } from './tables.ts'
 
@@ -154,6 +154,7 @@ async function* walk({ source, target, columns, rowsPerBatch }: Context, table: 
     if (last === undefined) return
     after = order.map((column): Value => last[column] ?? null)
     const isLast = rows.length < rowsPerBatch
+    if (table.name === 'events') checkSeqs(rows, target)
     if (numbering !== null) numbering = await renumberEvents(rows, source, numbering)
     if (table.name === 'runs') await renumberRuns(rows, source, target)
     if (!isLast) {

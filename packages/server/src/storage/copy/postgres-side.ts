@@ -4,6 +4,7 @@ import { checkApplied, COPYING, COPYING_VERSION } from '../sql/migrations.ts'
 import { parseAddress } from '../postgres/address.ts'
 import { clientConfig, inTransaction, SCHEMA } from '../postgres/connections.ts'
 import { appliedMigrations, knownMigrations } from '../postgres/migrate.ts'
+import { aliveNodes } from '../postgres/move-events.ts'
 import { prepareStore } from '../postgres/prepare.ts'
 import { StoreRefused } from '../storage.ts'
 import { COPIES, type CopyState, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
@@ -15,8 +16,6 @@ const WAIT_MS = 10_000
 const LOCK = 0x54414349
 const UNHURRIED = { connectMs: 10_000, statementMs: 0, lockMs: 0, idleInTransactionMs: 0 }
 const BYTES_PER_STATEMENT = 8 * 1_048_576
-const ALIVE = `SELECT count(*) AS alive FROM nodes
-  WHERE heartbeat_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 15000`
 
 export async function openPostgresSource(url: string, whileRunning: boolean): Promise<Source> {
   const { client, shown } = await connect(url)
@@ -95,11 +94,6 @@ async function once<Result>(url: string, ask: (client: pg.Client) => Promise<Res
   }
 }
 
-async function aliveNodes(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ alive: number }>(ALIVE)
-  return rows[0]?.alive ?? 0
-}
-
 function sideOf(client: pg.Client, shown: string): Side {
   const types = new Map<string, Map<string, string>>()
   async function columns(table: string): Promise<Map<string, string>> {
@@ -128,10 +122,10 @@ function sideOf(client: pg.Client, shown: string): Side {
       return (await client.query<Row>(text, [limit, ...(after ?? [])])).rows
     },
     async seqSpans(runs) {
-      const spans = new Map<string, SeqSpan>()
+      const spans = new Map<number, SeqSpan>()
       // By environment, like its index and, on Citus, its machine.
       for (const [environment, ids] of Map.groupBy(runs.keys(), (run) => runs.get(run))) {
-        const { rows } = await client.query<SeqSpan & { run: string }>(SEQ_SPANS, [environment, ids])
+        const { rows } = await client.query<SeqSpan & { run: number }>(SEQ_SPANS, [environment, ids])
         for (const { run, min, max } of rows) spans.set(run, { min, max })
       }
       return spans
@@ -140,8 +134,12 @@ function sideOf(client: pg.Client, shown: string): Side {
   }
 }
 
-const SEQ_SPANS = `SELECT run_id AS run, min(seq) AS min, max(seq) AS max FROM events
-  WHERE environment_id = $1 AND run_id = ANY($2::uuid[]) GROUP BY run_id`
+const SEQ_SPANS = `SELECT run, min(seq) AS min, max(seq) AS max FROM events
+  WHERE environment_id = $1 AND run = ANY($2::bigint[]) GROUP BY run`
+
+/** The numbers of the copied rows were given out by another store. */
+const TAKE_NUMBERS = `SELECT setval('numbers', GREATEST((SELECT COALESCE(max(number), 0) FROM runs),
+  (SELECT COALESCE(max(number), 0) FROM envelopes)) + 1, false)`
 
 const COLUMNS = `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`
@@ -185,6 +183,7 @@ function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' |
       await client.query('SET synchronous_commit = on')
       await inTransaction(client, async () => {
         await keep(state)
+        await client.query(TAKE_NUMBERS)
         await client.query('DELETE FROM migrations WHERE name = $1', [COPYING])
       })
       await client.query('ANALYZE')

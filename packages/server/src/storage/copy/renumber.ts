@@ -3,6 +3,7 @@
  * each run. So PostgreSQL can keep them. In the embedded engine, each run's events get a separate range, with the same
  * order and gaps. The result depends only on the source, so it can be verified.
  */
+import { StoreRefused } from '../storage.ts'
 import type { Numbering, Row, Side } from './side.ts'
 
 export function firstNumbering(): Numbering {
@@ -11,12 +12,12 @@ export function firstNumbering(): Numbering {
 
 /** Changes the `seq` of events that arrive run by run. Returns the state for the next rows. */
 export async function renumberEvents(rows: Row[], source: Side, before: Numbering): Promise<Numbering> {
-  const runs = new Map(rows.map((row) => [String(row['run_id']), String(row['environment_id'])]))
+  const runs = new Map(rows.map((row) => [Number(row['run']), String(row['environment_id'])]))
   if (before.run !== null) runs.delete(before.run)
   const spans = await source.seqSpans(runs)
   let { next, run, offset } = before
   for (const row of rows) {
-    const of = String(row['run_id'])
+    const of = Number(row['run'])
     if (of !== run) {
       const { min, max } = spans.get(of) ?? { min: 1, max: 0 }
       run = of
@@ -29,17 +30,26 @@ export async function renumberEvents(rows: Row[], source: Side, before: Numberin
   return { next, run, offset }
 }
 
+/** The database counts the events of each run in 32 bits; the embedded engine counts those of the store in 53. */
+const LARGEST_SEQ = 2 ** 31 - 1
+
+/** Throws a StoreRefused if the target cannot hold the seqs. */
+export function checkSeqs(rows: readonly Row[], target: Side): void {
+  if (target.engine !== 'postgres' || rows.every((row) => Number(row['seq']) <= LARGEST_SEQ)) return
+  throw new StoreRefused(`The store numbers its events beyond ${LARGEST_SEQ}, which ${target.place} cannot hold.`)
+}
+
 /** Updates the references from runs to the seqs of their events. */
 export async function renumberRuns(rows: Row[], source: Side, target: Side): Promise<void> {
-  const ids = new Map(rows.map((row) => [String(row['id']), String(row['environment_id'])]))
+  const ids = new Map(rows.map((row) => [Number(row['number']), String(row['environment_id'])]))
   const from = await source.seqSpans(ids)
   if (source.engine === 'sqlite' && target.engine === 'postgres') {
-    for (const row of rows) row['last_seq'] = from.get(String(row['id']))?.max ?? 0
+    for (const row of rows) row['last_seq'] = from.get(Number(row['number']))?.max ?? 0
   }
   if (source.engine === 'postgres' && target.engine === 'sqlite') {
     const to = await target.seqSpans(ids)
     for (const row of rows) {
-      const [old, now] = [from.get(String(row['id'])), to.get(String(row['id']))]
+      const [old, now] = [from.get(Number(row['number'])), to.get(Number(row['number']))]
       if (row['closing_seq'] !== null && old && now) row['closing_seq'] = Number(row['closing_seq']) + now.min - old.min
     }
   }

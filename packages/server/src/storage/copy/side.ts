@@ -33,7 +33,7 @@ export interface TableProgress {
 export interface Numbering {
   next: number
   /** The run of the last row, and the offset added to its seqs. */
-  run: string | null
+  run: number | null
   offset: number
 }
 
@@ -46,8 +46,8 @@ export interface Side {
   count(table: string): Promise<number>
   /** The next rows in order. */
   read(table: CopiedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
-  /** By the run's internal id, given with its environment. Runs without events are missing. */
-  seqSpans(runs: ReadonlyMap<string, string>): Promise<Map<string, SeqSpan>>
+  /** By the run's number, given with its environment. Runs without events are missing. */
+  seqSpans(runs: ReadonlyMap<number, string>): Promise<Map<number, SeqSpan>>
   close(): Promise<void>
 }
 

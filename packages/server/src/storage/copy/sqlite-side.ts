@@ -69,8 +69,8 @@ function sideOf(db: Database, directory: string, unlock: () => void): Side {
     if (statement === undefined) statements.set(text, (statement = db.prepare<Value[], Row>(text)))
     return statement
   }
-  const spans = db.prepare<[string], SeqSpan & { count: number }>(
-    'SELECT min(seq) AS min, max(seq) AS max, count(*) AS count FROM events WHERE run_id = ?',
+  const spans = db.prepare<[number], SeqSpan & { count: number }>(
+    'SELECT min(seq) AS min, max(seq) AS max, count(*) AS count FROM events WHERE run = ?',
   )
   return {
     engine: 'sqlite',
@@ -83,7 +83,10 @@ function sideOf(db: Database, directory: string, unlock: () => void): Side {
     async read(table, columns, after, limit) {
       const walk = walkOf(table, 'sqlite').join(', ')
       const from = after === null ? '' : `WHERE (${walk}) > (${after.map(() => '?').join(', ')})`
-      const selected = [...new Set([...columns, ...walkOf(table, 'sqlite')])].join(', ')
+      const names = [...new Set([...columns, ...walkOf(table, 'sqlite')])]
+      const selected = names
+        .map((name) => (isNumbered(table.name, name) ? `${ENVIRONMENT} AS ${name}` : name))
+        .join(', ')
       const text = `SELECT ${selected} FROM ${table.name} ${from} ORDER BY ${walk} LIMIT ?`
       return prepare(text).all(...(after ?? []), limit)
     },
@@ -97,6 +100,11 @@ function sideOf(db: Database, directory: string, unlock: () => void): Side {
     },
   }
 }
+
+/** Events name their environment by a number that only this store uses. The copy sees its id. */
+const isNumbered = (table: string, column: string) => table === 'events' && column === 'environment_id'
+const ENVIRONMENT = '(SELECT n.environment_id FROM environment_numbers n WHERE n.number = events.environment_id)'
+const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
 
 function targetOf(db: Database): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
   const keep = (state: CopyState) =>
@@ -123,9 +131,9 @@ function targetOf(db: Database): Pick<Target, 'state' | 'begin' | 'write' | 'fin
       })(),
     write: async (table, columns, rows, state) =>
       db.transaction(() => {
-        const insert = db.prepare(
-          `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
-        )
+        const places = columns.map((column) => (isNumbered(table, column) ? NUMBER : '?'))
+        const insert = db.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places.join(', ')})`)
+        if (table === 'events') numberEnvironments(db, rows)
         for (const row of rows) insert.run(columns.map((column) => row[column]))
         keep(state)
       })(),
@@ -138,4 +146,9 @@ function targetOf(db: Database): Pick<Target, 'state' | 'begin' | 'write' | 'fin
       db.pragma('wal_checkpoint(TRUNCATE)')
     },
   }
+}
+
+function numberEnvironments(db: Database, rows: readonly Row[]): void {
+  const add = db.prepare('INSERT INTO environment_numbers (environment_id) VALUES (?) ON CONFLICT DO NOTHING')
+  for (const environment of new Set(rows.map((row) => row['environment_id']))) add.run(environment)
 }

@@ -43,9 +43,10 @@ export const TABLES: readonly CopiedTable[] = [
   table('idempotency_keys', 'actor_kind', 'actor_id', 'idempotency_key'),
   table('agents', 'environment_id', 'id'),
   table('models', 'environment_id', 'model_key'),
+  { ...table('envelopes', 'environment_id', 'number'), walk: { sqlite: ['number'] } },
   {
-    ...table('events', 'environment_id', 'run_id', 'event_id'),
-    walk: { sqlite: ['seq'], postgres: ['environment_id', 'run_id', 'time', 'seq'] },
+    ...table('events', 'environment_id', 'run', 'event_id'),
+    walk: { sqlite: ['seq'], postgres: ['environment_id', 'run', 'time', 'seq'] },
   },
   // After the events, because their new seqs determine the numbers of a run.
   { ...table('runs', 'environment_id', 'id'), only: { postgres: ['last_seq'] } },
@@ -61,8 +62,8 @@ export const TABLES: readonly CopiedTable[] = [
   table('work', 'kind', 'subject_id'),
 ]
 
-/** Data about the store itself: its schema, its processes and copies into it. */
-export const NOT_COPIED = ['migrations', 'nodes', 'copies']
+/** Data about the store itself: its schema, its processes, copies into it, and numbers that only it uses. */
+export const NOT_COPIED = ['migrations', 'nodes', 'copies', 'environment_numbers']
 
 export function walkOf({ key, walk }: CopiedTable, engine: Engine): readonly string[] {
   return walk?.[engine] ?? key

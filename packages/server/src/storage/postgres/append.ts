@@ -7,10 +7,11 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { PoolClient } from 'pg'
-import { contentOf, EVENT_CONTENT, type AppendEngine, type AppendTransaction, type WantedRun } from '../sql/append.ts'
+import { COMPARED, comparedValues, type AppendEngine, type AppendTransaction, type WantedRun } from '../sql/append.ts'
 import { entryBytes, ownText } from '../sql/cached-text.ts'
+import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
 import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
-import { textKey } from '../sql/keys.ts'
+import { shortText, textKey } from '../sql/keys.ts'
 import { addEvent, newRun, type RunState } from '../sql/run-state.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
 import type { NewEvent } from '../events.ts'
@@ -30,6 +31,7 @@ const CACHE_BYTES = 8 * 1_048_576
 const sums = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
 const RUN_COLUMNS: Columns = {
   id: 'uuid',
+  number: 'bigint',
   run_id: 'text',
   agent_id: 'uuid',
   status: 'text',
@@ -79,12 +81,12 @@ const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= 
 const runOf = (selected: string, runId: string) =>
   `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`
 const eventOf = (selected: string, run: string, eventId: string) =>
-  `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run_id = ${run} AND ${oneOf('e.event_id', eventId)})`
+  `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run = ${run} AND ${oneOf('e.event_id', eventId)})`
 
-const RUN_STATE = `id, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
+const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
-  ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_key IS NOT NULL AS "hasSession"`
+  ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the id each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
  * comes with those of its ids that are stored. The lookup sees the store as of the statement's start, not what others
@@ -94,14 +96,19 @@ const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::
   LATERAL ${runOf(RUN_STATE, 'x->>0')} FOR NO KEY UPDATE) AS r,
   LATERAL (SELECT array_agg(e.event_id) AS stored
     FROM jsonb_array_elements_text(CASE WHEN r.id = (x->>1)::uuid THEN '[]' ELSE x->2 END) AS wanted (event_id),
-    LATERAL ${eventOf('e.event_id', 'r.id', 'wanted.event_id')} AS e) AS s`)
+    LATERAL ${eventOf('e.event_id', 'r.number', 'wanted.event_id')} AS e) AS s`)
 
-const SAME = Object.values(EVENT_CONTENT).map(
-  (column, index) => `e.${column} IS NOT DISTINCT FROM ${fieldOf(column === 'time' ? 'bigint' : 'text', index + 2)}`,
+const SAME = COMPARED.map(
+  (column, index) => `${column} IS NOT DISTINCT FROM ${fieldOf(column === 'e.time' ? 'bigint' : 'text', index + 2)}`,
 )
-const COMPARE = statement(`SELECT n - 1 AS index, e.is_same AS "isSame"
+const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSame"
   FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS rows (x, n),
-  LATERAL ${eventOf(`${SAME.join(' AND ')} AS is_same`, '(x->>0)::uuid', 'x->>1')} AS e`)
+  LATERAL ${eventOf('*', '(x->>0)::bigint', 'x->>1')} AS e
+  ${withEnvelope({ dialect: 'postgres' }, '$1')}`)
+
+/** Each node takes as many numbers at once: the step of the sequence. */
+const NUMBERS_TAKEN = 1_000
+const TAKE_NUMBERS = statement("SELECT nextval('numbers') AS first")
 
 export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine {
   const writers = new Set<number>()
@@ -110,6 +117,7 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
     maxSize: CACHE_BYTES,
     sizeCalculation: (_, place) => entryBytes(place.length),
   })
+  const takeNumbers = numberTaker()
 
   return {
     agentRefreshMs: AGENT_REFRESH_MS,
@@ -129,7 +137,10 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
         return await connections.use((client) =>
           inTransaction(
             client,
-            (_, atCommit) => work({ ...operations(client, copies, knownRuns, atCommit), slot, atCommit }),
+            (_, atCommit) => {
+              const taking: TakeNumbers = (count) => takeNumbers(client, count)
+              return work({ ...operations(client, copies, knownRuns, taking, atCommit), slot, atCommit })
+            },
             end,
           ),
         )
@@ -140,10 +151,28 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
   }
 }
 
+/** A node takes the numbers of runs and envelopes in portions. Those that it does not use are never used. */
+function numberTaker() {
+  let [next, end] = [0, 0]
+  return async (client: PoolClient, count: number): Promise<number[]> => {
+    const taken: number[] = []
+    while (taken.length < count) {
+      if (next === end) {
+        const { rows } = await client.query<{ first: number }>(TAKE_NUMBERS)
+        next = rows[0]?.first ?? 0
+        end = next + NUMBERS_TAKEN
+      }
+      taken.push(next++)
+    }
+    return taken
+  }
+}
+
 function operations(
   client: PoolClient,
   copies: ReadonlyMap<string, EventCopy>,
   knownRuns: KnownRuns,
+  takeNumbers: TakeNumbers,
   atCommit: AtCommit,
 ) {
   const sql = postgresSql(client)
@@ -151,7 +180,9 @@ function operations(
 
   const openRuns: AppendTransaction['openRuns'] = async (environmentId, wanted) => {
     const placeOf = (runId: string) => `${environmentId} ${runId}`
-    const opened = wanted.filter(({ runId }) => !knownRuns.get(placeOf(runId))).flatMap(openedRow)
+    const unknown = wanted.filter(({ runId, opening }) => opening !== null && !knownRuns.get(placeOf(runId)))
+    const numbers = await takeNumbers(unknown.length)
+    const opened = unknown.flatMap((run, index) => openedRow(run, numbers[index] ?? 0))
     if (opened.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, opened))
     const looked = wanted.map(({ runId, opening, events }) => {
       return [runId, opening?.id ?? null, events.map(({ eventId }) => eventId)]
@@ -170,9 +201,12 @@ function operations(
     return new Map(
       rows.map(({ stored: _, ...row }) => {
         const opening = openings.get(row.runId)
-        if (opening?.id === row.id) return [row.runId, newRun(row.id, row.runId, opening.agentId, opening.receivedAt)]
+        if (opening?.id === row.id) {
+          return [row.runId, newRun(row.id, row.number, row.runId, opening.agentId, opening.receivedAt)]
+        }
         knownRuns.set(ownText(placeOf(row.runId)), true)
-        return [row.runId, { ...row, namedSession: null, isNew: false, isMoved: false }]
+        const session = row.session === null ? null : shortText(row.session)
+        return [row.runId, { ...row, session, namedSession: null, isNew: false, isMoved: false }]
       }),
     )
   }
@@ -180,11 +214,12 @@ function operations(
   const insertEvents: AppendTransaction['insertEvents'] = async (environmentId, events) => {
     const copy = copies.get(environmentId)
     const last = new Map<RunState, number>()
-    const seqs = events.map(({ run, event }) => {
+    const seqs = events.map((placed) => {
+      const { run, event } = placed
       if (stored.has(keyOf(event))) return null
       const seq = (last.get(run) ?? run.lastSeq) + 1
       last.set(run, seq)
-      copy?.add(event, run.id, seq)
+      copy?.add(placed, seq)
       return seq
     })
     if (copy && last.size > 0) atCommit(copy.send(client))
@@ -192,7 +227,7 @@ function operations(
   }
 
   const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) => {
-    const rows = events.map(({ run, event }) => [run.id, event.eventId, ...contentOf(event)])
+    const rows = events.map((sought) => [sought.run.number, sought.event.eventId, ...comparedValues(sought)])
     const values = [environmentId, rowsParameter(sql, rows)]
     const { rows: compared } = await client.query<{ index: number; isSame: boolean }>({ ...COMPARE, values })
     const same = new Map(compared.map(({ index, isSame }) => [index, isSame]))
@@ -205,7 +240,7 @@ function operations(
     if (rows.length > 0) await insertJsonRows(sql, CHANGE_RUNS, environmentId, rows)
   }
 
-  return { sql, openRuns, insertEvents, compareEvents, changeRuns }
+  return { sql, takeNumbers, openRuns, insertEvents, compareEvents, changeRuns }
 }
 
 type KnownRuns = LRUCache<string, true>
@@ -215,22 +250,23 @@ type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved'> & { stored
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
 /** The row of a new run: all its events are new too. */
-function openedRow({ runId, opening, events }: WantedRun): Row[] {
+function openedRow({ runId, opening, events }: WantedRun, number: number): Row[] {
   if (opening === null) return []
-  const run = newRun(opening.id, runId, opening.agentId, opening.receivedAt)
+  const run = newRun(opening.id, number, runId, opening.agentId, opening.receivedAt)
   events.forEach((event, index) => addEvent(run, index + 1, event))
   return [runRow(run)]
 }
 
 /** In the order of RUN_COLUMNS. */
 export function runRow(run: RunState): Row {
-  const { id, runId, agentId, status, namedSession } = run
+  const { id, number, runId, agentId, status, namedSession } = run
   const times = [run.startedAt, run.lastEventAt, run.receivedAt]
   const counts = [run.eventCount, run.differingRetries, run.lastSeq]
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
   const closing = [run.endedAt, run.closingSeq]
   return [
     id,
+    number,
     runId,
     agentId,
     status,

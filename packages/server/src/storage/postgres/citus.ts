@@ -11,7 +11,7 @@ const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
   WHERE c.relnamespace = '${SCHEMA}'::regnamespace AND c.relkind = 'r' ORDER BY c.relname`
 
 /** The other tables are colocated with this one. */
-const FIRST = 'events'
+const FIRST = 'runs'
 
 /** The distributed tables. The first is the one the others are colocated with. */
 export async function dataTables(client: Pick<Client, 'query'>): Promise<string[]> {

@@ -39,7 +39,7 @@ export const SCHEMA = 'tacho'
  * all tenants together, and a new table has none. So an environment or run with millions of rows may look small, and
  * these plans would read and sort all rows of a tenant for one page. postgres-plans.test.ts checks this.
  */
-const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
+export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
 
 /**
  * synchronous_commit off would acknowledge data that a crash loses. Every other setting guarantees at least the disk of

@@ -4,11 +4,12 @@
  * event: 3 + 6 µs, as text 3 + 9, by INSERT from one jsonb parameter 2.5 + 12. COPY has no ON CONFLICT, so it takes
  * only events known to be new.
  *
- * Rows are encoded before their transaction begins, because encoding takes the longest. The run and seq of each event
- * are known only later; both have a fixed place in the row.
+ * Rows are encoded before their transaction begins, because encoding takes the longest. The numbers of each event are
+ * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
-import { contentOf, EVENT_CONTENT } from '../sql/append.ts'
+import { EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/append.ts'
+import { nameSession, ownSession } from '../sql/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 
 /** Undocumented methods of pg's connection. */
@@ -17,24 +18,26 @@ interface CopyConnection extends Connection {
   endCopyFrom(): void
 }
 
-const COLUMNS = ['environment_id', 'run_id', 'seq', 'received_at', 'event_id', ...Object.values(EVENT_CONTENT)]
+const NUMBERS = ['run', 'envelope', 'seq', 'received_at']
+const COLUMNS = ['environment_id', ...NUMBERS, 'event_id', ...Object.values(EVENT_COLUMNS), 'own_session']
 const TEXT = `COPY events (${COLUMNS.join(', ')}) FROM STDIN BINARY`
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 /** Flags and the length of an extension, both 0. */
 const HEADER = Buffer.concat([SIGNATURE, Buffer.alloc(8)])
 const TRAILER = Buffer.from([0xff, 0xff])
-const [UUID_BYTES, INT8_BYTES, COUNT_BYTES, LENGTH_BYTES] = [16, 8, 2, 4]
+const [UUID_BYTES, INT8_BYTES, INT4_BYTES, COUNT_BYTES, LENGTH_BYTES] = [16, 8, 4, 2, 4]
 const RUN_AT = COUNT_BYTES + LENGTH_BYTES + UUID_BYTES + LENGTH_BYTES
-const SEQ_AT = RUN_AT + UUID_BYTES + LENGTH_BYTES
+const ENVELOPE_AT = RUN_AT + INT8_BYTES + LENGTH_BYTES
+const SEQ_AT = ENVELOPE_AT + INT8_BYTES + LENGTH_BYTES
 const NULL_LENGTH = -1
 const MAX_UTF8_BYTES = 3
 /** Longer texts are measured, because their length alone says little about their bytes. */
 const SHORT_CHARS = 100
 
 export interface EventCopy {
-  /** Adds an event to be sent. */
-  add(event: NewEvent, run: string, seq: number): void
+  /** Adds an event to be sent. Also names the session of its run. */
+  add(placed: PlacedEvent, seq: number): void
   /** Sends the added events. Rejects if the database refuses a row, and then stores none. */
   send(client: ClientBase): Promise<void>
 }
@@ -56,44 +59,64 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
     end = writeRow(buffer, from, environment, event, receivedAt)
     places.set(event, { from, end })
   }
-  const added: { from: number; end: number }[] = []
+  const pieces: Piece[] = []
   return {
-    add(event, run, seq) {
+    add({ run, event, envelope }, seq) {
       const place = places.get(event)
       if (place === undefined) throw new Error('Only encoded events can be sent')
-      buffer.write(run.replaceAll('-', ''), place.from + RUN_AT, 'hex')
-      buffer.writeBigInt64BE(BigInt(seq), place.from + SEQ_AT)
-      added.push(place)
+      buffer.writeBigInt64BE(BigInt(run.number), place.from + RUN_AT)
+      buffer.writeBigInt64BE(BigInt(envelope), place.from + ENVELOPE_AT)
+      buffer.writeInt32BE(seq, place.from + SEQ_AT)
+      const session = ownSession(run, event)
+      nameSession(run, event)
+      addPiece(pieces, session ? { from: place.from, end: place.end - LENGTH_BYTES, session } : place)
     },
     send(client) {
-      const rows = joined(added).map((piece) => buffer.subarray(piece.from, piece.end))
-      return copyIn(client, environmentId, [HEADER, ...rows, TRAILER])
+      const rows = pieces.flatMap(({ from, end, session }) => {
+        const encoded = buffer.subarray(from, end)
+        return session === undefined ? [encoded] : [encoded, textValue(session)]
+      })
+      return copyIn(client, TEXT, environmentId, rows)
     },
   }
+}
+
+/** Rows of the buffer, then the own session of the last of them, if it is neither none nor that of the run. */
+interface Piece {
+  from: number
+  end: number
+  session?: string
 }
 
 /** Adjacent rows become one piece. */
-function joined(places: readonly { from: number; end: number }[]): { from: number; end: number }[] {
-  const pieces: { from: number; end: number }[] = []
-  for (const { from, end } of places) {
-    const last = pieces.at(-1)
-    if (last?.end === from) last.end = end
-    else pieces.push({ from, end })
-  }
-  return pieces
+function addPiece(pieces: Piece[], piece: Piece): void {
+  const last = pieces.at(-1)
+  if (last?.end === piece.from && last.session === undefined) Object.assign(last, { ...piece, from: last.from })
+  else pieces.push({ ...piece })
 }
 
-/** Sends the rows with the statement, without waiting for the database to request them. */
-function copyIn(client: ClientBase, environmentId: string, chunks: readonly Buffer[]): Promise<void> {
+function textValue(text: string): Buffer {
+  const value = Buffer.from(`\0\0\0\0${text}`)
+  value.writeInt32BE(value.length - LENGTH_BYTES)
+  return value
+}
+
+/** Sends encoded rows with their statement, without waiting for the database to request them. */
+export function copyIn(
+  client: ClientBase,
+  text: string,
+  environmentId: string,
+  rows: readonly Buffer[],
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const query = new pg.Query(TEXT, (error: Error | null | undefined) => (error ? reject(error) : resolve()))
+  const query = new pg.Query(text, (error: Error | null | undefined) => (error ? reject(error) : resolve()))
   const copying = Object.assign(query, {
-    text: TEXT,
+    text,
     environmentId,
     submit(connection: CopyConnection): null {
       connection.stream.cork()
-      connection.query(TEXT)
-      for (const chunk of chunks) connection.sendCopyFromChunk(chunk)
+      connection.query(text)
+      for (const chunk of [HEADER, ...rows, TRAILER]) connection.sendCopyFromChunk(chunk)
       connection.endCopyFrom()
       connection.stream.uncork()
       return null
@@ -109,12 +132,13 @@ function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewE
   let end = buffer.writeInt16BE(COLUMNS.length, from)
   end = buffer.writeInt32BE(UUID_BYTES, end)
   end += environment.copy(buffer, end)
-  end = buffer.writeInt32BE(UUID_BYTES, end) + UUID_BYTES
   end = buffer.writeInt32BE(INT8_BYTES, end) + INT8_BYTES
+  end = buffer.writeInt32BE(INT8_BYTES, end) + INT8_BYTES
+  end = buffer.writeInt32BE(INT4_BYTES, end) + INT4_BYTES
   end = writeValue(buffer, end, receivedAt)
   end = writeValue(buffer, end, event.eventId)
-  for (const value of contentOf(event)) end = writeValue(buffer, end, value)
-  return end
+  for (const value of eventValues(event)) end = writeValue(buffer, end, value)
+  return writeValue(buffer, end, event.sessionId === null ? '' : null)
 }
 
 function writeValue(buffer: Buffer, at: number, value: string | number | null): number {
@@ -134,8 +158,8 @@ function writeNumber(buffer: Buffer, at: number, value: number): number {
 
 /** At most this many bytes. */
 function roomFor(event: NewEvent): number {
-  let bytes = SEQ_AT + INT8_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + textRoom(event.eventId)
-  for (const value of contentOf(event))
+  let bytes = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + textRoom(event.eventId)
+  for (const value of eventValues(event))
     bytes += LENGTH_BYTES + (typeof value === 'string' ? textRoom(value) : INT8_BYTES + SHORT_CHARS)
   return bytes
 }

@@ -2,10 +2,11 @@
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
-import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
+import { checkApplied, readMigrations, type Applied, type Migration, type MovedRows } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { distributeNew } from './citus.ts'
 import { inTransaction, SCHEMA } from './connections.ts'
+import { moveEvents, untilUnused } from './move-events.ts'
 
 /** `TACH`. An advisory lock applies to the whole database. */
 const LOCK = 0x54414348
@@ -20,14 +21,26 @@ export function knownMigrations(): Migration[] {
   return readMigrations(path.join(import.meta.dirname, 'migrations'))
 }
 
+/** Applied once the events of an older store have been moved. */
+const AFTER_MOVE = 11
+
+export interface MigrateWatch {
+  migrations?: Migration[]
+  /** Called after each step of a long migration. */
+  onMoved?: ((moved: MovedRows) => void) | undefined
+  /** Of events that are moved. */
+  rowsPerTransaction?: number
+}
+
 /** Uses a separate connection without timeouts. Returns the names of the applied migrations. */
-export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
+export async function migrate(client: Client, watch: MigrateWatch = {}): Promise<string[]> {
+  const { migrations = knownMigrations() } = watch
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
   if (isNewest(await appliedMigrations(client), migrations)) return []
   await takeLock(client)
   try {
-    const applied = await applyDue(client, migrations)
+    const applied = await applyDue(client, migrations, watch)
     await distributeNew(client)
     return applied
   } catch (error) {
@@ -72,7 +85,11 @@ async function takeLock(client: Client): Promise<void> {
   }
 }
 
-async function applyDue(client: Client, migrations: Migration[]): Promise<string[]> {
+async function applyDue(
+  client: Client,
+  migrations: Migration[],
+  { onMoved = () => undefined, rowsPerTransaction }: MigrateWatch,
+): Promise<string[]> {
   await client.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`)
   const applied = await appliedMigrations(client)
   checkApplied(applied, migrations)
@@ -85,7 +102,16 @@ async function applyDue(client: Client, migrations: Migration[]): Promise<string
     )`)
   }
   const due = migrations.slice(applied.length)
-  for (const migration of due) await apply(client, migration)
+  // A new store has nothing to move.
+  const moves = applied.length > 0 && applied.length < AFTER_MOVE
+  if (moves) await untilUnused(client)
+  for (const migration of due) {
+    if (moves && migration.version === AFTER_MOVE) {
+      await distributeNew(client)
+      await moveEvents(client, onMoved, rowsPerTransaction)
+    }
+    await apply(client, migration)
+  }
   return due.map(({ name }) => name)
 }
 

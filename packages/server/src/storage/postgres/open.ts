@@ -3,6 +3,7 @@ import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append.ts'
 import type { EventBatchRows } from '../events.ts'
+import type { MovedRows } from '../sql/migrations.ts'
 import { StorageError, type Storage, type StorageErrorCode, type StoreWarning } from '../storage.ts'
 import { parseAddress } from './address.ts'
 import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
@@ -31,6 +32,8 @@ export interface PostgresOptions {
   /** Called when the database becomes unreachable, and when it is reachable again. */
   onReachable?: (reachable: boolean, why: string) => void
   onWarning?: StoreWarning
+  /** Called after each step of a long migration. */
+  onMoved?: ((moved: MovedRows) => void) | undefined
 }
 
 const MIB = 1_048_576
@@ -54,7 +57,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   } = options
   const address = parseAddress(url)
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
-  await prepareStore(address, waitMs)
+  await prepareStore(address, waitMs, options.onMoved)
   const reachability = createReachability(onReachable)
   const shared = { address: address.config, timeouts, reachability }
   const connections = openConnections({ ...shared, size: poolSize })

@@ -11,7 +11,7 @@ import type { NewEvent } from '../events.ts'
 import { uuidv7 } from '../uuid.ts'
 import { entryBytes, ownText } from './cached-text.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
-import { agentKey, textKey } from './keys.ts'
+import { agentKey, SHORT_CHARS, shortText } from './keys.ts'
 import type { Sql } from './sql.ts'
 
 export interface KnownAgent {
@@ -27,8 +27,6 @@ export interface KnownAgent {
 type Named = Pick<NewEvent, 'agentId' | 'agentName' | 'time'>
 
 const CACHE_BYTES = 8 * 1_048_576
-/** Longer names are stored as hashes, to keep the cache small. */
-const SHORT_CHARS = 200
 /** No stored event has named the agent yet. */
 const UNNAMED = Number.MIN_SAFE_INTEGER
 
@@ -79,7 +77,7 @@ export function knownAgents(refreshMs: number) {
     forget: () => agents.clear(),
     /** Notes a stored event of an agent. Returns whether its row needs an update. */
     note(agent: KnownAgent, { agentName, time }: Named): boolean {
-      const name = short(agentName)
+      const name = shortText(agentName)
       const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime
       if (name === agent.name && time > agent.seenTime) agent.seenTime = time
       if (isDue) Object.assign(agent, { name: ownText(name), nameTime: time, seenTime: time })
@@ -112,7 +110,7 @@ async function loadAgent(
   loaded: Map<string, KnownAgent>,
 ): Promise<void> {
   const row = await sql.get<Omit<KnownAgent, 'seenTime'>>(SELECT, [environmentId, agentKey(agentId, agentName)])
-  if (row !== null) loaded.set(place, { ...row, name: short(row.name), seenTime: row.nameTime })
+  if (row !== null) loaded.set(place, { ...row, name: shortText(row.name), seenTime: row.nameTime })
 }
 
 async function storeAgents(sql: Sql, environmentId: string, missing: [string, Named][], now: number): Promise<void> {
@@ -128,10 +126,7 @@ async function storeAgents(sql: Sql, environmentId: string, missing: [string, Na
 }
 
 function placeOf(environmentId: string, { agentId, agentName }: Named): string {
-  return agentId === null ? `${environmentId} name ${short(agentName)}` : `${environmentId} id ${short(agentId)}`
-}
-
-/** Client texts never contain NUL. */
-function short(text: string): string {
-  return text.length <= SHORT_CHARS ? text : `\0${textKey(text)}`
+  return agentId === null
+    ? `${environmentId} name ${shortText(agentName)}`
+    : `${environmentId} id ${shortText(agentId)}`
 }

@@ -8,7 +8,7 @@
  *      `--an event cannot be stored--> each batch alone
  *                                         `--again--> try each event, roll back; then all but the failing ones together
  *
- * Rows are locked in one order: agents, runs, models, hours, rejections, names of agents; within each by key. So
+ * Rows are locked in one order: agents, envelopes, runs, models, hours, rejections, names of agents; within each by key. So
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
@@ -17,8 +17,9 @@ import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../ev
 import { StorageError, type StoreWarning } from '../storage.ts'
 import { uuidv7 } from '../uuid.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
+import { ENVELOPE, envelopeTexts, knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
-import { addEvent, type RunState } from './run-state.ts'
+import { addEvent, ownSession, type RunState } from './run-state.ts'
 import type { Sql } from './sql.ts'
 import { addHours, countForHour, knownModels, storeModels, type Buckets, type HourChange } from './usage.ts'
 
@@ -27,7 +28,12 @@ export interface PlacedEvent {
   run: RunState
   event: NewEvent
   receivedAt: number
+  /** Number of its envelope. */
+  envelope: number
 }
+
+/** An event that may be stored already. */
+export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 
 export interface WantedRun {
   runId: string
@@ -42,6 +48,7 @@ export interface AppendTransaction {
   sql: Sql
   /** Selects the rollup rows: no concurrent transaction uses this number. */
   slot: number
+  takeNumbers: TakeNumbers
   /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
   atCommit(statement: Promise<unknown>): void
   /** Finds, opens and locks the runs by external id; the ids are sorted. Runs neither found nor opened are missing. */
@@ -52,7 +59,7 @@ export interface AppendTransaction {
    */
   insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
   /** Whether the stored event of that id is the same; null if none is stored. */
-  compareEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(boolean | null)[]>
+  compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
   /** Writes the current state of runs. */
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
@@ -83,6 +90,7 @@ interface Candidate {
   event: NewEvent
   receivedAt: number
   agent: KnownAgent | null
+  envelope: number
   /** The first storable event of that id; null: none is storable. */
   first: Candidate | null
   verdict: EventVerdict | null
@@ -92,6 +100,7 @@ interface Candidate {
 interface Noted {
   environmentId: string
   agents: OpenAgents
+  envelopes: OpenEnvelopes
   buckets: Buckets
   /** False if another node knows a newer name. */
   renamed: Promise<boolean>[]
@@ -99,7 +108,7 @@ interface Noted {
 
 /** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
 export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = () => undefined) {
-  const known = { agents: knownAgents(engine.agentRefreshMs), models: knownModels() }
+  const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), models: knownModels() }
   const untrimmed = new Map<string, number>()
 
   /** Commits all batches and answers each, in order. */
@@ -171,8 +180,9 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
   }
 
   async function keep(noted: readonly Noted[]): Promise<void> {
-    for (const { environmentId, agents, buckets, renamed } of noted) {
+    for (const { environmentId, agents, envelopes, buckets, renamed } of noted) {
       known.agents.keep(agents)
+      known.envelopes.keep(envelopes)
       known.models.keep(environmentId, buckets)
       if ((await Promise.all(renamed)).includes(false)) known.agents.forget()
     }
@@ -188,14 +198,8 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
           batch.events.map((event) => candidateOf(batch, event)),
         )
       const all = some.flatMap((batch) => candidates.get(batch) ?? [])
-      noted.push(
-        await storeIn(
-          transaction,
-          environmentId,
-          all,
-          some.flatMap(({ rejections }) => rejections),
-        ),
-      )
+      const rejections = some.flatMap((batch) => batch.rejections)
+      noted.push(await storeIn(transaction, environmentId, all, rejections))
     }
     const verdicts = batches.map((batch) => (candidates.get(batch) ?? []).map(({ verdict }) => verdict ?? 'unstorable'))
     return { verdicts, noted }
@@ -208,15 +212,15 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     candidates: Candidate[],
     rejections: readonly RejectionRow[],
   ): Promise<Noted> {
-    const { sql, slot, atCommit } = transaction
+    const { sql, slot, atCommit, takeNumbers } = transaction
     const named = candidates.filter(({ event }) => !event.onlyIfStored)
-    const agents = await known.agents.open(
-      sql,
-      environmentId,
-      named.map(({ event }) => event),
-      candidates[0]?.receivedAt ?? 0,
-    )
-    named.forEach((candidate, index) => (candidate.agent = agents.ofEvent[index] ?? null))
+    const events = named.map(({ event }) => event)
+    const agents = await known.agents.open(sql, environmentId, events, candidates[0]?.receivedAt ?? 0)
+    const envelopes = await known.envelopes.open(sql, environmentId, events, takeNumbers)
+    named.forEach((candidate, index) => {
+      candidate.agent = agents.ofEvent[index] ?? null
+      candidate.envelope = envelopes.ofEvent[index] ?? 0
+    })
     const wanted = wantedRuns(candidates)
     const runs = wanted.length > 0 ? await transaction.openRuns(environmentId, wanted) : new Map<string, RunState>()
     const changed = new Set<RunState>()
@@ -226,12 +230,12 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     const firsts: Candidate[] = []
     const placed: PlacedEvent[] = []
     for (const candidate of candidates) {
-      const { first, event, receivedAt } = candidate
+      const { first, event, receivedAt, envelope } = candidate
       if (first !== candidate) continue
       const run = runs.get(event.runId)
       if (run === undefined) throw new Error('Every requested run is opened')
       firsts.push(candidate)
-      placed.push({ run, event, receivedAt })
+      placed.push({ run, event, receivedAt, envelope })
     }
     const seqs = placed.length > 0 ? await transaction.insertEvents(environmentId, placed) : []
     placed.forEach(({ run, event }, index) => {
@@ -266,7 +270,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
       .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
       .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
     renamed.forEach(atCommit)
-    return { environmentId, agents, buckets, renamed }
+    return { environmentId, agents, envelopes, buckets, renamed }
   }
 
   /** Runs occasionally, in a separate transaction. The next trim removes what one leaves. */
@@ -297,20 +301,20 @@ async function judgeRepeats(
   runs: ReadonlyMap<string, RunState>,
 ): Promise<Repeat[]> {
   const repeats: Repeat[] = []
-  const doubtful: { candidate: Candidate; placed: PlacedEvent }[] = []
+  const doubtful: { candidate: Candidate; sought: SoughtEvent }[] = []
   for (const candidate of candidates) {
-    const { first, event, receivedAt, verdict } = candidate
+    const { first, event, verdict } = candidate
     const run = runs.get(event.runId)
     if (verdict !== null || run === undefined) continue
     if (first?.verdict === 'stored') repeats.push({ candidate, run, isSame: isSameEvent(first.event, event) })
-    else doubtful.push({ candidate, placed: { run, event, receivedAt } })
+    else doubtful.push({ candidate, sought: { run, event } })
   }
   if (doubtful.length === 0) return repeats
   const same = await transaction.compareEvents(
     environmentId,
-    doubtful.map(({ placed }) => placed),
+    doubtful.map(({ sought }) => sought),
   )
-  doubtful.forEach(({ candidate, placed: { run } }, index) => {
+  doubtful.forEach(({ candidate, sought: { run } }, index) => {
     const isSame = same[index] ?? null
     if (isSame !== null) repeats.push({ candidate, run, isSame })
   })
@@ -318,7 +322,7 @@ async function judgeRepeats(
 }
 
 function candidateOf({ receivedAt }: EventBatchRows, event: NewEvent): Candidate {
-  return { event, receivedAt, agent: null, first: null, verdict: null }
+  return { event, receivedAt, agent: null, envelope: 0, first: null, verdict: null }
 }
 
 /** The runs that the events name, sorted. Marks the first candidate of each id. */
@@ -360,40 +364,35 @@ export function batchBytes({ events }: EventBatchRows): number {
   return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
 }
 
-/** What a retry must share with the stored event, with the column. */
-export const EVENT_CONTENT = {
+/** What an event's row holds as sent, with the column. */
+export const EVENT_COLUMNS = {
   time: 'time',
-  clientId: 'client_id',
-  sessionId: 'session_id',
-  agentId: 'agent_id',
-  agentName: 'agent_name',
   eventType: 'event_type',
   label: 'label',
   spanId: 'span_id',
   parentSpanId: 'parent_span_id',
-  schemaVersion: 'schema_version',
   payload: 'payload',
 } as const satisfies Partial<Record<keyof NewEvent, string>>
 
-/** In the order of EVENT_CONTENT. */
-export function contentOf(event: NewEvent): (string | number | null)[] {
-  const { time, clientId, sessionId, agentId, agentName, eventType, label, spanId, parentSpanId } = event
-  return [
-    time,
-    clientId,
-    sessionId,
-    agentId,
-    agentName,
-    eventType,
-    label,
-    spanId,
-    parentSpanId,
-    event.schemaVersion,
-    event.payload,
-  ]
+/** In the order of EVENT_COLUMNS. */
+export function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
+  return [time, eventType, label, spanId, parentSpanId, payload]
+}
+
+/** What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. */
+export const COMPARED = [
+  ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
+  'e.own_session',
+  ...Object.values(ENVELOPE).map((column) => `v.${column}`),
+]
+
+/** In the order of COMPARED. */
+export function comparedValues({ run, event }: SoughtEvent) {
+  return [...eventValues(event), ownSession(run, event), ...envelopeTexts(event)]
 }
 
 function isSameEvent(one: NewEvent, other: NewEvent): boolean {
-  const content = contentOf(other)
-  return contentOf(one).every((value, index) => value === content[index])
+  const content = (event: NewEvent) => [...eventValues(event), event.sessionId, ...envelopeTexts(event)]
+  const values = content(other)
+  return content(one).every((value, index) => value === values[index])
 }

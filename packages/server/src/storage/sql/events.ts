@@ -11,7 +11,8 @@ import type {
   Timeline,
   EventStore,
 } from '../events.ts'
-import { findByRunId, findByUuid, findRun, RUN_OF } from './runs.ts'
+import { withEnvelope } from './envelopes.ts'
+import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 export const eventsActs = {
@@ -21,21 +22,26 @@ export const eventsActs = {
   listEventRows: read(listEventRows),
 } satisfies Partial<Acts<EventStore>>
 
+/** The session of the event `e`; `run` is the session of its run. */
+export const eventSession = (run: string) =>
+  `CASE WHEN e.own_session IS NULL THEN ${run} WHEN e.own_session <> '' THEN substr(e.own_session, 2) END`
+
+/** Of the event `e`, its envelope `v` and its run. */
 const COLUMNS = {
-  seq: 'seq',
-  eventId: 'event_id',
-  sessionId: 'session_id',
-  agentId: 'agent_id',
-  agentName: 'agent_name',
-  clientId: 'client_id',
-  eventType: 'event_type',
-  label: 'label',
-  time: 'time',
-  receivedAt: 'received_at',
-  spanId: 'span_id',
-  parentSpanId: 'parent_span_id',
-  schemaVersion: 'schema_version',
-  payloadBytes: 'octet_length(payload)',
+  seq: 'e.seq',
+  eventId: 'e.event_id',
+  sessionId: eventSession('(SELECT session_id FROM run)'),
+  agentId: 'v.agent_id',
+  agentName: 'v.agent_name',
+  clientId: 'v.client_id',
+  eventType: 'e.event_type',
+  label: 'e.label',
+  time: 'e.time',
+  receivedAt: 'e.received_at',
+  spanId: 'e.span_id',
+  parentSpanId: 'e.parent_span_id',
+  schemaVersion: 'v.schema_version',
+  payloadBytes: 'octet_length(e.payload)',
 } satisfies Record<keyof EventRowRead, string>
 const ROW = Object.entries(COLUMNS)
   .map(([name, column]) => `${column} AS "${name}"`)
@@ -45,19 +51,32 @@ const NAMES = Object.keys(COLUMNS)
   .join(', ')
 
 /** Columns of unbounded client texts. The rest of an event is small. */
-const UNBOUNDED = ['session_id', 'agent_id', 'span_id', 'parent_span_id', 'schema_version']
-const BYTES = `octet_length(payload) + octet_length(agent_name)
-  + ${UNBOUNDED.map((column) => `COALESCE(octet_length(${column}), 0)`).join(' + ')} AS bytes`
+const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVersion'] as const
+const BYTES = `octet_length(e.payload) + octet_length(v.agent_name)
+  + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')} AS bytes`
 
-const OF_RUN = 'environment_id = ? AND run_id = ?'
-const AFTER = '(time, seq) > (?, ?)'
-const BY_TIME = 'ORDER BY time, seq LIMIT ?'
-const BEFORE = '(time, seq) < (?, ?)'
-const LATEST_FIRST = 'time DESC, seq DESC'
+/** How events name an environment. Its parameter, or what `of` says, is the environment's id. */
+export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = '?') =>
+  dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
+
+const withRun = (condition: string) =>
+  `WITH run AS (SELECT number, session_id FROM runs WHERE environment_id = ? AND ${condition})`
+/** Starts a statement on the events of one run. Its parameters are the environment and, twice, the run's internal id. */
+export const WITH_RUN = withRun(OF_UUID)
+const WITH_RUN_OF_ID = withRun(OF_RUN_ID)
+/** Events `e` of that run. Its parameter is the environment. */
+export const ofRun = (sql: Sql) => `e.environment_id = ${eventEnvironment(sql)} AND e.run = (SELECT number FROM run)`
+
+const AFTER = '(e.time, e.seq) > (?, ?)'
+const BY_TIME = 'ORDER BY e.time, e.seq LIMIT ?'
+const BEFORE = '(e.time, e.seq) < (?, ?)'
+const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT ?'
 
 type FirstPage = Omit<EventPage, 'after'>
 
 interface Query {
+  /** Starts the statement. */
+  run: string
   text: string
   params: SqlValue[]
 }
@@ -69,9 +88,10 @@ async function readTimeline(
   runIdOrUuid: string,
   page: FirstPage,
 ): Promise<Timeline | null> {
-  const text = `FROM events WHERE environment_id = ? AND run_id = ${RUN_OF} ${BY_TIME}`
+  const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${BY_TIME}`
   // PostgreSQL gets both statements in one round trip. A lookup by UUID needs a second one.
-  const byRunId = { text, params: [environmentId, environmentId, runIdOrUuid, runIdOrUuid] }
+  const params = [environmentId, runIdOrUuid, runIdOrUuid, environmentId, environmentId]
+  const byRunId = { run: WITH_RUN_OF_ID, text, params }
   const [found, events] = await Promise.all([
     findByRunId(sql, environmentId, runIdOrUuid),
     readPage(sql, byRunId, page),
@@ -87,8 +107,9 @@ export function listEvents(
   run: string,
   { after, ...page }: EventPage,
 ): Promise<EventsRead<StoredEvent>> {
-  const text = `FROM events WHERE ${OF_RUN}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
-  return readPage(sql, { text, params: [environmentId, run, ...(after ? [after.time, after.seq] : [])] }, page)
+  const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+  const params = [environmentId, run, run, environmentId, environmentId, ...(after ? [after.time, after.seq] : [])]
+  return readPage(sql, { run: WITH_RUN, text, params }, page)
 }
 
 function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
@@ -97,11 +118,11 @@ function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<S
   return sql.dialect === 'postgres' ? pageAtOnce(sql, query, page) : pageBySizes(sql, query, page)
 }
 
-async function pageAtOnce(sql: Sql, { text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
+async function pageAtOnce(sql: Sql, { run, text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
   const rows = await sql.all<StoredEvent & { found: number }>(
-    `SELECT ${NAMES}, payload, found
-      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, payload, ${BYTES} ${text}) AS found) AS page
+    `${run} SELECT ${NAMES}, payload, found
+      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, e.payload, ${BYTES} ${text}) AS found) AS page
       WHERE total <= ? OR total = bytes ORDER BY time, seq LIMIT ?`,
     [...params, page.limit + 1, page.pageBytes, page.limit],
   )
@@ -109,14 +130,14 @@ async function pageAtOnce(sql: Sql, { text, params }: Query, page: FirstPage): P
   return { rows: rows.map(({ found: _, ...row }) => row), more }
 }
 
-async function pageBySizes(sql: Sql, { text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
+async function pageBySizes(sql: Sql, { run, text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   // Sizes first, so that no large row is read that does not fit on the page.
-  const sizes = await sql.all<{ bytes: number }>(`SELECT ${BYTES} ${text}`, [...params, page.limit + 1])
+  const sizes = await sql.all<{ bytes: number }>(`${run} SELECT ${BYTES} ${text}`, [...params, page.limit + 1])
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const rows = await sql.all<StoredEvent>(`SELECT ${ROW}, payload ${text}`, [...params, count])
+  const rows = await sql.all<StoredEvent>(`${run} SELECT ${ROW}, e.payload ${text}`, [...params, count])
   return { rows, more: sizes.length > count }
 }
 
@@ -137,20 +158,20 @@ async function listEventRows(
   const rowsOf = order === 'arrival' ? rowsByArrival : rowsByTime
   if (filter === undefined) {
     const { text, params } = rowsOf(sql, environmentId, run, page, limit + 1)
-    const rows = await sql.all<EventRowRead>(text, params)
+    const rows = await sql.all<EventRowRead>(`${WITH_RUN} ${text}`, params)
     return { rows: rows.slice(0, limit), more: rows.length > limit }
   }
   const looked = rowsOf(sql, environmentId, run, page, filter.rowsLookedAt)
   const { conditions, values } = matching(sql, filter)
-  const byOrder = { time: 'time, seq', latest: LATEST_FIRST, arrival: 'seq' }[order]
+  const byOrder = { time: 'time, seq', latest: 'time DESC, seq DESC', arrival: 'seq' }[order]
   const rows = await sql.all<EventRowRead>(
-    `SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT ?`,
+    `${WITH_RUN} SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT ?`,
     [...looked.params, ...values, limit + 1],
   )
   if (rows.length > limit) return { rows: rows.slice(0, limit), more: true }
   // Rows that do not match were scanned too; continue after them.
   const last = await sql.get<{ time: number; seq: number }>(
-    `SELECT time, seq FROM (${looked.text}) page ORDER BY ${byOrder} LIMIT 1 OFFSET ?`,
+    `${WITH_RUN} SELECT time, seq FROM (${looked.text}) page ORDER BY ${byOrder} LIMIT 1 OFFSET ?`,
     [...looked.params, filter.rowsLookedAt - 1],
   )
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
@@ -174,53 +195,56 @@ function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: st
   return { conditions: conditions.join(' AND '), values }
 }
 
-function rowsByTime(_: Sql, environmentId: string, run: string, { after, order }: EventRowsPage, count: number): Query {
-  const [past, inOrder] = order === 'latest' ? [BEFORE, `ORDER BY ${LATEST_FIRST} LIMIT ?`] : [AFTER, BY_TIME]
-  const text = `SELECT ${ROW} FROM events WHERE ${OF_RUN}${after ? ` AND ${past}` : ''} ${inOrder}`
+type Rows = Omit<Query, 'run'>
+
+function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Rows {
+  const { after, order } = page
+  const [past, inOrder] = order === 'latest' ? [BEFORE, LATEST_FIRST] : [AFTER, BY_TIME]
+  const events = `events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}`
+  const text = `SELECT ${ROW} FROM ${events}${after ? ` AND ${past}` : ''} ${inOrder}`
   const place = after ? [after.time, after.seq] : []
-  return { text, params: [environmentId, run, ...place, count] }
+  return { text, params: [environmentId, run, run, environmentId, environmentId, ...place, count] }
 }
 
 /**
  * No index has this order, because it would add 5 % to every event's insert. The run's seqs come from an index, a few
  * milliseconds for 30,000, and only the rows of the page are read.
  */
-function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Query {
-  const ofRun = [environmentId, run]
-  const places = [...ofRun, after?.seq ?? 0, count]
+function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Rows {
+  const places = [environmentId, run, run, environmentId, after?.seq ?? 0, count]
   // The last limit keeps the planner from moving a filter into the join.
   const end = 'ORDER BY place LIMIT ?'
   if (sql.dialect === 'sqlite') {
-    const page = `SELECT seq AS place FROM events WHERE ${OF_RUN} AND seq > ? ORDER BY seq LIMIT ?`
-    const text = `SELECT ${ROW} FROM (${page}) page JOIN events ON seq = place WHERE ${OF_RUN} ${end}`
-    return { text, params: [...places, ...ofRun, count] }
+    const page = `SELECT e.seq AS place FROM events e WHERE ${ofRun(sql)} AND e.seq > ? ORDER BY e.seq LIMIT ?`
+    const text = `SELECT ${ROW} FROM (${page}) page JOIN events e ON e.seq = place ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${end}`
+    return { text, params: [...places, environmentId, environmentId, count] }
   }
   // Each order matches an index. The index of times includes the seqs, and finds each row of the page. The condition
   // that times are above zero stops PostgreSQL 18 from looking for the seq under each time of the run.
-  const inIndex = `SELECT time AS moment, seq AS place FROM events
-    WHERE ${OF_RUN} AND (time, seq) > (0, 0) AND seq > ? ORDER BY time, seq OFFSET 0`
+  const inIndex = `SELECT e.time AS moment, e.seq AS place FROM events e
+    WHERE ${ofRun(sql)} AND (e.time, e.seq) > (0, 0) AND e.seq > ? ORDER BY e.time, e.seq OFFSET 0`
   const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT ?`
-  const row = `SELECT * FROM events WHERE ${OF_RUN} AND (time, seq) >= (moment, place) ${BY_TIME}`
-  const text = `SELECT ${ROW} FROM (${page}) AS page, LATERAL (${row}) AS events ${end}`
-  return { text, params: [...places, ...ofRun, 1, count] }
+  const row = `SELECT * FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) >= (moment, place) ${BY_TIME}`
+  const text = `SELECT ${ROW} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql)} ${end}`
+  return { text, params: [...places, environmentId, 1, environmentId, count] }
 }
 
 async function findEvent(sql: Sql, environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {
   const run = await findRun(sql, environmentId, runId)
   if (run === null) return null
-  const ofRun = [environmentId, run.id]
-  const event = await sql.get<StoredEvent>(`SELECT ${ROW}, payload FROM events WHERE ${OF_RUN} AND event_id = ?`, [
-    ...ofRun,
-    eventId,
-  ])
+  const params = [environmentId, run.id, run.id, environmentId]
+  const event = await sql.get<StoredEvent>(
+    `${WITH_RUN} SELECT ${ROW}, e.payload FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.event_id = ?`,
+    [...params, environmentId, eventId],
+  )
   if (event === null) return null
   const place = await sql.get<{ before: number }>(
-    `SELECT COUNT(*) AS before FROM events WHERE ${OF_RUN} AND (time, seq) < (?, ?)`,
-    [...ofRun, event.time, event.seq],
+    `${WITH_RUN} SELECT COUNT(*) AS before FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (?, ?)`,
+    [...params, event.time, event.seq],
   )
   const closing = await sql.get<{ seq: number | null }>(
     'SELECT closing_seq AS seq FROM runs WHERE environment_id = ? AND id = ?',
-    ofRun,
+    [environmentId, run.id],
   )
   return { run, event, position: (place?.before ?? 0) + 1, closedRun: closing?.seq === event.seq }
 }

@@ -19,3 +19,11 @@ export function rejectionKey(runId: string, eventId: string): string {
 export function requestKey(clientId: string, clientRequestId: string): string {
   return textKey(`${clientId}\0${clientRequestId}`)
 }
+
+/** The length of a hash and some more. */
+export const SHORT_CHARS = 200
+
+/** A text for a cache: long ones as their hash. Client texts never contain NUL. */
+export function shortText(text: string): string {
+  return text.length <= SHORT_CHARS ? text : `\0${textKey(text)}`
+}

@@ -11,6 +11,12 @@ export interface Migration {
   text: string
 }
 
+/** Rows that a long migration has moved, of those that it moves. */
+export interface MovedRows {
+  rows: number
+  total: number
+}
+
 export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
 
 /**

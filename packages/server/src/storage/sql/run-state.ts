@@ -7,10 +7,14 @@
  */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { NewEvent } from '../events.ts'
+import { ownText } from './cached-text.ts'
+import { shortText } from './keys.ts'
 import { addUsage, noUsage, type UsageSums } from './sums.ts'
 
 export interface RunState extends UsageSums {
   id: string
+  /** What events name it by. Unique in the store. */
+  number: number
   runId: string
   agentId: string
   status: RunStatus
@@ -23,7 +27,8 @@ export interface RunState extends UsageSums {
   lastSeq: number
   endedAt: number | null
   closingSeq: number | null
-  hasSession: boolean
+  /** Short form of its session: the first that an event names. */
+  session: string | null
   /** Its session, if this transaction is the first to name one. */
   namedSession: string | null
   /** This transaction opens it. */
@@ -32,9 +37,10 @@ export interface RunState extends UsageSums {
   isMoved: boolean
 }
 
-export function newRun(id: string, runId: string, agentId: string, receivedAt: number): RunState {
+export function newRun(id: string, number: number, runId: string, agentId: string, receivedAt: number): RunState {
   return {
     id,
+    number,
     runId,
     agentId,
     status: 'RUNNING',
@@ -47,7 +53,7 @@ export function newRun(id: string, runId: string, agentId: string, receivedAt: n
     ...noUsage(),
     endedAt: null,
     closingSeq: null,
-    hasSession: false,
+    session: null,
     namedSession: null,
     isNew: true,
     isMoved: false,
@@ -55,7 +61,9 @@ export function newRun(id: string, runId: string, agentId: string, receivedAt: n
 }
 
 /** Adds an event that was just stored. */
-export function addEvent(run: RunState, seq: number, { time, sessionId, outcome, usage }: NewEvent): void {
+export function addEvent(run: RunState, seq: number, event: NewEvent): void {
+  const { time, outcome, usage } = event
+  nameSession(run, event)
   run.eventCount++
   run.lastSeq = seq
   if (time > run.lastEventAt) run.lastEventAt = time
@@ -64,15 +72,27 @@ export function addEvent(run: RunState, seq: number, { time, sessionId, outcome,
     run.startedAt = time
     run.isMoved = true
   }
-  if (sessionId !== null && !run.hasSession) {
-    run.hasSession = true
-    run.namedSession = sessionId
-    run.isMoved = true
-  }
   if (outcome !== null && run.status === 'RUNNING') {
     run.status = outcome
     run.endedAt = time
     run.closingSeq = seq
     run.isMoved = true
   }
+}
+
+/** Notes the session of an event that was just stored. It also decides how the rows of the next events name theirs. */
+export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {
+  if (sessionId === null || run.session !== null) return
+  run.session = ownText(shortText(sessionId))
+  run.namedSession = sessionId
+  run.isMoved = true
+}
+
+/**
+ * How the row of an event names its session. Null: the session of its run, which this event may be the first to name.
+ * Empty: none. Otherwise '=' and the session. Most runs have one session, so it is stored once.
+ */
+export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): string | null {
+  if (sessionId === null) return ''
+  return run.session === null || run.session === shortText(sessionId) ? null : `=${sessionId}`
 }

@@ -22,25 +22,26 @@ const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.i
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-// Not by equality: for a new table, PostgreSQL may use any of the tenant's indexes. Only one has this order.
-const BY_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
-
-/** The internal id of a run by external id, for use in a statement. */
-export const RUN_OF = `(SELECT id FROM runs WHERE environment_id = ? AND ${BY_RUN_ID})`
+/**
+ * Conditions for one run of an environment, by external and by internal id, given twice. Not by equality: for a new table,
+ * PostgreSQL may use any of the tenant's indexes. Only one has this order.
+ */
+export const OF_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
+export const OF_UUID = 'id >= ? AND id <= ? ORDER BY id LIMIT 1'
 
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
   return (await findByRunId(sql, environmentId, runIdOrUuid)) ?? findByUuid(sql, environmentId, runIdOrUuid)
 }
 
 export function findByRunId(sql: Sql, environmentId: string, runId: string): Promise<RunRow | null> {
-  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${BY_RUN_ID}) r ${WITH_AGENT}`
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${OF_RUN_ID}) r ${WITH_AGENT}`
   return sql.get(text, [environmentId, runId, runId])
 }
 
 export async function findByUuid(sql: Sql, environmentId: string, uuid: string): Promise<RunRow | null> {
   if (!UUID.test(uuid)) return null
-  const text = `SELECT ${COLUMNS} FROM runs r ${WITH_AGENT} WHERE r.environment_id = ? AND r.id = ?`
-  return sql.get(text, [environmentId, uuid.toLowerCase()])
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${OF_UUID}) r ${WITH_AGENT}`
+  return sql.get(text, [environmentId, uuid.toLowerCase(), uuid.toLowerCase()])
 }
 
 export async function listRuns(

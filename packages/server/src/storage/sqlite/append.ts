@@ -4,16 +4,19 @@
  */
 import { LRUCache } from 'lru-cache'
 import { entryBytes, ownText } from '../sql/cached-text.ts'
-import { textKey } from '../sql/keys.ts'
+import { withEnvelope } from '../sql/envelopes.ts'
+import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
 import {
-  contentOf,
-  EVENT_CONTENT,
+  COMPARED,
+  comparedValues,
+  EVENT_COLUMNS,
+  eventValues,
   type AppendEngine,
   type AppendTransaction,
   type PlacedEvent,
   type WantedRun,
 } from '../sql/append.ts'
-import { newRun, type RunState } from '../sql/run-state.ts'
+import { nameSession, newRun, ownSession, type RunState } from '../sql/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
 import type { Database } from './database.ts'
@@ -25,6 +28,7 @@ const CACHE_BYTES = 24 * 1_048_576
 /** Column of each value of a run, as read and first written. */
 const RUN_COLUMNS = {
   id: 'id',
+  number: 'number',
   runId: 'run_id',
   agentId: 'agent_id',
   status: 'status',
@@ -51,27 +55,33 @@ export function rowWriter(db: Database) {
   // Two statements, because SQLite rewrites every index with a column named in SET, changed or not.
   const countRun = db.prepare(
     `UPDATE runs SET ${COUNTED.map((name) => `${columnOf(name)} = @${name}`).join(', ')}
-      WHERE environment_id = @environmentId AND id = @id`,
+      WHERE environment_id = @environmentId AND number = @number`,
   )
   const moveRun = db.prepare(
     `UPDATE runs SET status = @status, started_at = @startedAt, ended_at = @endedAt, closing_seq = @closingSeq,
         session_key = COALESCE(session_key, @sessionKey), session_id = COALESCE(session_id, @namedSession)
-      WHERE environment_id = @environmentId AND id = @id`,
+      WHERE environment_id = @environmentId AND number = @number`,
   )
-  const columns = ['environment_id', 'run_id', 'event_id', 'received_at', ...Object.values(EVENT_CONTENT)]
+  const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session']
+  columns.push(...Object.values(EVENT_COLUMNS))
   const insertEvent = db.prepare(
     `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
-      ON CONFLICT (environment_id, run_id, event_id) DO NOTHING`,
+      ON CONFLICT (environment_id, run, event_id) DO NOTHING`,
   )
+  const environments = environmentNumbers(db)
   return {
     /** Returns its seq; null if the run already has an event of that id. */
-    insertEvent(environmentId: string, { run, event, receivedAt }: PlacedEvent): number | null {
-      const row = insertEvent.run(environmentId, run.id, event.eventId, receivedAt, ...contentOf(event))
-      return row.changes === 0 ? null : Number(row.lastInsertRowid)
+    insertEvent(environmentId: string, { run, event, receivedAt, envelope }: PlacedEvent): number | null {
+      const environment = environments.numberOf(environmentId)
+      const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]
+      const row = insertEvent.run(...named, ...eventValues(event))
+      if (row.changes === 0) return null
+      nameSession(run, event)
+      return Number(row.lastInsertRowid)
     },
     writeRun(environmentId: string, run: RunState): void {
       const sessionKey = run.namedSession === null ? null : textKey(run.namedSession)
-      const row = { ...run, environmentId, sessionKey, hasSession: null, isNew: null, isMoved: null }
+      const row = { ...run, environmentId, sessionKey, isNew: null, isMoved: null }
       if (run.isNew) insertRun.run(row)
       else {
         countRun.run(row)
@@ -79,28 +89,61 @@ export function rowWriter(db: Database) {
       }
       Object.assign(run, { isNew: false, isMoved: false, namedSession: null })
     },
+    /** To be called after a transaction that did not commit. */
+    forget: environments.forget,
   }
+}
+
+const ENVIRONMENTS_KEPT = 10_000
+
+/** The numbers that events name their environments by. */
+function environmentNumbers(db: Database) {
+  const numbers = new Map<string, number>()
+  const add = db.prepare('INSERT INTO environment_numbers (environment_id) VALUES (?) ON CONFLICT DO NOTHING')
+  const select = db.prepare<[string], number>('SELECT number FROM environment_numbers WHERE environment_id = ?').pluck()
+  return {
+    numberOf(environmentId: string): number {
+      const known = numbers.get(environmentId)
+      if (known !== undefined) return known
+      add.run(environmentId)
+      const number = select.get(environmentId) ?? 0
+      if (numbers.size > ENVIRONMENTS_KEPT) numbers.clear()
+      numbers.set(environmentId, number)
+      return number
+    },
+    forget: () => numbers.clear(),
+  }
+}
+
+/** The only writer counts from the largest number of the store. */
+function numberTaker(db: Database): (count: number) => number[] {
+  const largest = db.prepare<[], number>(
+    'SELECT max((SELECT COALESCE(max(number), 0) FROM runs), (SELECT COALESCE(max(number), 0) FROM envelopes))',
+  )
+  let next = (largest.pluck().get() ?? 0) + 1
+  return (count) => Array.from({ length: count }, () => next++)
 }
 
 export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ runId }, place) => entryBytes(place.length + runId.length),
+    // The first event that names a session adds it to its run later.
+    sizeCalculation: ({ runId }, place) => entryBytes(place.length + runId.length + SHORT_CHARS),
   })
-  const { insertEvent, writeRun } = rowWriter(db)
-  const selectRun = db.prepare<[string, string], Omit<RunState, 'hasSession'> & { hasSession: 0 | 1 }>(
+  const { insertEvent, writeRun, forget } = rowWriter(db)
+  const takeNumbers = numberTaker(db)
+  const selectRun = db.prepare<[string, string], RunState>(
     `SELECT ${Object.entries(RUN_COLUMNS)
       .map(([name, column]) => `${column} AS ${name}`)
       .join(', ')},
-        session_key IS NOT NULL AS hasSession
+        session_id AS session
       FROM runs WHERE environment_id = ? AND run_id = ?`,
   )
   const selectSame = db
     .prepare<unknown[], 0 | 1>(
-      `SELECT ${Object.values(EVENT_CONTENT)
-        .map((column) => `${column} IS ?`)
-        .join(' AND ')}
-        FROM events WHERE environment_id = ? AND run_id = ? AND event_id = ?`,
+      `SELECT ${COMPARED.map((column) => `${column} IS ?`).join(' AND ')} FROM events e ${withEnvelope(sql)}
+        WHERE e.environment_id = (SELECT number FROM environment_numbers WHERE environment_id = ?)
+          AND e.run = ? AND e.event_id = ?`,
     )
     .pluck()
 
@@ -111,9 +154,12 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     const row = selectRun.get(environmentId, runId)
     let run: RunState
     if (row !== undefined) {
-      run = { ...row, lastSeq: 0, hasSession: row.hasSession === 1, namedSession: null, isNew: false, isMoved: false }
-    } else if (opening !== null) run = newRun(opening.id, ownText(runId), opening.agentId, opening.receivedAt)
-    else return null
+      const session = row.session === null ? null : shortText(row.session)
+      run = { ...row, session, lastSeq: 0, namedSession: null, isNew: false, isMoved: false }
+    } else if (opening !== null) {
+      const [number = 0] = takeNumbers(1)
+      run = newRun(opening.id, number, ownText(runId), opening.agentId, opening.receivedAt)
+    } else return null
     runs.set(ownText(place), run)
     return run
   }
@@ -130,13 +176,25 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     events.map((event) => insertEvent(environmentId, event))
 
   const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) =>
-    events.map(({ run, event }) => {
-      const same = selectSame.get(...contentOf(event), environmentId, run.id, event.eventId)
+    events.map((sought) => {
+      const { run, event } = sought
+      const place = [environmentId, environmentId, run.number, event.eventId]
+      const same = selectSame.get(...comparedValues(sought), ...place)
       return same === undefined ? null : same === 1
     })
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, changed) => {
     for (const run of changed) writeRun(environmentId, run)
+  }
+
+  const operations = {
+    sql,
+    slot: 0,
+    takeNumbers: async (count: number) => takeNumbers(count),
+    openRuns,
+    insertEvents,
+    compareEvents,
+    changeRuns,
   }
 
   return {
@@ -145,23 +203,27 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     isDataError,
     storageError,
     async transaction(_, end, work) {
+      const forgetAll = () => {
+        runs.clear()
+        forget()
+      }
       const statements: Promise<unknown>[] = []
       const atCommit = (statement: Promise<unknown>) => {
         statement.catch(() => undefined)
         statements.push(statement)
       }
       const complete = async () => {
-        const result = await work({ sql, slot: 0, atCommit, openRuns, insertEvents, compareEvents, changeRuns })
+        const result = await work({ ...operations, atCommit })
         await Promise.all(statements)
         return result
       }
       try {
         return await transaction(db, 'write', complete, end)
       } catch (error) {
-        runs.clear()
+        forgetAll()
         throw error
       } finally {
-        if (end === 'rollback') runs.clear()
+        if (end === 'rollback') forgetAll()
       }
     },
   }

@@ -1,8 +1,10 @@
 /** Opens the embedded engine: one file, one writer thread, several reader threads. */
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
+import type { MovedRows } from '../sql/migrations.ts'
 import { StoreRefused, type Storage, type StoreWarning } from '../storage.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
@@ -12,7 +14,7 @@ import { eventQueue } from './event-queue.ts'
 import { inspectStore } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { receivedError, type Replies } from './messages.ts'
-import { migrate } from './migrate.ts'
+import { migrating } from './migrate.ts'
 import { openReaders, type Readers } from './readers.ts'
 import { startReplacedThread, type StartThread } from './replaced-thread.ts'
 import { startThread, type Thread } from './thread.ts'
@@ -27,6 +29,8 @@ export interface SqliteOptions {
   /** A thread of the store ended for a reason other than out of memory, or cannot restart: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
+  /** Called after each step of a long migration. */
+  onMoved?: ((moved: MovedRows) => void) | undefined
 }
 
 const MIB = 1_048_576
@@ -35,9 +39,9 @@ const READER_HEAP_MIB = 256
 
 /** Opens the store of a directory, or creates it. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, readers: readerCount = 2, onTrouble, onWarning } = options
+  const { directory, readers: readerCount = 2, onTrouble, onWarning, onMoved } = options
   const file = path.join(directory, STORE_FILE)
-  const unlock = prepare(directory, file)
+  const unlock = await prepare(directory, file, onMoved)
   const opened: (() => unknown)[] = [unlock]
   const counts = { commits: 0, committedEvents: 0 }
   try {
@@ -108,12 +112,12 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
 }
 
 /** Takes the lock and migrates the store to the newest schema. Returns the function that unlocks it. */
-function prepare(directory: string, file: string): () => void {
+async function prepare(directory: string, file: string, onMoved: SqliteOptions['onMoved']): Promise<() => void> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     const unlock = lockStore(directory)
     try {
-      migrateFile(file)
+      await migrateFile(file, onMoved)
     } catch (error) {
       unlock()
       throw error
@@ -124,10 +128,14 @@ function prepare(directory: string, file: string): () => void {
   }
 }
 
-function migrateFile(file: string): void {
+async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Promise<void> {
   const db = openDatabase(file)
   try {
-    migrate(db)
+    for (const moved of migrating(db)) {
+      onMoved?.(moved)
+      // Signals are heard in between.
+      await turn()
+    }
   } finally {
     db.close()
   }

@@ -15,6 +15,7 @@ import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sampl
 
 const TABLES = [
   'events',
+  'envelopes',
   'runs',
   'agents',
   'models',
@@ -34,6 +35,8 @@ const FILLING = { timeout: SCALE * 60_000 }
 const EVENTS_OF_RUN = 60
 const LONG_RUN = 20_000
 const TENANTS = 300
+/** Envelopes of each tenant. */
+const ENVELOPES = 200
 /** Rows in each table that operators read, most of them of one tenant. */
 const OPERATOR_ROWS = 1_000 * SCALE
 /** Rows of one table that one statement may read here: pages have 50 rows, batches 60 events. */
@@ -104,30 +107,37 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   }
 
   async function fill(first: { id: string; agentId: string }, long: { id: string }) {
-    const columns = `id, agent_id, started_at, last_event_at, received_at, event_count, differing_retries, prompt_tokens,
+    const columns = `id, number, agent_id, started_at, last_event_at, received_at, event_count, differing_retries, prompt_tokens,
       completion_tokens, total_tokens, cost_nanos, last_seq, run_id, status, session_key`
     await client.query(
-      `INSERT INTO runs (environment_id, ${columns}) SELECT $1, gen_random_uuid(), $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, 0, 0, $4,
+      `INSERT INTO runs (environment_id, ${columns}) SELECT $1, gen_random_uuid(), 1000000 + n, $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, 0, 0, $4,
         'run ' || n, CASE WHEN n % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 'session ' || n % 100
         FROM generate_series(1, ${RUNS}) AS n ON CONFLICT DO NOTHING`,
       [env, first.agentId, NOON, EVENTS_OF_RUN],
     )
     await client.query(
-      `INSERT INTO runs (environment_id, ${columns}) SELECT tenant, gen_random_uuid(), gen_random_uuid(), $1::bigint, $1, $1, 1, 0, 0, 0,
+      `INSERT INTO runs (environment_id, ${columns}) SELECT tenant, gen_random_uuid(), 2000000 + row_number() OVER (), gen_random_uuid(), $1::bigint, $1, $1, 1, 0, 0, 0,
         0, 0, 1, 'run ' || n, 'COMPLETED', NULL
         FROM (SELECT gen_random_uuid() AS tenant FROM generate_series(1, ${TENANTS})) AS tenants, generate_series(1, 3) AS n`,
       [NOON],
     )
-    const ofEvent = `gen_random_uuid(), 'client', 'agent', CASE WHEN n % 4 = 0 THEN 'TOOL_CALL' ELSE 'AGENT_STEP' END, 'label', '{"text":"' || repeat('x', 100) || '"}'`
-    const names =
-      'environment_id, run_id, seq, time, received_at, event_id, client_id, agent_name, event_type, label, payload'
+    // One envelope per agent and version of each client.
     await client.query(
-      `INSERT INTO events (${names}) SELECT r.environment_id, r.id, n, $1::bigint + n, $1, ${ofEvent}
+      `INSERT INTO envelopes (environment_id, number, envelope_key, client_id, agent_name)
+        SELECT tenant, 3000000 + n, 'key ' || n, 'client ' || n, 'agent'
+        FROM (SELECT DISTINCT environment_id AS tenant FROM runs) AS tenants, generate_series(1, ${ENVELOPES}) AS n`,
+    )
+    const ofEvent = `gen_random_uuid(), CASE WHEN n % 4 = 0 THEN 'TOOL_CALL' ELSE 'AGENT_STEP' END, 'label', '{"text":"' || repeat('x', 100) || '"}'`
+    const names = 'environment_id, run, seq, time, received_at, envelope, event_id, event_type, label, payload'
+    const envelope = `3000000 + 1 + n % ${ENVELOPES}`
+    await client.query(
+      `INSERT INTO events (${names}) SELECT r.environment_id, r.number, n, $1::bigint + n, $1, ${envelope}, ${ofEvent}
         FROM generate_series(1, ${EVENTS_OF_RUN}) AS n, runs AS r WHERE r.run_id LIKE 'run %'`,
       [NOON],
     )
     await client.query(
-      `INSERT INTO events (${names}) SELECT $2, $3, n, $1::bigint + n, $1, ${ofEvent} FROM generate_series(2, ${LONG_RUN}) AS n`,
+      `INSERT INTO events (${names}) SELECT $2, (SELECT number FROM runs WHERE environment_id = $2 AND id = $3), n, $1::bigint + n, $1, ${envelope},
+          ${ofEvent} FROM generate_series(2, ${LONG_RUN}) AS n`,
       [NOON, env, long.id],
     )
   }

@@ -84,9 +84,9 @@ describe('the schema on PostgreSQL', () => {
 
   test('is distributed by tenant, with all data of a tenant on one machine', async () => {
     const [first, ...others] = (await dataTables(client)).map(distribution)
-    assert.equal(first, "SELECT create_distributed_table('tacho.events', 'environment_id', colocate_with => 'none')")
+    assert.equal(first, "SELECT create_distributed_table('tacho.runs', 'environment_id', colocate_with => 'none')")
     assert.ok(others.length >= 5)
-    assert.ok(others.every((statement) => statement.endsWith("'environment_id', colocate_with => 'tacho.events')")))
+    assert.ok(others.every((statement) => statement.endsWith("'environment_id', colocate_with => 'tacho.runs')")))
   })
 
   test('is made by migrations that the database records', async () => {

@@ -157,6 +157,22 @@ CREATE TABLE deployments (
   PRIMARY KEY (environment_id, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE envelopes (
+  number INTEGER PRIMARY KEY,
+  environment_id TEXT NOT NULL,
+  envelope_key TEXT NOT NULL, -- SHA-256 of the other columns
+  client_id TEXT NOT NULL,
+  agent_id TEXT, -- external id, as sent
+  agent_name TEXT NOT NULL,
+  schema_version TEXT,
+  UNIQUE (environment_id, envelope_key)
+) STRICT;
+
+CREATE TABLE environment_numbers (
+  number INTEGER PRIMARY KEY,
+  environment_id TEXT NOT NULL UNIQUE
+) STRICT;
+
 CREATE TABLE environments (
   id TEXT NOT NULL PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
@@ -169,25 +185,22 @@ CREATE INDEX environments_by_workspace ON environments (workspace_id, id);
 
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,
-  environment_id TEXT NOT NULL,
-  run_id TEXT NOT NULL, -- internal id of the run
-  event_id TEXT NOT NULL,
+  environment_id INTEGER NOT NULL, -- number of the environment
+  run INTEGER NOT NULL, -- number of the run
+  envelope INTEGER NOT NULL, -- number of the envelope
   time INTEGER NOT NULL,
   received_at INTEGER NOT NULL,
-  client_id TEXT NOT NULL,
-  session_id TEXT,
-  agent_id TEXT, -- external id, as sent
-  agent_name TEXT NOT NULL,
+  event_id TEXT NOT NULL,
   event_type TEXT NOT NULL,
   label TEXT NOT NULL,
+  own_session TEXT, -- NULL: the session of the run; '': none; else '=' and the session
   span_id TEXT,
   parent_span_id TEXT,
-  schema_version TEXT,
   payload TEXT NOT NULL,
-  UNIQUE (environment_id, run_id, event_id)
+  UNIQUE (environment_id, run, event_id)
 ) STRICT;
 
-CREATE INDEX events_by_time ON events (run_id, time);
+CREATE INDEX events_by_time ON events (run, time);
 
 CREATE TABLE idempotency_keys (
   actor_kind TEXT NOT NULL,
@@ -484,6 +497,7 @@ CREATE TABLE rejections (
 CREATE INDEX rejections_by_age ON rejections (environment_id, rejected_at);
 
 CREATE TABLE runs (
+  number INTEGER PRIMARY KEY,
   environment_id TEXT NOT NULL,
   id TEXT NOT NULL,
   run_id TEXT NOT NULL,
@@ -501,10 +515,10 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT,
-  PRIMARY KEY (environment_id, id),
+  session_id TEXT, -- the first that an event names; it never changes
+  UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE INDEX runs_by_agent ON runs (environment_id, agent_id, started_at, id);
 
@@ -621,9 +635,9 @@ CREATE TABLE workspaces (
   created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- runs runs: 1000000 1000000 1
 -- runs runs_by_agent: 1000000 1000000 20000 2 1
 -- runs runs_by_session: 1000000 1000000 5 2 1
 -- runs runs_by_start: 1000000 1000000 2 1
 -- runs runs_by_status: 1000000 1000000 250000 2 1
+-- runs sqlite_autoindex_runs_1: 1000000 1000000 1
 -- runs sqlite_autoindex_runs_2: 1000000 1000000 1

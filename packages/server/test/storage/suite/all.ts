@@ -5,6 +5,7 @@ import { approvalListsSuite } from './approval-lists.ts'
 import { approvalsSuite } from './approvals.ts'
 import { controlSuite } from './control.ts'
 import { deploymentsSuite } from './deployments.ts'
+import { envelopesSuite } from './envelopes.ts'
 import { eventsSuite } from './events.ts'
 import { idempotencySuite } from './idempotency.ts'
 import { issueGroupingSuite } from './issue-grouping.ts'
@@ -31,6 +32,7 @@ const SUITES = [
   controlSuite,
   accessSuite,
   operatorsSuite,
+  envelopesSuite,
   eventsSuite,
   runsSuite,
   agentsSuite,

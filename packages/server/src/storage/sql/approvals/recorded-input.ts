@@ -1,14 +1,12 @@
 /** Finds the POLICY_DECISION in which a client recorded the input of a call it requested approval for. */
 import { read, type Acts } from '../act.ts'
 import type { RecordedInputRow, SoughtInput, ApprovalStore } from '../../approvals.ts'
-import { rowsWithin } from '../events.ts'
+import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
 import type { Sql } from '../sql.ts'
 
 export const recordedInputActs = {
   findRecordedInput: read(findRecordedInput),
 } satisfies Partial<Acts<ApprovalStore>>
-
-const OF_RUN = 'environment_id = ? AND run_id = ?'
 
 async function findRecordedInput(
   sql: Sql,
@@ -16,14 +14,14 @@ async function findRecordedInput(
   run: string,
   { approvalId, toolName, inputHash, until, bounds }: SoughtInput,
 ): Promise<RecordedInputRow | null> {
-  const ofRun = [environmentId, run]
+  const params = [environmentId, run, run, environmentId]
   // Sizes first, so that the search through payloads is bounded in bytes.
   const decisions = await sql.all<{ time: number; bytes: number }>(
-    `SELECT time, bytes FROM (
-      SELECT time, seq, event_type, octet_length(payload) AS bytes FROM events
-      WHERE ${OF_RUN} AND time <= ? ORDER BY time DESC, seq DESC LIMIT ?) AS page
+    `${WITH_RUN} SELECT time, bytes FROM (
+      SELECT time, seq, event_type, octet_length(payload) AS bytes FROM events e
+      WHERE ${ofRun(sql)} AND time <= ? ORDER BY time DESC, seq DESC LIMIT ?) AS page
     WHERE event_type = 'POLICY_DECISION' ORDER BY time DESC, seq DESC LIMIT ?`,
-    [...ofRun, until, bounds.rowsLookedAt, bounds.limit],
+    [...params, until, bounds.rowsLookedAt, bounds.limit],
   )
   const count = rowsWithin(
     decisions.map(({ bytes }) => bytes),
@@ -33,10 +31,10 @@ async function findRecordedInput(
   if (oldest === undefined) return null
   const contains = sql.dialect === 'postgres' ? 'strpos(payload, ?) > 0' : 'instr(payload, ?) > 0'
   const rows = await sql.all<RecordedInputRow & { seq: number }>(
-    `SELECT seq, event_id AS "eventId", received_at AS "receivedAt", payload FROM events
-      WHERE ${OF_RUN} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${contains}
+    `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", payload FROM events e
+      WHERE ${ofRun(sql)} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${contains}
       ORDER BY time, seq LIMIT ?`,
-    [...ofRun, oldest.time, until, approvalId, bounds.limit],
+    [...params, oldest.time, until, approvalId, bounds.limit],
   )
   const found = rows.filter(({ payload }) => {
     const said = JSON.parse(payload) as Record<string, unknown>

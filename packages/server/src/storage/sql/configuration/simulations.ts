@@ -15,7 +15,8 @@ import type {
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
-import { rowsWithin } from '../events.ts'
+import { withEnvelope } from '../envelopes.ts'
+import { eventEnvironment, ofRun, rowsWithin, eventSession, WITH_RUN } from '../events.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -131,7 +132,7 @@ async function removeWork(sql: Sql, environmentId: string, id: string): Promise<
 
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM events
-    WHERE environment_id = ? AND event_type = 'TOOL_CALL' AND time >= ? AND time < ?`
+    WHERE environment_id = ${eventEnvironment(sql)} AND event_type = 'TOOL_CALL' AND time >= ? AND time < ?`
   return (await sql.get<{ count: number }>(text, [environmentId, from, to]))?.count ?? 0
 }
 
@@ -140,24 +141,27 @@ async function listToolCalls(
   environmentId: string,
   { from, to, after, ...page }: ToolCallPage,
 ): Promise<ToolCallRow[]> {
-  const further = after ? ' AND (e.time, e.run_id, e.seq) > (?, ?, ?)' : ''
+  const further = after ? ' AND (e.time, e.run, e.seq) > (?, (SELECT number FROM run), ?)' : ''
+  const ofRunBefore: SqlValue[] = after ? [environmentId, after.run, after.run] : []
   const params: SqlValue[] = [environmentId, after?.time ?? from, to]
-  if (after) params.push(after.time, after.run, after.seq)
-  const rest = `WHERE e.environment_id = ? AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?${further}
-    ORDER BY e.time, e.run_id, e.seq LIMIT ?`
+  if (after) params.push(after.time, after.seq)
+  const rest = `WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
+      AND e.time >= ? AND e.time < ?${further}
+    ORDER BY e.time, e.run, e.seq LIMIT ?`
+  const start = after ? WITH_RUN : ''
   // Sizes first, so that no payload is read that does not fit on the page.
-  const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(e.payload) AS bytes FROM events e ${rest}`, [
-    ...params,
-    page.limit,
-  ])
+  const sizes = await sql.all<{ bytes: number }>(
+    `${start} SELECT octet_length(e.payload) AS bytes FROM events e ${rest}`,
+    [...ofRunBefore, ...params, page.limit],
+  )
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const text = `SELECT e.time, e.run_id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
-    e.session_id AS "sessionId", e.agent_id AS "agentId", e.agent_name AS "agentName", e.payload
-    FROM events e JOIN runs r ON r.environment_id = e.environment_id AND r.id = e.run_id ${rest}`
-  return sql.all(text, [...params, count])
+  const text = `${start} SELECT e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
+    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName", e.payload
+    FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = ? AND r.number = e.run ${rest}`
+  return sql.all(text, [...ofRunBefore, environmentId, environmentId, ...params, count])
 }
 
 async function listRunSteps(
@@ -166,19 +170,19 @@ async function listRunSteps(
   run: string,
   { after, before, ...page }: RunStepPage,
 ): Promise<RunStepRow[]> {
-  const further = after ? ' AND (time, seq) > (?, ?)' : ''
-  const params: SqlValue[] = [environmentId, run, before.time, before.seq]
+  const further = after ? ' AND (e.time, e.seq) > (?, ?)' : ''
+  const params: SqlValue[] = [environmentId, run, run, environmentId, before.time, before.seq]
   if (after) params.push(after.time, after.seq)
-  const rest = `FROM events WHERE environment_id = ? AND run_id = ? AND (time, seq) < (?, ?)${further}
-    AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY time, seq LIMIT ?`
+  const rest = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (?, ?)${further}
+    AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY e.time, e.seq LIMIT ?`
   const sizes = await sql.all<{ bytes: number }>(
-    `SELECT CASE WHEN event_type = 'LLM_CALL' THEN octet_length(payload) ELSE 0 END AS bytes ${rest}`,
+    `${WITH_RUN} SELECT CASE WHEN event_type = 'LLM_CALL' THEN octet_length(payload) ELSE 0 END AS bytes ${rest}`,
     [...params, page.limit],
   )
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const text = `SELECT time, seq, CASE WHEN event_type = 'LLM_CALL' THEN payload END AS payload ${rest}`
+  const text = `${WITH_RUN} SELECT time, seq, CASE WHEN event_type = 'LLM_CALL' THEN payload END AS payload ${rest}`
   return sql.all(text, [...params, count])
 }

@@ -1,7 +1,7 @@
 /** What the tool calls and policy decisions of a run say about approvals. Payloads are read here and go no further. */
 import { read, type Acts } from '../act.ts'
 import type { ToolEventPage, ToolEventRow, ToolEventsRead, ApprovalStore } from '../../approvals.ts'
-import { rowsWithin } from '../events.ts'
+import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
 export const toolEventsActs = {
@@ -16,11 +16,12 @@ async function listToolEvents(
   run: string,
   page: ToolEventPage,
 ): Promise<ToolEventsRead> {
-  const after = page.after ? ' AND (time, seq) > (?, ?)' : ''
-  const params: SqlValue[] = [environmentId, run, ...(page.after ? [page.after.time, page.after.seq] : [])]
-  const from = `FROM events WHERE environment_id = ? AND run_id = ?${after}
-    AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY time, seq LIMIT ?`
-  const sizes = await sql.all<{ bytes: number }>(`SELECT octet_length(payload) AS bytes ${from}`, [
+  const after = page.after ? ' AND (e.time, e.seq) > (?, ?)' : ''
+  const params: SqlValue[] = [environmentId, run, run, environmentId]
+  if (page.after) params.push(page.after.time, page.after.seq)
+  const from = `FROM events e WHERE ${ofRun(sql)}${after}
+    AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT ?`
+  const sizes = await sql.all<{ bytes: number }>(`${WITH_RUN} SELECT octet_length(payload) AS bytes ${from}`, [
     ...params,
     page.limit + 1,
   ])
@@ -28,7 +29,7 @@ async function listToolEvents(
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const text = `SELECT seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt",
+  const text = `${WITH_RUN} SELECT seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt",
     payload ${from}`
   const rows = await sql.all<Read>(text, [...params, count])
   return { rows: rows.map(toToolEvent), more: sizes.length > count }

@@ -24,6 +24,7 @@ import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
 import type { Page } from '../../page.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
+import { eventEnvironment } from '../events.ts'
 import { firstRows } from '../first-rows.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -45,9 +46,12 @@ const COLUMNS = `r.id, r.sdk_instance_id AS "sdkInstanceId", r.client_record_id 
   r.seen_at AS "seenAt", r.status, r.status_at AS "statusAt", r.failure, r.fingerprint, f.issue_id AS "issueId", n.id AS run,
   CASE WHEN e.event_id IS NULL THEN 0 ELSE 1 END AS "eventIsStored"`
 
-const JOINS = `LEFT JOIN issue_fingerprints f ON f.environment_id = r.environment_id AND f.fingerprint = r.fingerprint
+const joins = (
+  sql: Sql,
+) => `LEFT JOIN issue_fingerprints f ON f.environment_id = r.environment_id AND f.fingerprint = r.fingerprint
   LEFT JOIN runs n ON n.environment_id = r.environment_id AND n.run_id = r.run_id
-  LEFT JOIN events e ON e.environment_id = r.environment_id AND e.run_id = n.id AND e.event_id = r.event_id`
+  LEFT JOIN events e ON e.environment_id = ${eventEnvironment(sql, 'r.environment_id')}
+    AND e.run = n.number AND e.event_id = r.event_id`
 
 type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
 
@@ -92,7 +96,7 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
 }
 
 async function findIssueRecord(sql: Sql, environmentId: string, id: string): Promise<IssueRecordWhole | null> {
-  const text = `SELECT ${COLUMNS}, r.payload, r.evidence FROM issue_records r ${JOINS}
+  const text = `SELECT ${COLUMNS}, r.payload, r.evidence FROM issue_records r ${joins(sql)}
     WHERE r.environment_id = ? AND r.id = ?`
   const row = await sql.get<Kept<IssueRecordWhole>>(text, [environmentId, id])
   return row && parsed(row)
@@ -113,7 +117,7 @@ async function listIssueRecords(
   if (filter.status !== undefined) add('r.status = ?', filter.status)
   if (filter.recordKind !== undefined) add('r.record_kind = ?', filter.recordKind)
   if (before !== null) add('r.id < ?', before)
-  const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS}
+  const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)}
     WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC`
   const { rows, more } = await sql.page<Kept<IssueRecordRow>>(text, params, limit)
   return { rows: rows.map(parsed), more }
@@ -121,7 +125,7 @@ async function listIssueRecords(
 
 /** The first records of these ids, in that order: at least those that fit on a page. */
 export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
-  const text = `SELECT ${COLUMNS} FROM issue_records r ${JOINS} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
+  const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
   const byId = new Map<string, IssueRecordRow>()
   for (const chunk of chunksOf(ids)) {
     const rows = await sql.all<Kept<IssueRecordRow>>(text, [environmentId, ...chunk])
