@@ -227,7 +227,14 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       await storage.listEvents(env, run.id, { limit: 50, pageBytes: 1e6, after: page })
       await storage.listEvents(env, long.id, { limit: 50, pageBytes: 1e6, after: page })
     }
-    for (const filter of [{}, { status: 'FAILED' }, { agentId: run.agentId }] as const) await listRuns(run, filter)
+    for (const filter of [
+      {},
+      { status: 'FAILED' },
+      { agentId: run.agentId },
+      { agentId: run.agentId, status: 'FAILED' },
+    ] as const) {
+      await listRuns(run, filter)
+    }
     const events = Array.from({ length: 60 }, (_, n) => llmCall({}, { runId: `run ${n * 20 + 1}`, agentId: 'a' }))
     await append(storage, env, ...events)
     await append(storage, env, ...events, ...events.map((one) => ({ ...one, onlyIfStored: true })))

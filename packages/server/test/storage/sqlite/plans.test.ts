@@ -52,7 +52,7 @@ test('a page of runs comes in order from the index of its filter, with any time 
     [{ agentId: 'a' }, 'runs_by_agent'],
     [{ status: 'FAILED' }, 'runs_by_status'],
     [{ sessionId: 's' }, 'runs_by_session'],
-    [{ agentId: 'a', status: 'FAILED' }, 'runs_by_agent'],
+    [{ agentId: 'a', status: 'FAILED' }, 'runs_by_agent_and_status'],
     [{ agentId: 'a', status: 'FAILED', sessionId: 's' }, 'runs_by_session'],
   ]
   for (const [filter, index] of filters) {
@@ -80,7 +80,7 @@ test('each part of a search of runs uses an index, and sorts only its bounded ca
       assert.match(session, /INDEX runs_by_session /)
       assert.match(keys, /INDEX sqlite_autoindex_agents_2 \(environment_id=\? AND agent_key=\?\)/)
       assert.match(names, /SEARCH agents USING PRIMARY KEY \(environment_id=\?\)/)
-      assert.match(agent, /INDEX runs_by_agent /)
+      assert.match(agent, filter.status ? /INDEX runs_by_agent_and_status / : /INDEX runs_by_agent /)
       for (const plan of [session, keys, names, agent]) assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
       for (const plan of plans) assertIndexed(plan)
     }

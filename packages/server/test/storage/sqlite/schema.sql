@@ -522,6 +522,8 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_by_agent ON runs (environment_id, agent_id, started_at, id);
 
+CREATE INDEX runs_by_agent_and_status ON runs (environment_id, agent_id, status, started_at, id);
+
 CREATE INDEX runs_by_session ON runs (environment_id, session_key, started_at, id) WHERE session_key IS NOT NULL;
 
 CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);
@@ -636,6 +638,7 @@ CREATE TABLE workspaces (
 ) STRICT, WITHOUT ROWID;
 
 -- runs runs_by_agent: 1000000 1000000 20000 2 1
+-- runs runs_by_agent_and_status: 1000000 1000000 20000 5000 2 1
 -- runs runs_by_session: 1000000 1000000 5 2 1
 -- runs runs_by_start: 1000000 1000000 2 1
 -- runs runs_by_status: 1000000 1000000 250000 2 1
