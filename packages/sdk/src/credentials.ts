@@ -33,7 +33,8 @@ const FORMS = [
 export const CREDENTIAL_FORMS = [
   // Not inside a word, but an escape such as \n may come before it.
   ...FORMS.map(([begin, rest]) => new RegExp(String.raw`(?<!(?<!\\)\w)${begin}${rest}`, 'g')),
-  /\b(?:Bearer|Basic)\s{1,4}[\w+/=.~-]{12,}/gi,
+  // A word without a digit or sign is prose, such as "basic understanding".
+  /\b(?:Bearer|Basic)\s{1,4}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12,}/gi,
   // The password in an address, and what stands alone before its `@`.
   /(?<=:\/\/[^\s/:@[]{0,64}:)[^\s/"'`]{1,1024}(?=@)/g,
   /(?<=https?:\/\/)[^\s/:@?#"'`]{1,1024}(?=@)/gi,
@@ -44,7 +45,7 @@ export const CREDENTIAL_FORMS = [
  * they would have to ignore case and take twice as long.
  */
 export const MAYBE_NAMED =
-  /pass(?:w|["'`\\\s:=]|[-_. ]?phrase)|(?:pwd|jwt|otp|auth|cv[vc]2?)["'`\\\s:=]|secret|(?:api|access|account|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|tokens["'`\\]{0,16}\s{0,3}[:=]{1,2}>?\s{0,3}[^\s\d]|bearer|basic/i
+  /pass(?:w|["'`\\\s:=]|[-_. ]?phrase)|(?:pwd|jwt|otp|auth|cv[vc]2?)["'`\\\s:=]|secret|(?:api|access|account|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|tokens["'`\\]{0,16}\s{0,3}[:=]{1,2}>?\s{0,3}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic/i
 /** Searches for the last character of each beginning and then looks back: seven times as fast as looking for the first. */
 export const MAYBE_FORM = new RegExp(`[-_.IJN](?<=${FORMS.map(([begin]) => begin).join('|')})|://[^/@]{0,1100}@`)
 
@@ -56,8 +57,8 @@ const QUOTED = /(\\{0,15})(["'`])(?:(?!(?<!\\)\1\2)[^])*/y
 /** A list or an object, to its first end. */
 const NESTED = /[[{][^\]}]*[\]}]?/y
 const BARE = /(?:[^\s"'`&,;\\]|\\(?!["'`nrt]))+/y
-/** These headers have spaces and semicolons in their values. */
-const HEADER_NAME = /^(?:proxy-)?authorization$|cookie2?$/i
+/** The value of a header may have spaces and semicolons, and may follow its name in a list. */
+export const HEADER_NAME = /^(?:(?:set-)?cookie|(?:proxy-)?authorization|x-[\w-]+)$/i
 const LINE = /[^\r\n"'`\\]+/y
 /** Assigned, but no secret. */
 const HARMLESS = /^(?:true|false|null|undefined)$/
@@ -92,7 +93,7 @@ function valueAt(pattern: RegExp, text: string, index: number): RegExpExecArray 
   return pattern.exec(text)
 }
 
-/** A number, perhaps in digits of a text. */
+/** A number, perhaps as a text or at the beginning of one. */
 export function isCount(value: unknown): boolean {
-  return typeof value === 'number' || (typeof value === 'string' && /^[\d.,]*$/.test(value))
+  return typeof value === 'number' || (typeof value === 'string' && /^\d[\d.,]*(?!\w)/.test(value))
 }

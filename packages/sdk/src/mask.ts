@@ -9,6 +9,7 @@ import { CARD_NUMBER, IBAN, maskNumbers } from './checksum.ts'
 import {
   CREDENTIAL_FORMS,
   CREDENTIAL_MARK,
+  HEADER_NAME,
   isCount,
   kindOfName,
   maskAssignments,
@@ -52,8 +53,6 @@ const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ \u00a0\u202f()./-]{0,2}\d){6,14}|
 /** Fields of an object that name its value, such as a header in a list, and fields that hold this value. */
 const NAMING = /^(?:name|key|header|field|variable)$/i
 const NAMED_VALUE = /^val(?:ue)?s?$/i
-/** Elements of a flat list that name the next one. */
-const HEADER = /^(?:(?:set-)?cookie|(?:proxy-)?authorization|x-[\w-]+)$/i
 /** Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much. */
 const LEVELS_MAX = 400
 const ENCODED_LEVELS = 50
@@ -151,7 +150,7 @@ export function createMask(options: MaskingOptions): Mask {
   function maskList(list: Json[], level: number, kind: NameKind): Json {
     return list.map((item, index) => {
       const name = list[index - 1]
-      if (typeof item === 'string' && isSecretName(name) && HEADER.test(name)) return CREDENTIAL_MARK
+      if (typeof item === 'string' && isSecretName(name) && HEADER_NAME.test(name)) return CREDENTIAL_MARK
       if (!Array.isArray(item) || item.length !== 2 || !isSecretName(item[0])) return maskValue(item, level, kind)
       return [item[0], maskValue(item[1] as Json, level, 'secret')]
     })

@@ -119,10 +119,11 @@ test('usage counters are kept, and texts under the name tokens are masked', () =
     authTokens: { first: '[masked:credential]' },
     apiKeys: '[masked:credential]',
   })
-  assert.deepEqual(masked(['tokens=abc', 'total_tokens=12, max_tokens: 7']), [
-    'tokens=[masked:credential]',
-    'total_tokens=12, max_tokens: 7',
-  ])
+  const texts = ['total_tokens=12, max_tokens: 7', "{'total_tokens': 12}", 'tokens: 1,024.']
+  assert.deepEqual(masked(texts), texts)
+  assert.deepEqual(masked(['tokens=abc', 'tokens=12ab']), ['tokens=[masked:credential]', 'tokens=[masked:credential]'])
+  const prose = 'basic understanding, Basic authentication'
+  assert.equal(masked(prose), prose)
 })
 
 test('a value beside its name is masked: in fields, in pairs and in lists of headers', () => {
