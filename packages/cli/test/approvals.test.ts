@@ -11,7 +11,7 @@ import type {
   OperatorApproval,
 } from '@tacho/contract/operator/approval.ts'
 import { promptingDecider } from '../src/approvals/prompt.ts'
-import { operatorClient } from '../src/operator-client.ts'
+import { operatorClient } from '../src/calls/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 

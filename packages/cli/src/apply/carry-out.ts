@@ -2,7 +2,7 @@
  * Executes a plan: versions first, then one publication per environment. Fails if another operator has changed an item
  * since the plan was made. Applying again makes a new plan and continues.
  */
-import type { OperatorClient } from '../operator-client.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
 import { failed } from '../stop.ts'
 import type { Manifest } from './manifest.ts'
 import type { DeploymentChange, Plan, Present, Write } from './plan.ts'

@@ -1,6 +1,6 @@
 /** Formats a plan for people. Pure, except for colours. */
 import { styleText } from 'node:util'
-import { counted, printable, strong } from '../output.ts'
+import { counted, printable, strong } from '../terminal/output.ts'
 import type { DeploymentChange, Plan, Write } from './plan.ts'
 
 export function planLines(workspace: string, { writes, deployments }: Plan): string[] {

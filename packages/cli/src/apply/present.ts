@@ -1,8 +1,8 @@
 /** Reads the state of everything that the manifest names. */
 import { allItems } from '@tacho/client/items.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
-import type { OperatorClient } from '../operator-client.ts'
-import { environmentsOf } from '../tenants.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { environmentsOf } from '../calls/tenants.ts'
 import type { Manifest } from './manifest.ts'
 import type { Present, PresentEnvironment } from './plan.ts'
 

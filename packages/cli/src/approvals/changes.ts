@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { allItems } from '@tacho/client/items.ts'
 import { BrokenStream } from '@tacho/client/messages.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { answered, Refused, type OperatorClient } from '../operator-client.ts'
-import { unreachable } from '../server-trouble.ts'
+import { answered, Refused, type OperatorClient } from '../calls/operator-client.ts'
+import { unreachable } from '../calls/server-trouble.ts'
 import { failed } from '../stop.ts'
 
 const FIRST_PAUSE_MS = 1_000

@@ -2,12 +2,12 @@
 import type { Decision } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DecisionOutcome } from '@tacho/contract/operator/approval.ts'
-import { known } from '../known.ts'
-import type { OperatorClient } from '../operator-client.ts'
-import type { EnvironmentOptions } from '../options.ts'
-import { printJson, printLine } from '../output.ts'
+import { known } from '../calls/known.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import type { EnvironmentOptions } from '../settings/options.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
-import { connected } from '../connected.ts'
+import { connected } from '../calls/connected.ts'
 import { approvalLine } from './lines.ts'
 
 export interface DecideOptions extends EnvironmentOptions {

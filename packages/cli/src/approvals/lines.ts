@@ -1,8 +1,8 @@
 /** Formats approvals for people. */
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { printable, strong } from '../output.ts'
-import { spokenDuration } from '../time-text.ts'
+import { printable, strong } from '../terminal/output.ts'
+import { spokenDuration } from '../terminal/time-text.ts'
 
 /** One approval on one line. */
 export function approvalLine(approval: OperatorApproval, now: number): string {

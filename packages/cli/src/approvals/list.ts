@@ -2,9 +2,9 @@
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
-import { known } from '../known.ts'
-import type { Input, OperatorClient } from '../operator-client.ts'
-import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
+import { known } from '../calls/known.ts'
+import type { Input, OperatorClient } from '../calls/operator-client.ts'
+import { printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
 import { callLine, detailLines, stateText } from './lines.ts'
 
 export interface ApprovalsWanted {

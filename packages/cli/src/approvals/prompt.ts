@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from '@tacho/contract/approval.ts'
 import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { Refused, type OperatorClient } from '../operator-client.ts'
+import { Refused, type OperatorClient } from '../calls/operator-client.ts'
 import { approvalLine, detailLines } from './lines.ts'
 
 export interface PromptOptions {

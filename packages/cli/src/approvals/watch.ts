@@ -1,8 +1,8 @@
 /** `tacho approvals watch`: shows approvals live; on a terminal, asks for decisions. */
 import { createInterface } from 'node:readline/promises'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import type { OperatorClient } from '../operator-client.ts'
-import { printJsonLine, printLine } from '../output.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { printJsonLine, printLine } from '../terminal/output.ts'
 import { approvalChanges } from './changes.ts'
 import { approvalLine } from './lines.ts'
 import { promptingDecider } from './prompt.ts'

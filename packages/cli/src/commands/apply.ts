@@ -7,10 +7,10 @@ import { planLines } from '../apply/plan-lines.ts'
 import { readPresent } from '../apply/present.ts'
 import { readManifest } from '../apply/read-manifest.ts'
 import { readSource, readText } from '../configuration/source-file.ts'
-import { asOperator, connect, type ServerOptions } from '../options.ts'
-import { printable, printJson, printLine } from '../output.ts'
+import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
-import { findWorkspace } from '../tenants.ts'
+import { findWorkspace } from '../calls/tenants.ts'
 
 interface Options extends ServerOptions {
   file: string

@@ -1,10 +1,10 @@
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connected } from '../connected.ts'
+import { connected } from '../calls/connected.ts'
 import { decide, type DecideOptions } from '../approvals/decide.ts'
 import { listApprovals, listGroups, showApproval } from '../approvals/list.ts'
 import { watch, watchAndDecide } from '../approvals/watch.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
 
 interface ListOptions extends EnvironmentOptions {

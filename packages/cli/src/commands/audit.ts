@@ -2,11 +2,11 @@ import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditQuery } from '@tacho/contract/operator/audit.ts'
 import type { Command } from 'commander'
-import { connect, wholeNumber } from '../options.ts'
-import { printJson, printTable } from '../output.ts'
-import { findScope, inScope, type ScopeOptions } from '../scope.ts'
-import { taken } from '../taken.ts'
-import { moment } from '../time-text.ts'
+import { connect, wholeNumber } from '../settings/options.ts'
+import { printJson, printTable } from '../terminal/output.ts'
+import { findScope, inScope, type ScopeOptions } from '../settings/scope.ts'
+import { taken } from '../calls/taken.ts'
+import { moment } from '../terminal/time-text.ts'
 
 interface Options extends ScopeOptions {
   action?: string

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { writeNewFile } from '../new-file.ts'
-import { answered } from '../operator-client.ts'
-import { asOperator, connect, type ServerOptions } from '../options.ts'
-import { printJson, printLine, spokenBytes } from '../output.ts'
-import { startProgress } from '../progress.ts'
-import { unreachable } from '../server-trouble.ts'
+import { writeNewFile } from '../store/new-file.ts'
+import { answered } from '../calls/operator-client.ts'
+import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { printJson, printLine, spokenBytes } from '../terminal/output.ts'
+import { startProgress } from '../terminal/progress.ts'
+import { unreachable } from '../calls/server-trouble.ts'
 import { failed } from '../stop.ts'
 
 export function addBackup(command: Command): void {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { readDatabaseUrl } from '../database-url.ts'
-import { withJson, type OutputOptions } from '../options.ts'
-import { counted, printJson, printLine, spokenNumber } from '../output.ts'
-import { startProgress, type Progress } from '../progress.ts'
+import { readDatabaseUrl } from '../store/database-url.ts'
+import { withJson, type OutputOptions } from '../settings/options.ts'
+import { counted, printJson, printLine, spokenNumber } from '../terminal/output.ts'
+import { startProgress, type Progress } from '../terminal/progress.ts'
 import { failed } from '../stop.ts'
 
 interface Options extends OutputOptions {

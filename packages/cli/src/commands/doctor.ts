@@ -1,13 +1,13 @@
 import type { DoctorReport } from '@tacho/contract/operator/doctor.ts'
 import type { EventTrace } from '@tacho/contract/operator/run.ts'
 import type { Command } from 'commander'
-import { answered, type OperatorClient } from '../operator-client.ts'
-import { connect, inEnvironment, type EnvironmentOptions } from '../options.ts'
-import { printable, printJson, printLine } from '../output.ts'
-import { readUrl } from '../settings.ts'
-import { unreachable } from '../server-trouble.ts'
+import { answered, type OperatorClient } from '../calls/operator-client.ts'
+import { connect, inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
+import { readUrl } from '../settings/credentials.ts'
+import { unreachable } from '../calls/server-trouble.ts'
 import { Stop, wrongUsage } from '../stop.ts'
-import { findEnvironment } from '../tenants.ts'
+import { findEnvironment } from '../calls/tenants.ts'
 
 interface Options extends EnvironmentOptions {
   run?: string

@@ -1,9 +1,9 @@
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { Command } from 'commander'
-import { Refused } from '../operator-client.ts'
-import { asOperator, connect, type ServerOptions } from '../options.ts'
-import { printable, printJson, printLine, printTable } from '../output.ts'
-import { allWorkspaces, environmentsOf, findWorkspace } from '../tenants.ts'
+import { Refused } from '../calls/operator-client.ts'
+import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { allWorkspaces, environmentsOf, findWorkspace } from '../calls/tenants.ts'
 
 interface ListOptions extends ServerOptions {
   workspace?: string

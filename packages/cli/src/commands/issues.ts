@@ -3,9 +3,9 @@ import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { listIssues, listRecords } from '../issues/list.ts'
 import { assign, changeState, comment, merge, retry, split, type ChangeOptions } from '../issues/change.ts'
-import { connected } from '../connected.ts'
+import { connected } from '../calls/connected.ts'
 import { showIssue, SHOWN } from '../issues/show.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { ISSUE_STATES, RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/words.ts'
 
 interface LimitOptions extends EnvironmentOptions {

@@ -3,10 +3,10 @@ import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { SCOPES, type Scope } from '@tacho/contract/route.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
-import { printable, printJson, printLine, printTable } from '../output.ts'
-import { findEnvironment } from '../tenants.ts'
-import { moment } from '../time-text.ts'
+import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { findEnvironment } from '../calls/tenants.ts'
+import { moment } from '../terminal/time-text.ts'
 
 interface CreateOptions extends EnvironmentOptions {
   name: string

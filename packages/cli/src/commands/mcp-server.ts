@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { connect, withUrl, type ServerOptions } from '../options.ts'
+import { connect, withUrl, type ServerOptions } from '../settings/options.ts'
 
 export function addMcpServer(command: Command): void {
   withUrl(command)

@@ -5,7 +5,7 @@ import { addDeploying } from '../configuration/deploy.ts'
 import { diffPolicy, listPolicies, showPolicy } from '../configuration/policies.ts'
 import { simulatePolicy } from '../configuration/simulate-policy.ts'
 import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
-import { asOperator, inEnvironment, wholeNumber, withJson } from '../options.ts'
+import { asOperator, inEnvironment, wholeNumber, withJson } from '../settings/options.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
 export function addPolicies(policies: Command): void {

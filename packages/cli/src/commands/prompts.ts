@@ -5,9 +5,9 @@ import { diffLines, diffQuery } from '../configuration/diff-lines.ts'
 import { inForce, spokenPlaces } from '../configuration/in-force.ts'
 import { findItem } from '../configuration/noun.ts'
 import { readSource } from '../configuration/source-file.ts'
-import { asOperator, connect, type ServerOptions } from '../options.ts'
-import { printable, printJson, printLine, printTable, spokenBytes } from '../output.ts'
-import { findWorkspace } from '../tenants.ts'
+import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { printable, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
+import { findWorkspace } from '../calls/tenants.ts'
 
 interface WorkspaceOptions extends ServerOptions {
   workspace?: string

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import { findDatabaseUrl } from '../database-url.ts'
-import { readDataDir, withDataDir, type DataDirOptions } from '../data-dir.ts'
-import { withJson, type OutputOptions } from '../options.ts'
-import { counted, printJson, printLine } from '../output.ts'
+import { findDatabaseUrl } from '../store/database-url.ts'
+import { readDataDir, withDataDir, type DataDirOptions } from '../store/data-dir.ts'
+import { withJson, type OutputOptions } from '../settings/options.ts'
+import { counted, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
-import { storeAct } from '../store-act.ts'
+import { storeAct } from '../store/store-act.ts'
 
 interface Options extends DataDirOptions, OutputOptions {
   databaseUrl?: string

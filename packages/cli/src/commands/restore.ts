@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { readDataDir, withDataDir, type DataDirOptions } from '../data-dir.ts'
-import { withJson, type OutputOptions } from '../options.ts'
-import { printJson, printLine, spokenBytes } from '../output.ts'
-import { storeAct } from '../store-act.ts'
+import { readDataDir, withDataDir, type DataDirOptions } from '../store/data-dir.ts'
+import { withJson, type OutputOptions } from '../settings/options.ts'
+import { printJson, printLine, spokenBytes } from '../terminal/output.ts'
+import { storeAct } from '../store/store-act.ts'
 
 interface Options extends DataDirOptions, OutputOptions {
   replace?: true

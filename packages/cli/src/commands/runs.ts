@@ -1,11 +1,11 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
+import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { followRun, followRuns } from '../runs/follow.ts'
 import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
-import { findEnvironment } from '../tenants.ts'
-import { moment } from '../time-text.ts'
+import { findEnvironment } from '../calls/tenants.ts'
+import { moment } from '../terminal/time-text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
 interface ListOptions extends EnvironmentOptions {

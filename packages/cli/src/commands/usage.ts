@@ -2,11 +2,11 @@ import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Usage } from '@tacho/contract/run.ts'
 import type { Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
-import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
-import { taken } from '../taken.ts'
-import { findEnvironment } from '../tenants.ts'
-import { moment } from '../time-text.ts'
+import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import { taken } from '../calls/taken.ts'
+import { findEnvironment } from '../calls/tenants.ts'
+import { moment } from '../terminal/time-text.ts'
 
 interface Options extends EnvironmentOptions {
   from: string

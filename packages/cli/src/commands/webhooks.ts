@@ -8,9 +8,9 @@ import type {
   WebhookFormat,
 } from '@tacho/contract/operator/webhook.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { connected } from '../connected.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../options.ts'
-import { printable, printJson, printLine, printTable } from '../output.ts'
+import { connected } from '../calls/connected.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/words.ts'
 
 interface CreateOptions extends EnvironmentOptions {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { asOperator, connect, type ServerOptions } from '../options.ts'
-import { printable, printJson, printLine } from '../output.ts'
+import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
 
 export function addWhoami(command: Command): void {
   asOperator(command).addHelpText('after', '\nExample:\n  tacho whoami --json').action(whoami)

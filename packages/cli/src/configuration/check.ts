@@ -1,6 +1,6 @@
 /** `tacho policies check`: compiles conditions locally, without a server. */
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { printJson, printLine } from '../output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
 import { faultLines } from './fault-lines.ts'
 import { readCondition } from './source-file.ts'

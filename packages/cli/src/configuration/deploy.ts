@@ -1,10 +1,10 @@
 /** deploy, undeploy, promote and rollback, shared by prompts and policies. */
 import type { DeployableKind, PublicationResult } from '@tacho/contract/operator/deployment.ts'
 import type { Command } from 'commander'
-import { connect, inEnvironment, type EnvironmentOptions, type ServerOptions, asOperator } from '../options.ts'
-import { printable, printJson, printLine } from '../output.ts'
+import { connect, inEnvironment, type EnvironmentOptions, type ServerOptions, asOperator } from '../settings/options.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
-import { findPlace } from '../tenants.ts'
+import { findPlace } from '../calls/tenants.ts'
 import { findItem } from './noun.ts'
 
 /** Digits of a revision that tell people two of them apart. */

@@ -1,7 +1,7 @@
 /** Formats the differences of two versions. Pure, except for colours. */
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
 import { styleText } from 'node:util'
-import { printable } from '../output.ts'
+import { printable } from '../terminal/output.ts'
 
 type Line = VersionDiff['fields'][number]['lines'][number]
 

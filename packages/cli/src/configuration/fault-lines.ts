@@ -1,6 +1,6 @@
 /** Shows where a condition is invalid. Pure. */
 import type { Fault } from '@tacho/policy/position.ts'
-import { printable } from '../output.ts'
+import { printable } from '../terminal/output.ts'
 
 /**
  * `name:2:6: what is wrong`, the source line, and a caret below the position. Tabs become one space, to keep the caret

@@ -2,8 +2,8 @@
 import { eachItem } from '@tacho/client/items.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
-import type { OperatorClient } from '../operator-client.ts'
-import { environmentsOf } from '../tenants.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { environmentsOf } from '../calls/tenants.ts'
 
 /** Keyed by prompt or policy id: `production 3, staging 4`. */
 export async function inForce(

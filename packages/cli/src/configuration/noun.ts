@@ -1,7 +1,7 @@
 /** Looks up prompts and policies for commands. */
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
-import { orNull, unknown } from '../known.ts'
-import type { OperatorClient } from '../operator-client.ts'
+import { orNull, unknown } from '../calls/known.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
 
 /** A prompt or policy of a workspace. */
 export interface Found {

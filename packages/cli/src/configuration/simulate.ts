@@ -2,9 +2,9 @@
 import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction } from '@tacho/contract/runtime-config.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Input, OperatorClient } from '../operator-client.ts'
-import { counted, printable, printLine, printTable, spokenNumber, strong } from '../output.ts'
-import { startProgress } from '../progress.ts'
+import type { Input, OperatorClient } from '../calls/operator-client.ts'
+import { counted, printable, printLine, printTable, spokenNumber, strong } from '../terminal/output.ts'
+import { startProgress } from '../terminal/progress.ts'
 import { failed } from '../stop.ts'
 
 const POLL_MS = 200

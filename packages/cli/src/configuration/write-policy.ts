@@ -1,9 +1,9 @@
 /** `tacho policies create, push`. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
-import { connect } from '../options.ts'
-import { printable, printJson, printLine } from '../output.ts'
+import { connect } from '../settings/options.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
-import { findWorkspace } from '../tenants.ts'
+import { findWorkspace } from '../calls/tenants.ts'
 import { assertCondition } from './check.ts'
 import { findItem } from './noun.ts'
 import { readVersion, type WorkspaceOptions } from './policies.ts'

@@ -2,12 +2,12 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
-import { known } from '../known.ts'
-import { Refused, type OperatorClient } from '../operator-client.ts'
-import type { EnvironmentOptions } from '../options.ts'
-import { counted, printJson, printLine } from '../output.ts'
+import { known } from '../calls/known.ts'
+import { Refused, type OperatorClient } from '../calls/operator-client.ts'
+import type { EnvironmentOptions } from '../settings/options.ts'
+import { counted, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
-import { connected } from '../connected.ts'
+import { connected } from '../calls/connected.ts'
 import { issueLine } from './show.ts'
 
 export interface ChangeOptions extends EnvironmentOptions {

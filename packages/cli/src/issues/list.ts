@@ -3,9 +3,9 @@ import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
-import type { Input, OperatorClient } from '../operator-client.ts'
-import { printJson, printLine, printTable, spokenNumber, type Column } from '../output.ts'
-import { taken } from '../taken.ts'
+import type { Input, OperatorClient } from '../calls/operator-client.ts'
+import { printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import { taken } from '../calls/taken.ts'
 
 export interface IssuesWanted {
   query: NonNullable<Input<'listIssues'>['query']>

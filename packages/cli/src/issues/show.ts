@@ -2,10 +2,10 @@
 import { eachItem } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
-import { known } from '../known.ts'
-import type { OperatorClient } from '../operator-client.ts'
-import { counted, printable, printJson, printLine, strong } from '../output.ts'
-import { taken } from '../taken.ts'
+import { known } from '../calls/known.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { counted, printable, printJson, printLine, strong } from '../terminal/output.ts'
+import { taken } from '../calls/taken.ts'
 import { pageSize } from './list.ts'
 
 export interface IssuePlace {

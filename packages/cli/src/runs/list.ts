@@ -1,9 +1,9 @@
 /** `tacho runs list`: prints each page when it arrives. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import type { Input, OperatorClient } from '../operator-client.ts'
-import { printJsonItems, printLine, spokenNumber, tableWriter, type Column } from '../output.ts'
-import { spokenDuration } from '../time-text.ts'
+import type { Input, OperatorClient } from '../calls/operator-client.ts'
+import { printJsonItems, printLine, spokenNumber, tableWriter, type Column } from '../terminal/output.ts'
+import { spokenDuration } from '../terminal/time-text.ts'
 
 export interface RunsWanted {
   query: NonNullable<Input<'listOperatorRuns'>['query']>

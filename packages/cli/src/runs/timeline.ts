@@ -1,6 +1,6 @@
 /** Formats a timeline for people. */
 import type { EventRow } from '@tacho/contract/event.ts'
-import { faint, printable, spokenBytes } from '../output.ts'
+import { faint, printable, spokenBytes } from '../terminal/output.ts'
 
 const EMPTY_PAYLOAD_BYTES = 2
 

@@ -1,5 +1,5 @@
 /** Imports a stream of transcript lines, a few at a time, in bounded memory. */
-import type { Recorder } from '../recorder-client.ts'
+import type { Recorder } from '../calls/recorder-client.ts'
 import { Gate } from './gate.ts'
 import { lines, type Line } from './lines.ts'
 import { noteProblems, spokenRefusals, type ImportReport, type LineProblem } from './report.ts'

@@ -1,6 +1,6 @@
 /** Counts the results and the problems of an import. */
-import { counted, printable, spokenNumber } from '../output.ts'
-import type { RefusedEvent } from '../recorder-client.ts'
+import { counted, printable, spokenNumber } from '../terminal/output.ts'
+import type { RefusedEvent } from '../calls/recorder-client.ts'
 
 export interface LineProblem {
   line: number

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { durationMs, moment, spokenDuration } from '../src/time-text.ts'
+import { durationMs, moment, spokenDuration } from '../../src/terminal/time-text.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 12)
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { printable, spokenBytes, spokenNumber, tableLines } from '../src/output.ts'
+import { printable, spokenBytes, spokenNumber, tableLines } from '../../src/terminal/output.ts'
 
 test('text of clients cannot control a terminal', () => {
   assert.equal(printable('a\u001b[2Jb\nc\u0007\u009b\u202e'), 'a\\u001b[2Jb\\nc\\u0007\\u009b\\u202e')

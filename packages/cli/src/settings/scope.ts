@@ -2,11 +2,11 @@
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import type { OperatorClient } from './operator-client.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
 import { asOperator, type ServerOptions } from './options.ts'
-import { printable } from './output.ts'
-import { wrongUsage } from './stop.ts'
-import { findWorkspace } from './tenants.ts'
+import { printable } from '../terminal/output.ts'
+import { wrongUsage } from '../stop.ts'
+import { findWorkspace } from '../calls/tenants.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 
 export interface ScopeOptions extends ServerOptions {

@@ -1,7 +1,7 @@
 /** The data directory, for commands that need the embedded store for themselves. */
 import { settingTexts } from '@tacho/server/config/config.ts'
 import type { Command } from 'commander'
-import { wrongUsage } from './stop.ts'
+import { wrongUsage } from '../stop.ts'
 
 export interface DataDirOptions {
   dataDir?: string

@@ -1,5 +1,5 @@
 import type { OperatorClient } from './operator-client.ts'
-import { connect, type EnvironmentOptions } from './options.ts'
+import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { findEnvironment } from './tenants.ts'
 
 /** A client, and the id of the environment in the options. */

@@ -1,6 +1,6 @@
 /** Runs an offline operation on a store; expected failures become a sentence. */
 import type * as offlineModule from '@tacho/server/maintenance/offline.ts'
-import { failed } from './stop.ts'
+import { failed } from '../stop.ts'
 
 type Offline = typeof offlineModule
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { text } from 'node:stream/consumers'
 import type { EventInput } from '@tacho/contract/event.ts'
-import { openRecorder, type Recorder } from '../src/recorder-client.ts'
+import { openRecorder, type Recorder } from '../../src/calls/recorder-client.ts'
 
 type Answer = (body: EventInput[], response: ServerResponse, request: IncomingMessage) => void
 

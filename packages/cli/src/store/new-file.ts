@@ -1,7 +1,7 @@
 /** Writes a new file completely or not at all; never overwrites one. */
 import { link, open, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { failed, Stop } from './stop.ts'
+import { failed, Stop } from '../stop.ts'
 
 /**
  * Writes and syncs a partial file in the same directory, and links it to its final name when `isWhole` returns.

@@ -3,7 +3,7 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from './operator-client.ts'
-import { wrongUsage } from './stop.ts'
+import { wrongUsage } from '../stop.ts'
 
 export interface Tenant {
   /** Environment id. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { retryDelayMs } from '../src/retry.ts'
+import { retryDelayMs } from '../../src/calls/retry.ts'
 
 test('delays are random below a bound that doubles up to 30 seconds', () => {
   const most = [0, 1, 2, 4, 5, 40].map((attempt) => retryDelayMs(attempt, null, () => 1))

@@ -1,6 +1,6 @@
 /** The database URL, for commands that open the database themselves. */
 import { readConfig } from '@tacho/server/config/config.ts'
-import { wrongUsage } from './stop.ts'
+import { wrongUsage } from '../stop.ts'
 
 /** The flag, or TACHO_DATABASE_URL, or the file in TACHO_DATABASE_URL_FILE, as in `tacho serve`. */
 export function readDatabaseUrl(given?: string): string {

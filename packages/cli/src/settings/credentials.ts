@@ -1,6 +1,6 @@
 /** Address and credentials of client commands. */
 import { readFileSync } from 'node:fs'
-import { wrongUsage } from './stop.ts'
+import { wrongUsage } from '../stop.ts'
 
 export const DEFAULT_URL = 'http://localhost:4680'
 

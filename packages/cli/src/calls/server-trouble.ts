@@ -1,6 +1,6 @@
 /** Describes a failed call in one sentence. */
 import type { Failure, Refusal } from '@tacho/client/call.ts'
-import { printable } from './output.ts'
+import { printable } from '../terminal/output.ts'
 
 const CAUSES = new Map(
   Object.entries({

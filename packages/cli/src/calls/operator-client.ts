@@ -3,7 +3,7 @@ import type { Failure, Input as CallInput, Refusal, Value } from '@tacho/client/
 import { createOperatorClient, type OperatorClient as Answers, type OperatorRoutes } from '@tacho/client/operator.ts'
 import { throwing, type Throwing } from '@tacho/client/throwing.ts'
 import { sentenceOf } from './server-trouble.ts'
-import { Stop } from './stop.ts'
+import { Stop } from '../stop.ts'
 
 /** Input and result of the call with this name. */
 export type Input<Name extends keyof Answers> = CallInput<OperatorRoutes[Name]>

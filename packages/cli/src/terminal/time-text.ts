@@ -1,5 +1,5 @@
 /** Times and durations as people write them. */
-import { wrongUsage } from './stop.ts'
+import { wrongUsage } from '../stop.ts'
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { batchBody, batches, packed, type PackedEvent } from './batches.ts'
 import { retryDelayMs } from './retry.ts'
 import { sentenceOf } from './server-trouble.ts'
-import { failed } from './stop.ts'
+import { failed } from '../stop.ts'
 
 const ATTEMPTS = 8
 

@@ -1,7 +1,7 @@
 /** Flags that several commands share. */
 import { InvalidArgumentError, type Command } from 'commander'
-import { operatorClient, type OperatorClient } from './operator-client.ts'
-import { readOperatorToken, readUrl } from './settings.ts'
+import { operatorClient, type OperatorClient } from '../calls/operator-client.ts'
+import { readOperatorToken, readUrl } from './credentials.ts'
 
 export interface OutputOptions {
   json?: true

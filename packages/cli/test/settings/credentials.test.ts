@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { readApiKey, readOperatorToken, readUrl } from '../src/settings.ts'
+import { readApiKey, readOperatorToken, readUrl } from '../../src/settings/credentials.ts'
 
 test('the address comes from the flag, then the variable, then the default', () => {
   assert.equal(readUrl('http://a:1/', { TACHO_URL: 'http://b:2' }), 'http://a:1')

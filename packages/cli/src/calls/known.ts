@@ -1,6 +1,6 @@
 /** Names what a command's argument did not find, and the command that lists it. */
 import { Refused } from './operator-client.ts'
-import { wrongUsage, type Stop } from './stop.ts'
+import { wrongUsage, type Stop } from '../stop.ts'
 
 /** The reply of a call about one thing, by its id in the command. */
 export async function known<Reply>(
