@@ -1,0 +1,251 @@
+/** Model and tool calls of every convention come out in one shape (docs/otlp.md). */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { nanos, otlpClient, pairs, type Value } from '../setup/otlp-requests.ts'
+import { startService, type Service } from '../setup/service.ts'
+
+let service: Service
+before(async () => {
+  service = await startService()
+})
+after(() => service.close())
+
+const { eventOf, timeline } = otlpClient(() => service)
+
+const MODEL_CALLS: [string, Record<string, Value>, object][] = [
+  [
+    'GenAI conventions of today',
+    {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.request.model': 'gpt-5',
+      'gen_ai.response.model': 'gpt-5-2026',
+      'gen_ai.usage.input_tokens': 7,
+      'gen_ai.usage.output_tokens': 3,
+      'gen_ai.system_instructions': '[{"type":"text","content":"Be brief"}]',
+      'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"Refund?"}]}]',
+      'gen_ai.output.messages':
+        '[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"refund","arguments":{"id":1}}],"finish_reason":"tool_call"}]',
+    },
+    {
+      model: 'gpt-5-2026',
+      usage: { promptTokens: 7, completionTokens: 3 },
+      messages: [
+        { role: 'system', content: 'Be brief' },
+        { role: 'user', content: 'Refund?' },
+      ],
+      output: {
+        role: 'assistant',
+        toolCalls: [{ id: 'c1', name: 'refund', arguments: { id: 1 } }],
+        finishReason: 'tool_call',
+      },
+    },
+  ],
+  [
+    'GenAI conventions with structured attributes',
+    {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.request.model': 'm',
+      'gen_ai.input.messages': [{ role: 'tool', parts: [{ type: 'tool_call_response', id: 'c1', response: 'done' }] }],
+      'gen_ai.output.messages': [{ role: 'assistant', parts: [{ type: 'text', content: 'Hi' }] }],
+    },
+    {
+      model: 'm',
+      messages: [{ role: 'tool', content: 'done', toolCallId: 'c1' }],
+      output: { role: 'assistant', content: 'Hi' },
+    },
+  ],
+  [
+    'Traceloop, and the names before 1.37',
+    {
+      'llm.request.type': 'chat',
+      'gen_ai.system': 'OpenAI',
+      'gen_ai.request.model': 'gpt-4o',
+      'gen_ai.prompt.0.role': 'user',
+      'gen_ai.prompt.0.content': 'Refund?',
+      'gen_ai.completion.0.role': 'assistant',
+      'gen_ai.completion.0.finish_reason': 'tool_calls',
+      'gen_ai.completion.0.tool_calls.0.id': 'c1',
+      'gen_ai.completion.0.tool_calls.0.name': 'refund',
+      'gen_ai.completion.0.tool_calls.0.arguments': '{"id": 1}',
+      'gen_ai.usage.prompt_tokens': 7,
+      'gen_ai.usage.completion_tokens': 3,
+      'llm.usage.total_tokens': 10,
+    },
+    {
+      model: 'gpt-4o',
+      usage: { promptTokens: 7, completionTokens: 3, totalTokens: 10 },
+      messages: [{ role: 'user', content: 'Refund?' }],
+      output: {
+        role: 'assistant',
+        toolCalls: [{ id: 'c1', name: 'refund', arguments: { id: 1 } }],
+        finishReason: 'tool_calls',
+      },
+    },
+  ],
+  [
+    'OpenInference',
+    {
+      'openinference.span.kind': 'LLM',
+      'llm.model_name': 'claude',
+      'llm.token_count.prompt': 7,
+      'llm.token_count.completion': 3,
+      'llm.token_count.total': 10,
+      'llm.cost.total': 0.25,
+      'llm.input_messages.0.message.role': 'user',
+      'llm.input_messages.0.message.contents.0.message_content.type': 'text',
+      'llm.input_messages.0.message.contents.0.message_content.text': 'Refund?',
+      'llm.output_messages.0.message.role': 'assistant',
+      'llm.output_messages.0.message.tool_calls.0.tool_call.id': 'c1',
+      'llm.output_messages.0.message.tool_calls.0.tool_call.function.name': 'refund',
+      'llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments': '{"id":1}',
+    },
+    {
+      model: 'claude',
+      usage: { promptTokens: 7, completionTokens: 3, totalTokens: 10 },
+      cost: 0.25,
+      messages: [{ role: 'user', content: 'Refund?' }],
+      output: { role: 'assistant', toolCalls: [{ id: 'c1', name: 'refund', arguments: { id: 1 } }] },
+    },
+  ],
+  [
+    'Vercel AI SDK',
+    {
+      'ai.operationId': 'ai.generateText.doGenerate',
+      'ai.model.id': 'gpt-5',
+      'ai.prompt.messages': '[{"role":"user","content":[{"type":"text","text":"Refund?"}]}]',
+      'ai.response.toolCalls': '[{"toolCallId":"c1","toolName":"refund","input":"{\\"id\\":1}"}]',
+      'ai.usage.inputTokens': 7,
+      'ai.usage.outputTokens': 3,
+      'ai.usage.totalTokens': 10,
+    },
+    {
+      model: 'gpt-5',
+      usage: { promptTokens: 7, completionTokens: 3, totalTokens: 10 },
+      messages: [{ role: 'user', content: 'Refund?' }],
+      output: { role: 'assistant', toolCalls: [{ id: 'c1', name: 'refund', arguments: { id: 1 } }] },
+    },
+  ],
+]
+
+for (const [convention, attributes, expected] of MODEL_CALLS) {
+  test(`a model call of ${convention} has model, usage, messages and output in one shape`, async () => {
+    const { eventType, payload } = await eventOf({ attributes })
+    const { latency: _, attributes: __, resource: ___, scope: ____, ...known } = payload
+    assert.equal(eventType, 'LLM_CALL')
+    assert.deepEqual(known, expected)
+  })
+}
+
+test('messages in span events, as before 1.37, are messages of the call', async () => {
+  const event = (name: string, attributes: Record<string, Value>) => ({
+    name,
+    timeUnixNano: nanos(Date.now()),
+    attributes: pairs(attributes),
+  })
+  const { payload } = await eventOf({
+    attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'm' },
+    events: [
+      event('gen_ai.system.message', { 'gen_ai.system': 'openai', content: 'Be brief' }),
+      event('gen_ai.user.message', { content: 'Refund?' }),
+      event('gen_ai.choice', { index: 0, finish_reason: 'stop', message: '{"role":"assistant","content":"Yes"}' }),
+      event('cache.miss', { key: 'k' }),
+    ],
+  })
+  assert.deepEqual(payload['messages'], [
+    { role: 'system', content: 'Be brief' },
+    { role: 'user', content: 'Refund?' },
+  ])
+  assert.deepEqual(payload['output'], { role: 'assistant', content: 'Yes', finishReason: 'stop' })
+  assert.deepEqual(
+    payload.events.map(({ name, attributes }) => [name, attributes]),
+    [['cache.miss', { key: 'k' }]],
+  )
+})
+
+const TOOL_CALLS: [string, Record<string, Value>][] = [
+  [
+    'GenAI conventions',
+    {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': 'refund',
+      'gen_ai.tool.call.arguments': '{"id":1}',
+      'gen_ai.tool.call.result': '{"ok":true}',
+    },
+  ],
+  [
+    'OpenInference',
+    {
+      'openinference.span.kind': 'TOOL',
+      'tool.name': 'refund',
+      'input.value': '{"id":1}',
+      'output.value': '{"ok":true}',
+    },
+  ],
+  [
+    'Traceloop',
+    {
+      'traceloop.span.kind': 'tool',
+      'traceloop.entity.name': 'refund',
+      'traceloop.entity.input': '{"id":1}',
+      'traceloop.entity.output': '{"ok":true}',
+    },
+  ],
+  [
+    'Vercel AI SDK',
+    {
+      'ai.operationId': 'ai.toolCall',
+      'ai.toolCall.name': 'refund',
+      'ai.toolCall.args': '{"id":1}',
+      'ai.toolCall.result': '{"ok":true}',
+    },
+  ],
+  [
+    'MCP',
+    {
+      'mcp.method.name': 'tools/call',
+      'gen_ai.tool.name': 'refund',
+      'gen_ai.tool.call.arguments': { id: 1 },
+      'gen_ai.tool.call.result': { ok: true },
+    },
+  ],
+]
+
+for (const [convention, attributes] of TOOL_CALLS) {
+  test(`a tool call of ${convention} has its name, input and output`, async () => {
+    const { eventType, payload } = await eventOf({ attributes })
+    assert.deepEqual(
+      [eventType, payload['toolName'], payload['input'], payload['output']],
+      ['TOOL_CALL', 'refund', { id: 1 }, { ok: true }],
+    )
+  })
+}
+
+test('an outer span that repeats the usage of its model calls is a step, and counts nothing', async () => {
+  for (const attributes of [
+    { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.usage.input_tokens': 9 },
+    { 'ai.operationId': 'ai.generateText', 'ai.usage.inputTokens': 9 },
+    { 'openinference.span.kind': 'AGENT', 'llm.token_count.prompt': 9 },
+  ] as Record<string, Value>[]) {
+    const { eventType, runId } = await eventOf({ attributes })
+    assert.equal(eventType, 'AGENT_STEP')
+    assert.equal((await timeline(runId)).usage.promptTokens, 0)
+  }
+})
+
+test('the exception of a failed span is its error', async () => {
+  const { payload } = await eventOf({
+    status: { code: 2, message: 'failed' },
+    events: [
+      {
+        name: 'exception',
+        timeUnixNano: nanos(Date.now()),
+        attributes: pairs({
+          'exception.type': 'TypeError',
+          'exception.message': 'no such order',
+          'exception.stacktrace': 'at x',
+        }),
+      },
+    ],
+  })
+  assert.deepEqual(payload['error'], { message: 'no such order', type: 'TypeError', stack: 'at x' })
+})
