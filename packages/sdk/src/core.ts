@@ -49,8 +49,9 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const { fetch, timer } = runtime
   const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch, timer }
-  let loading: Promise<typeof Delivery> | undefined
-  const delivery = () => (loading ??= import('./delivery.ts'))
+  let loaded: typeof Delivery | undefined
+  // A failed import is tried again with the next request.
+  const delivery = async () => (loaded ??= await import('./delivery.ts'))
   const request: Request = async (...call) => {
     try {
       return await (await delivery()).sendRequest(connection, ...call)
