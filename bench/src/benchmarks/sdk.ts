@@ -12,7 +12,7 @@ export const sdk: Benchmark = {
   about: [
     'One process records tool calls of 550 bytes through the SDK with its default settings, credentials masked. It delivers them to a service in another \
 process that counts and accepts them. Half of the time counts delivered events, the other half measures the time of each record call. \
-Every event must be accepted.',
+Every event must be accepted. The two processes share the cores of the machine, as an agent and its service do on a small one.',
     'The bare limit is the same event built by hand, serialised, and sent with `fetch` in batches of 100: no masking, no bounds, no retries, no ids.',
   ],
   run: async ({ plan, say }) => {
