@@ -16,6 +16,7 @@ import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
 import { Shell } from './shell/shell.tsx'
+import { readUsageSearch } from './usage/search.ts'
 import { textOf } from './ui/search.ts'
 import { NotFound, PagePending, PageTrouble } from './ui/states.tsx'
 
@@ -167,6 +168,19 @@ const apiKeysRoute = createRoute({
   component: lazyRouteComponent(() => import('./settings/api-keys-page.tsx'), 'ApiKeysPage'),
 })
 
+const usageRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/usage',
+  validateSearch: readUsageSearch,
+  component: lazyRouteComponent(() => import('./usage/usage-page.tsx'), 'UsagePage'),
+})
+
+const rolloutRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/rollout',
+  component: lazyRouteComponent(() => import('./deployments/rollout-page.tsx'), 'RolloutPage'),
+})
+
 const getStartedRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/get-started',
@@ -191,6 +205,8 @@ const routeTree = rootRoute.addChildren([
     promptRoute,
     newPromptRoute,
     settingsRoute.addChildren([settingsHomeRoute, apiKeysRoute]),
+    usageRoute,
+    rolloutRoute,
     getStartedRoute,
   ]),
 ])

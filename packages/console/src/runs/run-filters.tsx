@@ -1,4 +1,5 @@
 import { Button } from '../ui/button.tsx'
+import { exact } from '../ui/format.ts'
 import { changed, Choice, TextFilter } from '../ui/filters.tsx'
 import { SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
 import { statusWord } from './status.tsx'
@@ -49,6 +50,12 @@ export function RunFilters({ search, onChange }: Props) {
         value={search.sessionId}
         onChange={(sessionId) => set({ sessionId })}
       />
+      {search.from !== undefined && (
+        <span className="text-sm text-soft">
+          started {exact(Date.parse(search.from))}
+          {search.to !== undefined && ` to ${exact(Date.parse(search.to))}`}
+        </span>
+      )}
       {Object.keys(search).length > 0 && (
         <Button look="quiet" onClick={() => onChange({})}>
           Clear

@@ -78,13 +78,13 @@ export function RunsPage() {
 }
 
 function useRuns(environmentId: string, search: RunsSearch) {
-  const { since, ...filter } = search
+  const { since, from, ...filter } = search
   return useInfiniteQuery({
     queryKey: ['runs', environmentId, search],
     queryFn: ({ pageParam, signal }) => {
-      const from = since && new Date(hourAgo(SINCE[since])).toISOString()
+      const start = from ?? (since && new Date(hourAgo(SINCE[since])).toISOString())
       return api.listOperatorRuns(
-        { params: { environmentId }, query: { ...filter, from, limit: PAGE_RUNS, cursor: pageParam } },
+        { params: { environmentId }, query: { ...filter, from: start, limit: PAGE_RUNS, cursor: pageParam } },
         { signal },
       )
     },

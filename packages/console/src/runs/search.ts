@@ -15,16 +15,33 @@ export interface RunsSearch {
   sessionId?: string
   status?: RunStatus
   since?: Since
+  /** A window of start times, as ISO 8601; it counts before `since`. */
+  from?: string
+  to?: string
 }
 
 export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
-  const { status, since, ...texts } = textOf(search, ['q', 'agent', 'sessionId', 'status', 'since'])
+  const { status, since, from, to, ...texts } = textOf(search, [
+    'q',
+    'agent',
+    'sessionId',
+    'status',
+    'since',
+    'from',
+    'to',
+  ])
   const knownStatus = STATUSES.find((one) => one === status)
   return {
     ...texts,
+    ...(isTime(from) && { from }),
+    ...(isTime(to) && { to }),
     ...(knownStatus && { status: knownStatus }),
     ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
   }
+}
+
+function isTime(text: string | undefined): text is string {
+  return text !== undefined && !Number.isNaN(Date.parse(text))
 }
 
 export const VIEWS = ['timeline', 'transcript', 'table'] as const

@@ -1,4 +1,4 @@
-/** The pages of the header, the palette and the keys `g …`, in order. */
+/** The pages of the palette and the keys `g …`, in order. */
 export const PAGES = [
   { name: 'Overview', to: '/w/$workspace/$environment', key: 'o' },
   { name: 'Runs', to: '/w/$workspace/$environment/runs', key: 'r' },
@@ -6,6 +6,11 @@ export const PAGES = [
   { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i' },
   { name: 'Policies', to: '/w/$workspace/$environment/policies', key: 'p' },
   { name: 'Prompts', to: '/w/$workspace/$environment/prompts', key: 'm' },
+  { name: 'Rollout', to: '/w/$workspace/$environment/rollout', key: 'l' },
+  { name: 'Usage', to: '/w/$workspace/$environment/usage', key: 'u' },
   { name: 'Settings', to: '/w/$workspace/$environment/settings', key: ',' },
   { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's' },
 ] as const
+
+/** The header leaves out what is needed once. */
+export const HEADER_PAGES = PAGES.filter(({ name }) => name !== 'Get started')

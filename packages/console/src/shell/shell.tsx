@@ -7,7 +7,7 @@ import { useKeys } from '../ui/keys.ts'
 import { Logo } from '../ui/logo.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { KeysDialog } from './keys-dialog.tsx'
-import { PAGES } from './pages.ts'
+import { HEADER_PAGES, PAGES } from './pages.ts'
 import { Palette } from './palette.tsx'
 import { PlaceMenu } from './place-menu.tsx'
 
@@ -74,7 +74,7 @@ function PageLinks() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const waiting = usePendingCount(place.environment.id)
-  return PAGES.map(({ to, name }) => (
+  return HEADER_PAGES.map(({ to, name }) => (
     <Link
       key={to}
       to={to}

@@ -1,0 +1,24 @@
+import { textOf } from '../ui/search.ts'
+
+/** Days that the page goes back to. */
+export const DAYS = { '24h': 1, '7d': 7, '30d': 30 } as const
+export const GROUPS = ['agent', 'model'] as const
+export const MEASURES = ['cost', 'tokens', 'steps'] as const
+
+/** What the address of the usage page holds. */
+export interface UsageSearch {
+  since?: keyof typeof DAYS
+  by?: (typeof GROUPS)[number]
+  show?: (typeof MEASURES)[number]
+}
+
+export function readUsageSearch(search: Record<string, unknown>): UsageSearch {
+  const { since, by, show } = textOf(search, ['since', 'by', 'show'])
+  const group = GROUPS.find((one) => one === by)
+  const measure = MEASURES.find((one) => one === show)
+  return {
+    ...(since !== undefined && Object.hasOwn(DAYS, since) && { since: since as keyof typeof DAYS }),
+    ...(group && { by: group }),
+    ...(measure && { show: measure }),
+  }
+}
