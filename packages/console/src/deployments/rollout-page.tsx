@@ -25,7 +25,7 @@ export function RolloutPage() {
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Rollout</h1>
-      <div className="grid gap-x-10 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-2">
         {environments.data.map((environment) => (
           <InForce key={environment.id} environment={environment} />
         ))}

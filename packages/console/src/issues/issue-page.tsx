@@ -33,7 +33,7 @@ export function IssuePage() {
       {data.mergedInto === null && place.may('approver') && (
         <IssueActs environmentId={environmentId} workspaceId={place.workspace.id} issue={data} />
       )}
-      <div className="grid gap-x-10 lg:grid-cols-[minmax(0,1fr)_20rem]">
+      <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="min-w-0">
           <WhyGrouped issue={data} />
           <Occurrences environmentId={environmentId} issueId={data.id} />

@@ -37,7 +37,7 @@ export function OverviewPage() {
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Overview</h1>
       <RunsOfDay />
-      <div className="mt-6 grid gap-x-8 gap-y-6 lg:grid-cols-2">
+      <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">
         <WaitingApprovals />
         <OpenIssues />
         <Usage />

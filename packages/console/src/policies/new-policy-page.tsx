@@ -41,7 +41,7 @@ export function NewPolicyPage() {
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">New policy</h1>
-      <div className="mt-4 grid gap-x-10 lg:grid-cols-2">
+      <div className="mt-4 grid grid-cols-1 gap-x-10 lg:grid-cols-2">
         <form
           onSubmit={(event) => {
             event.preventDefault()

@@ -29,7 +29,7 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
     onSuccess: () => cache.invalidateQueries({ queryKey: ['policies', workspaceId] }),
   })
   return (
-    <div className="mt-5 grid gap-x-10 lg:grid-cols-2">
+    <div className="mt-5 grid grid-cols-1 gap-x-10 lg:grid-cols-2">
       <form
         onSubmit={(event) => {
           event.preventDefault()
