@@ -128,10 +128,25 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
     await record()
   } else {
     await inTransaction(client, async () => {
-      await client.query(text)
+      for (const statement of statementsOf(text)) await client.query(statement)
       await record()
     })
   }
+}
+
+/**
+ * The statements of a migration: each ends with a line that ends with a semicolon, outside of $$. Citus sends the whole
+ * query to its workers with each change of a distributed table, so a query must be one statement.
+ */
+function statementsOf(text: string): string[] {
+  const statements = ['']
+  for (const line of text.trimEnd().split('\n')) {
+    const statement = `${statements.pop()}${line}\n`
+    statements.push(statement)
+    const isOpen = statement.split('$$').length % 2 === 0
+    if (!isOpen && /;\s*(--.*)?$/.test(line)) statements.push('')
+  }
+  return statements.filter((statement) => statement !== '')
 }
 
 /** What the database administrator must change. */

@@ -21,7 +21,7 @@ CREATE TABLE envelopes (
 
 DROP INDEX tool_calls_by_time;
 DROP STATISTICS events_of_run;
-ALTER TABLE events RENAME CONSTRAINT events_pkey TO old_events_pkey;
+ALTER INDEX events_pkey RENAME TO old_events_pkey;
 ALTER INDEX events_by_time RENAME TO old_events_by_time;
 ALTER TABLE events RENAME TO old_events;
 
