@@ -11,6 +11,7 @@ import {
 import { isSignedOut } from './api.ts'
 import { homeAddress } from './home.ts'
 import { readApprovalsSearch } from './approvals/search.ts'
+import { readCompareSearch } from './compare/search.ts'
 import { readVersionedSearch } from './deployments/search.ts'
 import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
@@ -181,6 +182,13 @@ const rolloutRoute = createRoute({
   component: lazyRouteComponent(() => import('./deployments/rollout-page.tsx'), 'RolloutPage'),
 })
 
+const compareRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/compare',
+  validateSearch: readCompareSearch,
+  component: lazyRouteComponent(() => import('./compare/compare-page.tsx'), 'ComparePage'),
+})
+
 const getStartedRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/get-started',
@@ -207,6 +215,7 @@ const routeTree = rootRoute.addChildren([
     settingsRoute.addChildren([settingsHomeRoute, apiKeysRoute]),
     usageRoute,
     rolloutRoute,
+    compareRoute,
     getStartedRoute,
   ]),
 ])

@@ -1,6 +1,7 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { Button } from '../ui/button.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { compact, counted, duration, money } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
@@ -11,7 +12,7 @@ const route = getRouteApi('/w/$workspace/$environment')
 /** Without an event for so long, a running run may have died. */
 const STALLED_MS = 5 * 60_000
 
-export function RunHeader({ run }: { run: OperatorRun }) {
+export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () => void }) {
   const params = route.useParams()
   const now = useNow()
   const silence = now - Date.parse(run.lastEventAt)
@@ -27,6 +28,9 @@ export function RunHeader({ run }: { run: OperatorRun }) {
         {run.status === 'RUNNING' && silence > STALLED_MS && (
           <span className="text-sm text-amber">no event for {duration(silence)}</span>
         )}
+        <Button look="quiet" className="ml-auto" onClick={onCompare}>
+          Compare…
+        </Button>
       </div>
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">

@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useDeferredValue, useMemo } from 'react'
+import { useDeferredValue, useMemo, useState } from 'react'
 import { useKeys } from '../ui/keys.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
+import { CompareDialog } from './compare-dialog.tsx'
 import { Inspector } from './inspector.tsx'
 import { useProblems } from './problems.ts'
 import { ProblemChips } from './problem-chips.tsx'
@@ -23,6 +24,7 @@ export function RunPage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
+  const [isComparing, setComparing] = useState(false)
   const environmentId = place.environment.id
   const run = useQuery(runQuery(environmentId, runId))
   const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
@@ -46,6 +48,7 @@ export function RunPage() {
     t: () => set({ view: 'timeline' }),
     c: () => set({ view: 'transcript' }),
     b: () => set({ view: 'table' }),
+    x: () => setComparing(true),
     y: () => void navigator.clipboard?.writeText(window.location.href),
     '/': () => document.getElementById(FIND_ID)?.focus(),
     Escape: () => select(null),
@@ -58,7 +61,7 @@ export function RunPage() {
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-3 sm:px-5">
-        <RunHeader run={run.data} />
+        <RunHeader run={run.data} onCompare={() => setComparing(true)} />
         <ProblemChips
           environmentId={environmentId}
           runId={runId}
@@ -99,6 +102,13 @@ export function RunPage() {
           />
         )}
       </div>
+      {isComparing && (
+        <CompareDialog
+          runId={run.data.runId}
+          agent={run.data.agentId ?? run.data.agent.name}
+          onClose={() => setComparing(false)}
+        />
+      )}
     </div>
   )
 }

@@ -48,6 +48,7 @@ const GROUPS = [
       ['t c b', 'Timeline, transcript, table'],
       ['/', 'Search in the run'],
       ['y', 'Copy a link to the step'],
+      ['x', 'Compare with another run'],
     ],
   },
 ] as const

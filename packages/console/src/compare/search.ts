@@ -1,0 +1,11 @@
+import { textOf } from '../ui/search.ts'
+
+/** The external ids of the two runs. */
+export interface CompareSearch {
+  a?: string
+  b?: string
+}
+
+export function readCompareSearch(search: Record<string, unknown>): CompareSearch {
+  return textOf(search, ['a', 'b'])
+}

@@ -1,0 +1,86 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import { Time } from '../ui/time.tsx'
+import { Status } from './status.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+const SHOWN = 8
+
+interface Props {
+  runId: string
+  /** Other runs of this agent are offered first. */
+  agent: string
+  onClose: () => void
+}
+
+/** Asks for the run to compare this one with. */
+export function CompareDialog({ runId, agent, onClose }: Props) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const [text, setText] = useState('')
+  const [other, setOther] = useState<string | null>(null)
+  const environmentId = place.environment.id
+  const q = text.trim()
+  const { data, error } = useQuery({
+    queryKey: ['runs to compare', environmentId, q, agent],
+    queryFn: ({ signal }) =>
+      api.listOperatorRuns(
+        { params: { environmentId }, query: { limit: SHOWN + 1, ...(q === '' ? { agent } : { q }) } },
+        { signal },
+      ),
+    placeholderData: keepPreviousData,
+  })
+  const others = data?.items.filter((run) => run.runId !== runId).slice(0, SHOWN) ?? []
+  const chosen = other ?? (q === '' ? null : (others[0]?.runId ?? null))
+  return (
+    <FormDialog
+      title="Compare with another run"
+      act="Compare"
+      isReady={chosen !== null}
+      isBusy={false}
+      error={error}
+      onSubmit={() => {
+        if (chosen === null) return
+        onClose()
+        void navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: runId, b: chosen } })
+      }}
+      onClose={onClose}
+    >
+      <Field
+        label="Beginning of a run id"
+        autoFocus
+        value={text}
+        onChange={(event) => {
+          setText(event.target.value)
+          setOther(null)
+        }}
+      />
+      <fieldset className="mt-2">
+        <legend className="sr-only">Run</legend>
+        {others.map((run) => (
+          <label key={run.id} className="flex items-center gap-2.5 border-b border-line py-2 text-sm last:border-0">
+            <input
+              type="radio"
+              name="other"
+              checked={run.runId === chosen}
+              onChange={() => setOther(run.runId)}
+              className="accent-accent-fill"
+            />
+            <bdi className="min-w-0 flex-1 truncate" title={run.runId}>
+              {run.runId}
+            </bdi>
+            <Status status={run.status} />
+            <span className="text-soft">
+              <Time at={run.startedAt} />
+            </span>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}
