@@ -16,6 +16,7 @@ import { readVersionedSearch } from './deployments/search.ts'
 import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
+import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settings/search.ts'
 import { Shell } from './shell/shell.tsx'
 import { readUsageSearch } from './usage/search.ts'
 import { textOf } from './ui/search.ts'
@@ -189,6 +190,58 @@ const compareRoute = createRoute({
   component: lazyRouteComponent(() => import('./compare/compare-page.tsx'), 'ComparePage'),
 })
 
+const webhooksRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/webhooks',
+  component: lazyRouteComponent(() => import('./settings/webhooks-page.tsx'), 'WebhooksPage'),
+})
+
+const webhookRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/webhooks/$webhookId',
+  validateSearch: readDeliveriesSearch,
+  component: lazyRouteComponent(() => import('./settings/webhook-page.tsx'), 'WebhookPage'),
+})
+
+const environmentsRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/environments',
+  component: lazyRouteComponent(() => import('./settings/environments-page.tsx'), 'EnvironmentsPage'),
+})
+
+const peopleRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/people',
+  validateSearch: readScopeSearch,
+  component: lazyRouteComponent(() => import('./settings/people-page.tsx'), 'PeoplePage'),
+})
+
+const tokensRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/tokens',
+  validateSearch: readScopeSearch,
+  component: lazyRouteComponent(() => import('./settings/tokens-page.tsx'), 'TokensPage'),
+})
+
+const auditRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/audit',
+  validateSearch: readAuditSearch,
+  component: lazyRouteComponent(() => import('./settings/audit-page.tsx'), 'AuditPage'),
+})
+
+const doctorRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/doctor',
+  component: lazyRouteComponent(() => import('./settings/doctor-page.tsx'), 'DoctorPage'),
+})
+
+const accountRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/account',
+  component: lazyRouteComponent(() => import('./settings/account-page.tsx'), 'AccountPage'),
+})
+
 const getStartedRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/get-started',
@@ -212,10 +265,21 @@ const routeTree = rootRoute.addChildren([
     promptsRoute,
     promptRoute,
     newPromptRoute,
-    settingsRoute.addChildren([settingsHomeRoute, apiKeysRoute]),
     usageRoute,
     rolloutRoute,
     compareRoute,
+    settingsRoute.addChildren([
+      settingsHomeRoute,
+      apiKeysRoute,
+      webhooksRoute,
+      webhookRoute,
+      environmentsRoute,
+      peopleRoute,
+      tokensRoute,
+      auditRoute,
+      doctorRoute,
+      accountRoute,
+    ]),
     getStartedRoute,
   ]),
 ])

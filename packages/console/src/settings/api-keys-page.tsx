@@ -9,10 +9,11 @@ import { DataTable, type Column } from '../ui/data-table.tsx'
 import { number } from '../ui/format.ts'
 import { useKeys } from '../ui/keys.ts'
 import { useNow } from '../ui/now.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Confirm } from './confirm.tsx'
-import { CredentialState, Expires, hasEnded, usefulFirst } from './expiry.tsx'
+import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from './credential.tsx'
+import { Listed } from './listed.tsx'
 import { NewApiKey } from './new-api-key.tsx'
 import { SectionPage } from './section-page.tsx'
 import { ShownOnce } from './shown-once.tsx'
@@ -35,7 +36,7 @@ export function ApiKeysPage() {
   useKeys(canChange ? { n: () => setOpen({ is: 'new' }) } : {})
 
   const columns: Column<ApiKey>[] = [
-    { head: 'Key', main: true, cell: (key) => <Name of={key} /> },
+    { head: 'Key', main: true, cell: (key) => <CredentialName {...key} /> },
     { head: 'Scopes', wide: true, cell: ({ scopes }) => <Scopes scopes={scopes} /> },
     { head: 'Limit', right: true, wide: true, cell: (key) => rateText(key) },
     { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },
@@ -66,17 +67,18 @@ export function ApiKeysPage() {
         )
       }
     >
-      {keys.error ? (
-        <Trouble error={keys.error} retry={() => void keys.refetch()} />
-      ) : keys.isPending ? (
-        <PagePending />
-      ) : keys.data.length === 0 ? (
-        <Empty title={`${place.environment.name} has no key yet`}>
-          {canChange ? 'Create one for the first agent.' : 'An admin of this workspace can create one.'}
-        </Empty>
-      ) : (
-        <DataTable label="API keys" columns={columns} items={usefulFirst(keys.data, now)} keyOf={({ id }) => id} />
-      )}
+      <Listed
+        list={keys}
+        empty={
+          <Empty title={`${place.environment.name} has no key yet`}>
+            {canChange ? 'Create one for the first agent.' : 'An admin of this workspace can create one.'}
+          </Empty>
+        }
+      >
+        {(items) => (
+          <DataTable label="API keys" columns={columns} items={usefulFirst(items, now)} keyOf={({ id }) => id} />
+        )}
+      </Listed>
       {open?.is === 'new' && (
         <NewApiKey
           environmentId={params.environmentId}
@@ -109,17 +111,6 @@ export function ApiKeysPage() {
         </Confirm>
       )}
     </SectionPage>
-  )
-}
-
-function Name({ of: { id, name } }: { of: ApiKey }) {
-  return (
-    <>
-      <bdi className="block truncate font-medium" title={name}>
-        {name}
-      </bdi>
-      <code className="block truncate font-mono text-xs text-soft">{id}</code>
-    </>
   )
 }
 

@@ -2,20 +2,22 @@ import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { FormDialog } from '../ui/form-dialog.tsx'
 
-interface Props {
+interface Props<Result> {
   title: string
   act: string
   /** What will happen. */
   children: ReactNode
-  run: () => Promise<unknown>
+  run: () => Promise<Result>
+  /** What follows; by default, it closes. */
+  onDone?: (result: Result) => void
   /** The list that it changes is read again; also when the act was refused. */
   onSettled: () => Promise<unknown>
   onClose: () => void
 }
 
 /** Asks before an act that cannot be undone. */
-export function Confirm({ title, act, children, run, onSettled, onClose }: Props) {
-  const mutation = useMutation({ mutationFn: run, onSuccess: onClose, onSettled })
+export function Confirm<Result>({ title, act, children, run, onSettled, onClose, onDone = onClose }: Props<Result>) {
+  const mutation = useMutation({ mutationFn: run, onSuccess: onDone, onSettled })
   return (
     <FormDialog
       title={title}

@@ -1,32 +1,41 @@
 import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { SCOPES, type Scope } from '@tacho/contract/route.ts'
+import type { Scope } from '@tacho/contract/route.ts'
 import { useMutation } from '@tanstack/react-query'
-import { useId, useState } from 'react'
+import { useState } from 'react'
 import { api } from '../api.ts'
 import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { number } from '../ui/format.ts'
-import { ExpiryField, expiryOf } from './expiry.tsx'
+import { ExpiryField, expiryOf } from './credential.tsx'
+import { CheckList } from './check-list.tsx'
+import { RadioCards } from './radio-cards.tsx'
 
-/** What people want a key for. The last one shows the scopes themselves. */
-const PURPOSES: readonly { name: string; note: string; scopes: readonly Scope[] | null }[] = [
+/** What people want a key for. */
+const PURPOSES = [
   {
+    value: 'agent',
     name: 'An agent',
     note: 'Records events, loads prompts and policies, asks for approval.',
-    scopes: ['events:write', 'config:read', 'policies:read'],
   },
-  { name: 'Recording only', note: 'Records events and reports issues.', scopes: ['events:write'] },
-  { name: 'Reading runs', note: 'Lists runs and reads their events.', scopes: ['usage:read'] },
-  { name: 'Chosen scopes', note: 'For everything else.', scopes: null },
-]
+  { value: 'recording', name: 'Recording only', note: 'Records events and reports issues.' },
+  { value: 'reading', name: 'Reading runs', note: 'Lists runs and reads their events.' },
+  { value: 'chosen', name: 'Chosen scopes', note: 'For everything else.' },
+] as const
+type Purpose = (typeof PURPOSES)[number]['value']
 
-const SCOPE_NOTES: Record<Scope, string> = {
-  'events:write': 'record events, report issues, ask for approval',
-  'config:read': 'load prompts (with policies:read)',
-  'policies:read': 'load policies, read approvals',
-  'usage:read': 'list runs, read their events',
+const PURPOSE_SCOPES: Record<Exclude<Purpose, 'chosen'>, Scope[]> = {
+  agent: ['events:write', 'config:read', 'policies:read'],
+  recording: ['events:write'],
+  reading: ['usage:read'],
 }
+
+const SCOPE_NOTES: readonly (readonly [Scope, string])[] = [
+  ['events:write', 'record events, report issues, ask for approval'],
+  ['config:read', 'load prompts (with policies:read)'],
+  ['policies:read', 'load policies, read approvals'],
+  ['usage:read', 'list runs, read their events'],
+]
 
 interface Props {
   environmentId: string
@@ -35,20 +44,19 @@ interface Props {
 }
 
 export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
-  const id = useId()
   const [name, setName] = useState('')
-  const [purpose, setPurpose] = useState(0)
-  const [chosen, setChosen] = useState<readonly Scope[]>(['events:write'])
+  const [purpose, setPurpose] = useState<Purpose>('agent')
+  const [chosen, setChosen] = useState<Scope[]>(['events:write'])
   const [days, setDays] = useState('')
   const [rate, setRate] = useState('')
-  const scopes = PURPOSES[purpose]?.scopes ?? chosen
+  const scopes = purpose === 'chosen' ? chosen : PURPOSE_SCOPES[purpose]
   const create = useMutation({
     mutationFn: () =>
       api.createApiKey({
         params: { environmentId },
         body: {
           name: name.trim(),
-          scopes: [...scopes],
+          scopes,
           expiresAt: expiryOf(days),
           requestsPerSecond: rate === '' ? null : Number(rate),
         },
@@ -76,30 +84,10 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
           autoFocus
           required
         />
-        <fieldset>
-          <legend className="mb-1 text-sm font-medium">For</legend>
-          <div className="overflow-hidden rounded-lg border border-line">
-            {PURPOSES.map((option, index) => (
-              <label
-                key={option.name}
-                className="flex cursor-pointer items-start gap-2.5 border-b border-line px-3 py-2 last:border-0 hover:bg-hover has-checked:bg-accent-wash"
-              >
-                <input
-                  type="radio"
-                  name={id}
-                  checked={index === purpose}
-                  onChange={() => setPurpose(index)}
-                  className="mt-1 accent-accent"
-                />
-                <span className="text-sm">
-                  <span className="block font-medium">{option.name}</span>
-                  <span className="text-soft">{option.note}</span>
-                </span>
-              </label>
-            ))}
-          </div>
-        </fieldset>
-        {PURPOSES[purpose]?.scopes === null && <ScopeChoice chosen={chosen} onChange={setChosen} />}
+        <RadioCards legend="For" value={purpose} options={PURPOSES} onChange={setPurpose} />
+        {purpose === 'chosen' && (
+          <CheckList legend="Scopes" options={SCOPE_NOTES} chosen={chosen} onChange={setChosen} />
+        )}
         <div className="grid gap-4 sm:grid-cols-2">
           <ExpiryField days={days} onChange={setDays} />
           <Field
@@ -117,33 +105,5 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
         </div>
       </div>
     </FormDialog>
-  )
-}
-
-interface ScopeProps {
-  chosen: readonly Scope[]
-  onChange: (scopes: readonly Scope[]) => void
-}
-
-function ScopeChoice({ chosen, onChange }: ScopeProps) {
-  return (
-    <fieldset>
-      <legend className="mb-1 text-sm font-medium">Scopes</legend>
-      {SCOPES.map((scope) => (
-        <label key={scope} className="flex cursor-pointer items-baseline gap-2.5 py-1 text-sm">
-          <input
-            type="checkbox"
-            checked={chosen.includes(scope)}
-            onChange={() =>
-              onChange(SCOPES.filter((one) => (one === scope ? !chosen.includes(scope) : chosen.includes(one))))
-            }
-            className="accent-accent"
-          />
-          <span>
-            <code className="font-mono">{scope}</code> <span className="text-soft">{SCOPE_NOTES[scope]}</span>
-          </span>
-        </label>
-      ))}
-    </fieldset>
   )
 }

@@ -1,2 +1,27 @@
 /** The pages below Settings, in order. */
-export const SECTIONS = [{ name: 'API keys', to: '/w/$workspace/$environment/settings/api-keys' }] as const
+import type { Place } from '../queries.ts'
+
+interface Who {
+  place: Place
+  /** Owner of the whole installation. */
+  installation: boolean
+}
+
+export const SECTIONS = [
+  { name: 'API keys', to: '/w/$workspace/$environment/settings/api-keys' },
+  { name: 'Webhooks', to: '/w/$workspace/$environment/settings/webhooks' },
+  { name: 'Environments', to: '/w/$workspace/$environment/settings/environments' },
+  { name: 'People', to: '/w/$workspace/$environment/settings/people' },
+  {
+    name: 'Operator tokens',
+    to: '/w/$workspace/$environment/settings/tokens',
+    for: ({ place }: Who) => place.may('owner'),
+  },
+  { name: 'Audit log', to: '/w/$workspace/$environment/settings/audit' },
+  {
+    name: 'Doctor',
+    to: '/w/$workspace/$environment/settings/doctor',
+    for: ({ installation }: Who) => installation,
+  },
+  { name: 'Your account', to: '/w/$workspace/$environment/settings/account' },
+] as const

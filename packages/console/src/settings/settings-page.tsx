@@ -1,4 +1,6 @@
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, Outlet } from '@tanstack/react-router'
+import { meQuery } from '../queries.ts'
 import { SECTIONS } from './sections.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/settings')
@@ -6,17 +8,21 @@ const route = getRouteApi('/w/$workspace/$environment/settings')
 /** What surrounds every page of the settings. */
 export function SettingsPage() {
   const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const { data: me } = useQuery(meQuery)
+  const who = { place, installation: me?.installation === true }
   return (
-    <div className="mx-auto grid w-full max-w-6xl gap-x-10 px-4 pb-16 sm:px-5 lg:grid-cols-[11rem_minmax(0,1fr)]">
+    <div className="mx-auto grid w-full max-w-6xl grid-cols-[minmax(0,1fr)] gap-x-10 px-4 pb-16 sm:px-5 lg:grid-cols-[11rem_minmax(0,1fr)]">
       <nav
         aria-label="Settings"
         className="flex gap-0.5 overflow-x-auto pt-4 lg:sticky lg:top-12 lg:flex-col lg:self-start"
       >
-        {SECTIONS.map(({ name, to }) => (
+        {SECTIONS.filter((section) => !('for' in section) || section.for(who)).map(({ name, to }) => (
           <Link
             key={to}
             to={to}
             params={params}
+            activeOptions={{ includeSearch: false }}
             className="rounded-md px-2.5 py-1.5 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink"
           >
             {name}

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useRouter } from '@tanstack/react-router'
+import { getRouteApi, useRouter } from '@tanstack/react-router'
 import { useState } from 'react'
 import { operator } from '../api.ts'
 import { meQuery } from '../queries.ts'
@@ -7,11 +7,13 @@ import { Button } from '../ui/button.tsx'
 import { Menu, MenuItem } from '../ui/menu.tsx'
 import { chooseTheme, readTheme, THEMES, type Theme } from '../ui/theme.ts'
 
+const route = getRouteApi('/w/$workspace/$environment')
 const NAMES: Record<Theme, string> = { system: 'System', light: 'Light', dark: 'Dark' }
 
 export function AccountMenu({ onKeys }: { onKeys: () => void }) {
   const { data: me } = useQuery(meQuery)
   const router = useRouter()
+  const params = route.useParams()
   const cache = useQueryClient()
   const [theme, setTheme] = useState(readTheme)
 
@@ -47,6 +49,9 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
         </div>
       </fieldset>
       <div className="border-t border-line pt-1">
+        <MenuItem onClick={() => void router.navigate({ to: '/w/$workspace/$environment/settings/account', params })}>
+          Your account
+        </MenuItem>
         <MenuItem onClick={onKeys}>
           Keys <kbd className="ml-auto font-sans text-xs text-soft">?</kbd>
         </MenuItem>

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import axe, { type AxeResults, type RunOptions } from 'axe-core'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import type { Flags } from '../../../server/src/config/config.ts'
 import { newPerson, PASSWORD, type Browser as Person } from '../../../server/test/http/operator/browser.ts'
 import { startService, type Service } from '../../../server/test/setup/service.ts'
 import { CHROMIUM } from './chromium.ts'
@@ -32,14 +33,14 @@ export interface OpenPage {
   close(): Promise<void>
 }
 
-export async function startConsole(): Promise<TestConsole> {
+export async function startConsole(flags: Flags = {}): Promise<TestConsole> {
   const built = spawnSync(path.join(ROOT, 'scripts/node'), ['scripts/build-console.mjs'], {
     cwd: ROOT,
     encoding: 'utf8',
   })
   assert.equal(built.status, 0, built.stderr)
   assert.ok(CHROMIUM)
-  const service = await startService()
+  const service = await startService(flags)
   const [browser, person] = await Promise.all([
     // A container has no sandbox for root.
     chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] }),

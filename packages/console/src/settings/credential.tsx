@@ -1,4 +1,4 @@
-/** When a key or token ends: chosen as a length of time, shown as a state. */
+/** What keys and tokens share: a name, when they end, and whether they still work. */
 import { useId } from 'react'
 import { Chip } from '../ui/chip.tsx'
 import { useNow } from '../ui/now.ts'
@@ -71,4 +71,15 @@ export function CredentialState({ credential }: { credential: Credential }) {
 
 export function Expires({ at }: { at: string | null }) {
   return at === null ? <span className="text-soft">never</span> : <Time at={at} />
+}
+
+export function CredentialName({ id, name }: { id: string; name: string }) {
+  return (
+    <>
+      <bdi className="block truncate font-medium" title={name}>
+        {name}
+      </bdi>
+      <code className="block truncate font-mono text-xs text-soft">{id}</code>
+    </>
+  )
 }

@@ -1,0 +1,97 @@
+import type { Session } from '@tacho/contract/operator/sign-in.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { meQuery } from '../queries.ts'
+import { Button } from '../ui/button.tsx'
+import { Chip } from '../ui/chip.tsx'
+import { DataTable, type Column } from '../ui/data-table.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { Section } from '../ui/section.tsx'
+import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Listed } from './listed.tsx'
+import { PasswordForm } from './password-form.tsx'
+import { SecondFactorPart } from './second-factor.tsx'
+import { SectionPage } from './section-page.tsx'
+
+export function AccountPage() {
+  const { data: me, error, refetch } = useQuery(meQuery)
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!me) return <PagePending />
+  return (
+    <SectionPage title="Your account" note={<bdi>{me.email ?? me.name}</bdi>}>
+      <Section title="Password" className="mt-2">
+        <PasswordForm email={me.email ?? ''} />
+      </Section>
+      <Section title="Second factor" className="mt-8" note={me.twoFactor ? <Chip tone="green">On</Chip> : 'off'}>
+        <SecondFactorPart isOn={me.twoFactor} />
+      </Section>
+      <Section title="Sessions" className="mt-8">
+        <Sessions />
+      </Section>
+    </SectionPage>
+  )
+}
+
+const SESSIONS = ['sessions']
+
+function Sessions() {
+  const cache = useQueryClient()
+  const sessions = useQuery({
+    queryKey: SESSIONS,
+    queryFn: async () => (await api.listSessions()).items,
+  })
+  const end = useMutation({
+    mutationFn: (sessionId: string) => api.endSession({ params: { sessionId } }),
+    onSettled: () => cache.invalidateQueries({ queryKey: SESSIONS }),
+  })
+  const columns: Column<Session>[] = [
+    {
+      head: 'Program',
+      main: true,
+      cell: ({ userAgent, current }) => (
+        <span className="flex items-center gap-2">
+          <bdi className="min-w-0 truncate font-medium" title={userAgent ?? undefined}>
+            {programOf(userAgent)}
+          </bdi>
+          {current && <Chip>this one</Chip>}
+        </span>
+      ),
+    },
+    { head: 'Address', wide: true, cell: ({ address }) => address ?? 'unknown' },
+    { head: 'Started', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+    { head: 'Last used', cell: ({ lastUsedAt, createdAt }) => <Time at={lastUsedAt ?? createdAt} /> },
+    {
+      head: 'Actions',
+      right: true,
+      cell: ({ id, current, userAgent }) =>
+        !current && (
+          <Button
+            look="quiet"
+            busy={end.isPending && end.variables === id}
+            aria-label={`End the session of ${programOf(userAgent)}`}
+            onClick={() => end.mutate(id)}
+          >
+            End
+          </Button>
+        ),
+    },
+  ]
+  return (
+    <>
+      <Refused error={end.error} className="mb-2" />
+      <Listed list={sessions} empty={<Empty title="No session" />}>
+        {(items) => <DataTable label="Sessions" columns={columns} items={items} keyOf={({ id }) => id} />}
+      </Listed>
+    </>
+  )
+}
+
+/** Browser and system, as people name them; what is unknown is shown as it was sent. */
+function programOf(userAgent: string | null): string {
+  if (userAgent === null) return 'Unknown program'
+  const browser = /\b(Edg|Firefox|Chrome|Safari)[/\w]*\//.exec(userAgent)?.[1]
+  const system = /Windows|Android|iPhone|iPad|Mac OS X|Linux/.exec(userAgent)?.[0]
+  if (browser === undefined) return userAgent
+  return `${browser === 'Edg' ? 'Edge' : browser}${system === undefined ? '' : `, ${system}`}`
+}

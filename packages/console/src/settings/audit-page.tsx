@@ -1,0 +1,188 @@
+import type { AuditEntry } from '@tacho/contract/operator/audit.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { api } from '../api.ts'
+import { meQuery } from '../queries.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable, type Column } from '../ui/data-table.tsx'
+import { csv, download } from '../ui/download.ts'
+import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { useKeys } from '../ui/keys.ts'
+import { More } from '../ui/more.tsx'
+import { usePages } from '../ui/pages.ts'
+import { Empty, Forbidden } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Listed } from './listed.tsx'
+import { ScopeTabs } from './scope.tsx'
+import { AUDIT_DAYS, type AuditSearch, type AuditSince } from './search.ts'
+import { SectionPage } from './section-page.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/audit')
+const SEARCH_ID = 'search-audit'
+const DAY_MS = 86_400_000
+const SINCE_WORDS: Record<AuditSince, string> = {
+  '1d': 'Last 24 hours',
+  '7d': 'Last 7 days',
+  '30d': 'Last 30 days',
+  '365d': 'Last year',
+}
+
+const COLUMNS: Column<AuditEntry>[] = [
+  {
+    head: 'Action',
+    main: true,
+    cell: (entry) => (
+      <>
+        <code
+          className={`block truncate font-mono text-xs leading-5 ${entry.action.endsWith('.refused') ? 'text-red' : ''}`}
+        >
+          {entry.action}
+        </code>
+        <What entry={entry} />
+      </>
+    ),
+  },
+  { head: 'Who', cell: ({ actor }) => <Actor {...actor} /> },
+  { head: 'When', cell: ({ at }) => <Time at={at} /> },
+]
+
+export function AuditPage() {
+  const { place } = route.useRouteContext()
+  const search = route.useSearch()
+  const { scope = 'workspace' } = search
+  const navigate = useNavigate()
+  const { data: me } = useQuery(meQuery)
+  const list = useAudit(scope === 'everywhere' ? null : place.workspace.id, search)
+  useKeys({ '/': () => document.getElementById(SEARCH_ID)?.focus() })
+  if (scope === 'everywhere' && me && !me.installation)
+    return <Forbidden>Only an owner of the installation reads its audit log.</Forbidden>
+
+  const setSearch = (next: AuditSearch) => void navigate({ to: '.', search: next, replace: true })
+  const set = (change: Partial<Record<keyof AuditSearch, string>>) => setSearch(changed(search, change))
+  const isFiltered = Object.keys(search).some((name) => name !== 'scope')
+  const file = `audit-${scope === 'everywhere' ? 'installation' : place.workspace.name}`
+  return (
+    <SectionPage
+      title="Audit log"
+      note="Every change, sign-in and important refused attempt: who, when, what. Entries never change, and hold no secrets and no payloads."
+      act={
+        list.items.length > 0 && (
+          <div className="flex gap-2">
+            <Button onClick={() => download(`${file}.csv`, 'text/csv', csvOfAudit(list.items))}>CSV</Button>
+            <Button
+              onClick={() => download(`${file}.json`, 'application/json', `${JSON.stringify(list.items, null, 2)}\n`)}
+            >
+              JSON
+            </Button>
+          </div>
+        )
+      }
+    >
+      <ScopeTabs
+        workspace={place.workspace.name}
+        scope={scope}
+        onChange={(next) =>
+          setSearch(next === 'everywhere' ? { ...search, scope: next } : changed(search, { scope: '' }))
+        }
+      />
+      <div role="search" className="flex flex-wrap items-center gap-2 py-3">
+        <TextFilter
+          id={SEARCH_ID}
+          label="Action"
+          placeholder="Action, such as api_key.create"
+          className="w-full sm:w-60"
+          value={search.action}
+          onChange={(action) => set({ action })}
+        />
+        <Choice
+          label="When"
+          all="Any time"
+          value={search.since}
+          options={Object.keys(AUDIT_DAYS).map((since) => [since, SINCE_WORDS[since as AuditSince]])}
+          onChange={(since) => set({ since })}
+        />
+        <TextFilter
+          label="Actor"
+          placeholder="Actor id"
+          value={search.actorId}
+          onChange={(actorId) => set({ actorId })}
+        />
+        <TextFilter
+          label="Kind"
+          placeholder="Kind, such as policy"
+          value={search.targetKind}
+          onChange={(targetKind) => set({ targetKind })}
+        />
+        <TextFilter
+          label="Id"
+          placeholder="Its id"
+          value={search.targetId}
+          onChange={(targetId) => set({ targetId })}
+        />
+        {isFiltered && (
+          <Button look="quiet" onClick={() => setSearch(search.scope ? { scope: search.scope } : {})}>
+            Clear
+          </Button>
+        )}
+      </div>
+      <Listed
+        list={{ ...list, data: list.data && list.items }}
+        empty={
+          isFiltered ? (
+            <Empty title="No entry matches">Each filter matches the whole text.</Empty>
+          ) : (
+            <Empty title="Nothing was changed yet">What people and tokens change appears here.</Empty>
+          )
+        }
+      >
+        {(items) => <DataTable label="Audit log" columns={COLUMNS} items={items} keyOf={({ id }) => id} />}
+      </Listed>
+      <More list={list} label="Show older entries" />
+    </SectionPage>
+  )
+}
+
+function useAudit(workspaceId: string | null, search: AuditSearch) {
+  const { scope: _, since, ...filter } = search
+  return usePages<AuditEntry>({
+    queryKey: ['audit', workspaceId, filter, since],
+    read: (cursor, signal) => {
+      const from = since && new Date(minute(Date.now()) - AUDIT_DAYS[since] * DAY_MS).toISOString()
+      const query = { ...filter, from, limit: 100, cursor }
+      return workspaceId === null
+        ? api.listInstallationAudit({ query }, { signal })
+        : api.listAudit({ params: { workspaceId }, query }, { signal })
+    },
+  })
+}
+
+/** A cursor holds for the filter it was made with, so the filter changes once a minute. */
+const minute = (time: number): number => Math.floor(time / 60_000) * 60_000
+
+function Actor({ kind, id, name }: AuditEntry['actor']) {
+  return (
+    <bdi className="block max-w-28 truncate sm:max-w-44" title={`${name} (${kind} ${id})`}>
+      {name}
+    </bdi>
+  )
+}
+
+function What({ entry: { target, detail } }: { entry: AuditEntry }) {
+  const facts = Object.entries(detail).map(([name, value]) => `${name} ${textOf(value)}`)
+  const text = [target.kind, target.id, ...facts].join(' · ')
+  return (
+    <bdi className="block truncate text-soft" title={text}>
+      {text}
+    </bdi>
+  )
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+function csvOfAudit(entries: readonly AuditEntry[]): string {
+  const heads = ['at', 'actor', 'actorKind', 'actorId', 'action', 'targetKind', 'targetId', 'detail', 'requestId']
+  const rows = entries.map(({ at, actor, action, target, detail, requestId }) =>
+    [at, actor.name, actor.kind, actor.id, action].concat(target.kind, target.id, JSON.stringify(detail), requestId),
+  )
+  return csv([heads, ...rows])
+}

@@ -1,0 +1,51 @@
+import type { Role } from '@tacho/contract/operator/access.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { CreatedOperatorToken, NewOperatorToken } from '@tacho/contract/operator/token.ts'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import { ExpiryField, expiryOf } from './credential.tsx'
+import { RoleChoice } from './role-choice.tsx'
+
+interface Props {
+  create: (body: NewOperatorToken) => Promise<CreatedOperatorToken>
+  onCreated: (token: CreatedOperatorToken) => void
+  onClose: () => void
+}
+
+export function NewToken({ create, onCreated, onClose }: Props) {
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
+  const [days, setDays] = useState('90')
+  const make = useMutation({
+    mutationFn: () => create({ name: name.trim(), role, expiresAt: expiryOf(days) }),
+    onSuccess: onCreated,
+  })
+  return (
+    <FormDialog
+      title="New operator token"
+      act="Create token"
+      isReady={name.trim() !== ''}
+      isBusy={make.isPending}
+      error={make.error}
+      onSubmit={() => make.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <Field
+          label="Name"
+          hint="The script that will use it"
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          maxLength={LIMITS.nameChars}
+          autoComplete="off"
+          autoFocus
+          required
+        />
+        <RoleChoice value={role} onChange={setRole} />
+        <ExpiryField days={days} onChange={setDays} />
+      </div>
+    </FormDialog>
+  )
+}

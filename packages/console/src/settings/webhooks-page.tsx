@@ -1,0 +1,123 @@
+import { allItems } from '@tacho/client/items.ts'
+import type { CreatedWebhook, Webhook } from '@tacho/contract/operator/webhook.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Button } from '../ui/button.tsx'
+import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { useKeys } from '../ui/keys.ts'
+import { useListKeys } from '../ui/list-keys.ts'
+import { Empty } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Listed } from './listed.tsx'
+import { NewWebhook } from './new-webhook.tsx'
+import { SectionPage } from './section-page.tsx'
+import { ShownOnce } from './shown-once.tsx'
+import { WebhookState, webhooksKey } from './webhook.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/webhooks')
+
+export function WebhooksPage() {
+  const names = route.useParams()
+  const { place } = route.useRouteContext()
+  const params = { environmentId: place.environment.id }
+  const navigate = useNavigate()
+  const cache = useQueryClient()
+  const [open, setOpen] = useState<'new' | CreatedWebhook | null>(null)
+  const queryKey = webhooksKey(params.environmentId)
+  const webhooks = useQuery({
+    queryKey,
+    queryFn: () => allItems(api.listWebhooks, { params, query: { limit: 200 } }),
+  })
+  const canChange = place.may('admin')
+  useKeys(canChange ? { n: () => setOpen('new') } : {})
+  const current = useListKeys({
+    items: webhooks.data ?? [],
+    open: ({ id }) =>
+      void navigate({
+        to: '/w/$workspace/$environment/settings/webhooks/$webhookId',
+        params: { ...names, webhookId: id },
+      }),
+    reset: params.environmentId,
+  })
+  const columns: Column<Webhook>[] = [
+    {
+      head: 'Address',
+      main: true,
+      cell: ({ id, url, description }) => (
+        <>
+          <Link
+            to="/w/$workspace/$environment/settings/webhooks/$webhookId"
+            params={{ ...names, webhookId: id }}
+            title={url}
+            className={ROW_LINK}
+          >
+            <bdi>{url}</bdi>
+          </Link>
+          {description !== '' && <bdi className="block truncate text-soft">{description}</bdi>}
+        </>
+      ),
+    },
+    { head: 'Format', wide: true, cell: ({ format }) => format },
+    {
+      head: 'Events',
+      right: true,
+      wide: true,
+      cell: ({ events }) => <span title={events.join(', ')}>{events.length}</span>,
+    },
+    { head: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+    { head: 'State', cell: (webhook) => <WebhookState webhook={webhook} /> },
+  ]
+  return (
+    <SectionPage
+      title="Webhooks"
+      note={`Addresses that hear about approvals and issues of ${place.environment.name}: signed messages, or messages for Slack.`}
+      act={
+        canChange && (
+          <Button look="accent" onClick={() => setOpen('new')}>
+            New webhook
+          </Button>
+        )
+      }
+    >
+      <Listed
+        list={webhooks}
+        empty={
+          <Empty title="No webhook yet">
+            {canChange
+              ? 'Add the address of your chat or on-call tool, and send it a test.'
+              : 'An admin of this workspace can add one.'}
+          </Empty>
+        }
+      >
+        {(items) => (
+          <DataTable label="Webhooks" columns={columns} items={items} keyOf={({ id }) => id} current={current} />
+        )}
+      </Listed>
+      {open === 'new' && (
+        <NewWebhook
+          environmentId={params.environmentId}
+          onClose={() => setOpen(null)}
+          onCreated={(webhook) => {
+            setOpen(webhook)
+            void cache.invalidateQueries({ queryKey })
+          }}
+        />
+      )}
+      {open !== null && open !== 'new' && <WebhookSecret webhook={open} onClose={() => setOpen(null)} />}
+    </SectionPage>
+  )
+}
+
+export function WebhookSecret({ webhook, onClose }: { webhook: CreatedWebhook; onClose: () => void }) {
+  return (
+    <ShownOnce
+      title="The secret of the webhook"
+      note="The receiver checks with it that a message comes from this server (Standard Webhooks)."
+      label="Secret"
+      text={webhook.secret}
+      onClose={onClose}
+    />
+  )
+}
