@@ -1,13 +1,16 @@
-/** Go to a page, or to a run by the beginning of its id. */
+/** Go to a page, a policy or a prompt, or to a run by the beginning of its id. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useId, useState, type KeyboardEvent } from 'react'
 import { api } from '../api.ts'
+import { policiesQuery } from '../policies/queries.ts'
+import { promptsQuery } from '../prompts/queries.ts'
 import { Dialog } from '../ui/dialog.tsx'
 import { PAGES } from './pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const RUNS_SHOWN = 8
+const NAMED_SHOWN = 4
 
 interface Choice {
   id: string
@@ -40,11 +43,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
       <input
         autoFocus
         role="combobox"
-        aria-label="Page or run id"
+        aria-label="Page, policy, prompt or run id"
         aria-expanded
         aria-controls={id}
         aria-activedescendant={chosen && `${id}-${chosen.id}`}
-        placeholder="Page, run id, session or agent"
+        placeholder="Page, policy, prompt, run id, session or agent"
         value={text}
         onChange={(event) => {
           setText(event.target.value)
@@ -101,5 +104,36 @@ function useChoices(text: string): Choice[] {
     note: agent.name,
     open: () => void navigate({ to: '/w/$workspace/$environment/runs/$runId', params: { ...params, runId } }),
   }))
-  return [...pages, ...found]
+  return [...pages, ...useNamed(text), ...found]
+}
+
+/** Policies and prompts whose name or id contains the text. */
+function useNamed(text: string): Choice[] {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const workspaceId = place.workspace.id
+  const { data: policies = [] } = useQuery({ ...policiesQuery(workspaceId), enabled: text !== '' })
+  const { data: prompts = [] } = useQuery({ ...promptsQuery(workspaceId), enabled: text !== '' })
+  if (text === '') return []
+  const wanted = text.toLowerCase()
+  const foundPolicies = policies
+    .filter(({ policyId, newest }) => `${policyId}\n${newest.name}`.toLowerCase().includes(wanted))
+    .map(({ policyId, newest }) => ({
+      id: `policy-${policyId}`,
+      name: newest.name,
+      note: 'Policy',
+      open: () =>
+        void navigate({ to: '/w/$workspace/$environment/policies/$policyId', params: { ...params, policyId } }),
+    }))
+  const foundPrompts = prompts
+    .filter(({ name }) => name.toLowerCase().includes(wanted))
+    .map(({ promptId, name }) => ({
+      id: promptId,
+      name,
+      note: 'Prompt',
+      open: () =>
+        void navigate({ to: '/w/$workspace/$environment/prompts/$promptId', params: { ...params, promptId } }),
+    }))
+  return [...foundPolicies.slice(0, NAMED_SHOWN), ...foundPrompts.slice(0, NAMED_SHOWN)]
 }
