@@ -7,6 +7,10 @@ export const LIMITS = {
   batchBytes: 1_048_576,
   /** An OTLP request after decompression. */
   otlpBytes: 4 * 1_048_576,
+  /** Spans or log records of an OTLP request. */
+  otlpItems: 10_000,
+  /** Payloads that one OTLP request can become: a small body can repeat its resource in every span. */
+  otlpPayloadBytes: 32 * 1_048_576,
   payloadBytes: 262_144,
   payloadDepthLevels: 200,
   eventIdChars: 160,

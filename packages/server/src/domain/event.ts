@@ -76,7 +76,7 @@ export function judgeItems(
   items.forEach((item, index) => {
     const eventId = usableId(item)
     batch.ids.push(eventId)
-    const judged = judgeItem(item, payloadAt(index), context)
+    const judged = judgeItem(item, () => payloadAt(index), context)
     if ('code' in judged) {
       batch.rejections.push({ index, eventId: shownId(eventId), ...judged })
       const refused = refusedRow(item, judged.code, context.now)
@@ -94,12 +94,12 @@ interface Fault {
   message: string
 }
 
-function judgeItem(item: unknown, given: PayloadText, context: JudgeContext): NewEvent | Fault {
+function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeContext): NewEvent | Fault {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = textFault(item)
   if (badText) return badText
-  const { json, levels } = item.payload ? given : NO_PAYLOAD
+  const { json, levels } = item.payload ? payload() : NO_PAYLOAD
   if (json.length > LIMITS.payloadBytes || Buffer.byteLength(json) > LIMITS.payloadBytes) {
     return fault('payload_too_large')
   }

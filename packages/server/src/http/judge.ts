@@ -4,16 +4,15 @@ import { waitForTurn } from './turns.ts'
 import { moduleUrl } from '../threads/module-url.ts'
 import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
-import type { JudgedTelemetry, Signal } from '../domain/otlp/judge.ts'
+import type { Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
 
-/** Up to this size, even the slowest JSON parses within a few milliseconds. */
-const DIRECT_BYTES = 128 * 1024
+/** Up to these sizes, even the slowest body is validated within a few milliseconds. */
+const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }
 
 export interface Judge {
   judge(body: Buffer, context: JudgeContext): Promise<Judgement>
-  /** Null if the body is not of its format. */
-  judgeTelemetry(body: Buffer, format: TelemetryFormat, context: JudgeContext): Promise<JudgedTelemetry | null>
+  judgeTelemetry(body: Buffer, format: TelemetryFormat, context: JudgeContext): Promise<TelemetryJudgement>
   close(): Promise<void>
 }
 
@@ -29,7 +28,7 @@ export interface JudgeTask {
   format: TelemetryFormat | null
   context: JudgeContext
 }
-export type Judged = Judgement | JudgedTelemetry | null
+type Judged = Judgement | TelemetryJudgement
 export interface JudgeAnswer {
   id: number
   judged: Judged
@@ -44,7 +43,21 @@ export async function performTask({ body, format, context }: Omit<JudgeTask, 'id
   return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
 
-export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
+export function createJudge(directBytes: typeof DIRECT_BYTES = DIRECT_BYTES): Judge {
+  // A thread each: a span takes several times as long as an event, and batches must not wait for that.
+  const batches = createLane(directBytes.batch)
+  const telemetry = createLane(directBytes.telemetry)
+  return {
+    judge: async (body, context) => (await batches.perform({ body, format: null, context })) as Judgement,
+    judgeTelemetry: async (body, format, context) =>
+      (await telemetry.perform({ body, format, context })) as TelemetryJudgement,
+    async close() {
+      await Promise.all([batches.close(), telemetry.close()])
+    },
+  }
+}
+
+function createLane(directBytes: number) {
   const calls = new PendingCalls<Judged>()
   let thread: Worker | null = null
 
@@ -63,19 +76,15 @@ export function createJudge(directBytes: number = DIRECT_BYTES): Judge {
     calls.rejectAll(error)
   }
 
-  async function perform(task: Omit<JudgeTask, 'id'>): Promise<Judged> {
-    if (task.body.length <= directBytes) {
-      await waitForTurn()
-      return performTask(task)
-    }
-    const judging = (thread ??= start())
-    return calls.start((id) => judging.postMessage({ id, ...task } satisfies JudgeTask))
-  }
-
   return {
-    judge: async (body, context) => (await perform({ body, format: null, context })) as Judgement,
-    judgeTelemetry: async (body, format, context) =>
-      (await perform({ body, format, context })) as JudgedTelemetry | null,
+    async perform(task: Omit<JudgeTask, 'id'>): Promise<Judged> {
+      if (task.body.length <= directBytes) {
+        await waitForTurn()
+        return performTask(task)
+      }
+      const judging = (thread ??= start())
+      return calls.start((id) => judging.postMessage({ id, ...task } satisfies JudgeTask))
+    },
     async close() {
       await thread?.terminate()
     },

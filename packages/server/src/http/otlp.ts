@@ -3,12 +3,14 @@
  * and log record becomes an event. If any part of a request cannot be stored, the whole request is refused. Exporters then
  * retry it, and events stored before are not counted twice.
  */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { batchResult, type JudgedBatch } from '../domain/event.ts'
 import type { JudgedTelemetry, Signal } from '../domain/otlp/judge.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
 import type { PartialSuccess } from '../domain/otlp/reply.ts'
+import type { EventVerdict } from '../storage/events.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { storeBatch } from './events.ts'
@@ -16,8 +18,7 @@ import { mediaType, readBody } from './read-body.ts'
 import { isRefusal, refuse, replyError } from './reply-error.ts'
 
 const PROTOBUF = 'application/x-protobuf'
-/** Events in one append. All appends of a request run at once, so they share commits. */
-const EVENTS_PER_APPEND = 100
+const PARTS_AT_ONCE = 4
 
 const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' } as const
 
@@ -28,18 +29,10 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       const { workspaceId, environmentId } = tenantOf(request)
       const receivedAt = now()
       const judged = await judge.judgeTelemetry(body, { signal, encoding }, { workspaceId, now: receivedAt })
-      if (judged === null) {
-        return replyError(
-          request,
-          reply,
-          refuse('invalid_request', `The body is not an OTLP ${signal} request in ${encoding}`),
-        )
-      }
+      if (!judged.ok) return replyError(request, reply, refuse(judged.code, judged.detail))
       const { batch } = judged
-      const verdicts = await Promise.all(
-        appendsOf(batch).map((part) => storeBatch(storage, environmentId, receivedAt, part, request)),
-      )
-      const result = batchResult(batch, verdicts.includes(null) ? null : verdicts.flatMap((some) => some ?? []))
+      const verdicts = await storeParts(batch, (part) => storeBatch(storage, environmentId, receivedAt, part, request))
+      const result = batchResult(batch, verdicts)
       metrics.recordBatch(result)
       if (result.retryableEventIds.length > 0) {
         const code = storage.writesRefused() ?? 'storage_unavailable'
@@ -75,12 +68,41 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** Parts of a batch, each small enough to share a commit with others. */
-function appendsOf({ events, refused }: JudgedBatch): Pick<JudgedBatch, 'events' | 'refused'>[] {
-  const parts: Pick<JudgedBatch, 'events' | 'refused'>[] = []
-  for (let at = 0; at < Math.max(events.length, refused.length); at += EVENTS_PER_APPEND) {
-    const end = at + EVENTS_PER_APPEND
-    parts.push({ events: events.slice(at, end), refused: refused.slice(at, end) })
+type Part = Pick<JudgedBatch, 'events' | 'refused'>
+
+/**
+ * Stores a request in parts that are as large as batches, some at once. So the largest request fits in a queue that has room
+ * for a batch. Null as soon as a part could not be stored.
+ */
+async function storeParts(
+  batch: JudgedBatch,
+  store: (part: Part) => Promise<EventVerdict[] | null>,
+): Promise<EventVerdict[] | null> {
+  const parts = partsOf(batch)
+  const verdicts: EventVerdict[] = []
+  for (let at = 0; at < parts.length; at += PARTS_AT_ONCE) {
+    for (const stored of await Promise.all(parts.slice(at, at + PARTS_AT_ONCE).map(store))) {
+      if (stored === null) return null
+      verdicts.push(...stored)
+    }
+  }
+  return verdicts
+}
+
+function partsOf({ events, refused }: JudgedBatch): Part[] {
+  const parts: Part[] = []
+  let bytes = 0
+  for (const event of events) {
+    const last = parts.at(-1)
+    bytes += event.payload.length
+    if (last && last.events.length < LIMITS.batchEvents && bytes <= LIMITS.batchBytes) last.events.push(event)
+    else {
+      parts.push({ events: [event], refused: [] })
+      bytes = event.payload.length
+    }
+  }
+  for (let at = 0; at < refused.length; at += LIMITS.batchEvents) {
+    parts.push({ events: [], refused: refused.slice(at, at + LIMITS.batchEvents) })
   }
   return parts
 }

@@ -11,19 +11,22 @@ const body = Buffer.from(
 )
 
 test('a body is judged the same on a thread as inline', async () => {
-  const [direct, threaded] = [createJudge(1_000_000), createJudge(body.length - 1)]
+  const [direct, threaded] = [
+    createJudge({ batch: 1_000_000, telemetry: 1_000_000 }),
+    createJudge({ batch: body.length - 1, telemetry: 0 }),
+  ]
   try {
     assert.deepEqual(await threaded.judge(body, context), await direct.judge(body, context))
     const answers = await Promise.all(Array.from({ length: 50 }, async () => threaded.judge(body, context)))
     assert.ok(answers.every((judgement) => judgement.ok && judgement.batch.events.length === 1))
     const format = { signal: 'traces', encoding: 'json' } as const
     const spans = [
-      { traceId: 'aa', spanId: 'bb', name: 'n'.repeat(body.length), startTimeUnixNano: '5' },
+      { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'n'.repeat(body.length), startTimeUnixNano: '5' },
       { spanId: 7 },
     ]
     const request = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] }))
     const judged = await direct.judgeTelemetry(request, format, context)
-    assert.equal(judged?.unreadable, 1)
+    assert.equal(judged.ok && judged.unreadable, 1)
     assert.deepEqual(await threaded.judgeTelemetry(request, format, context), judged)
     assert.deepEqual(await threaded.judge(Buffer.from(`{${' '.repeat(body.length)}`), context), {
       ok: false,
@@ -36,7 +39,7 @@ test('a body is judged the same on a thread as inline', async () => {
 })
 
 test('closing rejects what still waits, and the next body starts a new thread', async () => {
-  const judge = createJudge(0)
+  const judge = createJudge({ batch: 0, telemetry: 0 })
   const waiting = judge.judge(body, context)
   await judge.close()
   await assert.rejects(async () => waiting)

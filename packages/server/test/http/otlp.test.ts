@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import {
   anyValue,
@@ -15,6 +16,7 @@ import {
   span,
   type Value,
 } from '../setup/otlp-requests.ts'
+import { ReplySchema, SpanSchema } from '../../src/domain/otlp/otlp_pb.ts'
 import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -24,6 +26,12 @@ before(async () => {
 after(() => service.close())
 
 const { send, eventOf, timeline } = otlpClient(() => service)
+
+async function sendProtobuf(body: Buffer) {
+  const headers = { 'x-api-key': service.apiKey, 'content-type': 'application/x-protobuf' }
+  const reply = await fetch(`${service.url}/openapi/v1/otlp/v1/traces`, { method: 'POST', headers, body })
+  return { status: reply.status, bytes: new Uint8Array(await reply.arrayBuffer()) }
+}
 
 test('a span is one event at its start, with the trace as its run and its attributes in the payload', async () => {
   const sent = span({ name: 'plan', attributes: { 'shop.items': 3, 'shop.deep': { list: [1, 2.5, true, 'x'] } } })
@@ -119,10 +127,10 @@ test('a payload over 256 KiB is shortened and says so', async () => {
   assert.match(String(payload.attributes['long']), /… \[cut: \d+ characters\]$/)
   assert.equal(payload.attributes['other'], 'y'.repeat(300))
   const many = Object.fromEntries(
-    Array.from({ length: 20_000 }, (_, index) => [`name ${index} ${'n'.repeat(20)}`, index]),
+    Array.from({ length: 900 }, (_, index) => [`name ${index} ${'n'.repeat(400)}`, index]),
   )
   const { payload: cut } = await eventOf({ attributes: many })
-  assert.match(JSON.stringify(cut.attributes), /^"\[cut: \d+ values\]"$/)
+  assert.equal(JSON.stringify(cut.attributes), '"[cut: 900 values]"')
 })
 
 test('names of Object.prototype are ordinary names', async () => {
@@ -150,6 +158,74 @@ test('a span nested beyond what protobuf allows is rejected alone, and a deep JS
   assert.equal(event?.payload['input'], text)
 })
 
+test('a span that protobuf cannot decode is rejected alone', async () => {
+  const good = span()
+  const hex = (id: string) => Buffer.from(id, 'hex')
+  const readable = create(SpanSchema, {
+    traceId: hex(good.traceId),
+    spanId: hex(good.spanId),
+    name: 'step',
+    startTimeUnixNano: BigInt(good.startTimeUnixNano),
+  })
+  const scopeSpans = (spans: Buffer[]) =>
+    Buffer.concat(spans.flatMap((bytes) => [Buffer.from([0x12, bytes.length]), bytes]))
+  const embedded = (field: number, bytes: Buffer) => Buffer.concat([Buffer.from([field, bytes.length]), bytes])
+  const broken = Buffer.from([0x2a, 0x02, 0xff, 0xfe])
+  const scope = scopeSpans([broken, Buffer.from(toBinary(SpanSchema, readable)), Buffer.alloc(0)])
+  const body = embedded(0x0a, embedded(0x12, scope))
+  const { status, bytes } = await sendProtobuf(body)
+  assert.equal(status, 200)
+  assert.equal(fromBinary(ReplySchema, bytes).partialSuccess?.rejected, 2n)
+  assert.equal((await timeline(good.traceId)).events.length, 2)
+})
+
+test('a request has at most 10,000 spans, however small they are', async () => {
+  const traceId = newTraceId()
+  const spans = Array.from({ length: LIMITS.otlpItems }, (_, index) => ({
+    traceId,
+    spanId: (index + 1).toString(16).padStart(16, '0'),
+    parentSpanId: PARENT,
+    name: 's',
+    startTimeUnixNano: nanos(Date.now()),
+  }))
+  assert.deepEqual((await send(request(spans))).body, {})
+  const more = await send(request([...spans, spans[0]]))
+  assert.deepEqual([more.status, (more.body as { code?: string }).code], [413, 'body_too_large'])
+  // Two million empty spans in 4 MiB: refused before any of them is decoded.
+  const empty = Buffer.alloc(4_000_000)
+  for (let at = 0; at < empty.length; at += 2) empty[at] = 0x12
+  const length = (bytes: number) =>
+    Buffer.from([(bytes & 0x7f) | 0x80, ((bytes >> 7) & 0x7f) | 0x80, ((bytes >> 14) & 0x7f) | 0x80, bytes >> 21])
+  const scope = Buffer.concat([Buffer.from([0x12]), length(empty.length), empty])
+  assert.equal((await sendProtobuf(Buffer.concat([Buffer.from([0x0a]), length(scope.length), scope]))).status, 413)
+})
+
+test('a resource is repeated in each event in at most 4 KiB', async () => {
+  const resource = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`name ${index}`, 'v'.repeat(20)]))
+  const { payload } = await eventOf({}, { 'service.name': 'shop', ...resource })
+  assert.ok(JSON.stringify(payload['resource']).length <= 4_096)
+  assert.equal((payload['resource'] as { 'service.name': string })['service.name'], 'shop')
+  assert.ok((payload['resource'] as { dropped: number }).dropped > 800)
+})
+
+test('spans that would take more than 32 MiB as events are refused together', async () => {
+  const wide = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`name ${index}`, 'v'.repeat(80)]))
+  const spans = Array.from({ length: 9_500 }, () => span())
+  const { status, body } = await send(gzipSync(JSON.stringify(request(spans, wide))), 'traces', {
+    'content-encoding': 'gzip',
+  })
+  assert.deepEqual([status, (body as { code?: string }).code], [413, 'body_too_large'])
+})
+
+test('attributes, events and links beyond 1,000 are left out and counted', async () => {
+  const events = Array.from({ length: 1_001 }, () => ({ name: 'e', timeUnixNano: nanos(Date.now()) }))
+  const links = Array.from({ length: 1_002 }, () => ({ traceId: newTraceId(), spanId: newSpanId() }))
+  const attributes = Object.fromEntries(Array.from({ length: 1_003 }, (_, index) => [`a${index}`, index]))
+  const { payload } = await eventOf({ events, links, attributes })
+  assert.deepEqual(payload['dropped'], { attributes: 3, events: 1, links: 2 })
+  assert.equal(Object.keys(payload.attributes).length, 1_000)
+})
+
 test('a request of up to 4 MiB is accepted, a larger one is refused, compressed or not', async () => {
   const spans = Array.from({ length: 400 }, () => span({ attributes: { text: 'x'.repeat(9_000) } }))
   const text = JSON.stringify(request(spans))
@@ -161,7 +237,17 @@ test('a request of up to 4 MiB is accepted, a larger one is refused, compressed 
 })
 
 test('a body that is not an OTLP request, another media type or encoding, or a key without the scope is refused', async () => {
-  for (const body of ['{', '[]', '7', '"x"', 'null']) assert.equal((await send(body)).status, 400, body)
+  for (const body of [
+    '{',
+    '[]',
+    '7',
+    '"x"',
+    'null',
+    '{"resourceSpans":1}',
+    '{"resourceSpans":[null]}',
+    '{"resourceSpans":[{"scopeSpans":{}}]}',
+  ])
+    assert.equal((await send(body)).status, 400, body)
   const protobuf = { 'content-type': 'application/x-protobuf' }
   assert.equal((await send(Buffer.from([0xff, 0xff, 0xff]), 'traces', protobuf)).status, 400)
   assert.equal((await send('x', 'traces', { 'content-type': 'text/plain' })).status, 415)

@@ -9,11 +9,18 @@ const LEVELS_MAX = 64
 /** Lists are flattened into names such as `llm.input_messages.0.message.role`. */
 const LIST_ITEMS_MAX = 10_000
 
+/** OpenTelemetry's own limit is 128, unless a client sets another. */
+const ATTRIBUTES_MAX = 1_000
+
 export class Attributes {
   readonly #left: Map<string, Json>
+  /** How many were too many, and left out. */
+  readonly dropped: number
 
   constructor(pairs: readonly KeyValue[]) {
-    this.#left = new Map(pairs.map(({ key, value }) => [key, plainValue(value)]))
+    const kept = pairs.slice(0, ATTRIBUTES_MAX)
+    this.#left = new Map(kept.map(({ key, value }) => [key, plainValue(value)]))
+    this.dropped = pairs.length - kept.length
   }
 
   /** The value of the first of these names that has one; null counts as missing. */

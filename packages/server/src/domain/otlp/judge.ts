@@ -2,7 +2,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { judgeItems, type JudgeContext, type JudgedBatch } from '../event.ts'
 import { logEvents } from './log-event.ts'
-import { readLogs, readSpans, type Encoding } from './read-request.ts'
+import { readLogs, readSpans, type Encoding, type Read, type Sent } from './read-request.ts'
 import { shortenedJson } from './shorten.ts'
 import { spanEvents, type OtlpEvent } from './span-event.ts'
 
@@ -10,38 +10,56 @@ export type Signal = 'traces' | 'logs'
 
 /** `itemOf[i]` is the position of the span or record that became event `i`. */
 export interface JudgedTelemetry {
+  ok: true
   batch: JudgedBatch
   itemOf: number[]
-  /** Spans or records that cannot be decoded. */
+  /** Spans or records that cannot be decoded, or have no valid ids. */
   unreadable: number
 }
 
-/** Null if the body does not have the expected format. */
+export type TelemetryJudgement =
+  | JudgedTelemetry
+  | { ok: false; code: 'invalid_request' | 'body_too_large'; detail: string }
+
 export function judgeTelemetry(
   signal: Signal,
   encoding: Encoding,
   body: Uint8Array,
   context: JudgeContext,
-): JudgedTelemetry | null {
-  const found =
-    signal === 'traces' ? readSpans(body, encoding)?.map(spanEvents) : readLogs(body, encoding)?.map(logEvents)
-  if (found === undefined) return null
-  const events: OtlpEvent[] = []
-  const itemOf: number[] = []
-  found.forEach((ofItem, item) => {
-    for (const event of ofItem) {
-      events.push(event)
-      itemOf.push(item)
-    }
-  })
-  // Attributes deeper than a payload can be are cut.
-  const payloadAt = (index: number) => ({
-    json: shortenedJson(events[index]?.payload ?? {}, LIMITS.payloadBytes),
-    levels: 1,
-  })
-  return {
-    batch: judgeItems(events, payloadAt, context),
-    itemOf,
-    unreadable: found.filter((ofItem) => ofItem.length === 0).length,
+): TelemetryJudgement {
+  const read =
+    signal === 'traces'
+      ? eventsOf(readSpans(body, encoding), spanEvents)
+      : eventsOf(readLogs(body, encoding), logEvents)
+  if (read === 'malformed') {
+    return { ok: false, code: 'invalid_request', detail: `The body is not an OTLP ${signal} request in ${encoding}` }
   }
+  if (read === 'too_many') return tooLarge(`at most ${LIMITS.otlpItems} spans or log records`)
+  const events = read.flat()
+  const itemOf = read.flatMap((ofItem, item) => ofItem.map(() => item))
+  let payloadBytes = 0
+  const batch = judgeItems(
+    events,
+    (index) => {
+      // Beyond the bound nothing is stored, so nothing more is made.
+      const payload = payloadBytes > LIMITS.otlpPayloadBytes ? {} : (events[index]?.payload ?? {})
+      const json = shortenedJson(payload, LIMITS.payloadBytes)
+      payloadBytes += json.length
+      // JSON texts and lists are no deeper than a payload may be.
+      return { json, levels: 1 }
+    },
+    context,
+  )
+  if (payloadBytes > LIMITS.otlpPayloadBytes) {
+    return tooLarge(`spans or log records that are at most ${LIMITS.otlpPayloadBytes} bytes as events`)
+  }
+  return { ok: true, batch, itemOf, unreadable: read.filter((ofItem) => ofItem.length === 0).length }
+}
+
+function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[]) {
+  return typeof read === 'string' ? read : read.map(make)
+}
+
+function tooLarge(most: string): TelemetryJudgement {
+  return { ok: false, code: 'body_too_large', detail: `The request must have ${most}; send smaller requests` }
 }

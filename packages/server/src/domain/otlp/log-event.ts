@@ -6,7 +6,8 @@ import { Attributes, isObject, plainValue, set, textOf, type Json } from './attr
 import { eventMessage } from './messages.ts'
 import { LogRecordSchema, type LogRecord } from './otlp_pb.ts'
 import type { Sent } from './read-request.ts'
-import { envelopeOf, fit, hex, millis, type OtlpEvent } from './span-event.ts'
+import { envelopeOf, hex, millis, type OtlpEvent } from './span-event.ts'
+import { fit } from './text.ts'
 
 /** ERROR and FATAL (OpenTelemetry logs data model, severity number). */
 const SEVERITY_ERROR = 17
@@ -32,6 +33,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
     body: message || told !== undefined ? undefined : (body as Json | undefined),
     severity: record.severityText || undefined,
     attributes: message ? undefined : attributes.rest(),
+    dropped: attributes.dropped > 0 ? { attributes: attributes.dropped } : undefined,
     resource: resource.attributes,
     scope,
   })

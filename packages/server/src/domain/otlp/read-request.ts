@@ -1,63 +1,48 @@
-/** Reads the body of an OTLP/HTTP request, in protobuf or JSON, into its spans or log records. */
+/**
+ * Reads the body of an OTLP/HTTP request, in protobuf or JSON, into its spans or log records. Only the groups around them are
+ * read as a whole: a span that cannot be decoded costs nothing but itself.
+ */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
-import { Attributes, type JsonObject } from './attributes.ts'
-import {
-  LogRecordSchema,
-  LogRequestSchema,
-  ResourceSchema,
-  ScopeSchema,
-  SpanSchema,
-  TraceRequestSchema,
-  type LogRecord,
-  type Resource,
-  type Scope,
-  type Span,
-} from './otlp_pb.ts'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { Attributes, type Json, type JsonObject } from './attributes.ts'
+import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
+import { fit } from './text.ts'
 
 export type Encoding = 'protobuf' | 'json'
 
-/** One span or log record with what it shares with others; `item` is null if it can't be read. */
+/** One span or log record with what it shares with others; `item` is null if it cannot be decoded. */
 export interface Sent<Item> {
-  resource: ResourceFacts
+  resource: Resource
   scope: JsonObject | undefined
   item: Item | null
 }
 
-/** Attributes of the process that sent it. */
-export interface ResourceFacts {
+/** The process that sent it. Read once, because every one of its spans repeats it. */
+export interface Resource {
   attributes: JsonObject
-  text: (...names: string[]) => string | undefined
+  service: string | undefined
+  instance: string | undefined
+  runId: string | undefined
+  sessionId: string | undefined
 }
 
-export function readSpans(body: Uint8Array, encoding: Encoding): Sent<Span>[] | null {
-  if (encoding === 'json') return readJson(body, ['resourceSpans', 'scopeSpans', 'spans'], SpanSchema)
-  const request = decoded(() => fromBinary(TraceRequestSchema, body, { readUnknownFields: false }))
-  return (
-    request &&
-    request.resourceSpans.flatMap(({ resource, scopeSpans }) => {
-      const facts = resourceFacts(resource)
-      return scopeSpans.flatMap(({ scope, spans }) =>
-        spans.map((item) => ({ resource: facts, scope: scopeOf(scope), item })),
-      )
-    })
-  )
+/** The items of a request; or `malformed`, or `too_many` if it has more than LIMITS.otlpItems. */
+export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many'
+
+export function readSpans(body: Uint8Array, encoding: Encoding): Read<Span> {
+  return encoding === 'protobuf'
+    ? readProtobuf(body, SpanSchema)
+    : readJson(body, ['resourceSpans', 'scopeSpans', 'spans'], SpanSchema)
 }
 
-export function readLogs(body: Uint8Array, encoding: Encoding): Sent<LogRecord>[] | null {
-  if (encoding === 'json') return readJson(body, ['resourceLogs', 'scopeLogs', 'logRecords'], LogRecordSchema)
-  const request = decoded(() => fromBinary(LogRequestSchema, body, { readUnknownFields: false }))
-  return (
-    request &&
-    request.resourceLogs.flatMap(({ resource, scopeLogs }) => {
-      const facts = resourceFacts(resource)
-      return scopeLogs.flatMap(({ scope, logRecords }) =>
-        logRecords.map((item) => ({ resource: facts, scope: scopeOf(scope), item })),
-      )
-    })
-  )
+export function readLogs(body: Uint8Array, encoding: Encoding): Read<LogRecord> {
+  return encoding === 'protobuf'
+    ? readProtobuf(body, LogRecordSchema)
+    : readJson(body, ['resourceLogs', 'scopeLogs', 'logRecords'], LogRecordSchema)
 }
 
-/** Null if the body is not of its format: what threw may quote it, and payloads stay out of replies. */
+/** Null if it cannot be decoded. What threw may quote the body, and payloads stay out of replies. */
 function decoded<T>(decode: () => T): T | null {
   try {
     return decode()
@@ -66,29 +51,92 @@ function decoded<T>(decode: () => T): T | null {
   }
 }
 
-/** OTLP/JSON has ids in hex where protobuf's JSON has base64, and clients differ: each item is read alone. */
+class TooMany extends Error {}
+
+function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
+  try {
+    return read()
+  } catch (error) {
+    return error instanceof TooMany ? 'too_many' : 'malformed'
+  }
+}
+
+/** Field numbers of opentelemetry-proto: the same in traces and logs, in a request, its groups and their scopes. */
+const FIRST = 1
+const SECOND = 2
+
+function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Schema): Read<MessageShape<Schema>> {
+  const sent: Sent<MessageShape<Schema>>[] = []
+  return whole(() => {
+    for (const group of messagesOf(body).get(FIRST) ?? []) {
+      const inGroup = messagesOf(group)
+      const resource = resourceOf(binary(ResourceSchema, inGroup.get(FIRST)))
+      for (const inner of inGroup.get(SECOND) ?? []) {
+        const inScope = messagesOf(inner)
+        const scope = scopeOf(binary(ScopeSchema, inScope.get(FIRST)))
+        const items = inScope.get(SECOND) ?? []
+        if (sent.length + items.length > LIMITS.otlpItems) throw new TooMany()
+        for (const item of items) sent.push({ resource, scope, item: decoded(() => fromBinary(schema, item, KNOWN)) })
+      }
+    }
+    return sent
+  })
+}
+
+const KNOWN = { readUnknownFields: false }
+
+/** The bytes of embedded messages, by field number. */
+function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
+  const found = new Map<number, Uint8Array[]>()
+  const reader = new BinaryReader(bytes)
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag()
+    if (wireType !== WireType.LengthDelimited) {
+      reader.skip(wireType, field)
+      continue
+    }
+    const messages = found.get(field) ?? []
+    found.set(field, messages)
+    // Millions of empty ones fit in a body.
+    if (messages.push(reader.bytes()) > LIMITS.otlpItems) throw new TooMany()
+  }
+  return found
+}
+
+function binary<Schema extends DescMessage>(
+  schema: Schema,
+  found: Uint8Array[] = [],
+): MessageShape<Schema> | undefined {
+  const last = found.at(-1)
+  return last && fromBinary(schema, last, KNOWN)
+}
+
+/** OTLP/JSON has ids in hex where protobuf's JSON has base64, and clients differ in other ways. */
 function readJson<Schema extends DescMessage>(
   body: Uint8Array,
   [resources, scopes, items]: [string, string, string],
   schema: Schema,
-): Sent<MessageShape<Schema>>[] | null {
-  const request = decoded(() => JSON.parse(Buffer.from(body).toString()) as unknown)
-  if (!isObject(request)) return null
-  return listOf(request[resources]).flatMap((group) => {
-    const facts = resourceFacts(messageOf(ResourceSchema, group['resource']) ?? undefined)
-    return listOf(group[scopes]).flatMap((inner) => {
-      const scope = scopeOf(messageOf(ScopeSchema, inner['scope']) ?? undefined)
-      return listOf(inner[items]).map((item) => ({
-        resource: facts,
-        scope,
-        item: messageOf(schema, withBinaryIds(item)),
-      }))
-    })
+): Read<MessageShape<Schema>> {
+  const sent: Sent<MessageShape<Schema>>[] = []
+  return whole(() => {
+    const request = objectOf(JSON.parse(Buffer.from(body).toString()))
+    for (const group of listOf(request[resources]).map(objectOf)) {
+      const resource = resourceOf(json(ResourceSchema, group['resource']))
+      for (const inner of listOf(group[scopes]).map(objectOf)) {
+        const scope = scopeOf(json(ScopeSchema, inner['scope']))
+        const given = listOf(inner[items])
+        if (sent.length + given.length > LIMITS.otlpItems) throw new TooMany()
+        for (const item of given) {
+          sent.push({ resource, scope, item: decoded(() => json(schema, withBinaryIds(objectOf(item)))) ?? null })
+        }
+      }
+    }
+    return sent
   })
 }
 
-function messageOf<Schema extends DescMessage>(schema: Schema, given: unknown): MessageShape<Schema> | null {
-  return decoded(() => fromJson(schema, given as JsonValue, { ignoreUnknownFields: true }))
+function json<Schema extends DescMessage>(schema: Schema, given: unknown): MessageShape<Schema> | undefined {
+  return given === undefined ? undefined : fromJson(schema, given as JsonValue, { ignoreUnknownFields: true })
 }
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
@@ -105,30 +153,69 @@ function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> 
     const id = item[name]
     if (typeof id !== 'string') continue
     // Buffer would read only the digits before the first other character.
-    item[name] = /^([0-9a-f]{2})*$/i.test(id) ? Buffer.from(id, 'hex').toString('base64') : undefined
-    if (item[name] === undefined) delete item[name]
+    if (!/^([0-9a-f]{2})*$/i.test(id)) throw new Error('An id is not in hex')
+    item[name] = Buffer.from(id, 'hex').toString('base64')
   }
   const { status, links } = item
-  if (isObject(status) && STATUS_CODES.has(status['code']))
+  if (isObject(status) && STATUS_CODES.has(status['code'])) {
     item['status'] = { ...status, code: STATUS_CODES.get(status['code']) }
-  if (Array.isArray(links)) item['links'] = listOf(links).map(withBinaryIds)
+  }
+  if (links !== undefined) item['links'] = listOf(links).map((link) => withBinaryIds(objectOf(link)))
   return item
 }
 
-function listOf(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.map((item: unknown) => (isObject(item) ? item : {})) : []
+function listOf(value: unknown): unknown[] {
+  if (value === undefined || value === null) return []
+  if (Array.isArray(value)) return value
+  throw new TypeError('Not a list')
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  if (isObject(value)) return value
+  throw new TypeError('Not an object')
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function resourceFacts(resource: Resource | undefined): ResourceFacts {
-  const attributes = new Attributes(resource?.attributes ?? [])
-  return { attributes: attributes.rest() ?? {}, text: (...names) => attributes.text(...names) }
+/** Every event of a process repeats its resource. */
+const RESOURCE_BYTES = 4_000
+
+function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined): Resource {
+  const attributes = new Attributes(sent?.attributes ?? [])
+  const text = (name: string, max: number): string | undefined => {
+    const found = attributes.text(name)
+    return found === undefined ? undefined : fit(found, max)
+  }
+  return {
+    service: text('service.name', LIMITS.textChars),
+    instance: text('service.instance.id', LIMITS.clientIdChars),
+    // One too many: a cut id could be that of another run, so the event is rejected.
+    runId: text('tacho.run.id', LIMITS.runIdChars + 1),
+    sessionId: text('session.id', LIMITS.textChars + 1),
+    attributes: repeated(attributes.rest() ?? {}),
+  }
 }
 
-function scopeOf(scope: Scope | undefined): JsonObject | undefined {
+/** The attributes that fit, and how many did not. */
+function repeated(attributes: JsonObject): JsonObject {
+  const kept: [string, Json][] = []
+  let room = RESOURCE_BYTES
+  let dropped = 0
+  for (const [name, value] of Object.entries(attributes)) {
+    const bytes = Buffer.byteLength(JSON.stringify([name, value]))
+    if (bytes > room) dropped++
+    else {
+      room -= bytes
+      kept.push([name, value])
+    }
+  }
+  return { ...Object.fromEntries(kept), ...(dropped > 0 ? { dropped } : {}) }
+}
+
+function scopeOf(scope: MessageShape<typeof ScopeSchema> | undefined): JsonObject | undefined {
   if (!scope || scope.name === '') return undefined
-  return scope.version === '' ? { name: scope.name } : { name: scope.name, version: scope.version }
+  const name = fit(scope.name, LIMITS.labelChars)
+  return scope.version === '' ? { name } : { name, version: fit(scope.version, LIMITS.labelChars) }
 }

@@ -1,7 +1,8 @@
-/** Shortens a payload that is too large, in a marked way: its texts first, then whole members, the last ones first. */
+/** Shortens a payload that is too large, in a marked way: its texts first, then whole members. */
 import { isObject, type Json, type JsonObject } from './attributes.ts'
 
-const TEXT_CHARS_MIN = 256
+/** Texts are cut to these lengths in turn, before whole members are cut. Few, because each costs a walk. */
+const TEXT_CHARS = [16_384, 1_024, 256]
 
 /** JSON of at most `maxBytes`. What was cut says so, and the payload has `tachoShortened` with its size before. */
 export function shortenedJson(payload: JsonObject, maxBytes: number): string {
@@ -9,20 +10,34 @@ export function shortenedJson(payload: JsonObject, maxBytes: number): string {
   const originalBytes = Buffer.byteLength(whole)
   if (originalBytes <= maxBytes) return whole
   const mark = { tachoShortened: { originalBytes } }
-  for (let chars = maxBytes / 2; chars >= TEXT_CHARS_MIN; chars /= 2) {
-    const text = JSON.stringify({ ...(cutTexts(payload, Math.floor(chars)) as JsonObject), ...mark })
+  let shorter = payload
+  for (const chars of TEXT_CHARS) {
+    shorter = cutTexts(payload, chars) as JsonObject
+    const text = JSON.stringify({ ...shorter, ...mark })
     if (Buffer.byteLength(text) <= maxBytes) return text
   }
-  const members = Object.entries(cutTexts(payload, TEXT_CHARS_MIN) as JsonObject)
-  for (let at = members.length - 1; at >= 0; at--) {
-    const [name, value] = members[at] as [string, Json]
-    const size = Array.isArray(value) ? value.length : isObject(value) ? Object.keys(value).length : 1
-    members[at] = [name, `[cut: ${size} values]`]
-    const text = JSON.stringify({ ...Object.fromEntries(members), ...mark })
-    if (Buffer.byteLength(text) <= maxBytes) return text
-  }
-  return JSON.stringify(mark)
+  return JSON.stringify({ ...withoutLastMembers(shorter, maxBytes - Buffer.byteLength(JSON.stringify(mark))), ...mark })
 }
+
+/** The members that fit, from the first on; a sentence stands for each of the others. */
+function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
+  const members = Object.entries(payload)
+  let room = maxBytes - members.length * MEMBER_MARK_BYTES
+  return Object.fromEntries(
+    members.map(([name, value]): [string, Json] => {
+      const bytes = Buffer.byteLength(JSON.stringify(value))
+      if (bytes <= room) {
+        room -= bytes
+        return [name, value]
+      }
+      const size = Array.isArray(value) ? value.length : isObject(value) ? Object.keys(value).length : 1
+      return [name, `[cut: ${size} values]`]
+    }),
+  )
+}
+
+/** Room for the name of a member, which the mapping chooses, and for the sentence. */
+const MEMBER_MARK_BYTES = 64
 
 function cutTexts(value: Json, chars: number): Json {
   if (typeof value === 'string') {

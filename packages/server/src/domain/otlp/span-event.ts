@@ -1,10 +1,11 @@
 /** A span becomes one event at its start. The root of a trace also becomes the outcome of the run. See docs/otlp.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { hasAtMost } from '../text.ts'
-import { Attributes, plainValue, set, type Json, type JsonObject } from './attributes.ts'
+import { Attributes, set, type Json, type JsonObject } from './attributes.ts'
 import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
-import type { ResourceFacts, Sent } from './read-request.ts'
+import type { Resource, Sent } from './read-request.ts'
+import { fit } from './text.ts'
 
 /** An event as in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {
@@ -28,10 +29,15 @@ const NANOS_PER_MS = 1_000_000n
 const STATUS_ERROR = 2
 
 export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] {
-  if (span === null) return []
+  // An id of another size, or of zeros, is none (W3C Trace Context).
+  if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return []
+  if (hex(span.traceId) === '' || hex(span.spanId) === '') return []
   const attributes = new Attributes(span.attributes)
   const { error, events, messages, answers } = readEvents(span, attributes)
-  const [startedAt, endedAt] = [millis(span.startTimeUnixNano), millis(span.endTimeUnixNano)]
+  const startedAt = millis(span.startTimeUnixNano)
+  // Without an end, or with one before the start: at once.
+  const nanos = span.endTimeUnixNano > span.startTimeUnixNano ? span.endTimeUnixNano - span.startTimeUnixNano : 0n
+  const endedAt = millis(span.startTimeUnixNano + nanos)
   const spanId = hex(span.spanId)
   const parentSpanId = hex(span.parentSpanId)
   const envelope = envelopeOf(attributes, resource, hex(span.traceId))
@@ -40,9 +46,10 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
   const payload = set({
     ...payloadOf(type, attributes, { messages, answers, isFailed }),
     error,
-    latency: Number(span.endTimeUnixNano - span.startTimeUnixNano) / 1e6 || 0,
+    latency: Number(nanos) / 1e6,
     events,
-    links: span.links.length > 0 ? span.links.map(linkOf) : undefined,
+    links: some(span.links.slice(0, EVENTS_MAX).map(linkOf)),
+    dropped: droppedFrom(span, attributes),
     attributes: attributes.rest(),
     resource: resource.attributes,
     scope,
@@ -72,19 +79,18 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
 }
 
 /** The fields that events and log records of a trace share. A text over its limit stays among the attributes. */
-export function envelopeOf(attributes: Attributes, resource: ResourceFacts, traceId: string) {
+export function envelopeOf(attributes: Attributes, resource: Resource, traceId: string) {
   const named = (max: number, ...names: string[]): string | undefined => {
     const text = attributes.text(...names)
     return text !== undefined && hasAtMost(text, max) ? attributes.takeText(...names) : undefined
   }
-  const service = resource.text('service.name')
-  const runId = attributes.takeText('tacho.run.id') ?? resource.text('tacho.run.id') ?? traceId
-  const sessionId =
-    named(LIMITS.textChars, 'gen_ai.conversation.id', 'session.id', ...SESSIONS) ?? resource.text('session.id')
+  const runId = attributes.takeText('tacho.run.id') ?? resource.runId ?? traceId
+  const sessionId = named(LIMITS.textChars, 'gen_ai.conversation.id', 'session.id', ...SESSIONS) ?? resource.sessionId
   const agentId = named(LIMITS.textChars, 'gen_ai.agent.id')
-  const agentName = named(LIMITS.textChars, 'gen_ai.agent.name', 'agent.name', 'agent_name') ?? agentId ?? service
+  const agentName =
+    named(LIMITS.textChars, 'gen_ai.agent.name', 'agent.name', 'agent_name') ?? agentId ?? resource.service
   return {
-    clientId: fit(resource.text('service.instance.id') ?? service ?? 'opentelemetry', LIMITS.clientIdChars),
+    clientId: fit(resource.instance ?? resource.service ?? 'opentelemetry', LIMITS.clientIdChars),
     runId,
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(agentId === undefined ? {} : { agentId }),
@@ -209,7 +215,7 @@ function readEvents(span: Span, attributes: Attributes) {
   const answers: Json[] = []
   const events: Json[] = []
   let error: JsonObject | undefined
-  for (const { name, timeUnixNano, attributes: pairs } of span.events) {
+  for (const { name, timeUnixNano, attributes: pairs } of span.events.slice(0, EVENTS_MAX)) {
     const own = new Attributes(pairs)
     const message = eventMessage(name, own, undefined)
     if (message !== null) (message.isOutput ? answers : messages).push(message.message)
@@ -232,15 +238,20 @@ function readEvents(span: Span, attributes: Attributes) {
   return { error, events: some(events), messages, answers }
 }
 
+/** OpenTelemetry's own limit for events and for links is 128, unless a client sets another. */
+const EVENTS_MAX = 1_000
+
+/** How many of each were too many, and left out. */
+function droppedFrom({ events, links }: Span, attributes: Attributes): JsonObject | undefined {
+  const tooMany = (list: readonly unknown[]) => Math.max(0, list.length - EVENTS_MAX) || undefined
+  const dropped = set({ attributes: attributes.dropped || undefined, events: tooMany(events), links: tooMany(links) })
+  return Object.keys(dropped).length > 0 ? dropped : undefined
+}
+
 const some = <Item>(list: Item[]): Item[] | undefined => (list.length > 0 ? list : undefined)
 
 function linkOf({ traceId, spanId, attributes }: Link): Json {
-  const found = attributes.map(({ key, value }): [string, Json] => [key, plainValue(value)])
-  return set({
-    traceId: hex(traceId),
-    spanId: hex(spanId),
-    attributes: found.length > 0 ? Object.fromEntries(found) : undefined,
-  })
+  return set({ traceId: hex(traceId), spanId: hex(spanId), attributes: new Attributes(attributes).rest() })
 }
 
 export function hex(bytes: Uint8Array): string {
@@ -249,14 +260,4 @@ export function hex(bytes: Uint8Array): string {
 
 export function millis(nanos: bigint): number {
   return Number(nanos / NANOS_PER_MS)
-}
-
-/** A text that every store accepts, with at most `max` code points. */
-export function fit(text: string, max: number): string {
-  const clean = text.toWellFormed().replaceAll('\0', '\u{FFFD}')
-  return hasAtMost(clean, max)
-    ? clean
-    : `${Array.from(clean.slice(0, 2 * max))
-        .slice(0, max - 1)
-        .join('')}…`
 }
