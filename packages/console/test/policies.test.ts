@@ -35,8 +35,8 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await page.getByLabel('Id').fill('refund-limit')
     await condition(page).click()
     await page.keyboard.type('tool.na')
-    await page.getByRole('option', { name: 'tool.name' }).waitFor()
-    await page.keyboard.press('Enter')
+    // Not by Enter: the editor takes one that follows too quickly for a new line.
+    await page.getByRole('option', { name: 'tool.name' }).click()
     await page.keyboard.type(' == "refund" && tool.input.amount > ')
     await page.getByText(/^Line 1, column/).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Create' }).isDisabled(), true)
