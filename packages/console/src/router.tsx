@@ -86,6 +86,18 @@ const runRoute = createRoute({
   component: lazyRouteComponent(() => import('./runs/run-page.tsx'), 'RunPage'),
 })
 
+const agentsRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/agents',
+  component: lazyRouteComponent(() => import('./runs/run-groups.tsx'), 'AgentsPage'),
+})
+
+const sessionsRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/sessions',
+  component: lazyRouteComponent(() => import('./runs/run-groups.tsx'), 'SessionsPage'),
+})
+
 const approvalsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/approvals',
@@ -256,6 +268,8 @@ const routeTree = rootRoute.addChildren([
     overviewRoute,
     runsRoute,
     runRoute,
+    agentsRoute,
+    sessionsRoute,
     approvalsRoute.addChildren([approvalRoute]),
     issuesRoute,
     issueRoute,

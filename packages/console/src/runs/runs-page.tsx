@@ -9,6 +9,7 @@ import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
 import { RunList } from './run-list.tsx'
+import { RunsTabs } from './runs-tabs.tsx'
 import { SINCE, type RunsSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
@@ -44,6 +45,7 @@ export function RunsPage() {
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Runs</h1>
+      <RunsTabs />
       <RunFilters search={search} onChange={setSearch} />
       {runs.error ? (
         <Trouble error={runs.error} retry={() => void runs.refetch()} />

@@ -2,6 +2,8 @@
 export const PAGES = [
   { name: 'Overview', to: '/w/$workspace/$environment', key: 'o' },
   { name: 'Runs', to: '/w/$workspace/$environment/runs', key: 'r' },
+  { name: 'Agents', to: '/w/$workspace/$environment/agents', key: 'n' },
+  { name: 'Sessions', to: '/w/$workspace/$environment/sessions', key: 'e' },
   { name: 'Approvals', to: '/w/$workspace/$environment/approvals', key: 'a' },
   { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i' },
   { name: 'Policies', to: '/w/$workspace/$environment/policies', key: 'p' },
@@ -12,5 +14,6 @@ export const PAGES = [
   { name: 'Get started', to: '/w/$workspace/$environment/get-started', key: 's' },
 ] as const
 
-/** The header leaves out what is needed once. */
-export const HEADER_PAGES = PAGES.filter(({ name }) => name !== 'Get started')
+/** Needed once, or a tab of another page. */
+const NOT_IN_HEADER: readonly string[] = ['Agents', 'Sessions', 'Get started']
+export const HEADER_PAGES = PAGES.filter(({ name }) => !NOT_IN_HEADER.includes(name))

@@ -1,0 +1,131 @@
+/** Agents and sessions: what their newest runs came to. Each leads to its runs. */
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import { api } from '../api.ts'
+import { GetStartedLink } from '../get-started/get-started-link.tsx'
+import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { compact, counted, duration, money, number } from '../ui/format.ts'
+import { useListKeys } from '../ui/list-keys.ts'
+import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { useTitle } from '../ui/title.ts'
+import { groupRuns, type RunGroup } from './group.ts'
+import { RunsTabs } from './runs-tabs.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+const REFRESH_MS = 10_000
+const PAGE_RUNS = 200
+/** Bounds what a page reads. */
+const MOST_RUNS = 1_000
+
+export const AgentsPage = () => <RunGroups by="agent" title="Agents" />
+export const SessionsPage = () => <RunGroups by="session" title="Sessions" />
+
+function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const { data, error, refetch } = useNewestRuns(place.environment.id)
+  const groups = useMemo(() => groupRuns(data?.runs ?? [], by), [data, by])
+  useTitle(title)
+  const search = ({ key }: RunGroup) => (by === 'agent' ? { agent: key } : { sessionId: key })
+  const current = useListKeys({
+    items: groups,
+    open: (group) => void navigate({ to: '/w/$workspace/$environment/runs', params, search: search(group) }),
+    reset: by,
+  })
+  const columns: Column<RunGroup>[] = [
+    {
+      head: by === 'agent' ? 'Agent' : 'Session',
+      main: true,
+      cell: (group) => (
+        <>
+          <Link
+            to="/w/$workspace/$environment/runs"
+            params={params}
+            search={search(group)}
+            title={group.name}
+            className={ROW_LINK}
+          >
+            <bdi>{group.name}</bdi>
+          </Link>
+          {group.key !== group.name && <bdi className="block truncate font-mono text-xs text-soft">{group.key}</bdi>}
+        </>
+      ),
+    },
+    { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
+    { head: 'Completed', right: true, wide: true, cell: ({ completed }) => number(completed) },
+    { head: 'Failed', right: true, cell: (group) => <Failed group={group} /> },
+    { head: 'Running', right: true, wide: true, cell: ({ running }) => number(running) },
+    { head: 'p95 length', right: true, wide: true, cell: ({ p95 }) => (p95 === null ? '' : duration(p95)) },
+    { head: 'Tokens', right: true, wide: true, cell: ({ tokens }) => compact(tokens) },
+    { head: 'Cost', right: true, wide: true, cell: ({ cost }) => money(cost) },
+    { head: 'Last run', cell: ({ lastStartedAt }) => <Time at={lastStartedAt} /> },
+  ]
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
+      <h1 className="pt-5 text-xl font-semibold">{title}</h1>
+      <RunsTabs />
+      {error ? (
+        <Trouble error={error} retry={() => void refetch()} />
+      ) : !data ? (
+        <PagePending />
+      ) : groups.length === 0 ? (
+        <Nothing by={by} />
+      ) : (
+        <>
+          <p className="py-3 text-sm text-soft">
+            {data.isAll
+              ? `All ${counted(data.runs.length, 'run')} of ${place.environment.name}.`
+              : `The newest ${counted(data.runs.length, 'run')} of ${place.environment.name}. Usage shows longer times.`}
+          </p>
+          <DataTable label={title} columns={columns} items={groups} keyOf={({ key }) => key} current={current} />
+        </>
+      )}
+    </div>
+  )
+}
+
+function Failed({ group: { failed, runs, running } }: { group: RunGroup }) {
+  if (failed === 0) return '0'
+  const ended = runs - running
+  return (
+    <span className="text-red">
+      {number(failed)} <span className="max-sm:hidden">({Math.round((failed / ended) * 100)} %)</span>
+    </span>
+  )
+}
+
+function Nothing({ by }: { by: 'agent' | 'session' }) {
+  return by === 'agent' ? (
+    <Empty title="No agent has run yet" action={<GetStartedLink />}>
+      Every agent appears here with its outcomes, length, tokens and cost as soon as its first event arrives.
+    </Empty>
+  ) : (
+    <Empty title="No session yet">
+      Runs that share a <code className="font-mono">sessionId</code>, such as those of one conversation, are summed up
+      here.
+    </Empty>
+  )
+}
+
+function useNewestRuns(environmentId: string) {
+  return useQuery({
+    queryKey: ['runs', environmentId, 'newest'],
+    queryFn: async ({ signal }) => {
+      const runs: OperatorRun[] = []
+      let cursor: string | undefined
+      do {
+        const query = { limit: PAGE_RUNS, cursor }
+        const page = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+        runs.push(...page.items)
+        cursor = page.nextCursor ?? undefined
+      } while (cursor !== undefined && runs.length < MOST_RUNS)
+      return { runs, isAll: cursor === undefined }
+    },
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}
