@@ -1,7 +1,7 @@
 import { textOf } from '../ui/search.ts'
 
 /** Days that the page goes back to. */
-export const DAYS = { '24h': 1, '7d': 7, '30d': 30 } as const
+export const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 } as const
 export const GROUPS = ['agent', 'model'] as const
 export const MEASURES = ['cost', 'tokens', 'steps'] as const
 

@@ -1,4 +1,5 @@
-import { allItems } from '@tacho/client/items.ts'
+import { eachItem } from '@tacho/client/items.ts'
+import type { UsageHour } from '@tacho/contract/operator/usage.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
@@ -17,10 +18,15 @@ import { drawn, linesOf, type Measure, type Sum } from './series.ts'
 const route = getRouteApi('/w/$workspace/$environment/usage')
 const HOUR_MS = 3_600_000
 const REFRESH_MS = 60_000
+const CALL_MS = 31 * 24 * HOUR_MS
+/** Rows of one hour, agent and model; bounds what is read beyond the newest 31 days. */
+const MOST_HOURS = 20_000
 const DAY_WORDS = [
   ['24h', 'Last 24 hours'],
   ['7d', 'Last 7 days'],
   ['30d', 'Last 30 days'],
+  ['90d', 'Last 90 days'],
+  ['365d', 'Last year'],
 ] as const
 const MEASURE_WORDS = [
   ['cost', 'Cost'],
@@ -54,6 +60,7 @@ export function UsagePage() {
       search: { from: at(time), to: at(time + width) },
     })
   }
+  const window = usage.data && { from: new Date(usage.data.from).toISOString() }
   const columns: Column<Sum>[] = [
     {
       head: by === 'agent' ? 'Agent' : 'Model',
@@ -63,7 +70,7 @@ export function UsagePage() {
           <Link
             to="/w/$workspace/$environment/runs"
             params={params}
-            search={{ agent: name, since }}
+            search={{ agent: name, ...window }}
             className={ROW_LINK}
           >
             <bdi>{name}</bdi>
@@ -123,6 +130,7 @@ export function UsagePage() {
           />
           <p className="mt-1 mb-4 text-sm text-soft">
             Drag to zoom, double click to see all again, click to open the runs of that time.
+            {usage.data?.isAll === false && ' There is too much to read at once: the oldest part is missing.'}
           </p>
           <DataTable label="Sums" columns={columns} items={lines.sums} keyOf={({ key }) => key} />
         </>
@@ -143,10 +151,26 @@ function useUsage(environmentId: string, days: number) {
     queryFn: async () => {
       const to = Date.now()
       const from = Math.floor(to / HOUR_MS) * HOUR_MS - (days * 24 - 1) * HOUR_MS
-      const query = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit: 200 }
-      return { from, to, hours: await allItems(api.readUsage, { params: { environmentId }, query }) }
+      const { hours, isAll } = await readHours(environmentId, from, to)
+      return { from, to, hours, isAll }
     },
     refetchInterval: REFRESH_MS,
     placeholderData: keepPreviousData,
   })
+}
+
+/** One call reads at most 31 days. The newest part comes first and is always whole; an older one is whole or missing. */
+async function readHours(environmentId: string, from: number, to: number) {
+  const hours: UsageHour[] = []
+  for (let end = to; end >= from; end -= CALL_MS) {
+    const start = Math.max(from, end - CALL_MS + HOUR_MS)
+    const query = { from: new Date(start).toISOString(), to: new Date(end).toISOString(), limit: 200 }
+    const part: UsageHour[] = []
+    for await (const hour of eachItem(api.readUsage, { params: { environmentId }, query })) {
+      part.push(hour)
+      if (hours.length > 0 && hours.length + part.length > MOST_HOURS) return { hours, isAll: false }
+    }
+    hours.push(...part)
+  }
+  return { hours, isAll: true }
 }
