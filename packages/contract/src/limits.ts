@@ -83,6 +83,8 @@ export const LIMITS = {
   /** Finished simulations to keep in one environment, newest first. */
   simulationsKept: 100,
   operatorBodyBytes: 262_144,
+  /** Bodies of requests without a credential: codes, passwords and addresses. */
+  signInBodyBytes: 16_384,
   searchChars: 255,
   /** A search by run id prefix examines this many matching runs: the last ones in the order of their ids. */
   searchedRunIds: 1_000,

@@ -19,7 +19,7 @@ import {
 
 const open = { tag: 'Sign-in', scopes: [], access: 'anyone' } as const
 const own = { tag: 'Me', scopes: [], access: 'signed-in' } as const
-const write = { method: 'POST', bodyBytes: LIMITS.operatorBodyBytes } as const
+const write = { method: 'POST', bodyBytes: LIMITS.signInBodyBytes } as const
 
 /** Sessions of people, held in cookies. Changes are accepted only from the server's own origin. */
 export const signInRoutes = {

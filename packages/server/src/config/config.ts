@@ -100,7 +100,11 @@ export const SETTINGS = {
     '1h',
   ),
   bodyMemory: quantity(
-    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for all request bodies' },
+    {
+      placeholder: 'bytes',
+      byDefault: '64MiB',
+      help: 'Memory for all request bodies; one key, operator or address gets a quarter',
+    },
     'bytes',
     '4MiB',
     '64GiB',

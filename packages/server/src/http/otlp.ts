@@ -14,6 +14,7 @@ import type { EventVerdict } from '../storage/events.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { storeBatch } from './events.ts'
+import { holderOf } from './holder.ts'
 import { mediaType, readBody } from './read-body.ts'
 import { isRefusal, refuse, replyError } from './reply-error.ts'
 
@@ -56,7 +57,12 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       config: { route },
       onRequest: async (request, reply) => {
         if (storage.writesRefused() === 'overloaded') return replyError(request, reply, refuse('overloaded'))
-        const body = await readBody(request.raw, reply.raw, route.bodyBytes, memory, PROTOBUF)
+        const body = await readBody(request.raw, reply.raw, {
+          maxBytes: route.bodyBytes,
+          memory,
+          holder: holderOf(request),
+          binaryType: PROTOBUF,
+        })
         if (isRefusal(body)) return replyError(request, reply, body)
         request.bodyBytes = body
       },

@@ -5,27 +5,50 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { isUtf8 } from 'node:buffer'
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 
-/** Bytes of all request bodies in memory; bounds a flood of uploads. */
+/** One holder gets this part of the memory, and always room for the largest body. */
+const HOLDERS = 4
+
+/**
+ * Bytes of all request bodies in memory; bounds a flood of uploads. Each holder has a share, so that unfinished uploads
+ * of one cannot stop the requests of others.
+ */
 export class BodyMemory {
   readonly maxBytes: number
   bytes = 0
+  readonly #holders = new Map<string, number>()
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes
   }
 
   /** Reserves `bytes` if they fit; returns whether they did. */
-  take(bytes: number): boolean {
-    if (this.bytes + bytes > this.maxBytes) return false
+  take(holder: string, bytes: number): boolean {
+    const held = (this.#holders.get(holder) ?? 0) + bytes
+    const share = Math.max(this.maxBytes / HOLDERS, LIMITS.otlpBytes)
+    if (held > share || this.bytes + bytes > this.maxBytes) return false
     this.bytes += bytes
+    this.#holders.set(holder, held)
     return true
   }
 
-  give(bytes: number): void {
+  give(holder: string, bytes: number): void {
     this.bytes -= bytes
+    const held = (this.#holders.get(holder) ?? 0) - bytes
+    if (held > 0) this.#holders.set(holder, held)
+    else this.#holders.delete(holder)
   }
+}
+
+export interface BodyLimits {
+  maxBytes: number
+  memory: BodyMemory
+  /** Who sends it: a key, an operator or an address. */
+  holder: string
+  /** Media type of bodies that may have any bytes. */
+  binaryType?: string
 }
 
 /** By Content-Encoding. A Map, because clients can send names such as those of Object.prototype. */
@@ -44,14 +67,12 @@ const COMPRESSED_SLACK = 2
 
 /**
  * Returns the decoded body as at most `maxBytes` of UTF-8, or a refusal, in the order 413, 415, 400. Its bytes count in
- * `memory` until the response ends. A body of `binaryType` may have any bytes.
+ * `memory` until the response ends.
  */
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
-  maxBytes: number,
-  memory: BodyMemory,
-  binaryType: string | null = null,
+  { maxBytes, memory, holder, binaryType }: BodyLimits,
 ): Promise<Buffer | Refusal> {
   const encoding = (request.headers['content-encoding'] ?? '').trim().toLowerCase()
   const decoder = DECODERS.get(encoding)
@@ -60,11 +81,11 @@ export async function readBody(
   const body =
     announced > wireBytes
       ? tooLarge(maxBytes)
-      : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory })
+      : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory, holder })
   // Discard the rest of the upload so the client can read the reply; the request timeout bounds this.
   request.resume()
   if (isRefusal(body) && body.code === 'body_too_large') return body
-  const isBinary = binaryType !== null && mediaType(request.headers) === binaryType
+  const isBinary = binaryType !== undefined && mediaType(request.headers) === binaryType
   const refusal = isBinary
     ? encodingRefusal(decoder !== undefined)
     : mediaRefusal(request.headers, decoder !== undefined)
@@ -77,25 +98,26 @@ interface Bounds {
   maxBytes: number
   wireBytes: number
   memory: BodyMemory
+  holder: string
 }
 
 async function collect(
   request: IncomingMessage,
   response: ServerResponse,
   decoder: Transform | null,
-  { maxBytes, wireBytes, memory }: Bounds,
+  { maxBytes, wireBytes, memory, holder }: Bounds,
 ): Promise<Buffer | Refusal> {
   const chunks: Buffer[] = []
   let size = 0
   let taken = 0
-  response.once('close', () => memory.give(taken))
+  response.once('close', () => memory.give(holder, taken))
   const source = decoder ? feed(request, decoder, wireBytes) : request
   try {
     // Leaving the loop must not destroy the request: that would close the socket before the client reads the reply.
     for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length
       if (size > maxBytes) return tooLarge(maxBytes)
-      if (!memory.take(chunk.length)) return refuse('overloaded', 'Too many request bodies in memory')
+      if (!memory.take(holder, chunk.length)) return refuse('overloaded', 'Too many request bodies in memory')
       taken += chunk.length
       chunks.push(chunk)
     }

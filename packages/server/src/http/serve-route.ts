@@ -7,7 +7,7 @@ import { Compile, type Validator } from 'typebox/compile'
 import { jsonFault } from '../domain/json-fault.ts'
 import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
-import { network } from './network.ts'
+import { holderOf } from './holder.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
 import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
@@ -145,11 +145,6 @@ export function serveRoute<R extends Route>(
   }
 }
 
-/** The holder whose share of the reply memory a request uses: its key, its operator or its address. */
-function holderOf({ apiKey, actor, ip }: FastifyRequest): string {
-  return apiKey?.id ?? actor?.id ?? network(ip)
-}
-
 function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): Answer {
   // A handler that sends the reply itself returns nothing: Fastify would await a returned reply until it is sent.
   if (result === undefined || reply.sent) return null
@@ -174,7 +169,7 @@ function bodyHook(maxBytes: number, { memory, admit }: RouteOptions): onRequestA
   return async (request, reply) => {
     const refusal = admit?.() ?? null
     if (refusal) return replyError(request, reply, refusal)
-    const body = await readBody(request.raw, reply.raw, maxBytes, memory)
+    const body = await readBody(request.raw, reply.raw, { maxBytes, memory, holder: holderOf(request) })
     if (isRefusal(body)) return replyError(request, reply, body)
     request.bodyBytes = body
   }

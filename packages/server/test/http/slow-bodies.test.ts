@@ -5,6 +5,7 @@ import { request, type IncomingMessage } from 'node:http'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
+import { eventually } from '../setup/eventually.ts'
 import { event, startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -83,5 +84,48 @@ test('an operator token that is revoked while the body arrives decides nothing',
     assert.equal(await finish(), isRevoked ? 401 : 200)
     const { body } = await service.api<{ status: string }>(`/firewall-approvals/${id}`, { headers })
     assert.equal(body.status, isRevoked ? 'PENDING' : 'APPROVED')
+  }
+})
+
+/** An upload that never ends. */
+async function occupy(to: Service, path: string, headers: Record<string, string>, bytes: number) {
+  const upload = request(`${to.url}${path}`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json', 'transfer-encoding': 'chunked' },
+  })
+  upload.on('error', () => undefined)
+  const replied = once(upload, 'response') as Promise<[IncomingMessage]>
+  replied.catch(() => undefined)
+  upload.write(Buffer.alloc(bytes, ' '))
+  return { replied, end: () => upload.destroy() }
+}
+
+const heldBytes = async (from: Service): Promise<number> =>
+  Number(/^tacho_body_memory_bytes (\d+)/m.exec((await from.call('/metrics')).text)?.[1])
+
+test('unfinished uploads of one key or address leave room for the bodies of others', async () => {
+  const own = await startService({ bodyMemory: '16MiB' })
+  const ends: (() => void)[] = []
+  try {
+    const other = await own.newKey({ scopes: ['events:write'] })
+    for (const [path, headers, most] of [
+      ['/openapi/v1/events/batch', { 'x-api-key': own.apiKey }, 1_000_000],
+      ['/operator/v1/sign-in', {}, 16_000],
+    ] as const) {
+      const before = await heldBytes(own)
+      // A share is a quarter of the memory: as much as one OpenTelemetry body.
+      const share = 4 * 1_048_576
+      for (let held = 0; held + most <= share; held += most) ends.push((await occupy(own, path, headers, most)).end)
+      const full = Math.floor(share / most) * most
+      await eventually(async () => (await heldBytes(own)) - before === full, 'the uploads are in memory')
+      const { replied, end } = await occupy(own, path, headers, most)
+      ends.push(end)
+      const [reply] = await replied
+      assert.equal(reply.statusCode, 503, path)
+      assert.equal((await own.record([event()], other)).status, 200, path)
+    }
+  } finally {
+    for (const end of ends) end()
+    await own.close()
   }
 })
