@@ -1,7 +1,6 @@
-/** Card and account numbers in texts: recognised by their checksums, however they are grouped. */
+/** Card and account numbers in texts: recognised by their checksums, however they are grouped. Loaded if enabled. */
 
-/** At most one of these stands between two groups. */
-export const GROUP_SEPARATOR = String.raw`[ \u00a0\u2000-\u200a\u202f.\u00b7\u2010-\u2015-]`
+import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
 export interface NumberForm {
   /** A run of groups that may contain such numbers. */
@@ -16,7 +15,7 @@ export interface NumberForm {
 }
 
 export const CARD_NUMBER: NumberForm = {
-  run: new RegExp(String.raw`\d(?:${GROUP_SEPARATOR}?\d){12,}`, 'g'),
+  run: CARD_RUN,
   start: /^\d/,
   minChars: 13,
   maxChars: 19,
@@ -25,7 +24,7 @@ export const CARD_NUMBER: NumberForm = {
 }
 
 export const IBAN: NumberForm = {
-  run: new RegExp(String.raw`\b[A-Z]{2}\d{2}(?:${GROUP_SEPARATOR}?[A-Z\d]){11,}`, 'gi'),
+  run: IBAN_RUN,
   start: /^[A-Z]{2}\d{2}/i,
   minChars: 15,
   maxChars: 34,

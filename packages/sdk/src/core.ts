@@ -4,8 +4,8 @@ import { createContext, type CurrentContext, type RunScope, type Span } from './
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
-import { readSafely } from './json.ts'
-import { createMask, type Mask } from './mask.ts'
+import { fieldsOf, readSafely } from './json.ts'
+import { createMask, loadChecksum, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadWriter, type Payload, type PayloadWriter } from './payload.ts'
 import type { Runtime } from './runtime.ts'
@@ -33,7 +33,7 @@ export interface Core {
   /** Called with each recorded event before masking, for detectors. */
   readonly observers: Set<Observer>
   /** Resolves when the spool, if any, is open and has returned the events it kept. */
-  readonly opened: Promise<void>
+  readonly opened: Promise<unknown>
 }
 
 export type Observer = (scope: RunScope, draft: Draft) => void
@@ -143,14 +143,18 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
     }
   }
 
-  const opened = settings.spool && settings.enabled ? open(settings.spool) : Promise.resolve()
+  const { cardNumber, iban } = settings.masking
+  // If it cannot be loaded, everything like a number stays masked.
+  const checked = cardNumber || iban ? loadChecksum().catch(() => undefined) : undefined
+  const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
+  const opened = Promise.all([checked, spooled])
   const identity = async () => (await import('./sha256.ts')).sha256(`${settings.baseUrl}\n${apiKey}`)
   const parts = { options, settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
   return { ...parts, record, observers, opened }
 }
 
 function annotated(payload: Payload | undefined, { annotations }: RunScope): Payload | undefined {
-  return annotations.size === 0 ? payload : { ...Object.fromEntries(annotations), ...payload }
+  return annotations.size === 0 ? payload : Object.fromEntries([...annotations, ...fieldsOf(payload)])
 }
 
 /** A copy, so that no getter of the host runs later. Options that cannot be read disable the client. */
@@ -160,11 +164,7 @@ function plainOptions(given: TachoOptions): TachoOptions {
 
 /** The host's function handles its own failure. */
 export function attempt(act: () => void): void {
-  try {
-    act()
-  } catch {
-    // Recording goes on.
-  }
+  readSafely(act, undefined)
 }
 
 /** The class of an error; its message could quote content. */
@@ -174,9 +174,6 @@ function nameOf(error: unknown): string {
 
 /** Environment variables, if the runtime has any. */
 function environment(): Record<string, string | undefined> {
-  try {
-    return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env ?? {}
-  } catch {
-    return {}
-  }
+  type Host = { process?: { env?: Record<string, string | undefined> } }
+  return readSafely(() => (globalThis as Host).process?.env ?? {}, {})
 }

@@ -1,7 +1,10 @@
 /** Recognises credentials by the name of their field, by their form, and by an assignment such as `password=…` in a text. */
 
-const SECRET_NAME =
-  /passw|pass[-_. ]?phrase|secret|(?:api|access|account|private)[-_. ]?key|authorization|^auth$|credential|cookie|^jwt$|^otp$|token$|^cv[vc]2?$/i
+/** Parts of names, without escapes. The whole name, and what stands around it, decide the rest. */
+const PARTS =
+  'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|encryption)[-_. ]?key|authorization|credential|cookie|-signature'
+const WORDS = 'bearer|jwt|otp|(?:x-)?auth|cv[vc]2?'
+const SECRET_NAME = new RegExp(`${PARTS}|^(?:${WORDS})$|token$`, 'i')
 /** `pass` and `pwd` as a word of their own: DB_PASS and dbPass, but not compass. */
 const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
 /** Texts under such a name are secrets; numbers are usage counters. */
@@ -38,28 +41,35 @@ export const CREDENTIAL_FORMS = [
   // The password in an address, and what stands alone before its `@`.
   /(?<=:\/\/[^\s/:@[]{0,64}:)[^\s/"'`]{1,1024}(?=@)/g,
   /(?<=https?:\/\/)[^\s/:@?#"'`]{1,1024}(?=@)/gi,
+  /(?<=curl\s.{0,300}-u(?:ser)?[\s=]{0,4}["']?[^\s:"']{1,64}:)[^\s"'`]{1,1024}/g,
 ]
 
 /**
  * These find in JSON text whatever is recognised here, and more. Every record call runs them, so they are two: together
  * they would have to ignore case and take twice as long.
  */
-export const MAYBE_NAMED =
-  /pass(?:w|["'`\\\s:=]|[-_. ]?phrase)|(?:pwd|jwt|otp|auth|cv[vc]2?)["'`\\\s:=]|secret|(?:api|access|account|private)[-_. ]?key|authoriz|credential|cookie|token(?!s)|tokens["'`\\]{0,16}\s{0,3}[:=]{1,2}>?\s{0,3}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic/i
+export const MAYBE_NAMED = new RegExp(
+  String.raw`${PARTS}|(?:pass|pwd|${WORDS})["'\x60\\\s:=>,]|curl|token(?!s)|tokens["'\x60\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic`,
+  'i',
+)
 /** Searches for the last character of each beginning and then looks back: seven times as fast as looking for the first. */
 export const MAYBE_FORM = new RegExp(`[-_.IJN](?<=${FORMS.map(([begin]) => begin).join('|')})|://[^/@]{0,1100}@`)
 
-/** A name, perhaps quoted, with the sign that assigns. The host of an address is no name. */
+/** A name, perhaps quoted, with the sign that assigns; an option ends with a space. The host of an address is no name. */
 const NAMED =
-  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|pass) )?[\w.-]+)\\{0,15}["'`]?\s{0,3}([:=]{1,2}>?)\s{0,3}/gi
+  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}["'`]?(?:\s*([:=]{1,2}>?|(?<=<[\w.:-]{1,64})>)|(?<=--\w[\w-]{0,63}\\{0,15}["'`]?)[\s,](?!\s{0,9}-))\s*/gi
 /** A quoted value without its end, which has as many backslashes as its beginning. */
 const QUOTED = /(\\{0,15})(["'`])(?:(?!(?<!\\)\1\2)[^])*/y
 /** A list or an object, to its first end. */
 const NESTED = /[[{][^\]}]*[\]}]?/y
 const BARE = /(?:[^\s"'`&,;\\]|\\(?!["'`nrt]))+/y
 /** The value of a header may have spaces and semicolons, and may follow its name in a list. */
-export const HEADER_NAME = /^(?:(?:set-)?cookie|(?:proxy-)?authorization|x-[\w-]+)$/i
-const LINE = /[^\r\n"'`\\]+/y
+export const HEADER_NAME = /^(?:(?:set-)?cookie|(?:proxy-)?authorization|(?:x|-)-[\w-]+)$/i
+/** With the quoted parameters of a header; a quote after the padding of Base64 ends the value. */
+const LINE = /(?:=\\{0,15}"(?=[^\s,;)}\]\\])[^\r\n"\\]{0,1024}\\{0,15}"?|[^\r\n"'`\\])+/y
+/** A block of YAML: the lines after `|` or `>` that are indented. */
+const BLOCK = /[|>](?:.|[\r\n]{1,9}[ \t])+/y
+const ELEMENT = /(?:<!)?[^<]{1,9999}(?=<\/)/y
 /** Assigned, but no secret. */
 const HARMLESS = /^(?:true|false|null|undefined)$/
 
@@ -75,7 +85,8 @@ export function maskAssignments(text: string, kindOf: (name: string) => NameKind
     const start = match.index + found.length
     const isHeader = HEADER_NAME.test(name) && sign === ':'
     const quoted = valueAt(QUOTED, text, start)
-    const value = quoted ?? valueAt(NESTED, text, start) ?? valueAt(isHeader ? LINE : BARE, text, start)
+    const bare = sign === '>' ? ELEMENT : isHeader ? LINE : BARE
+    const value = quoted ?? valueAt(NESTED, text, start) ?? valueAt(BLOCK, text, start) ?? valueAt(bare, text, start)
     if (!value) continue
     const [whole, slashes = ''] = value
     const opening = quoted ? slashes.length + 1 : 0

@@ -69,5 +69,5 @@ export function scopeJson(fields: {
 }
 
 function field(text: string, maxChars: number): string {
-  return JSON.stringify(cutText(wellFormed(text), maxChars))
+  return JSON.stringify(wellFormed(cutText(text, maxChars)))
 }

@@ -13,6 +13,10 @@ interface JsonText {
 const COPIED_VALUES = 131_072
 /** Characters and values of a payload that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
+/** Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`. */
+const FIELDS_MAX = 43_690
+/** Of a longer text not even the beginning is read, because that may first join its parts in memory. */
+const TEXT_MAX = 67_108_864
 
 /**
  * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses or that would block the
@@ -25,12 +29,11 @@ export function jsonText(payload: unknown, maxLevels: number): JsonText {
 }
 
 function stringified(payload: unknown, maxLevels: number): JsonText | undefined {
-  try {
-    const text = measure(payload, maxLevels, READ_MAX) < 0 ? undefined : (JSON.stringify(payload) as string | undefined)
-    return text === undefined ? undefined : { text, isCut: false }
-  } catch {
-    return undefined
-  }
+  const text = readSafely(
+    () => (measure(payload, maxLevels, READ_MAX) < 0 ? undefined : (JSON.stringify(payload) as string | undefined)),
+    undefined,
+  )
+  return text === undefined ? undefined : { text, isCut: false }
 }
 
 /** What is left of `room` after the characters and values of `value`; negative if JSON.stringify must not read it. */
@@ -48,7 +51,7 @@ function measure(value: unknown, levels: number, room: number): number {
   if (value instanceof Error || ArrayBuffer.isView(value)) return -1
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return value instanceof Date ? left : -1
   for (const key in value) {
-    left = measure((value as Record<string, unknown>)[key], levels - 1, left - key.length)
+    left = measure((value as Record<string, unknown>)[key], levels - 1, left - key.length - READ_MAX / FIELDS_MAX)
     if (left < 0) return left
   }
   return left
@@ -79,7 +82,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   }
 
   function copyText(text: string): string {
-    const room = Math.max(0, READ_MAX - chars)
+    const room = text.length > TEXT_MAX ? 0 : Math.max(0, READ_MAX - chars)
     chars += text.length
     return text.length <= room ? text : `${text.slice(0, room)}… [cut: ${text.length - room} characters]`
   }
@@ -113,17 +116,14 @@ function copied(value: unknown, maxLevels: number): JsonText {
     const fields: [string, Json][] = []
     const keys = Object.keys(source)
     for (const [index, key] of keys.entries()) {
+      // A field counts as three values, so that at most FIELDS_MAX are read.
+      values += 2
       if (values >= COPIED_VALUES) {
         fields.push([`[cut: ${keys.length - index} more]`, true])
         break
       }
       const name = copyText(key)
-      let field: Json | undefined
-      try {
-        field = copyValue((source as Record<string, unknown>)[key])
-      } catch {
-        field = '[unreadable]'
-      }
+      const field = readSafely(() => copyValue((source as Record<string, unknown>)[key]), '[unreadable]')
       if (field !== undefined) fields.push([name, field])
     }
     return Object.fromEntries(fields)
@@ -131,6 +131,14 @@ function copied(value: unknown, maxLevels: number): JsonText {
 
   const text = JSON.stringify(copyValue(value) ?? {})
   return { text, isCut: values >= COPIED_VALUES || chars > READ_MAX }
+}
+
+/** The fields of a payload, at most one more than can fit. */
+export function fieldsOf(source: unknown): [string, unknown][] {
+  const fields = Object(source) as Record<string, unknown>
+  return Object.keys(fields)
+    .slice(0, FIELDS_MAX + 1)
+    .map((key) => [key, fields[key]])
 }
 
 /** Any thrown value as one text. */

@@ -5,7 +5,7 @@
  * follows an unbounded one. The mask first searches the whole JSON text for anything it could mask. Most payloads
  * contain nothing of the kind and stay unchanged.
  */
-import { CARD_NUMBER, IBAN, maskNumbers } from './checksum.ts'
+import type * as Checksum from './checksum.ts'
 import {
   CREDENTIAL_FORMS,
   CREDENTIAL_MARK,
@@ -17,7 +17,8 @@ import {
   MAYBE_NAMED,
   type NameKind,
 } from './credentials.ts'
-import type { Json } from './json.ts'
+import { readSafely, type Json } from './json.ts'
+import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
 export interface MaskingOptions {
   /** Values under names such as `password` or `apiKey`, and well-known forms of secrets in texts. Default: true. */
@@ -50,9 +51,16 @@ export interface Mask {
 const EMAIL = /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}._%+-]{1,64}@(?:[\p{L}\p{N}-]{1,63}\.){1,8}\p{L}{2,24}/gu
 const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ \u00a0\u202f()./-]{0,2}\d){6,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\d)/g
 
+let checksum: typeof Checksum | undefined
+
+/** Without it, every run of groups is masked whole. */
+export async function loadChecksum(): Promise<void> {
+  checksum ??= await import('./checksum.ts')
+}
+
 /** Fields of an object that name its value, such as a header in a list, and fields that hold this value. */
 const NAMING = /^(?:name|key|header|field|variable)$/i
-const NAMED_VALUE = /^val(?:ue)?s?$/i
+const NAMED_VALUE = /^(?:val(?:ue)?s?|content|data)$/i
 /** Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much. */
 const LEVELS_MAX = 400
 const ENCODED_LEVELS = 50
@@ -78,8 +86,12 @@ export function createMask(options: MaskingOptions): Mask {
   }
   add(credentials, [MAYBE_NAMED, MAYBE_FORM], ...CREDENTIAL_FORMS.map((form) => replacing(form, CREDENTIAL_MARK)))
   add(credentials || names.size > 0, [], (text) => maskAssignments(text, kindOf))
-  add(options.cardNumber === true, [new RegExp(CARD_NUMBER.run.source)], (text) => maskNumbers(text, CARD_NUMBER))
-  add(options.iban === true, [/[A-Z]{2}\d{2}/i], (text) => maskNumbers(text, IBAN))
+  add(options.cardNumber === true, [new RegExp(CARD_RUN.source)], (text) =>
+    checksum ? checksum.maskNumbers(text, checksum.CARD_NUMBER) : text.replace(CARD_RUN, '[masked:card]'),
+  )
+  add(options.iban === true, [/[A-Z]{2}\d{2}/i], (text) =>
+    checksum ? checksum.maskNumbers(text, checksum.IBAN) : text.replace(IBAN_RUN, '[masked:iban]'),
+  )
   add(options.phone === true, [/\d{3}|\+\d|\d.{0,2}\d/], replacing(PHONE, '[masked:phone]'))
   add(options.email === true, [/@/], replacing(EMAIL, '[masked:email]'))
   for (const pattern of patterns) {
@@ -113,12 +125,10 @@ export function createMask(options: MaskingOptions): Mask {
   function decode(text: string): { value: Json; json: string } | undefined {
     const whole = text.trim()
     if (!/^(?:\{[^]*\}|\[[^]*\])$/.test(whole) || !touches(whole)) return undefined
-    try {
+    return readSafely(() => {
       const value = JSON.parse(whole) as Json
       return { value, json: JSON.stringify(value) }
-    } catch {
-      return undefined
-    }
+    }, undefined)
   }
 
   /** `kind`: of the name above the value. */
@@ -140,7 +150,8 @@ export function createMask(options: MaskingOptions): Mask {
     const entries = Object.entries(fields)
     const isPair = entries.some(([key, item]) => NAMING.test(key) && isSecretName(item))
     const masked = entries.map(([key, item]) => {
-      const own = isPair && NAMED_VALUE.test(key) ? 'secret' : kindOf(key)
+      // The content of a chat message is no value of its name.
+      const own = isPair && NAMED_VALUE.test(key) && !(key === 'content' && 'role' in fields) ? 'secret' : kindOf(key)
       return [maskText(key, level), maskValue(item, level, own === 'plain' ? kind : own)] as const
     })
     return Object.fromEntries(masked)

@@ -197,12 +197,10 @@ function maskingFrom(given: unknown): MaskingOptions | undefined {
 }
 
 function origin(value: unknown): { text: string; isLoopback: boolean } | undefined {
-  try {
+  return readSafely(() => {
     const url = new URL(value as string)
     if (!/^https?:$/.test(url.protocol)) return undefined
     // Keep a path before /openapi/v1, because the service may be behind a proxy.
     return { text: `${url.origin}${url.pathname.replace(/\/+$/, '')}`, isLoopback: LOOPBACK.test(url.hostname) }
-  } catch {
-    return undefined
-  }
+  }, undefined)
 }

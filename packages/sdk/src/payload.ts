@@ -1,6 +1,6 @@
 /** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
 import type { Diagnostics } from './diagnostics.ts'
-import { errorText, jsonText, type JsonObject } from './json.ts'
+import { errorText, fieldsOf, jsonText, type JsonObject } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Mask } from './mask.ts'
 import type { Settings } from './options.ts'
@@ -58,9 +58,10 @@ export function createPayloadWriter(
   function chosen(payload: Payload): unknown {
     const { error } = payload
     const isThrown = error instanceof Error
-    if (capture === 'full') return isThrown ? { ...payload, error: errorText(error) } : payload
+    if (capture === 'full')
+      return isThrown ? Object.fromEntries([...fieldsOf(payload), ['error', errorText(error)]]) : payload
     const kept: [string, unknown][] = []
-    for (const [key, value] of Object.entries(payload)) {
+    for (const [key, value] of fieldsOf(payload)) {
       if (metadataKeys.has(key)) kept.push([key, value])
       else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
       else if (key === 'usage') kept.push([key, numbersOf(value)])
@@ -81,7 +82,7 @@ function isMetadata(value: unknown): boolean {
 /** The numbers of a usage object, including one level of details. */
 function numbersOf(usage: unknown, levels = 2): Record<string, unknown> {
   const kept: [string, unknown][] = []
-  for (const [key, value] of Object.entries((usage ?? {}) as Record<string, unknown>)) {
+  for (const [key, value] of fieldsOf(usage)) {
     if (typeof value === 'number') kept.push([key, value])
     else if (typeof value === 'object' && levels > 1) kept.push([key, numbersOf(value, levels - 1)])
   }

@@ -57,7 +57,6 @@ export class Queue {
     ;(event.isProtected ? this.#protected : this.#ordinary).push(event)
     this.#bytes += event.bytes
     const { maxQueuedEvents, maxQueuedBytes } = this.#bounds
-    if (this.held <= maxQueuedEvents && this.heldBytes <= maxQueuedBytes) return NONE
     const dropped: QueuedEvent[] = []
     while (this.held > maxQueuedEvents || this.heldBytes > maxQueuedBytes) {
       const oldest = this.#ordinary.shift() ?? this.#protected.shift()
@@ -122,8 +121,6 @@ export class Queue {
     return b && (!a || b.sequence < a.sequence) ? this.#protected : this.#ordinary
   }
 }
-
-const NONE: readonly QueuedEvent[] = []
 
 /** A list that moves its head instead of its items. */
 class Fifo {

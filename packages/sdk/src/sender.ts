@@ -205,10 +205,9 @@ export class Sender {
     if (verdict.kind !== 'judged') this.#diagnostics.count('failedRequests')
     if (verdict.kind === 'judged') {
       const { retry, rejected: refused } = verdict
-      const again = retry.size > 0 ? batch.filter(({ id }) => retry.has(id)) : []
-      const rejected = refused.size > 0 ? batch.filter(({ id }) => refused.has(id)) : []
-      const isWhole = retry.size === 0 && refused.size === 0
-      const sent = isWhole ? batch : batch.filter(({ id }) => !retry.has(id) && !refused.has(id))
+      const again = batch.filter(({ id }) => retry.has(id))
+      const rejected = batch.filter(({ id }) => refused.has(id))
+      const sent = batch.filter(({ id }) => !retry.has(id) && !refused.has(id))
       this.#queue.finish(sent)
       this.#queue.finish(rejected)
       this.#queue.putBack(again)

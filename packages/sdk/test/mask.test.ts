@@ -4,11 +4,29 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { CARD_NUMBER, IBAN, maskNumbers } from '../src/checksum.ts'
 import { CREDENTIAL_FORMS, kindOfName, maskAssignments, MAYBE_FORM } from '../src/credentials.ts'
-import { createMask, type MaskingOptions } from '../src/mask.ts'
+import type * as MaskModule from '../src/mask.ts'
+import { createMask, loadChecksum, type MaskingOptions } from '../src/mask.ts'
 
 const ALL: MaskingOptions = { email: true, cardNumber: true, phone: true, iban: true }
 const masked = (value: unknown, options: MaskingOptions = {}): unknown =>
   JSON.parse(createMask(options).json(JSON.stringify(value)))
+
+// The tests below see the mask as it is a moment after a client is created.
+await loadChecksum()
+
+test('until the checksum code is loaded, everything like a card or account number is masked', async () => {
+  const copy = '../src/mask.ts?not-loaded'
+  const fresh = (await import(copy)) as typeof MaskModule
+  const card = { text: 'card 4111 1111 1111 1112' }
+  const iban = { text: 'IBAN DE89 3704 0044 0532 0130 01' }
+  const first = (options: MaskingOptions, payload: object): unknown =>
+    JSON.parse(fresh.createMask(options).json(JSON.stringify(payload)))
+  assert.deepEqual(first({ cardNumber: true }, card), { text: 'card [masked:card]' })
+  assert.deepEqual(first({ iban: true }, iban), { text: 'IBAN [masked:iban]' })
+  await fresh.loadChecksum()
+  assert.deepEqual(first({ cardNumber: true }, card), card)
+  assert.deepEqual(first({ iban: true }, iban), iban)
+})
 
 const SECRETS = [
   'sk-proj-abcdefghijklmnopqrstuvwx',
@@ -124,6 +142,61 @@ test('usage counters are kept, and texts under the name tokens are masked', () =
   assert.deepEqual(masked(['tokens=abc', 'tokens=12ab']), ['tokens=[masked:credential]', 'tokens=[masked:credential]'])
   const prose = 'basic understanding, Basic authentication'
   assert.equal(masked(prose), prose)
+})
+
+test('assignments are found in aligned texts, YAML, XML, headers and command lines', () => {
+  const found: Record<string, string> = {
+    'password:     S3 user: ada': 'password:     # user: ada',
+    'PASSWORD      =      S3\nHOME=/root': 'PASSWORD      =      #\nHOME=/root',
+    'tokens          =          S3': 'tokens          =          #',
+    'Authorization: Digest username="u", response="S3"\nHost: x': 'Authorization: #\nHost: x',
+    'curl -H "Authorization: OAuth a=\\"b\\", c=\\"S3\\"" https://x': 'curl -H "Authorization: #" https://x',
+    'curl -H "Authorization: Basic czM=" https://x': 'curl -H "Authorization: #" https://x',
+    'password: |\n  S3\n\n  S3\nuser: ada': 'password: #\nuser: ada',
+    'password: >-\r\n  S3\r\nuser: ada': 'password: #\r\nuser: ada',
+    '<password>S3</password><user>ada</user>': '<password>#</password><user>ada</user>',
+    '<ns:apiKey><![CDATA[S3]]></ns:apiKey>': '<ns:apiKey>#</ns:apiKey>',
+    'mysql --password S3 prod': 'mysql --password # prod',
+    "run ['--password', 'S3', '--user']": "run ['--password', '#', '--user']",
+    'curl -s -u admin:S3 https://x': 'curl -s -u admin:# https://x',
+    'curl --user "admin:S3" https://x': 'curl --user "admin:#" https://x',
+    'https://x/y?X-Amz-Signature=S3&z=1': 'https://x/y?X-Amz-Signature=#&z=1',
+    'signing key: S3, encryption_key=S3': 'signing key: #, encryption_key=#',
+  }
+  for (const [text, expected] of Object.entries(found))
+    assert.equal(masked(text), expected.replaceAll('#', '[masked:credential]'), text)
+  const plain = [
+    'Write it in <password> tags.',
+    'docker run -u 1000:1000 x',
+    'docker login --password-stdin --user ada',
+    'pin: 4, sid: 7, if (passwords > 3)',
+  ]
+  assert.deepEqual(masked(plain), plain)
+})
+
+test('names of keys, pass codes and signatures are secrets; pin and sid are not', () => {
+  const names = ['signingKey', 'encryption_key', 'passcode', 'pass-word', 'x-auth', 'bearer', 'X-Amz-Signature']
+  for (const name of names) assert.deepEqual(masked({ [name]: 'S3' }), { [name]: '[masked:credential]' })
+  const plain = { pin: 'a', sid: 'b', spin: 'c', forbearer: 'd', signature: 'e' }
+  assert.deepEqual(masked(plain), plain)
+})
+
+test('a value beside its name may be called content or data, and an argument follows its option', () => {
+  const mark = '[masked:credential]'
+  assert.deepEqual(
+    masked([
+      { name: 'password', content: 'a' },
+      { key: 'password', data: { b: 'c' } },
+      { args: ['mysql', '--password', 'S3', 'prod'] },
+      { role: 'tool', name: 'reset_password', content: 'done' },
+    ]),
+    [
+      { name: 'password', content: mark },
+      { key: 'password', data: mark },
+      { args: ['mysql', '--password', mark, 'prod'] },
+      { role: 'tool', name: 'reset_password', content: 'done' },
+    ],
+  )
 })
 
 test('a value beside its name is masked: in fields, in pairs and in lists of headers', () => {
@@ -264,6 +337,15 @@ test('text that the first search skips contains nothing to mask', () => {
     'password',
     'token',
     'auth',
+    '<auth>',
+    '</',
+    '--otp',
+    'passcode',
+    'pass-word',
+    'x-amz-signature',
+    'signing key',
+    'curl -u a:',
+    '|',
     '://a:b@c',
     '4111111111111111',
     'a@b.co',
@@ -319,7 +401,7 @@ test('every pattern takes linear time: unbounded parts come last, or the pattern
 })
 
 test('each character of a text is read a bounded number of times', () => {
-  const words = String.raw`a 1 . : = " ' \ [ ] DE11- 4111. token password":" pwd\":\" token="\ cookie: {"a":" [{"password": tokens=1`
+  const words = String.raw`a 1 . : = " ' \ [ ] DE11- 4111. token password":" pwd\":\" <auth> </ | --otp curl -u token="\ cookie: {"a":" [{"password": tokens=1`
   const pieces = [...words.split(' '), ' ', '1 ', 'DE11 ']
   const piece = fc.constantFrom(...pieces)
   fc.assert(

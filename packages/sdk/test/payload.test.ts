@@ -143,6 +143,41 @@ test('only the beginning of a huge value is read, so that recording does not blo
   assert.ok('tachoShortened' in written({ wide }))
 })
 
+test('of an object with very many keys, no more are read than a payload can hold', () => {
+  const keys = Array.from({ length: 200_000 }, (_, n) => `k${n}`)
+  let reads = 0
+  let walks = 0
+  const many = (): object =>
+    new Proxy(
+      {},
+      {
+        ownKeys: () => (walks++, keys),
+        getOwnPropertyDescriptor: () => ({ value: 1, enumerable: true, configurable: true }),
+        get: (_, key) => (typeof key === 'string' && key.startsWith('k') ? (reads++, 1) : undefined),
+      },
+    )
+  const { write } = writer()
+  for (const payload of [{ nested: many() }, many()]) {
+    ;[reads, walks] = [0, 0]
+    const record = JSON.parse(write(payload)) as object
+    assert.ok('tachoShortened' in record)
+    // Once to measure, once to copy.
+    assert.ok(reads <= 2 * 43_691 && walks <= 2, `${reads} reads, ${walks} walks`)
+  }
+  ;[reads, walks] = [0, 0]
+  writer({ capture: 'metadata-only' }).write({ usage: many() })
+  writer({ capture: 'metadata-only' }).write(many())
+  assert.ok(reads <= 2 * 43_691 && walks <= 2, `${reads} reads, ${walks} walks`)
+  const fits = Object.fromEntries(keys.slice(0, 20_000).map((key) => [key, 1]))
+  assert.deepEqual(written(fits), fits)
+})
+
+test('of a text of more than 64 Mi characters, only the number of characters is recorded', () => {
+  const { text } = written({ text: 'x'.repeat(67_108_865) })
+  assert.equal(text, '… [cut: 67108865 characters]')
+  assert.match(String(written({ text: 'x'.repeat(67_108_864) })['text']), /^x+… \[cut: \d+ characters\]$/)
+})
+
 test('errors and binary data inside a payload are readable, and toJSON is called once', () => {
   let calls = 0
   const own = { toJSON: () => ({ calls: ++calls }) }
