@@ -2,9 +2,9 @@
 
 /** Parts of names, without escapes. The whole name, and what stands around it, decide the rest. */
 const PARTS =
-  'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|encryption)[-_. ]?key|authorization|credential|cookie|-signature'
-const WORDS = 'bearer|jwt|otp|(?:x-)?auth|cv[vc]2?'
-const SECRET_NAME = new RegExp(`${PARTS}|^(?:${WORDS})$|token$`, 'i')
+  'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie'
+const WORDS = 'jwt|otp|auth|cv[vc]2?'
+const SECRET_NAME = new RegExp(`${PARTS}|-signature|^(?:bearer|(?:x-)?(?:${WORDS}))$|token$`, 'i')
 /** `pass` and `pwd` as a word of their own: DB_PASS and dbPass, but not compass. */
 const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
 /** Texts under such a name are secrets; numbers are usage counters. */
@@ -49,7 +49,7 @@ export const CREDENTIAL_FORMS = [
  * they would have to ignore case and take twice as long.
  */
 export const MAYBE_NAMED = new RegExp(
-  String.raw`${PARTS}|(?:pass|pwd|${WORDS})["'\x60\\\s:=>,]|curl|token(?!s)|tokens["'\x60\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic`,
+  String.raw`${PARTS}|(?:pass|pwd|${WORDS})["'\x60\\\s:=>,]|curl|token(?!s)|tokens["'\x60\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic|signature`,
   'i',
 )
 /** Searches for the last character of each beginning and then looks back: seven times as fast as looking for the first. */
