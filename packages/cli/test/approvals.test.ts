@@ -169,6 +169,12 @@ test('several are decided together, by id or by tool and input; exit code 0 only
   )
 })
 
+test('a tool and input that no approval waits for are an error, not a decision', async () => {
+  const { code, stdout, stderr } = await run('reject', '--tool', 'refund', '--input', 'ef'.repeat(32))
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /No approval of refund with this input is waiting/)
+})
+
 test('approval ids, or tool and input, are required', async () => {
   for (const args of [
     [],

@@ -67,7 +67,7 @@ test('what is refused is told as an error of the tool', async () => {
   const unknown = await call('read_run', { runId: 'nobody-knows' })
   assert.equal(unknown.isError, true)
   assert.match(unknown.content[0]?.text ?? '', /^not_found: /)
-  for (const args of [{ limit: 0 }, { limit: 'many' }, { environmentId: 'constructor' }]) {
+  for (const args of [{ limit: 0 }, { limit: 'many' }, { environmentId: 'constructor' }, { statu: 'FAILED' }]) {
     const result = await call('list_runs', args).catch((error: Error) => ({
       isError: true,
       content: [{ text: error.message }],

@@ -159,8 +159,10 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Show all runs' }).click()
     await page.keyboard.press('/')
     await page.keyboard.type('trou')
-    await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
     await page.waitForURL('**/runs?q=trou')
+    // The rows of the previous search stay until the new ones are here: the head and one run.
+    await page.waitForFunction(() => document.querySelectorAll('[aria-label=Runs] [role=row]').length === 2)
+    await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
     await page.keyboard.press('Escape')
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')

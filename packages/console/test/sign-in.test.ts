@@ -88,7 +88,7 @@ describe('sign-in', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(link, { signedOut: true })
     await page.getByLabel('Your e-mail address').fill('first@example.com')
     await page.getByLabel('Your name').fill('First Person')
-    await page.getByLabel(/^A new password/).fill(PASSWORD)
+    await page.getByLabel(/^New password/).fill(PASSWORD)
     await page.getByRole('button').click()
     await page.getByRole('link', { name: 'Open Tacho' }).click()
     await page.getByRole('heading', { name: /^Nothing has been recorded/ }).waitFor()

@@ -19,7 +19,7 @@ import { compileCondition } from '@tacho/policy/compile.ts'
 import { TOOLS } from './tools.ts'
 
 /** Maximum characters of a result. More would fill a model's context; it can request a smaller page. */
-const RESULT_CHARS_MAX = 200_000
+const RESULT_CHARS_MAX = 400_000
 const PAGE_DEFAULT = 20
 
 const INSTRUCTIONS =
@@ -105,7 +105,9 @@ function inputSchema({ params, query }: Route): JsonSchemaType {
   if (Object.hasOwn(properties, 'limit')) properties['limit'] = { ...properties['limit'], default: PAGE_DEFAULT }
   const required = Object.keys(params?.properties ?? {}).filter((name) => !Object.hasOwn(PLACES, name))
   // Without the schema library's own marks, which are not JSON Schema.
-  return JSON.parse(JSON.stringify({ type: 'object', properties, required })) as JsonSchemaType
+  return JSON.parse(
+    JSON.stringify({ type: 'object', properties, required, additionalProperties: false }),
+  ) as JsonSchemaType
 }
 
 function inputOf({ params, query }: Route, given: Given): { params?: Given; query?: Given } {
@@ -159,6 +161,7 @@ function failed(text: string): CallToolResult {
 }
 
 function sentenceOf(result: Refusal | Failure): string {
+  if (result.reason === 'no_address') return 'One of the ids cannot be part of an address'
   if (result.reason !== 'refused') return `No answer from the service: ${result.reason}`
   const { title, detail, code } = result.problem
   return `${code}: ${detail ?? title}`

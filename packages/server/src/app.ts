@@ -6,7 +6,7 @@ import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance } 
 import { apiKeyHook, keyAgainHook } from './http/api-key.ts'
 import { createApprovalReader } from './http/approval-reader.ts'
 import { approvalsRoutes } from './http/approvals.ts'
-import { consoleRoutes, hasConsole } from './http/console.ts'
+import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from './http/console.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
 import { drainingHooks } from './http/draining.ts'
@@ -68,7 +68,8 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   everyReplyHooks(app)
   // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
-  errorHandlers(app)
+  const console = config.console && hasConsole()
+  errorHandlers(app, (request, reply) => (console && isNavigation(request) ? sendConsolePage(reply) : null))
   withoutBodyParsers(app)
   app.decorateRequest('apiKey', null)
 
@@ -81,7 +82,6 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
   invitationPageRoutes(app)
-  const console = config.console && hasConsole()
   if (console) consoleRoutes(app)
   if (config.docs) documentsRoutes(app, deps.version, { atRoot: !console })
 

@@ -6,7 +6,7 @@ import { known } from '../calls/known.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import type { EnvironmentOptions } from '../settings/options.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { wrongUsage } from '../stop.ts'
+import { failed, wrongUsage } from '../stop.ts'
 import { connected } from '../calls/connected.ts'
 import { approvalLine } from './lines.ts'
 
@@ -33,6 +33,8 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
     return
   }
   const items = await decideMany(client, environmentId, decision, reason, byTool ? { tool, input } : { ids })
+  if (items.length === 0)
+    throw failed(`No approval of ${tool} with this input is waiting. \`tacho approvals list\` shows all.`)
   if (options.json) printJson({ items })
   else for (const item of items) printLine(outcomeLine(item))
   if (items.some(({ outcome }) => outcome !== 'decided')) process.exitCode = 1

@@ -135,7 +135,10 @@ export class ConfigurationSource {
     if (reply.status === 304) this.#etag = null
     if (reply.status === 401 || reply.status === 403) {
       this.#isStopped = true
-      const scopes = 'The key needs the scopes config:read and policies:read.'
+      const scopes =
+        reply.status === 401
+          ? 'The API key is unknown, expired or revoked.'
+          : 'The key needs the scopes config:read and policies:read.'
       diagnostics.report(
         'error',
         'configuration_refused',

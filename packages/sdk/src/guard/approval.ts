@@ -179,6 +179,8 @@ function readApproval({ json }: Reply, request: ApprovalRequest, id: string | nu
   if ((given['inputHash'] ?? request.inputHash) !== request.inputHash) return null
   if (typeof given['id'] !== 'string' || !ID.test(given['id']) || (id !== null && given['id'] !== id)) return null
   if (typeof given['status'] !== 'string') return null
+  // A decision has a time (interface: Firewall approval).
+  if (given['status'] === 'APPROVED' && given['decidedAt'] === null) return null
   const { decisionReason } = given
   return {
     id: given['id'],

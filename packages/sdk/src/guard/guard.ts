@@ -157,6 +157,7 @@ export class Guard {
     })
     const isOpen = (rules.whenUnconfigured ?? this.#defaults.whenUnconfigured ?? 'allow') === 'allow'
     const verdict = judge(decision, detections, current !== null || isOpen)
+    if (current === null && isOpen) this.#core.diagnostics.report('warning', 'guard_unconfigured', UNCONFIGURED)
     for (const detection of detections) this.#reportDetection(scope, call, detection)
     const { action, policyIds, reason } = verdict
     const revision = current?.revision ?? null
@@ -244,9 +245,10 @@ export class Guard {
     })
     try {
       const output = await act()
-      this.#core.record(scope, { type: 'TOOL_CALL', label: toolName, payload: { ...facts(), output: output ?? null } })
+      const payload = { ...facts(), output: output ?? null }
+      const eventId = this.#core.record(scope, { type: 'TOOL_CALL', label: toolName, payload })
       for (const report of this.#recoveries.recovered(agentOf(scope), toolName)) {
-        this.#issues.report(scope, { ...report, recordKind: 'RECOVERY' })
+        this.#issues.report(scope, { ...report, eventId, recordKind: 'RECOVERY' })
       }
       return output
     } catch (error) {
@@ -321,6 +323,9 @@ export class Guard {
     this.#issues.report(scope, { detectionType: type, payload, evidence: { decision: action } })
   }
 }
+
+const UNCONFIGURED =
+  'No policies were loaded: guarded tools run without the deployed policies. Set whenUnconfigured to block to stop them.'
 
 function blockCodeOf({ verdict }: Judged): BlockCode {
   return BLOCK_CODES[verdict.cause ?? 'policy']

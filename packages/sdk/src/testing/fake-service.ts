@@ -26,6 +26,7 @@ export interface RecordedIssue {
   readonly detectionType: string
   readonly agentId: string
   readonly runId?: string
+  readonly eventId?: string
   readonly policyId?: string
   readonly promptVersionId?: string
   readonly payload: Readonly<Record<string, unknown>>

@@ -93,7 +93,9 @@ test('a failing tool throws its own error; TOOL_FAILED and its recovery are repo
     await call({ amount: 1 })
   })
   await service.assertEvent('TOOL_CALL', { error: 'RangeError: amount below zero' })
+  const success = await service.assertEvent('TOOL_CALL', { input: { amount: 1 } })
   const issues = await service.issues()
+  assert.equal(issues[1]?.eventId, success.eventId, 'the recovery names the call that succeeded')
   assert.deepEqual(
     issues.map(({ recordKind, detectionType, payload }) => [recordKind, detectionType, payload['reasonCode']]),
     [
@@ -190,6 +192,17 @@ test('a tool can be blocked until policies were loaded once', async (t) => {
   service.setDown(true)
   await service.tacho.run(RUN, () => call({ amount: 1 }))
   assert.equal(ran.length, 1)
+  service.setDown(false)
+})
+
+test('a tool that runs without policies is reported', async (t) => {
+  const codes: string[] = []
+  const service = fake(t, { onDiagnostic: ({ code }) => codes.push(code) })
+  service.setDown(true)
+  const { call, ran } = refund(service, { configurationWaitMs: 10 })
+  await service.tacho.run(RUN, () => call({ amount: 1 }))
+  assert.equal(ran.length, 1)
+  assert.ok(codes.includes('guard_unconfigured'), codes.join(', '))
   service.setDown(false)
 })
 

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import fastifyStatic from '@fastify/static'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 const DIST = path.resolve(import.meta.dirname, '../../../console/dist')
 
@@ -35,16 +35,20 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
     // Every reply forbids caching unless its route says otherwise.
     setHeaders: (reply) => void reply.header('cache-control', 'public, max-age=31536000, immutable'),
   })
-  // The console's own router handles every other address that a person opens.
-  app.get('/*', async (request, reply) => {
-    if (!isNavigation(request)) return reply.callNotFound()
-    const page = await readFile(path.join(dist, 'index.html'), 'utf8')
-    return reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page)
-  })
+}
+
+/**
+ * The console's own router handles every address that a person opens and no route has. Not a route `/*`: it would match
+ * addresses that the router refuses as too long.
+ */
+export async function sendConsolePage(reply: FastifyReply, dist: string = DIST): Promise<FastifyReply> {
+  const page = await readFile(path.join(dist, 'index.html'), 'utf8')
+  return reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page)
 }
 
 /** Whether a browser requests a page that is not part of an API. */
-function isNavigation({ url, headers }: FastifyRequest): boolean {
+export function isNavigation({ method, url, headers }: FastifyRequest): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false
   const mode = headers['sec-fetch-mode']
   if (mode !== undefined && mode !== 'navigate') return false
   if (!(headers.accept ?? '').includes('text/html')) return false

@@ -53,14 +53,19 @@ export function replyError(request: FastifyRequest, reply: FastifyReply, refusal
     .send(problem(refusal, request.id))
 }
 
-/** Registers handlers for all framework and parser errors. */
-export function errorHandlers(app: FastifyInstance): void {
+/** Registers handlers for all framework and parser errors. `pageOf` can answer a request that no route has; else null. */
+export function errorHandlers(
+  app: FastifyInstance,
+  pageOf: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null = () => null,
+): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const refusal = refusalOf(error)
     if (refusal.code === 'internal') request.log.error({ requestId: request.id, err: error }, 'unexpected error')
     return replyError(request, reply, refusal)
   })
   app.setNotFoundHandler((request, reply) => {
+    const page = pageOf(request, reply)
+    if (page) return page
     const path = request.url.split('?', 1)[0]
     return replyError(request, reply, refuse('not_found', `There is no ${request.method} ${path}`))
   })

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { fastify, type FastifyInstance } from 'fastify'
-import { consoleRoutes, hasConsole } from '../../src/http/console.ts'
+import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from '../../src/http/console.ts'
 import { everyReplyHooks } from '../../src/http/every-reply.ts'
 import { errorHandlers } from '../../src/http/reply-error.ts'
 
@@ -21,7 +21,7 @@ before(async () => {
   writeFileSync(path.join(dist, 'index.html'), '<!doctype html><title>Tacho</title>')
   app = fastify()
   everyReplyHooks(app)
-  errorHandlers(app)
+  errorHandlers(app, (request, reply) => (isNavigation(request) ? sendConsolePage(reply, dist) : null))
   consoleRoutes(app, dist)
   app.get('/healthz', () => ({ status: 'ok' }))
   app.get('/operator/v1/me', () => ({ name: 'Ada' }))

@@ -292,9 +292,13 @@ test('log records become events of their trace or conversation, once each', asyn
     assert.equal(status, 200)
     assert.equal((body.partialSuccess as unknown as { rejectedLogRecords: string }).rejectedLogRecords, '1')
   }
+  const elsewhere = structuredClone(logs)
+  elsewhere.resourceLogs[0]?.resource.attributes.push(...pairs({ 'host.name': 'other' }))
+  await send(elsewhere, 'logs')
+  assert.equal((await timeline(sessionId)).events.length, 2, 'the same record of another process is another event')
   const { events } = await timeline(traceId)
   assert.deepEqual(
-    events.map(({ eventType, payload }) => [eventType, payload['message'] ?? payload['text']]),
+    events.slice(0, 2).map(({ eventType, payload }) => [eventType, payload['message'] ?? payload['text']]),
     [
       ['ERROR', 'card declined'],
       ['USER_INPUT', { role: 'user', content: 'Refund?' }],
@@ -302,6 +306,6 @@ test('log records become events of their trace or conversation, once each', asyn
   )
   assert.deepEqual(
     (await timeline(sessionId)).events.map(({ label }) => label),
-    ['started'],
+    ['started', 'started'],
   )
 })

@@ -44,7 +44,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
       // A conversation without traces is one run.
       runId: envelope.runId || sessionId || '',
       ...(sessionId === undefined ? {} : { sessionId }),
-      eventId: `log-${idOf(record)}`,
+      eventId: `log-${idOf(record, resource.attributes, scope)}`,
       eventType,
       label: fit(name || told?.trimStart().split('\n', 1)[0] || eventType, LIMITS.labelChars),
       timestamp: millis(record.timeUnixNano || record.observedTimeUnixNano),
@@ -54,7 +54,8 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   ]
 }
 
-/** Records have no id. A retry sends the same content, so the id is derived from it. */
-function idOf(record: LogRecord): string {
-  return createHash('sha256').update(toBinary(LogRecordSchema, record)).digest('hex').slice(0, 32)
+/** Records have no id. A retry sends the same content from the same process, so the id is derived from both. */
+function idOf(record: LogRecord, ...sender: unknown[]): string {
+  const hash = createHash('sha256').update(JSON.stringify(sender)).update(toBinary(LogRecordSchema, record))
+  return hash.digest('hex').slice(0, 32)
 }
