@@ -109,6 +109,8 @@ describe('approvals', { skip: withoutChromium }, () => {
     await page.getByLabel('Mark all 2 of transfer').check()
     await page.keyboard.press('Escape')
     await list(page).getByRole('link', { name: 'mail' }).click()
+    // The keys act on the request that is open.
+    await page.waitForURL(`**/approvals/${other}`)
     await page.keyboard.press('x')
     await page.keyboard.press('d')
     const dialog = page.getByRole('dialog', { name: 'Decide 3 requests' })
