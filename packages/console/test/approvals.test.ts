@@ -111,6 +111,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     await list(page).getByRole('link', { name: 'mail' }).click()
     // The keys act on the request that is open.
     await page.waitForURL(`**/approvals/${other}`)
+    await pane(page).getByText('Transfer in many-c').waitFor()
     await page.keyboard.press('x')
     await page.keyboard.press('d')
     const dialog = page.getByRole('dialog', { name: 'Decide 3 requests' })
@@ -129,6 +130,7 @@ describe('approvals', { skip: withoutChromium }, () => {
   test('the history is searched, and its address holds the filters', async () => {
     const { page, close } = await tacho.open(approvals())
     await page.getByRole('button', { name: 'History' }).click()
+    await page.waitForURL('**/approvals?show=history')
     await page.keyboard.press('/')
     await page.keyboard.type('mail')
     await page.waitForURL('**/approvals?show=history&tool=mail')

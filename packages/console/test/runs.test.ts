@@ -157,6 +157,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.waitForURL('**/runs?status=FAILED')
     await page.getByRole('heading', { name: 'No run matches' }).waitFor()
     await page.getByRole('button', { name: 'Show all runs' }).click()
+    await page.waitForURL('**/runs')
     await page.keyboard.press('/')
     await page.keyboard.type('trou')
     await page.waitForURL('**/runs?q=trou')

@@ -2,7 +2,7 @@
  * Keys of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two after each other (`g r`).
  * Nothing happens while a person types, or while a dialog is open.
  */
-import { useEffect, useRef } from 'react'
+import { useEffect, useLayoutEffect, useRef } from 'react'
 
 export type Keys = Readonly<Record<string, () => void>>
 
@@ -10,7 +10,8 @@ const SEQUENCE_MS = 1_000
 
 export function useKeys(keys: Keys): void {
   const latest = useRef(keys)
-  useEffect(() => {
+  // With the page that shows them, not a moment later.
+  useLayoutEffect(() => {
     latest.current = keys
   })
   useEffect(() => {
