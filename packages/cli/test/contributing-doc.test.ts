@@ -7,7 +7,7 @@ import { test } from 'node:test'
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const TEXT = readFileSync(path.join(ROOT, 'CONTRIBUTING.md'), 'utf8')
 
-/** The file of a name in the text, which may be relative to the sources of the server; null if there is none. */
+/** Finds the file that the text names. The name can be relative to `packages/server/src`. Null if there is no such file. */
 function fileOf(name: string): string | null {
   const places = [path.join(ROOT, name), path.join(ROOT, 'packages/server/src', name)]
   return places.find((place) => existsSync(place)) ?? null

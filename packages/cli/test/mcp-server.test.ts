@@ -63,8 +63,8 @@ test('a model finds a run and reads its steps with their payloads', async () => 
   assert.equal((JSON.parse((contents[0] as { text: string }).text) as { runId: string }).runId, run.runId)
 })
 
-test('what is refused is told as an error of the tool', async () => {
-  const unknown = await call('read_run', { runId: 'nobody-knows' })
+test('a refused call returns a tool error', async () => {
+  const unknown = await call('read_run', { runId: 'unknown-run' })
   assert.equal(unknown.isError, true)
   assert.match(unknown.content[0]?.text ?? '', /^not_found: /)
   for (const args of [{ limit: 0 }, { limit: 'many' }, { environmentId: 'constructor' }, { statu: 'FAILED' }]) {

@@ -131,7 +131,7 @@ export function ApprovalsPage() {
           <p className="p-8 text-soft">
             Choose a request, or press{' '}
             <kbd className="rounded border border-edge px-1.5 font-sans text-xs leading-5">j</kbd>. The run of a request
-            waits until somebody decides, or its deadline passes.{' '}
+            waits for a decision, or until its deadline.{' '}
             {!canDecide && 'Your role lets you read requests, not decide them.'}
           </p>
         ) : (

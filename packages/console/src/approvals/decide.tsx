@@ -19,7 +19,7 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
         params: { environmentId, approvalId: approval.id },
         body: { decision, reason: reason.current?.value.trim() || null },
       }),
-    // Refused too: somebody else may have been quicker.
+    // Also after a refusal: another person may have decided first.
     onSettled: () => cache.invalidateQueries({ queryKey: approvalsKey(environmentId) }),
   })
   const approve = useRef<HTMLButtonElement>(null)

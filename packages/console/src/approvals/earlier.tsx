@@ -59,7 +59,7 @@ function EarlierRow({ environmentId, earlier, isSameInput }: RowProps) {
         search={{ show: 'history' }}
         className="min-w-0 flex-1 basis-40 truncate after:absolute after:inset-0"
       >
-        <bdi>{earlier.decisionReason ?? (earlier.decidedBy ? `by ${earlier.decidedBy.name}` : 'Nobody decided')}</bdi>
+        <bdi>{earlier.decisionReason ?? (earlier.decidedBy ? `by ${earlier.decidedBy.name}` : 'not decided')}</bdi>
         {isSameInput && <span className="text-soft"> · same input</span>}
       </Link>
       {aftermath && (

@@ -69,7 +69,7 @@ export function AssignDialog({ params, workspaceId, current, onClose, onDone }: 
         )}
         {current !== null && (
           <Button onClick={() => assign.mutate(null)} busy={assign.isPending}>
-            Assign to nobody
+            Remove the assignee
           </Button>
         )}
       </div>

@@ -41,7 +41,7 @@ export function ChangesBefore({ environmentId, firstSeenAt }: { environmentId: s
   )
 }
 
-/** From one version to another; null is none. */
+/** Shows a change of version. Null means that no version was deployed. */
 function changeText(from: string | null, to: string | null): string {
   if (from === null) return `deployed, version ${to ?? ''}`
   return to === null ? `removed, was version ${from}` : `version ${from} → ${to}`

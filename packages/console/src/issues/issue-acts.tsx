@@ -27,7 +27,7 @@ export function IssueActs({ environmentId, workspaceId, issue }: Props) {
   const renew = () => cache.invalidateQueries({ queryKey: ['issues', environmentId] })
   const change = useMutation({
     mutationFn: (act: keyof typeof STATE_CALLS) => STATE_CALLS[act]({ params }),
-    // Refused too: somebody else may have been quicker.
+    // Also after a refusal: another person may have acted first.
     onSettled: renew,
   })
   const close = () => setOpen(null)

@@ -111,7 +111,7 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
             <Time at={issue.lastRegressionAt} />
           </Fact>
         )}
-        <Fact name="Assignee">{issue.assignee === null ? 'nobody' : <bdi>{issue.assignee}</bdi>}</Fact>
+        <Fact name="Assignee">{issue.assignee === null ? 'not assigned' : <bdi>{issue.assignee}</bdi>}</Fact>
       </Facts>
     </section>
   )

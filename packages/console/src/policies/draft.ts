@@ -25,7 +25,7 @@ export const draftOf = ({ name, description, condition, severity, action }: Poli
   action,
 })
 
-/** As the API takes it: an empty text is none. */
+/** The body for the API. An empty text becomes null. */
 export const bodyOf = (draft: Draft, note: string) => ({
   name: draft.name.trim() || null,
   description: draft.description.trim() || null,

@@ -17,7 +17,7 @@ const FORMATS = [
 const EVENT_NOTES: Record<WebhookEvent, string> = {
   'approval.requested': 'an agent waits for a decision',
   'approval.decided': 'a person decided',
-  'approval.expired': 'nobody decided in time',
+  'approval.expired': 'not decided in time',
   'issue.opened': 'something new goes wrong',
   'issue.regressed': 'a resolved issue came back',
 }

@@ -112,7 +112,7 @@ export function PeoplePage() {
       <Listed
         list={people}
         empty={
-          <Empty title={`Nobody has a role in ${where} alone`}>
+          <Empty title={`No roles in ${where} alone`}>
             People with a role in every workspace work here too. Only owners of the installation see who they are.
           </Empty>
         }
