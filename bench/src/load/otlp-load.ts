@@ -1,13 +1,8 @@
 /** Sends spans in OTLP protobuf, in a process of its own. Each request has a new trace, as large as a batch of events. */
 import { randomBytes } from 'node:crypto'
 import { create, toBinary } from '@bufbuild/protobuf'
-import {
-  KeyValueSchema,
-  ResourceSpansSchema,
-  ScopeSpansSchema,
-  SpanSchema,
-  TraceRequestSchema,
-} from '@tacho/server/domain/otlp/otlp_pb.ts'
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import { KeyValueSchema, ResourceSchema, ScopeSchema, SpanSchema } from '@tacho/server/domain/otlp/otlp_pb.ts'
 import { answer } from '../child.ts'
 import { requestHead, withConnections } from './connection.ts'
 import { BATCH_EVENTS, EVENT_BYTES } from './events.ts'
@@ -67,13 +62,24 @@ function traceRequest(): Buffer {
         ],
       }),
     )
-    const scopeSpans = [create(ScopeSpansSchema, { scope: { name: 'bench' }, spans })]
-    const resource = { attributes: [text('service.name', 'shop')] }
-    const resourceSpans = [create(ResourceSpansSchema, { resource, scopeSpans })]
-    return toBinary(TraceRequestSchema, create(TraceRequestSchema, { resourceSpans }))
+    const scope = toBinary(ScopeSchema, create(ScopeSchema, { name: 'bench' }))
+    const scopeSpans = group(
+      scope,
+      spans.map((span) => toBinary(SpanSchema, span)),
+    )
+    const resource = create(ResourceSchema, { attributes: [text('service.name', 'shop')] })
+    const resourceSpans = group(toBinary(ResourceSchema, resource), [scopeSpans])
+    return new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(resourceSpans).finish()
   }
   const missing = EVENT_BYTES - Math.ceil(make('').length / BATCH_EVENTS)
   return Buffer.from(make(TEXT.repeat(Math.ceil(missing / TEXT.length)).slice(0, missing)))
+}
+
+/** A resource with its scopes, or a scope with its spans: what is shared has field number 1, each member has 2. */
+function group(shared: Uint8Array, members: readonly Uint8Array[]): Uint8Array {
+  const writer = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(shared)
+  for (const member of members) writer.tag(2, WireType.LengthDelimited).bytes(member)
+  return writer.finish()
 }
 
 const text = (key: string, value: string) =>

@@ -1,5 +1,6 @@
 // What the server reads of OpenTelemetry's trace and log requests, with the field numbers of opentelemetry-proto 1.9.0
 // (opentelemetry/proto/{collector,trace,logs,resource,common}/v1). Fields that are left out are skipped.
+// The groups around spans and records are read by their field numbers in read-request.ts.
 //
 // To generate otlp_pb.ts: npx -p @bufbuild/buf@1.75.0 -p @bufbuild/protoc-gen-es@2.17.0 buf generate --template
 //   '{"version":"v2","plugins":[{"local":"protoc-gen-es","out":".","opt":["target=ts","erasable_syntax=true"]}]}'
@@ -19,7 +20,7 @@ import type { Message } from '@bufbuild/protobuf'
 export const file_otlp: GenFile =
   /*@__PURE__*/
   fileDesc(
-    'CgpvdGxwLnByb3RvEgp0YWNoby5vdGxwIuYBCghBbnlWYWx1ZRIWCgxzdHJpbmdfdmFsdWUYASABKAlIABIUCgpib29sX3ZhbHVlGAIgASgISAASEwoJaW50X3ZhbHVlGAMgASgDSAASFgoMZG91YmxlX3ZhbHVlGAQgASgBSAASLQoLYXJyYXlfdmFsdWUYBSABKAsyFi50YWNoby5vdGxwLkFycmF5VmFsdWVIABIwCgxrdmxpc3RfdmFsdWUYBiABKAsyGC50YWNoby5vdGxwLktleVZhbHVlTGlzdEgAEhUKC2J5dGVzX3ZhbHVlGAcgASgMSABCBwoFdmFsdWUiMgoKQXJyYXlWYWx1ZRIkCgZ2YWx1ZXMYASADKAsyFC50YWNoby5vdGxwLkFueVZhbHVlIjQKDEtleVZhbHVlTGlzdBIkCgZ2YWx1ZXMYASADKAsyFC50YWNoby5vdGxwLktleVZhbHVlIjwKCEtleVZhbHVlEgsKA2tleRgBIAEoCRIjCgV2YWx1ZRgCIAEoCzIULnRhY2hvLm90bHAuQW55VmFsdWUiNAoIUmVzb3VyY2USKAoKYXR0cmlidXRlcxgBIAMoCzIULnRhY2hvLm90bHAuS2V5VmFsdWUiJgoFU2NvcGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJIkEKDFRyYWNlUmVxdWVzdBIxCg5yZXNvdXJjZV9zcGFucxgBIAMoCzIZLnRhY2hvLm90bHAuUmVzb3VyY2VTcGFucyJkCg1SZXNvdXJjZVNwYW5zEiYKCHJlc291cmNlGAEgASgLMhQudGFjaG8ub3RscC5SZXNvdXJjZRIrCgtzY29wZV9zcGFucxgCIAMoCzIWLnRhY2hvLm90bHAuU2NvcGVTcGFucyJPCgpTY29wZVNwYW5zEiAKBXNjb3BlGAEgASgLMhEudGFjaG8ub3RscC5TY29wZRIfCgVzcGFucxgCIAMoCzIQLnRhY2hvLm90bHAuU3BhbiKfAgoEU3BhbhIQCgh0cmFjZV9pZBgBIAEoDBIPCgdzcGFuX2lkGAIgASgMEhYKDnBhcmVudF9zcGFuX2lkGAQgASgMEgwKBG5hbWUYBSABKAkSHAoUc3RhcnRfdGltZV91bml4X25hbm8YByABKAYSGgoSZW5kX3RpbWVfdW5peF9uYW5vGAggASgGEigKCmF0dHJpYnV0ZXMYCSADKAsyFC50YWNoby5vdGxwLktleVZhbHVlEiUKBmV2ZW50cxgLIAMoCzIVLnRhY2hvLm90bHAuU3BhbkV2ZW50Eh8KBWxpbmtzGA0gAygLMhAudGFjaG8ub3RscC5MaW5rEiIKBnN0YXR1cxgPIAEoCzISLnRhY2hvLm90bHAuU3RhdHVzIlsKCVNwYW5FdmVudBIWCg50aW1lX3VuaXhfbmFubxgBIAEoBhIMCgRuYW1lGAIgASgJEigKCmF0dHJpYnV0ZXMYAyADKAsyFC50YWNoby5vdGxwLktleVZhbHVlIlMKBExpbmsSEAoIdHJhY2VfaWQYASABKAwSDwoHc3Bhbl9pZBgCIAEoDBIoCgphdHRyaWJ1dGVzGAQgAygLMhQudGFjaG8ub3RscC5LZXlWYWx1ZSInCgZTdGF0dXMSDwoHbWVzc2FnZRgCIAEoCRIMCgRjb2RlGAMgASgFIj0KCkxvZ1JlcXVlc3QSLwoNcmVzb3VyY2VfbG9ncxgBIAMoCzIYLnRhY2hvLm90bHAuUmVzb3VyY2VMb2dzImEKDFJlc291cmNlTG9ncxImCghyZXNvdXJjZRgBIAEoCzIULnRhY2hvLm90bHAuUmVzb3VyY2USKQoKc2NvcGVfbG9ncxgCIAMoCzIVLnRhY2hvLm90bHAuU2NvcGVMb2dzIlkKCVNjb3BlTG9ncxIgCgVzY29wZRgBIAEoCzIRLnRhY2hvLm90bHAuU2NvcGUSKgoLbG9nX3JlY29yZHMYAiADKAsyFS50YWNoby5vdGxwLkxvZ1JlY29yZCL5AQoJTG9nUmVjb3JkEhYKDnRpbWVfdW5peF9uYW5vGAEgASgGEhcKD3NldmVyaXR5X251bWJlchgCIAEoBRIVCg1zZXZlcml0eV90ZXh0GAMgASgJEiIKBGJvZHkYBSABKAsyFC50YWNoby5vdGxwLkFueVZhbHVlEigKCmF0dHJpYnV0ZXMYBiADKAsyFC50YWNoby5vdGxwLktleVZhbHVlEhAKCHRyYWNlX2lkGAkgASgMEg8KB3NwYW5faWQYCiABKAwSHwoXb2JzZXJ2ZWRfdGltZV91bml4X25hbm8YCyABKAYSEgoKZXZlbnRfbmFtZRgMIAEoCSI8CgVSZXBseRIzCg9wYXJ0aWFsX3N1Y2Nlc3MYASABKAsyGi50YWNoby5vdGxwLlBhcnRpYWxTdWNjZXNzIjkKDlBhcnRpYWxTdWNjZXNzEhAKCHJlamVjdGVkGAEgASgDEhUKDWVycm9yX21lc3NhZ2UYAiABKAliBnByb3RvMw',
+    'CgpvdGxwLnByb3RvEgp0YWNoby5vdGxwIuYBCghBbnlWYWx1ZRIWCgxzdHJpbmdfdmFsdWUYASABKAlIABIUCgpib29sX3ZhbHVlGAIgASgISAASEwoJaW50X3ZhbHVlGAMgASgDSAASFgoMZG91YmxlX3ZhbHVlGAQgASgBSAASLQoLYXJyYXlfdmFsdWUYBSABKAsyFi50YWNoby5vdGxwLkFycmF5VmFsdWVIABIwCgxrdmxpc3RfdmFsdWUYBiABKAsyGC50YWNoby5vdGxwLktleVZhbHVlTGlzdEgAEhUKC2J5dGVzX3ZhbHVlGAcgASgMSABCBwoFdmFsdWUiMgoKQXJyYXlWYWx1ZRIkCgZ2YWx1ZXMYASADKAsyFC50YWNoby5vdGxwLkFueVZhbHVlIjQKDEtleVZhbHVlTGlzdBIkCgZ2YWx1ZXMYASADKAsyFC50YWNoby5vdGxwLktleVZhbHVlIjwKCEtleVZhbHVlEgsKA2tleRgBIAEoCRIjCgV2YWx1ZRgCIAEoCzIULnRhY2hvLm90bHAuQW55VmFsdWUiNAoIUmVzb3VyY2USKAoKYXR0cmlidXRlcxgBIAMoCzIULnRhY2hvLm90bHAuS2V5VmFsdWUiJgoFU2NvcGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJIp8CCgRTcGFuEhAKCHRyYWNlX2lkGAEgASgMEg8KB3NwYW5faWQYAiABKAwSFgoOcGFyZW50X3NwYW5faWQYBCABKAwSDAoEbmFtZRgFIAEoCRIcChRzdGFydF90aW1lX3VuaXhfbmFubxgHIAEoBhIaChJlbmRfdGltZV91bml4X25hbm8YCCABKAYSKAoKYXR0cmlidXRlcxgJIAMoCzIULnRhY2hvLm90bHAuS2V5VmFsdWUSJQoGZXZlbnRzGAsgAygLMhUudGFjaG8ub3RscC5TcGFuRXZlbnQSHwoFbGlua3MYDSADKAsyEC50YWNoby5vdGxwLkxpbmsSIgoGc3RhdHVzGA8gASgLMhIudGFjaG8ub3RscC5TdGF0dXMiWwoJU3BhbkV2ZW50EhYKDnRpbWVfdW5peF9uYW5vGAEgASgGEgwKBG5hbWUYAiABKAkSKAoKYXR0cmlidXRlcxgDIAMoCzIULnRhY2hvLm90bHAuS2V5VmFsdWUiUwoETGluaxIQCgh0cmFjZV9pZBgBIAEoDBIPCgdzcGFuX2lkGAIgASgMEigKCmF0dHJpYnV0ZXMYBCADKAsyFC50YWNoby5vdGxwLktleVZhbHVlIicKBlN0YXR1cxIPCgdtZXNzYWdlGAIgASgJEgwKBGNvZGUYAyABKAUi+QEKCUxvZ1JlY29yZBIWCg50aW1lX3VuaXhfbmFubxgBIAEoBhIXCg9zZXZlcml0eV9udW1iZXIYAiABKAUSFQoNc2V2ZXJpdHlfdGV4dBgDIAEoCRIiCgRib2R5GAUgASgLMhQudGFjaG8ub3RscC5BbnlWYWx1ZRIoCgphdHRyaWJ1dGVzGAYgAygLMhQudGFjaG8ub3RscC5LZXlWYWx1ZRIQCgh0cmFjZV9pZBgJIAEoDBIPCgdzcGFuX2lkGAogASgMEh8KF29ic2VydmVkX3RpbWVfdW5peF9uYW5vGAsgASgGEhIKCmV2ZW50X25hbWUYDCABKAkiPAoFUmVwbHkSMwoPcGFydGlhbF9zdWNjZXNzGAEgASgLMhoudGFjaG8ub3RscC5QYXJ0aWFsU3VjY2VzcyI5Cg5QYXJ0aWFsU3VjY2VzcxIQCghyZWplY3RlZBgBIAEoAxIVCg1lcnJvcl9tZXNzYWdlGAIgASgJYgZwcm90bzM',
   )
 
 /**
@@ -179,64 +180,6 @@ export type Scope = Message<'tacho.otlp.Scope'> & {
 export const ScopeSchema: GenMessage<Scope> = /*@__PURE__*/ messageDesc(file_otlp, 5)
 
 /**
- * @generated from message tacho.otlp.TraceRequest
- */
-export type TraceRequest = Message<'tacho.otlp.TraceRequest'> & {
-  /**
-   * @generated from field: repeated tacho.otlp.ResourceSpans resource_spans = 1;
-   */
-  resourceSpans: ResourceSpans[]
-}
-
-/**
- * Describes the message tacho.otlp.TraceRequest.
- * Use `create(TraceRequestSchema)` to create a new message.
- */
-export const TraceRequestSchema: GenMessage<TraceRequest> = /*@__PURE__*/ messageDesc(file_otlp, 6)
-
-/**
- * @generated from message tacho.otlp.ResourceSpans
- */
-export type ResourceSpans = Message<'tacho.otlp.ResourceSpans'> & {
-  /**
-   * @generated from field: tacho.otlp.Resource resource = 1;
-   */
-  resource?: Resource | undefined
-
-  /**
-   * @generated from field: repeated tacho.otlp.ScopeSpans scope_spans = 2;
-   */
-  scopeSpans: ScopeSpans[]
-}
-
-/**
- * Describes the message tacho.otlp.ResourceSpans.
- * Use `create(ResourceSpansSchema)` to create a new message.
- */
-export const ResourceSpansSchema: GenMessage<ResourceSpans> = /*@__PURE__*/ messageDesc(file_otlp, 7)
-
-/**
- * @generated from message tacho.otlp.ScopeSpans
- */
-export type ScopeSpans = Message<'tacho.otlp.ScopeSpans'> & {
-  /**
-   * @generated from field: tacho.otlp.Scope scope = 1;
-   */
-  scope?: Scope | undefined
-
-  /**
-   * @generated from field: repeated tacho.otlp.Span spans = 2;
-   */
-  spans: Span[]
-}
-
-/**
- * Describes the message tacho.otlp.ScopeSpans.
- * Use `create(ScopeSpansSchema)` to create a new message.
- */
-export const ScopeSpansSchema: GenMessage<ScopeSpans> = /*@__PURE__*/ messageDesc(file_otlp, 8)
-
-/**
  * @generated from message tacho.otlp.Span
  */
 export type Span = Message<'tacho.otlp.Span'> & {
@@ -295,7 +238,7 @@ export type Span = Message<'tacho.otlp.Span'> & {
  * Describes the message tacho.otlp.Span.
  * Use `create(SpanSchema)` to create a new message.
  */
-export const SpanSchema: GenMessage<Span> = /*@__PURE__*/ messageDesc(file_otlp, 9)
+export const SpanSchema: GenMessage<Span> = /*@__PURE__*/ messageDesc(file_otlp, 6)
 
 /**
  * @generated from message tacho.otlp.SpanEvent
@@ -321,7 +264,7 @@ export type SpanEvent = Message<'tacho.otlp.SpanEvent'> & {
  * Describes the message tacho.otlp.SpanEvent.
  * Use `create(SpanEventSchema)` to create a new message.
  */
-export const SpanEventSchema: GenMessage<SpanEvent> = /*@__PURE__*/ messageDesc(file_otlp, 10)
+export const SpanEventSchema: GenMessage<SpanEvent> = /*@__PURE__*/ messageDesc(file_otlp, 7)
 
 /**
  * @generated from message tacho.otlp.Link
@@ -347,7 +290,7 @@ export type Link = Message<'tacho.otlp.Link'> & {
  * Describes the message tacho.otlp.Link.
  * Use `create(LinkSchema)` to create a new message.
  */
-export const LinkSchema: GenMessage<Link> = /*@__PURE__*/ messageDesc(file_otlp, 11)
+export const LinkSchema: GenMessage<Link> = /*@__PURE__*/ messageDesc(file_otlp, 8)
 
 /**
  * @generated from message tacho.otlp.Status
@@ -368,65 +311,7 @@ export type Status = Message<'tacho.otlp.Status'> & {
  * Describes the message tacho.otlp.Status.
  * Use `create(StatusSchema)` to create a new message.
  */
-export const StatusSchema: GenMessage<Status> = /*@__PURE__*/ messageDesc(file_otlp, 12)
-
-/**
- * @generated from message tacho.otlp.LogRequest
- */
-export type LogRequest = Message<'tacho.otlp.LogRequest'> & {
-  /**
-   * @generated from field: repeated tacho.otlp.ResourceLogs resource_logs = 1;
-   */
-  resourceLogs: ResourceLogs[]
-}
-
-/**
- * Describes the message tacho.otlp.LogRequest.
- * Use `create(LogRequestSchema)` to create a new message.
- */
-export const LogRequestSchema: GenMessage<LogRequest> = /*@__PURE__*/ messageDesc(file_otlp, 13)
-
-/**
- * @generated from message tacho.otlp.ResourceLogs
- */
-export type ResourceLogs = Message<'tacho.otlp.ResourceLogs'> & {
-  /**
-   * @generated from field: tacho.otlp.Resource resource = 1;
-   */
-  resource?: Resource | undefined
-
-  /**
-   * @generated from field: repeated tacho.otlp.ScopeLogs scope_logs = 2;
-   */
-  scopeLogs: ScopeLogs[]
-}
-
-/**
- * Describes the message tacho.otlp.ResourceLogs.
- * Use `create(ResourceLogsSchema)` to create a new message.
- */
-export const ResourceLogsSchema: GenMessage<ResourceLogs> = /*@__PURE__*/ messageDesc(file_otlp, 14)
-
-/**
- * @generated from message tacho.otlp.ScopeLogs
- */
-export type ScopeLogs = Message<'tacho.otlp.ScopeLogs'> & {
-  /**
-   * @generated from field: tacho.otlp.Scope scope = 1;
-   */
-  scope?: Scope | undefined
-
-  /**
-   * @generated from field: repeated tacho.otlp.LogRecord log_records = 2;
-   */
-  logRecords: LogRecord[]
-}
-
-/**
- * Describes the message tacho.otlp.ScopeLogs.
- * Use `create(ScopeLogsSchema)` to create a new message.
- */
-export const ScopeLogsSchema: GenMessage<ScopeLogs> = /*@__PURE__*/ messageDesc(file_otlp, 15)
+export const StatusSchema: GenMessage<Status> = /*@__PURE__*/ messageDesc(file_otlp, 9)
 
 /**
  * @generated from message tacho.otlp.LogRecord
@@ -482,7 +367,7 @@ export type LogRecord = Message<'tacho.otlp.LogRecord'> & {
  * Describes the message tacho.otlp.LogRecord.
  * Use `create(LogRecordSchema)` to create a new message.
  */
-export const LogRecordSchema: GenMessage<LogRecord> = /*@__PURE__*/ messageDesc(file_otlp, 16)
+export const LogRecordSchema: GenMessage<LogRecord> = /*@__PURE__*/ messageDesc(file_otlp, 10)
 
 /**
  * The reply to traces and to logs: their fields have the same numbers.
@@ -500,7 +385,7 @@ export type Reply = Message<'tacho.otlp.Reply'> & {
  * Describes the message tacho.otlp.Reply.
  * Use `create(ReplySchema)` to create a new message.
  */
-export const ReplySchema: GenMessage<Reply> = /*@__PURE__*/ messageDesc(file_otlp, 17)
+export const ReplySchema: GenMessage<Reply> = /*@__PURE__*/ messageDesc(file_otlp, 11)
 
 /**
  * @generated from message tacho.otlp.PartialSuccess
@@ -521,4 +406,4 @@ export type PartialSuccess = Message<'tacho.otlp.PartialSuccess'> & {
  * Describes the message tacho.otlp.PartialSuccess.
  * Use `create(PartialSuccessSchema)` to create a new message.
  */
-export const PartialSuccessSchema: GenMessage<PartialSuccess> = /*@__PURE__*/ messageDesc(file_otlp, 18)
+export const PartialSuccessSchema: GenMessage<PartialSuccess> = /*@__PURE__*/ messageDesc(file_otlp, 12)
