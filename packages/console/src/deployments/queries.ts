@@ -23,8 +23,14 @@ const deploymentsQuery = (environmentId: string) =>
     queryFn: () => allItems(api.listDeployments, { params: { environmentId }, query: { limit: 200 } }),
   })
 
+/** An environment and what is deployed in it. */
+export interface Deployed {
+  environment: InForce['environment']
+  items: Deployment[]
+}
+
 /** For every environment of the workspace, what is deployed. */
-export function useDeployments(workspaceId: string): { environment: InForce['environment']; items: Deployment[] }[] {
+export function useDeployments(workspaceId: string): Deployed[] {
   const { data: environments = [] } = useQuery(environmentsQuery(workspaceId))
   return useQueries({
     queries: environments.map(({ id }) => deploymentsQuery(id)),
@@ -33,8 +39,12 @@ export function useDeployments(workspaceId: string): { environment: InForce['env
   })
 }
 
-export function useInForce(workspaceId: string, { kind, id }: Item): InForce[] {
-  return useDeployments(workspaceId).map(({ environment, items }) => ({
+export function useInForce(workspaceId: string, item: Item): InForce[] {
+  return inForce(useDeployments(workspaceId), item)
+}
+
+export function inForce(deployed: readonly Deployed[], { kind, id }: Item): InForce[] {
+  return deployed.map(({ environment, items }) => ({
     environment,
     deployment: items.find((one) => one.kind === kind && one.id === id) ?? null,
   }))

@@ -1,9 +1,9 @@
 import type { Policy } from '@tacho/contract/operator/policy.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { InForceChips } from '../deployments/in-force-chips.tsx'
 import { useDeployments } from '../deployments/queries.ts'
 import { LinkButton } from '../ui/button.tsx'
-import { Chip } from '../ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { useListKeys } from '../ui/list-keys.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
@@ -32,11 +32,6 @@ export function PoliciesPage() {
     }),
   })
 
-  const inForce = (policyId: string) =>
-    deployed.flatMap(({ environment, items }) => {
-      const found = items.find(({ kind, id }) => kind === 'policy' && id === policyId)
-      return found ? [{ name: environment.name, version: found.version }] : []
-    })
   const columns: Column<Policy>[] = [
     {
       head: 'Policy',
@@ -62,14 +57,7 @@ export function PoliciesPage() {
       head: 'In force',
       wide: true,
       cell: ({ policyId, newest }) => (
-        <span className="flex gap-1">
-          {inForce(policyId).map(({ name, version }) => (
-            <Chip key={name} tone={version === newest.version ? 'plain' : 'amber'}>
-              {name}: {version}
-            </Chip>
-          ))}
-          {inForce(policyId).length === 0 && <span className="text-soft">nowhere</span>}
-        </span>
+        <InForceChips deployed={deployed} item={{ kind: 'policy', id: policyId }} newestVersion={newest.version} />
       ),
     },
     { head: 'Newest', right: true, cell: ({ newest }) => `version ${newest.version}` },

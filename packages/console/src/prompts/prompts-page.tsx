@@ -1,9 +1,9 @@
 import type { Prompt } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { InForceChips } from '../deployments/in-force-chips.tsx'
 import { useDeployments } from '../deployments/queries.ts'
 import { LinkButton } from '../ui/button.tsx'
-import { Chip } from '../ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { bytes } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
@@ -49,22 +49,9 @@ export function PromptsPage() {
     {
       head: 'In force',
       wide: true,
-      cell: ({ promptId, newest }) => {
-        const places = deployed.flatMap(({ environment, items }) => {
-          const found = items.find(({ kind, id }) => kind === 'prompt' && id === promptId)
-          return found ? [{ name: environment.name, version: found.version }] : []
-        })
-        return (
-          <span className="flex gap-1">
-            {places.map(({ name, version }) => (
-              <Chip key={name} tone={version === newest.version ? 'plain' : 'amber'}>
-                {name}: {version}
-              </Chip>
-            ))}
-            {places.length === 0 && <span className="text-soft">nowhere</span>}
-          </span>
-        )
-      },
+      cell: ({ promptId, newest }) => (
+        <InForceChips deployed={deployed} item={{ kind: 'prompt', id: promptId }} newestVersion={newest.version} />
+      ),
     },
     { head: 'Newest', right: true, cell: ({ newest }) => `version ${newest.version}` },
     { head: 'Size', right: true, wide: true, cell: ({ newest }) => bytes(newest.contentBytes) },

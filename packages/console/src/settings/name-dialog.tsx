@@ -1,8 +1,7 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
+import { NameField } from './name-field.tsx'
 
 interface Props {
   title: string
@@ -24,16 +23,7 @@ export function NameDialog({ title, hint, create, onClose }: Props) {
       onSubmit={() => make.mutate()}
       onClose={onClose}
     >
-      <Field
-        label="Name"
-        hint={hint}
-        value={name}
-        onChange={(event) => setName(event.target.value)}
-        maxLength={LIMITS.nameChars}
-        autoComplete="off"
-        autoFocus
-        required
-      />
+      <NameField hint={hint} value={name} onChange={setName} />
     </FormDialog>
   )
 }

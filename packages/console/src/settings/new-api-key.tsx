@@ -10,6 +10,7 @@ import { number } from '../ui/format.ts'
 import { ExpiryField, expiryOf } from './credential.tsx'
 import { CheckList } from './check-list.tsx'
 import { RadioCards } from './radio-cards.tsx'
+import { NameField } from './name-field.tsx'
 
 /** What people want a key for. */
 const PURPOSES = [
@@ -74,16 +75,7 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
       onClose={onClose}
     >
       <div className="flex flex-col gap-4">
-        <Field
-          label="Name"
-          hint="The agent or program that will use it"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-          maxLength={LIMITS.nameChars}
-          autoComplete="off"
-          autoFocus
-          required
-        />
+        <NameField hint="The agent or program that will use it" value={name} onChange={setName} />
         <RadioCards legend="For" value={purpose} options={PURPOSES} onChange={setPurpose} />
         {purpose === 'chosen' && (
           <CheckList legend="Scopes" options={SCOPE_NOTES} chosen={chosen} onChange={setChosen} />

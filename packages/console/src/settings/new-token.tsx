@@ -1,12 +1,11 @@
 import type { Role } from '@tacho/contract/operator/access.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedOperatorToken, NewOperatorToken } from '@tacho/contract/operator/token.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { ExpiryField, expiryOf } from './credential.tsx'
 import { RoleChoice } from './role-choice.tsx'
+import { NameField } from './name-field.tsx'
 
 interface Props {
   create: (body: NewOperatorToken) => Promise<CreatedOperatorToken>
@@ -33,16 +32,7 @@ export function NewToken({ create, onCreated, onClose }: Props) {
       onClose={onClose}
     >
       <div className="flex flex-col gap-4">
-        <Field
-          label="Name"
-          hint="The script that will use it"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-          maxLength={LIMITS.nameChars}
-          autoComplete="off"
-          autoFocus
-          required
-        />
+        <NameField hint="The script that will use it" value={name} onChange={setName} />
         <RoleChoice value={role} onChange={setRole} />
         <ExpiryField days={days} onChange={setDays} />
       </div>

@@ -1,0 +1,24 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { Field } from '../ui/field.tsx'
+
+interface Props {
+  hint: string
+  value: string
+  onChange: (name: string) => void
+}
+
+/** The first field of a dialog that makes something with a name. */
+export function NameField({ hint, value, onChange }: Props) {
+  return (
+    <Field
+      label="Name"
+      hint={hint}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      maxLength={LIMITS.nameChars}
+      autoComplete="off"
+      autoFocus
+      required
+    />
+  )
+}
