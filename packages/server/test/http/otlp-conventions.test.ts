@@ -1,7 +1,8 @@
 /** Model and tool calls of every convention come out in one shape (docs/otlp.md). */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { nanos, otlpClient, pairs, type Value } from '../setup/otlp-requests.ts'
+import { claudeCodeLogs, codexLogs } from '../setup/coding-agent-logs.ts'
+import { nanos, newSpanId, otlpClient, pairs, type Value } from '../setup/otlp-requests.ts'
 import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -10,7 +11,7 @@ before(async () => {
 })
 after(() => service.close())
 
-const { eventOf, timeline } = otlpClient(() => service)
+const { eventOf, send, timeline } = otlpClient(() => service)
 
 const MODEL_CALLS: [string, Record<string, Value>, object][] = [
   [
@@ -248,4 +249,88 @@ test('the exception of a failed span is its error', async () => {
     ],
   })
   assert.deepEqual(payload['error'], { message: 'no such order', type: 'TypeError', stack: 'at x' })
+})
+
+/** Sent twice: a retry counts nothing again. */
+async function session(runId: string, logs: unknown) {
+  for (let times = 0; times < 2; times++) {
+    const { status, body } = await send(logs, 'logs')
+    assert.deepEqual([status, body], [200, {}])
+  }
+  const run = await timeline(runId)
+  const told = run.events.map(({ eventType, label, payload: { attributes: _, resource, scope, ...payload } }) => {
+    assert.ok(resource && scope)
+    return [eventType, label, payload]
+  })
+  return { run, told }
+}
+
+test('a session of Claude Code is a run: prompts, model calls with cost, tool results and decisions', async () => {
+  const sessionId = `claude-${newSpanId()}`
+  const { run, told } = await session(sessionId, claudeCodeLogs(sessionId))
+  assert.equal(run.agent.name, 'claude-code')
+  assert.deepEqual(run.usage, { promptTokens: 22, completionTokens: 10, totalTokens: 32, cost: 0.000261 })
+  assert.equal(run.events[0]?.sessionId, sessionId)
+  const call = { toolCallId: 'toolu_1', input: { bash_command: 'ls', full_command: 'ls -la' } }
+  const usage = { promptTokens: 22, completionTokens: 10, cachedTokens: 5, cacheWriteTokens: 2 }
+  assert.deepEqual(told, [
+    ['USER_INPUT', 'user prompt', { text: 'List the files, please' }],
+    [
+      'POLICY_DECISION',
+      'ALLOW Bash',
+      { action: 'ALLOW', toolName: 'Bash', decision: 'accept', source: 'config', ...call },
+    ],
+    [
+      'POLICY_DECISION',
+      'BLOCK Write',
+      { action: 'BLOCK', toolName: 'Write', decision: 'reject', source: 'user_reject', toolCallId: 'toolu_2' },
+    ],
+    [
+      'LLM_CALL',
+      'claude-opus-5-5',
+      { model: 'claude-opus-5-5', usage, cost: 0.000261, latency: 355, timeToFirstToken: 70 },
+    ],
+    ['AGENT_STEP', 'response', { text: 'I look.' }],
+    ['TOOL_CALL', 'Bash', { toolName: 'Bash', toolCallId: 'toolu_1', input: { command: 'ls -la' }, latency: 333 }],
+    ['TOOL_CALL', 'Read', { toolName: 'Read', error: { message: 'File does not exist' }, latency: 142 }],
+    [
+      'ERROR',
+      'claude_code.api_error',
+      { message: 'Overloaded', code: '529', model: 'claude-opus-5-5', latency: 12, attempt: 2 },
+    ],
+    ['AGENT_STEP', 'claude_code.plugin_loaded', {}],
+  ])
+})
+
+test('a conversation of Codex is a run; the deltas of a stream are accepted and not kept', async () => {
+  const conversationId = `codex-${newSpanId()}`
+  const { run, told } = await session(conversationId, codexLogs(conversationId))
+  assert.equal(run.agent.name, 'codex_exec')
+  assert.deepEqual(run.usage, { promptTokens: 20, completionTokens: 10, totalTokens: 30, cost: 0 })
+  const usage = { promptTokens: 20, completionTokens: 10, cachedTokens: 5, reasoningTokens: 3 }
+  const info = { severity: 'INFO' }
+  const [tool, model] = ['exec_command', 'gpt-5-codex']
+  assert.deepEqual(told, [
+    ['AGENT_STEP', 'codex.conversation_starts', info],
+    ['USER_INPUT', 'user prompt', { text: 'List the files, please', ...info }],
+    ['AGENT_STEP', 'codex.api_request', { latency: 52, ...info }],
+    ['LLM_CALL', model, { model, usage, timeToFirstToken: 40, ...info }],
+    [
+      'POLICY_DECISION',
+      'ALLOW exec_command',
+      { action: 'ALLOW', toolName: tool, decision: 'approved', source: 'Config', toolCallId: 'call_1', ...info },
+    ],
+    [
+      'TOOL_CALL',
+      tool,
+      { toolName: tool, toolCallId: 'call_1', input: { cmd: 'ls' }, output: 'a.txt', latency: 55, ...info },
+    ],
+    [
+      'POLICY_DECISION',
+      'BLOCK apply_patch',
+      { action: 'BLOCK', toolName: 'apply_patch', decision: 'denied', source: 'User', toolCallId: 'call_2', ...info },
+    ],
+    ['ERROR', 'codex.api_request', { message: 'slow down', code: '429', model, attempt: 1, ...info }],
+    ['ERROR', 'codex.sse_event', { message: 'server_error', model, ...info }],
+  ])
 })

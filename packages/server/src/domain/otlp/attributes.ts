@@ -73,6 +73,13 @@ export class Attributes {
   rest(): JsonObject | undefined {
     return this.#left.size === 0 ? undefined : Object.fromEntries(this.#left)
   }
+
+  /** All attributes that are left. Afterwards none is. */
+  takeRest(): JsonObject {
+    const rest = Object.fromEntries(this.#left)
+    this.#left.clear()
+    return rest
+  }
 }
 
 type Branch = Map<string, Branch | { leaf: Json }>

@@ -35,8 +35,8 @@ export function judgeTelemetry(
     return { ok: false, code: 'invalid_request', detail: `The body is not an OTLP ${signal} request in ${encoding}` }
   }
   if (read === 'too_many') return tooLarge(`at most ${LIMITS.otlpItems} spans or log records`)
-  const events = read.flat()
-  const itemOf = read.flatMap((ofItem, item) => ofItem.map(() => item))
+  const events = read.flatMap((ofItem) => ofItem ?? [])
+  const itemOf = read.flatMap((ofItem, item) => (ofItem ?? []).map(() => item))
   let payloadBytes = 0
   const batch = judgeItems(
     events,
@@ -53,10 +53,10 @@ export function judgeTelemetry(
   if (payloadBytes > LIMITS.otlpPayloadBytes) {
     return tooLarge(`spans or log records that are at most ${LIMITS.otlpPayloadBytes} bytes as events`)
   }
-  return { ok: true, batch, itemOf, unreadable: read.filter((ofItem) => ofItem.length === 0).length }
+  return { ok: true, batch, itemOf, unreadable: read.filter((ofItem) => ofItem === null).length }
 }
 
-function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[]) {
+function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[] | null) {
   return typeof read === 'string' ? read : read.map(make)
 }
 

@@ -2,7 +2,8 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { Attributes, isObject, plainValue, set, textOf, type Json } from './attributes.ts'
+import { Attributes, isObject, plainValue, set, textOf, type Json, type JsonObject } from './attributes.ts'
+import { agentRecord, agentRecordName } from './coding-agent.ts'
 import { eventMessage } from './messages.ts'
 import { LogRecordSchema, type LogRecord } from './otlp_pb.ts'
 import type { Sent } from './read-request.ts'
@@ -12,46 +13,57 @@ import { fit } from './text.ts'
 /** ERROR and FATAL (OpenTelemetry logs data model, severity number). */
 const SEVERITY_ERROR = 17
 
-export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): OtlpEvent[] {
-  if (record === null) return []
+/** Null if the record cannot be read. Empty if it adds nothing to its run. */
+export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): OtlpEvent[] | null {
+  if (record === null) return null
   const attributes = new Attributes(record.attributes)
   const body = record.body === undefined ? undefined : plainValue(record.body)
-  const name = record.eventName || attributes.takeText('event.name') || ''
-  const isError = record.severityNumber >= SEVERITY_ERROR
-  // Before the message, which takes the remaining attributes.
-  const { sessionId, ...envelope } = envelopeOf(attributes, resource, hex(record.traceId))
-  const message = eventMessage(name, attributes, body)
-  const isUserInput = name === 'gen_ai.user.message'
-  const told = typeof body === 'string' ? body : undefined
+  const traceId = hex(record.traceId)
+  // Before the messages, which take the remaining attributes.
+  const { sessionId, runId, ...envelope } = envelopeOf(attributes, resource, traceId)
+  const agentName = agentRecordName(attributes, body)
+  const told = agentName === null ? logRecord(record, attributes, body) : agentRecord(agentName, attributes)
+  if (told === null) return []
   const spanId = hex(record.spanId)
-  const payload = set({
-    event: name === '' ? undefined : name,
-    text: message ? textOf(isObject(message.message) ? message.message['content'] : undefined) : told,
-    message: isError ? (textOf(attributes.take('exception.message')) ?? told ?? message?.message) : message?.message,
-    code: isError ? attributes.take('exception.type', 'error.type') : undefined,
-    stack: isError ? attributes.take('exception.stacktrace') : undefined,
-    body: message || told !== undefined ? undefined : (body as Json | undefined),
-    severity: record.severityText || undefined,
-    attributes: message ? undefined : attributes.rest(),
-    dropped: attributes.dropped > 0 ? { attributes: attributes.dropped } : undefined,
-    resource: resource.attributes,
-    scope,
-  })
-  const eventType = isError ? 'ERROR' : isUserInput ? 'USER_INPUT' : 'AGENT_STEP'
   return [
     {
       ...envelope,
-      // A conversation without traces is one run.
-      runId: envelope.runId || sessionId || '',
+      // A conversation without traces is one run. The session of a coding agent is one run even with traces.
+      runId: (agentName !== null && runId === traceId ? sessionId : undefined) ?? (runId || sessionId || ''),
       ...(sessionId === undefined ? {} : { sessionId }),
       eventId: `log-${idOf(record, resource.attributes, scope)}`,
-      eventType,
-      label: fit(name || told?.trimStart().split('\n', 1)[0] || eventType, LIMITS.labelChars),
+      eventType: told.eventType,
+      label: fit(told.label, LIMITS.labelChars),
       timestamp: millis(record.timeUnixNano || record.observedTimeUnixNano),
-      payload,
+      payload: set({
+        ...told.payload,
+        severity: record.severityText || undefined,
+        attributes: attributes.rest(),
+        dropped: attributes.dropped > 0 ? { attributes: attributes.dropped } : undefined,
+        resource: resource.attributes,
+        scope,
+      }),
       ...(spanId === '' ? {} : { parentSpanId: spanId }),
     },
   ]
+}
+
+/** What a record of any other sender says. */
+function logRecord(record: LogRecord, attributes: Attributes, body: Json | undefined) {
+  const name = record.eventName || attributes.takeText('event.name') || ''
+  const isError = record.severityNumber >= SEVERITY_ERROR
+  const message = eventMessage(name, attributes, body)
+  const text = typeof body === 'string' ? body : undefined
+  const payload: JsonObject = set({
+    event: name === '' ? undefined : name,
+    text: message ? textOf(isObject(message.message) ? message.message['content'] : undefined) : text,
+    message: isError ? (textOf(attributes.take('exception.message')) ?? text ?? message?.message) : message?.message,
+    code: isError ? attributes.take('exception.type', 'error.type') : undefined,
+    stack: isError ? attributes.take('exception.stacktrace') : undefined,
+    body: message || text !== undefined ? undefined : (body as Json | undefined),
+  })
+  const eventType = isError ? 'ERROR' : name === 'gen_ai.user.message' ? 'USER_INPUT' : 'AGENT_STEP'
+  return { eventType, label: name || text?.trimStart().split('\n', 1)[0] || eventType, payload }
 }
 
 /** Records have no id. A retry sends the same content from the same process, so the id is derived from both. */

@@ -138,7 +138,7 @@ export function eventMessage(
 ): { isOutput: boolean; message: Json } | null {
   const role = ROLES.get(name)
   if (role !== undefined) {
-    const given: JsonObject = { ...(isObject(body) ? body : { content: body ?? null }), ...attributes.rest() }
+    const given: JsonObject = { ...(isObject(body) ? body : { content: body ?? null }), ...attributes.takeRest() }
     const members = Object.entries(given).map(([key, value]): [string, Json] => [key, parsed(value)])
     return { isOutput: name === 'gen_ai.choice', message: { role, ...messageOf(Object.fromEntries(members)) } }
   }

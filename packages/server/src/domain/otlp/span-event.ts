@@ -28,10 +28,11 @@ type EventType = 'LLM_CALL' | 'TOOL_CALL' | 'AGENT_STEP'
 const NANOS_PER_MS = 1_000_000n
 const STATUS_ERROR = 2
 
-export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] {
+/** Null if the span cannot be read. */
+export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] | null {
   // An id of another size, or of zeros, is none (W3C Trace Context).
-  if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return []
-  if (hex(span.traceId) === '' || hex(span.spanId) === '') return []
+  if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return null
+  if (hex(span.traceId) === '' || hex(span.spanId) === '') return null
   const attributes = new Attributes(span.attributes)
   const { error, events, messages, answers } = readEvents(span, attributes)
   const startedAt = millis(span.startTimeUnixNano)
@@ -99,6 +100,7 @@ export function envelopeOf(attributes: Attributes, resource: Resource, traceId: 
 }
 
 const SESSIONS = [
+  'conversation.id',
   'traceloop.association.properties.session_id',
   'ai.telemetry.metadata.sessionId',
   'ai.telemetry.metadata.session_id',
