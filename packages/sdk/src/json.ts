@@ -141,6 +141,11 @@ export function fieldsOf(source: unknown): [string, unknown][] {
     .map((key) => [key, fields[key]])
 }
 
+/** These fields in one object; later ones win. */
+export function joined(...sources: readonly unknown[]): Record<string, unknown> {
+  return Object.fromEntries(sources.flatMap(fieldsOf))
+}
+
 /** Any thrown value as one text. */
 export function errorText(error: unknown): string {
   return readSafely(

@@ -1,6 +1,6 @@
 /** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
 import type { Diagnostics } from './diagnostics.ts'
-import { errorText, fieldsOf, jsonText, type JsonObject } from './json.ts'
+import { errorText, fieldsOf, joined, jsonText, type JsonObject } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Mask } from './mask.ts'
 import type { Settings } from './options.ts'
@@ -58,8 +58,7 @@ export function createPayloadWriter(
   function chosen(payload: Payload): unknown {
     const { error } = payload
     const isThrown = error instanceof Error
-    if (capture === 'full')
-      return isThrown ? Object.fromEntries([...fieldsOf(payload), ['error', errorText(error)]]) : payload
+    if (capture === 'full') return isThrown ? joined(payload, { error: errorText(error) }) : payload
     const kept: [string, unknown][] = []
     for (const [key, value] of fieldsOf(payload)) {
       if (metadataKeys.has(key)) kept.push([key, value])

@@ -1,7 +1,7 @@
 import type { RunScope, Span } from './context.ts'
 import { attempt, type Core } from './core.ts'
 import { scopeJson, type Draft, type EventType } from './event.ts'
-import { errorText, readSafely } from './json.ts'
+import { errorText, fieldsOf, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Payload } from './payload.ts'
 import { isSampled } from './sampling.ts'
@@ -86,7 +86,7 @@ export class Run {
 
   /** The user's message: `payload.text`. */
   userInput(text: string, payload?: Payload): string | undefined {
-    return this.#add(() => ({ type: 'USER_INPUT', label: 'user input', payload: { text, ...payload } }))
+    return this.#add(() => ({ type: 'USER_INPUT', label: 'user input', payload: joined({ text }, payload) }))
   }
 
   /** A step of the agent: a plan, a thought, a hand-over. */
@@ -109,7 +109,7 @@ export class Run {
     return this.#add(() => {
       const { name, message } = error instanceof Error ? error : { name: 'error', message: errorText(error) }
       const code = (error as { code?: unknown } | null | undefined)?.code
-      return { type: 'ERROR', label: name, payload: { message, ...(code !== undefined && { code }), ...payload } }
+      return { type: 'ERROR', label: name, payload: joined({ message }, code !== undefined && { code }, payload) }
     })
   }
 
@@ -121,7 +121,7 @@ export class Run {
   /** Adds keys to the payload of every later event of this run, unless the payload has them already. */
   annotate(values: Payload): void {
     attempt(() => {
-      for (const [key, value] of Object.entries(values)) this.#scope.annotations.set(key, value)
+      for (const [key, value] of fieldsOf(values)) this.#scope.annotations.set(key, value)
     })
   }
 
@@ -135,7 +135,7 @@ export class Run {
     const begun = now()
     const record = (failure?: { error: unknown }): void => {
       const latency = now() - begun
-      this.#add(() => ({ type: 'AGENT_STEP', label: name, payload: { latency, ...failure, ...payload }, span }))
+      this.#add(() => ({ type: 'AGENT_STEP', label: name, payload: joined({ latency }, failure, payload), span }))
     }
     return this.#core.context.run({ scope: this.#scope, span }, () => ended(act, record))
   }
@@ -157,7 +157,7 @@ export class Run {
     this.#isEnded = true
     const { sampleRate } = this.#core.settings
     return this.#add(() => {
-      const facts = { ...payload, ...(sampleRate < 1 && { sampleRate }), status }
+      const facts = joined(payload, sampleRate < 1 && { sampleRate }, { status })
       return { type: 'SESSION_OUTCOME', label: String(status).toLowerCase(), payload: facts }
     })
   }

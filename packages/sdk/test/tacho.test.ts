@@ -27,3 +27,30 @@ test('a run records its events, spans and outcome in order', async (t) => {
   assert.equal(server.batches[0]?.headers['x-api-key'], 'tacho_key')
   assert.equal(tacho.counters().accepted, 4)
 })
+
+test('every record call reads at most as many keys as a payload can hold', () => {
+  const tacho = new Tacho({ apiKey: 'tacho_key', baseUrl: 'http://127.0.0.1:9', onDiagnostic: () => undefined })
+  const keys = Array.from({ length: 200_000 }, (_, n) => `k${n}`)
+  let reads = 0
+  const many = new Proxy<Record<string, unknown>>(
+    {},
+    {
+      ownKeys: () => keys,
+      getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true, value: 1 }),
+      get: (_, key) => (typeof key === 'symbol' || key === 'toJSON' || key === 'error' ? undefined : (reads++, 1)),
+    },
+  )
+  const run = tacho.startRun()
+  const calls = {
+    userInput: () => run.userInput('hello', many),
+    error: () => run.error(new Error('no'), many),
+    span: () => run.span('look up', () => 1, many),
+    end: () => run.end('COMPLETED', many),
+    annotate: () => run.annotate(many),
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    reads = 0
+    call()
+    assert.ok(reads < 100_000, `${name} read ${reads} keys`)
+  }
+})
