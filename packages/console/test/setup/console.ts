@@ -12,7 +12,7 @@ import { CHROMIUM } from './chromium.ts'
 export const EMAIL = 'ada@example.com'
 export { PASSWORD }
 
-const WAIT_MS = 20_000
+const WAIT_MS = 60_000
 const ROOT = path.resolve(import.meta.dirname, '../../../..')
 
 export interface TestConsole {
@@ -74,6 +74,7 @@ async function openPage(
   context.setDefaultTimeout(WAIT_MS)
   await context.addCookies(cookies)
   const page = await context.newPage()
+  await slowDown(page)
   const faults: string[] = []
   page.on('console', (message) => {
     // A refusal that the page shows is told by the browser too.
@@ -93,6 +94,16 @@ async function openPage(
       assert.deepEqual(faults, [])
     },
   }
+}
+
+/** With TEST_SLOW=<times>, the browser computes so many times slower, and answers of the server take longer. */
+async function slowDown(page: Page): Promise<void> {
+  const rate = Number(process.env['TEST_SLOW'] ?? 1)
+  if (rate <= 1) return
+  const devTools = await page.context().newCDPSession(page)
+  await devTools.send('Emulation.setCPUThrottlingRate', { rate })
+  const unlimited = { downloadThroughput: -1, uploadThroughput: -1 }
+  await devTools.send('Network.emulateNetworkConditions', { offline: false, latency: rate * 50, ...unlimited })
 }
 
 /** The rules of axe: all, or those that a look can break beside what another look was checked for. */
