@@ -40,6 +40,10 @@ export function createControl(core: Core, usages: RunUsages, { configuration, gu
     guard: () =>
       (loading ??= import('./policies.ts').then(
         (engine) => new Guard({ core, configuration: source, issues, usages, engine, defaults: guard }),
+        (error: unknown) => {
+          loading = undefined
+          throw error
+        },
       )),
     close() {
       source.close()

@@ -32,13 +32,19 @@ export class LazyControl {
     if (this.#core.settings.spool) await (await this.tryLoad())?.opened
   }
 
-  /** Rejects in a host that has only a part of the package. */
+  /** Rejects if the part cannot be loaded; the next call tries again. */
   load(): Promise<Control> {
-    return (this.#loading ??= import('./control.ts').then(({ createControl }) => {
-      const control = createControl(this.#core, this.#usages, this.#options)
-      if (this.#isClosed) control.close()
-      return (this.loaded = control)
-    }))
+    return (this.#loading ??= import('./control.ts').then(
+      ({ createControl }) => {
+        const control = createControl(this.#core, this.#usages, this.#options)
+        if (this.#isClosed) control.close()
+        return (this.loaded = control)
+      },
+      (error: unknown) => {
+        this.#loading = undefined
+        throw error
+      },
+    ))
   }
 
   /** The same for callers that can do without; undefined if it cannot be loaded. */
