@@ -79,6 +79,11 @@ const layers = [
   // The SDK has no dependencies. Its policy part is bundled with its packages and loaded on first use.
   { folder: `${sdk}/policies.ts`, may: [contract, policy, `${sdk}/**`, 'node/**'] },
   { folder: `${sdk}/**`, may: [`${sdk}/**`, 'node/**'] },
+  // Guards for MCP and coding agents: a client by the SDK alone. They decide with the policies as the SDK does.
+  {
+    folder: 'packages/guards/src/**',
+    may: [policy, sdk, 'packages/guards/src/**', 'npm/@modelcontextprotocol/client', 'node/**'],
+  },
   // Tests SDKs of any language through the interface alone.
   { folder: 'packages/sdk-conformance/src/**', may: ['packages/sdk-conformance/src/**', 'node/**'] },
   {
@@ -88,6 +93,7 @@ const layers = [
       client,
       policy,
       mcp,
+      'packages/guards/src/**',
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
       `${server}/config/config.ts`,

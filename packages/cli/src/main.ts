@@ -76,6 +76,11 @@ const COMMANDS: Record<string, Entry> = {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,
   },
+  'mcp-guard': {
+    args: '[command...]',
+    about: 'record and guard the tool calls of an MCP client',
+    load: async () => (await import('./commands/mcp-guard.ts')).addMcpGuard,
+  },
   'mcp-server': {
     about: 'let a model read runs, issues and usage, by MCP',
     load: async () => (await import('./commands/mcp-server.ts')).addMcpServer,
@@ -120,8 +125,8 @@ const COMMANDS: Record<string, Entry> = {
 const ENVIRONMENT_HELP = `
 Variables:
   TACHO_URL             address of the server; http://localhost:4680 when not set
-  TACHO_OPERATOR_TOKEN  operator token, for every command but serve, import and demo (or --token-file)
-  TACHO_API_KEY         API key, for import and demo
+  TACHO_OPERATOR_TOKEN  operator token, for every command but serve, import, demo and mcp-guard (or --token-file)
+  TACHO_API_KEY         API key, for import, demo and mcp-guard
 Never pass a key or token as an argument: every user of the machine can see arguments.
 
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply). --json prints one JSON document on stdout; errors are on stderr.`

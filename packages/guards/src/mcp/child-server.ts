@@ -1,0 +1,64 @@
+/** A server that the guard starts: MCP on its standard input and output. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants } from 'node:os'
+import type { Writable } from 'node:stream'
+import type { ServerConnection } from './connection.ts'
+import { linesOf } from './lines.ts'
+
+/** How long a server may take to end on its own, and again after SIGTERM. */
+const END_MS = 5_000
+
+const LINE_BREAK = Buffer.of(0x0a)
+
+/** The server never sees the credentials of the guard. */
+const OWN_VARIABLES = ['TACHO_API_KEY', 'TACHO_OPERATOR_TOKEN']
+
+/** @throws the system's error if the command cannot be started. */
+export async function startServer(command: string, args: readonly string[]): Promise<ServerConnection> {
+  const env = { ...process.env }
+  for (const name of OWN_VARIABLES) delete env[name]
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
+  await once(child, 'spawn')
+  let isClosing = false
+  let timer: NodeJS.Timeout | undefined
+  const ended = new Promise<number>((resolve) => {
+    child.once('exit', (code, signal) => {
+      clearTimeout(timer)
+      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
+    })
+  })
+  // A server that ends closes its input; its exit is what counts.
+  child.stdin.on('error', () => undefined)
+
+  return {
+    send: (line) => writeLine(child.stdin, line),
+    lines: linesOf(child.stdout),
+    ended,
+    signal: (name) => void child.kill(name),
+    close() {
+      if (isClosing) return
+      isClosing = true
+      child.stdin.end()
+      timer = setTimeout(() => {
+        child.kill('SIGTERM')
+        timer = setTimeout(() => child.kill('SIGKILL'), END_MS)
+      }, END_MS)
+    },
+  }
+}
+
+/** Resolves when the stream has room for more, or is closed. */
+export async function writeLine(stream: Writable, line: string | Buffer): Promise<void> {
+  if (!stream.writable) return
+  stream.cork()
+  stream.write(line)
+  const hasRoom = stream.write(LINE_BREAK)
+  stream.uncork()
+  if (hasRoom || stream.destroyed) return
+  const end = new AbortController()
+  const { signal } = end
+  const events = ['drain', 'close', 'error'].map((name) => once(stream, name, { signal }).catch(() => undefined))
+  await Promise.race(events)
+  end.abort()
+}

@@ -1,0 +1,91 @@
+/** Runs the guard between this process's standard input and output and a server, until either ends. */
+import type { Readable, Writable } from 'node:stream'
+import { Tacho } from '@tacho/sdk'
+import { openState, type Account } from '../state.ts'
+import { writeLine } from './child-server.ts'
+import type { ServerConnection } from './connection.ts'
+import { Definitions } from './definitions.ts'
+import { McpGuard, type GuardSettings } from './guard.ts'
+import { linesOf } from './lines.ts'
+
+export interface GuardOptions {
+  readonly account: Account
+  readonly server: ServerConnection
+  /** Command line or address: what the tools' definitions belong to. */
+  readonly serverName: string
+  readonly settings: GuardSettings
+  readonly warn: (message: string) => void
+  readonly input: Readable
+  readonly output: Writable
+}
+
+const FLUSH_MS = 5_000
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/** Resolves with the exit code of the server when everything is recorded. */
+export async function guardServer({
+  account,
+  server,
+  serverName,
+  settings,
+  warn,
+  input,
+  output,
+}: GuardOptions): Promise<number> {
+  const state = openState(account)
+  const tacho = new Tacho({
+    apiKey: account.apiKey,
+    baseUrl: account.url,
+    clientId: state.clientId,
+    spool: state.spool,
+    configuration: { cacheFile: state.configurationFile },
+    // A guard that knows no policies lets nothing pass.
+    guard: { whenUnconfigured: 'block' },
+    onDiagnostic: ({ level, message }) => {
+      if (level !== 'info') warn(message)
+    },
+  })
+  // Load the policies while the client and the server greet each other.
+  void tacho.configuration.ready()
+  const guard = new McpGuard({
+    tacho,
+    settings,
+    definitions: new Definitions(state.directory, serverName, warn),
+    toClient: (line) => writeLine(output, line),
+    toServer: (line) => server.send(line),
+    warn,
+  })
+  let isClosing = false
+  for (const name of SIGNALS) {
+    process.on(name, () => {
+      isClosing = true
+      server.signal(name)
+    })
+  }
+  const sent = forwardClient(guard, input).finally(() => {
+    isClosing = true
+    server.close()
+  })
+  const received = forwardServer(guard, server)
+  const code = await server.ended
+  // What the server wrote before it ended.
+  await received
+  await guard.close(isClosing || code === 0 ? 'COMPLETED' : 'FAILED')
+  input.destroy()
+  await sent
+  const { left } = await tacho.shutdown(FLUSH_MS)
+  if (left > 0) warn(`${left} events were not delivered; they stay in ${state.spool} for the next guard.`)
+  return code
+}
+
+async function forwardClient(guard: McpGuard, input: Readable): Promise<void> {
+  try {
+    for await (const line of linesOf(input)) await guard.fromClient(line)
+  } catch {
+    // The client is gone, or the server has ended.
+  }
+}
+
+async function forwardServer(guard: McpGuard, { lines }: ServerConnection): Promise<void> {
+  for await (const line of lines) await guard.fromServer(line)
+}

@@ -1,0 +1,24 @@
+/** Which tools a client does not see. */
+import { compileCondition } from '@tacho/policy/compile.ts'
+import { decide, type Policy } from '@tacho/policy/decide.ts'
+import type { VariableName } from '@tacho/policy/variables.ts'
+
+/** Facts that are the same for every call of a connection. */
+const FIXED: ReadonlySet<VariableName> = new Set(['tool.name', 'agent.id', 'agent.name'])
+
+export interface Agent {
+  readonly id: string
+  readonly name: string
+}
+
+/**
+ * A tool is hidden if a policy blocks each of its calls: the policy's condition reads only the tool's name and the agent,
+ * and its action is BLOCK. A condition that also reads the input, the time or the run does not hide the tool.
+ */
+export function toolHider(policies: readonly Policy[], agent: Agent): (toolName: string) => boolean {
+  const fixed = policies.filter(({ condition }) => {
+    const compiled = compileCondition(condition)
+    return compiled.ok && compiled.condition.fields.variables.every((name) => FIXED.has(name))
+  })
+  return (toolName) => fixed.length > 0 && decide(fixed, { tool: { name: toolName }, agent, now: 0 }).action === 'BLOCK'
+}

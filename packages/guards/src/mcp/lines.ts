@@ -1,0 +1,66 @@
+/** Splits a stream into lines of bounded length. Reads no further until the consumer asks for more. */
+import type { Readable } from 'node:stream'
+
+/** Longest line, in bytes. */
+export const LINE_BYTES_MAX = 20 * 1_048_576
+
+/** Bytes of a long line's beginning and end: enough to find a message's id. */
+const SAMPLE_BYTES = 1_024
+
+/** A line that is too long: only its ends are kept. */
+export class LongLine {
+  readonly start: Buffer
+  readonly end: Buffer
+
+  constructor(start: Buffer, end: Buffer) {
+    this.start = start
+    this.end = end
+  }
+}
+
+const NEWLINE = 0x0a
+
+/** The lines without their line break, empty ones left out. */
+export async function* linesOf(
+  stream: Readable,
+  maxBytes: number = LINE_BYTES_MAX,
+): AsyncGenerator<Buffer | LongLine, void, undefined> {
+  let parts: Buffer[] = []
+  let bytes = 0
+  let long: LongLine | null = null
+
+  function add(part: Buffer): void {
+    bytes += part.length
+    if (long) long = new LongLine(long.start, tail(Buffer.concat([long.end, part])))
+    else if (bytes > maxBytes) {
+      const all = Buffer.concat([...parts, part])
+      long = new LongLine(Buffer.from(all.subarray(0, SAMPLE_BYTES)), tail(all))
+      parts = []
+    } else if (part.length > 0) parts.push(part)
+  }
+
+  function take(): Buffer | LongLine {
+    const line = long ?? Buffer.concat(parts)
+    parts = []
+    bytes = 0
+    long = null
+    return line
+  }
+
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      add(chunk.subarray(from, at))
+      from = at + 1
+      const line = take()
+      if (line instanceof LongLine || line.length > 0) yield line
+    }
+    add(chunk.subarray(from))
+  }
+  if (bytes > 0) yield take()
+}
+
+/** A copy, so that a chunk of the line is not kept in memory. */
+function tail(buffer: Buffer): Buffer {
+  return Buffer.from(buffer.subarray(Math.max(0, buffer.length - SAMPLE_BYTES)))
+}

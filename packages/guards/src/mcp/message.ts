@@ -1,0 +1,77 @@
+/** JSON-RPC messages as MCP sends them: one JSON object on a line. */
+import { isUtf8 } from 'node:buffer'
+
+export type Json = Readonly<Record<string, unknown>>
+
+export interface Message {
+  readonly id?: unknown
+  readonly method?: unknown
+  readonly params?: unknown
+  readonly result?: unknown
+  readonly error?: unknown
+}
+
+/** Of 2026-07-28, in `params._meta` of every request. */
+const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
+const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
+
+/** The messages of a line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
+export function readMessages(line: Buffer): Message[] | null {
+  if (!isUtf8(line)) return null
+  let value: unknown
+  try {
+    value = JSON.parse(line.toString())
+  } catch {
+    return null
+  }
+  const messages = Array.isArray(value) ? value : [value]
+  return messages.length > 0 && messages.every(isObject) ? messages : null
+}
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** An id as a key: 1 and "1" are different ids. Undefined if the message has none. */
+export function keyOf(id: unknown): string | undefined {
+  return typeof id === 'string' || typeof id === 'number' ? JSON.stringify(id) : undefined
+}
+
+export function isResponse({ method, id }: Message): boolean {
+  return method === undefined && id !== undefined
+}
+
+/** How the client names itself: in `initialize`, or in each request since 2026-07-28. */
+export function clientInfoOf({ method, params }: Message): { name: string; version: string | null } | null {
+  if (!isObject(params)) return null
+  const info = method === 'initialize' ? params['clientInfo'] : metaOf(params)[CLIENT_INFO]
+  if (!isObject(info) || typeof info['name'] !== 'string' || info['name'] === '') return null
+  return { name: info['name'], version: typeof info['version'] === 'string' ? info['version'] : null }
+}
+
+export function progressTokenOf(params: Json): string | number | null {
+  const token = metaOf(params)['progressToken']
+  return typeof token === 'string' || typeof token === 'number' ? token : null
+}
+
+/** A tool's answer that says why it did not run: a result, so that the model reads it. */
+export function toolError(id: unknown, params: Json, text: string): string {
+  const result = { content: [{ type: 'text', text }], isError: true }
+  // Required since 2026-07-28.
+  const isModern = typeof metaOf(params)[PROTOCOL_VERSION] === 'string'
+  return JSON.stringify({ jsonrpc: '2.0', id, result: isModern ? { resultType: 'complete', ...result } : result })
+}
+
+export function errorReply(id: unknown, code: number, message: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: id ?? null, error: { code, message } })
+}
+
+export function progressNotification(progressToken: string | number, progress: number, message: string): string {
+  const params = { progressToken, progress, message }
+  return JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })
+}
+
+function metaOf(params: Json): Json {
+  const meta = params['_meta']
+  return isObject(meta) ? meta : {}
+}
