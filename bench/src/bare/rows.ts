@@ -1,7 +1,7 @@
 /** What the server stores of a load, made without a server: the rows that a bare driver writes beside it. */
 import { judgeBatch } from '@tacho/server/domain/event.ts'
 import type { NewEvent } from '@tacho/server/storage/events.ts'
-import type { PlacedEvent } from '@tacho/server/storage/sql/append.ts'
+import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
 import { textKey } from '@tacho/server/storage/sql/keys.ts'
 import { addEvent, newRun, type RunState } from '@tacho/server/storage/sql/run-state.ts'
 import { countForHour, type Buckets, type HourChange } from '@tacho/server/storage/sql/usage.ts'

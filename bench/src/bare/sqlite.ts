@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewEvent } from '@tacho/server/storage/events.ts'
-import type { PlacedEvent } from '@tacho/server/storage/sql/append.ts'
+import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
 import { addHours } from '@tacho/server/storage/sql/usage.ts'
 import { rowWriter } from '@tacho/server/storage/sqlite/append.ts'
 import { checkpointer } from '@tacho/server/storage/sqlite/checkpoint.ts'

@@ -15,6 +15,7 @@ import { readCompareSearch } from './compare/search.ts'
 import { readVersionedSearch } from './deployments/search.ts'
 import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
+import { readPromptSearch } from './prompts/search.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
 import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settings/search.ts'
 import { Shell } from './shell/shell.tsx'
@@ -152,7 +153,7 @@ const promptsRoute = createRoute({
 const promptRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/prompts/$promptId',
-  validateSearch: readVersionedSearch,
+  validateSearch: readPromptSearch,
   component: lazyRouteComponent(() => import('./prompts/prompt-page.tsx'), 'PromptPage'),
 })
 

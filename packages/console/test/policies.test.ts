@@ -111,6 +111,31 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a prompt shows what the runs of each version did, side by side', async () => {
+    const { promptId, newest } = await calls.newPrompt('one')
+    await calls.pushPrompt(promptId, 'two')
+    const { body } = await tacho.service.operator<{ versionId: string }>(`${calls.prompts}/${promptId}/versions/2`)
+    const { page, close } = await tacho.open(`${tacho.home}/prompts/${promptId}?show=results`)
+    await page.getByRole('heading', { name: 'No run in development names a version yet' }).waitFor()
+    const run = (runId: string, promptVersionId: string, status: string) => [
+      event({ runId, eventType: 'LLM_CALL', payload: { promptVersionId, cost: 0.5 } }),
+      event({ runId, eventType: 'SESSION_OUTCOME', payload: { status } }),
+    ]
+    await tacho.service.record([
+      ...run('v1 good', newest.versionId, 'COMPLETED'),
+      ...run('v2 good', body.versionId, 'COMPLETED'),
+      ...run('v2 bad', body.versionId, 'FAILED'),
+    ])
+    await page.reload()
+    await page.getByText('Version 2 fails more often than version 1: 50 % of its runs, before 0 %.').waitFor()
+    const row = page
+      .getByRole('table', { name: 'Results by version' })
+      .getByRole('row')
+      .filter({ hasText: 'version 2' })
+    await row.getByText('1 (50 %)').first().waitFor()
+    await close()
+  })
+
   test('a viewer reads everything and is offered nothing to change', async () => {
     const viewer = await newPerson(tacho.service, 'viewer@example.com', 'viewer', null)
     const { page, close } = await tacho.open(`${tacho.home}/policies/refund-limit`, { as: viewer })

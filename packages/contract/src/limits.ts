@@ -48,6 +48,8 @@ export const LIMITS = {
   tokensPerCall: 1_000_000_000,
   /** The cost of an LLM_CALL counts when it is a number from 0 to this limit. */
   costPerCall: 1_000_000,
+  /** A longer latency of a call is not counted. */
+  latencyMs: 86_400_000,
   approvalTimeoutMsMin: 1_000,
   approvalTimeoutMsMax: 24 * 60 * 60 * 1000,
   approvalTimeoutMsDefault: 5 * 60 * 1000,
@@ -62,6 +64,14 @@ export const LIMITS = {
   inputPreviewChars: 65_536,
   /** Approvals in one request of decisions. */
   decisionsMax: 200,
+  /** The newest versions of a prompt whose results are shown, and the newest runs of each that they sum up. */
+  promptResultVersions: 20,
+  promptResultRuns: 1_000,
+  /** Points of one call of usage over time: the window divided by the step. */
+  usageSteps: 400,
+  usagePointsPage: 2_000,
+  /** Usage by prompt version sums up this many runs of the window, newest first. */
+  usagePromptRuns: 100_000,
   /** Content of a prompt, in UTF-8. */
   promptContentBytes: 262_144,
   /** Leaves room for content with many escaped characters. */

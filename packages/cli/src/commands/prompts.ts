@@ -4,8 +4,9 @@ import { addDeploying } from '../configuration/deploy.ts'
 import { diffLines, diffQuery } from '../configuration/diff-lines.ts'
 import { inForce, spokenPlaces } from '../configuration/in-force.ts'
 import { findItem } from '../configuration/noun.ts'
+import { results } from '../configuration/prompt-results.ts'
 import { readSource } from '../configuration/source-file.ts'
-import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { asOperator, connect, inEnvironment, type ServerOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 
@@ -55,6 +56,10 @@ export function addPrompts(prompts: Command): void {
   inWorkspace(prompts.command('diff <prompt> [from] [to]').description('compare two versions; default: the newest two'))
     .addHelpText('after', '\nExamples:\n  tacho prompts diff greeting\n  tacho prompts diff greeting 2 5')
     .action(diff)
+
+  inEnvironment(prompts.command('results <prompt>').description('compare what the runs of each version did'))
+    .addHelpText('after', '\nExample:\n  tacho prompts results greeting --environment acme/production')
+    .action(results)
 
   addDeploying(prompts, 'prompt', 'prompt')
 }

@@ -16,6 +16,8 @@ import { Tabs } from '../ui/tabs.tsx'
 import { useTitle } from '../ui/title.ts'
 import { VersionHistory } from '../ui/version-history.tsx'
 import { PromptText } from './prompt-text.tsx'
+
+import { Results } from './results.tsx'
 import { promptQuery, promptVersionQuery, usePromptVersions } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
@@ -51,6 +53,7 @@ export function PromptPage() {
         options={[
           ['edit', 'Text'],
           ['versions', 'Versions'],
+          ['results', 'Results'],
           ['deployments', 'Deployments'],
         ]}
         onChange={(chosen) =>
@@ -59,6 +62,7 @@ export function PromptPage() {
       />
       {show === 'edit' && <Text key={data.newest.version} prompt={data} canWrite={place.may('admin')} />}
       {show === 'versions' && <Versions prompt={data} />}
+      {show === 'results' && <Results environment={place.environment} promptId={promptId} />}
       {show === 'deployments' && (
         <>
           <InForceSection

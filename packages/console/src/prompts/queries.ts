@@ -15,6 +15,13 @@ export const promptQuery = (workspaceId: string, promptId: string) =>
     queryFn: ({ signal }) => api.readPrompt({ params: { workspaceId, promptId } }, { signal }),
   })
 
+export const promptResultsQuery = (environmentId: string, promptId: string) =>
+  queryOptions({
+    queryKey: ['prompt results', environmentId, promptId],
+    queryFn: ({ signal }) => api.readPromptResults({ params: { environmentId, promptId } }, { signal }),
+    refetchInterval: 60_000,
+  })
+
 /** A version never changes. */
 export const promptVersionQuery = (workspaceId: string, promptId: string, version: string) =>
   queryOptions({

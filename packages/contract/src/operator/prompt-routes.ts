@@ -7,6 +7,8 @@ import {
   Prompt,
   PromptPage,
   PromptParams,
+  PromptResults,
+  PromptResultsParams,
   PromptsQuery,
   PromptVersion,
   PromptVersionPage,
@@ -89,6 +91,14 @@ export const promptRoutes = {
     params: PromptParams,
     query: DiffQuery,
     reply: VersionDiff,
+    errors: ['not_found'],
+  },
+  readPromptResults: {
+    ...read,
+    path: '/environments/{environmentId}/prompts/{promptId}/results',
+    summary: 'What the runs of each version of a prompt did in an environment',
+    params: PromptResultsParams,
+    reply: PromptResults,
     errors: ['not_found'],
   },
 } as const satisfies Record<string, OperatorRoute>

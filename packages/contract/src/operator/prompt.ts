@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
-import { cursor, id, nextCursor, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { Usage } from '../run.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
 const promptVersionFields = {
@@ -78,3 +79,47 @@ export const PromptsQuery = Type.Object({
 export const PromptParams = Type.Object({ workspaceId: uuid('Workspace id'), promptId: uuid('Prompt id') })
 
 export const PromptVersionParams = Type.Object({ ...PromptParams.properties, version: Version })
+
+export const PromptResultsParams = Type.Object({
+  environmentId: uuid('Environment id'),
+  promptId: uuid('Prompt id'),
+})
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+const length = (description: string) =>
+  Type.Unsafe<number | null>({ type: ['integer', 'null'], minimum: 0, description })
+
+export const PromptResult = Type.Object(
+  {
+    versionId: uuid('Id of the version, as clients receive it'),
+    version: Version,
+    note: nullableText('What changed, and why'),
+    runs: count(`Runs with an event that names the version, at most the newest ${LIMITS.promptResultRuns}`),
+    completed: count('Runs that completed'),
+    failed: count('Runs that failed'),
+    cancelled: count('Runs that were cancelled'),
+    lengthP50Ms: length('Median length of the runs that ended, in milliseconds; null if none did'),
+    lengthP95Ms: length('95th percentile of that length'),
+    events: count('Events that name the version'),
+    errors: count('ERROR events and failed tool calls among them'),
+    blocked: count('Tool calls among them that a policy blocked'),
+    approvals: count('Tool calls among them that waited for a person'),
+    usage: Usage,
+    firstAt: nullableTime('When the first of these runs used the version; null if none did'),
+    lastAt: nullableTime('When the last one began to'),
+  },
+  { $id: 'PromptResult', description: 'What the runs of one prompt version did' },
+)
+export type PromptResult = Static<typeof PromptResult>
+
+export const PromptResults = Type.Object(
+  {
+    promptId: uuid('Prompt id'),
+    name: Type.String(),
+    items: Type.Array(PromptResult, {
+      description: `The newest ${LIMITS.promptResultVersions} versions, newest first`,
+    }),
+  },
+  { $id: 'PromptResults' },
+)
+export type PromptResults = Static<typeof PromptResults>

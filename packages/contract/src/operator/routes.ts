@@ -28,7 +28,7 @@ import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
 import { signInRoutes } from './sign-in-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
-import { UsageQuery, UsagePage } from './usage.ts'
+import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from './usage.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
@@ -203,6 +203,19 @@ export const OPERATOR_ROUTES = {
     status: 200,
     reply: UsagePage,
     errors: ['not_found'],
+  },
+  readUsagePoints: {
+    method: 'GET',
+    access: 'viewer',
+    path: '/environments/{environmentId}/usage/points',
+    summary: 'Usage over time by agent, model or prompt version: runs by outcome, tokens, cost and latency',
+    tag: 'Runs',
+    scopes: [],
+    params: EnvironmentParams,
+    query: UsagePointsQuery,
+    status: 200,
+    reply: UsagePointPage,
+    errors: ['not_found', 'invalid_cursor'],
   },
   createBackup: {
     method: 'POST',

@@ -6,9 +6,10 @@ import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
 import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
+import { promptUseOf } from './prompt-use.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText } from './text.ts'
-import { outcomeOf, usageOf } from './usage.ts'
+import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
 
@@ -130,6 +131,8 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     schemaVersion: item.schemaVersion ?? null,
     outcome: outcomeOf(item.eventType, data),
     usage: usageOf(item.eventType, data),
+    latencyMs: latencyOf(item.eventType, data),
+    promptUse: promptUseOf(item.eventType, data),
     onlyIfStored,
   }
 }

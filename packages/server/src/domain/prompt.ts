@@ -1,7 +1,8 @@
 /** Read shapes of prompts. */
-import type { Prompt, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
-import type { PromptRow, PromptVersionInfo, PromptVersionRow } from '../storage/prompts.ts'
+import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
+import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
 import { isoTime } from './run.ts'
+import { toUsage } from './usage.ts'
 
 export function toPrompt({ id, workspaceId, name, createdAt, newest }: PromptRow): Prompt {
   return { promptId: id, workspaceId, name, createdAt: isoTime(createdAt), newest: toPromptVersionRow(newest) }
@@ -15,4 +16,30 @@ export function toPromptVersionRow(row: PromptVersionInfo): Row {
 
 export function toPromptVersion(row: PromptVersionRow): PromptVersion {
   return { ...toPromptVersionRow(row), content: row.content }
+}
+
+const NO_RUNS = { runs: 0, completed: 0, failed: 0, cancelled: 0, events: 0, errors: 0, blocked: 0, approvals: 0 }
+const NO_USAGE = { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
+
+/** `result` is null if no run used the version. */
+export function toPromptResult({ id, number, note }: PromptVersionInfo, result: VersionResultRow | null): PromptResult {
+  const { runs, completed, failed, cancelled, events, errors, blocked, approvals } = result ?? NO_RUNS
+  return {
+    versionId: id,
+    version: String(number),
+    note,
+    runs,
+    completed,
+    failed,
+    cancelled,
+    events,
+    errors,
+    blocked,
+    approvals,
+    lengthP50Ms: result?.lengthP50 ?? null,
+    lengthP95Ms: result?.lengthP95 ?? null,
+    usage: toUsage(result ?? NO_USAGE),
+    firstAt: result && isoTime(result.firstAt),
+    lastAt: result && isoTime(result.lastAt),
+  }
 }

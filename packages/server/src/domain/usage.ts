@@ -27,6 +27,13 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   }
 }
 
+/** What an LLM_CALL or a TOOL_CALL took; null if it does not say so, or nothing plausible. */
+export function latencyOf(eventType: string, payload: Payload): number | null {
+  const latency = payload['latency']
+  if (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL') return null
+  return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
+}
+
 /** The status that a SESSION_OUTCOME closes its run with; null for other events and statuses. */
 export function outcomeOf(eventType: string, payload: Payload): RunOutcome | null {
   const status = payload['status']

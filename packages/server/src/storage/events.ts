@@ -45,6 +45,10 @@ export interface NewEvent {
   outcome: RunOutcome | null
   /** Only for an LLM_CALL. */
   usage: NewUsage | null
+  /** Milliseconds that an LLM_CALL or a TOOL_CALL took, if it says so. */
+  latencyMs: number | null
+  /** The prompt version that the event names. */
+  promptUse: PromptUse | null
   /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */
   onlyIfStored: boolean
 }
@@ -57,6 +61,15 @@ export interface NewUsage {
   /** Integer of 1e-9 units. */
   costNanos: number
 }
+
+export interface PromptUse {
+  versionId: string
+  problem: Problem | null
+}
+
+/** An event that a person should look at. `approval`: a tool call that waited for a person. */
+export type Problem = (typeof PROBLEMS)[number]
+export const PROBLEMS = ['error', 'blocked', 'approval'] as const
 
 export interface EventBatchRows {
   environmentId: string

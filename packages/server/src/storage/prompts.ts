@@ -23,6 +23,14 @@ export interface PromptStore {
   listPrompts(workspaceId: string, name: string | null, page: PageById): Promise<PromptRow[]>
   findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
   listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<Page<PromptVersionInfo>>
+  /**
+   * What the newest `runs` runs of each version did, in the order of the versions; null: no run used it.
+   */
+  readVersionResults(
+    environmentId: string,
+    versionIds: readonly string[],
+    runs: number,
+  ): Promise<(VersionResultRow | null)[]>
   findPromptVersion(workspaceId: string, promptId: string, number: number): Promise<PromptVersionRow | null>
 }
 
@@ -69,4 +77,26 @@ export interface VersionPage {
   limit: number
   /** Versions before this number; null for the first page. */
   before: number | null
+}
+
+/** Sums over runs, of the events that name the version. */
+export interface VersionResultRow {
+  runs: number
+  completed: number
+  failed: number
+  cancelled: number
+  events: number
+  errors: number
+  blocked: number
+  approvals: number
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  costNanos: number
+  /** When its events began, of the runs that did so first and last. */
+  firstAt: number
+  lastAt: number
+  /** Of the runs that ended, in milliseconds; null: none did. */
+  lengthP50: number | null
+  lengthP95: number | null
 }

@@ -21,6 +21,7 @@ import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
 import type { IdempotencyStore } from './idempotency.ts'
 import type { RunStore } from './runs.ts'
+import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
 import type { WorkspaceStore } from './workspaces.ts'
@@ -34,6 +35,7 @@ export interface Storage
     OperatorTokenStore,
     EventStore,
     RunStore,
+    UsageStore,
     ApprovalStore,
     AuditStore,
     OperatorStore,

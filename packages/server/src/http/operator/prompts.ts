@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
-import { toPrompt, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
+import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
 import { isStorableText } from '../../domain/text.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
@@ -11,7 +11,7 @@ import type { NewPromptVersionRow, VersionPage } from '../../storage/prompts.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { workspaceOf } from './access.ts'
+import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { nameRefusal, refuseField, textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
@@ -80,6 +80,18 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     const to = await findVersion(request, params.promptId, query.to)
     if (isRefusal(to)) return to
     return { ...query, fields: diffFields({ content: from.content }, { content: to.content }) }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readPromptResults, deps, async ({ params, request }) => {
+    const { id: environmentId, workspaceId } = environmentOf(request)
+    const prompt = await storage.findPrompt(workspaceId, params.promptId.toLowerCase())
+    if (!prompt) return NO_PROMPT
+    const newest = { limit: LIMITS.promptResultVersions, before: null }
+    const { rows } = await storage.listPromptVersions(workspaceId, prompt.id, newest)
+    const ids = rows.map(({ id }) => id)
+    const results = await storage.readVersionResults(environmentId, ids, LIMITS.promptResultRuns)
+    const items = rows.map((version, index) => toPromptResult(version, results[index] ?? null))
+    return { promptId: prompt.id, name: prompt.name, items }
   })
 
   async function reread(workspaceId: string, promptId: string) {

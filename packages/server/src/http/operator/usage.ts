@@ -1,10 +1,11 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { UsageHour } from '@tacho/contract/operator/usage.ts'
+import type { UsageHour, UsagePoint } from '@tacho/contract/operator/usage.ts'
 import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow, UsagePage } from '../../storage/runs.ts'
+import type { LatencyRow, UsagePointPage, UsagePointRow } from '../../storage/usage.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal } from '../reply-error.ts'
@@ -36,7 +37,33 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
       cursors.write(walk, { hour, agentId, modelKey }),
     )
   })
+
+  serveRoute(app, OPERATOR_ROUTES.readUsagePoints, deps, async ({ query, request }) => {
+    const from = timeOf('from', query.from)
+    if (isRefusal(from)) return from
+    const to = timeOf('to', query.to)
+    if (isRefusal(to)) return to
+    if (to < from) return refuseField('to', 'must not be before from')
+    const environment = environmentOf(request)
+    const { by, step, limit = LIMITS.operatorPageDefault, cursor } = query
+    const window = { by, from: hourOf(from), to: hourOf(to) + HOUR_MS, stepMs: STEPS[step] }
+    if (window.to - window.from > LIMITS.usageSteps * window.stepMs) {
+      return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
+    }
+    const walk = [environment.id, 'usage points', by, step, window.from, window.to]
+    const start = startOf<NonNullable<UsagePointPage['after']>>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
+    const page = await storage.readUsagePoints(tenant, window, { limit, ...start })
+    return pageFrom(
+      page,
+      (row) => toUsagePoint(row, window),
+      ({ step: last, key }) => cursors.write(walk, { step: last, key }),
+    )
+  })
 }
+
+const STEPS = { hour: HOUR_MS, day: 24 * HOUR_MS } as const
 
 function hourOf(time: number): number {
   return Math.floor(time / HOUR_MS) * HOUR_MS
@@ -51,3 +78,27 @@ function toUsageHour(row: UsageHourRow): UsageHour {
     usage: toUsage(row),
   }
 }
+
+function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }): UsagePoint {
+  const { step, key, name, events, runs, completed, failed, cancelled } = row
+  return {
+    from: isoTime(window.from + step * window.stepMs),
+    key,
+    name,
+    events,
+    runs,
+    completed,
+    failed,
+    cancelled,
+    usage: toUsage(row),
+    llmLatency: toLatency(row.llm),
+    toolLatency: toLatency(row.tool),
+  }
+}
+
+function toLatency(row: LatencyRow | null): UsagePoint['llmLatency'] {
+  return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95) }
+}
+
+/** Three digits tell more than is known. */
+const toMs = (latency: number) => Number(latency.toPrecision(3))

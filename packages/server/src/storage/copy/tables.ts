@@ -51,6 +51,8 @@ export const TABLES: readonly CopiedTable[] = [
   // After the events, because their new seqs determine the numbers of a run.
   { ...table('runs', 'environment_id', 'id'), only: { postgres: ['last_seq'] } },
   table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
+  table('latency_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'call', 'bucket', 'slot'),
+  table('version_runs', 'environment_id', 'prompt_version_id', 'run'),
   table('rejections', 'environment_id', 'rejection_key'),
   { ...table('issue_records', 'environment_id', 'id'), walk: { sqlite: ['seq'] }, only: { sqlite: ['seq'] } },
   table('issues', 'environment_id', 'id'),

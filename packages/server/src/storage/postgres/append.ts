@@ -7,9 +7,10 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { PoolClient } from 'pg'
-import { COMPARED, comparedValues, type AppendEngine, type AppendTransaction, type WantedRun } from '../sql/append.ts'
+import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append.ts'
 import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
+import { COMPARED, comparedValues } from '../sql/event-columns.ts'
 import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
 import { addEvent, newRun, type RunState } from '../sql/run-state.ts'

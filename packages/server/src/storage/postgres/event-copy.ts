@@ -8,7 +8,7 @@
  * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
-import { EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/append.ts'
+import { EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/event-columns.ts'
 import { nameSession, ownSession } from '../sql/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 

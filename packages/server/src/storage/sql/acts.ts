@@ -38,6 +38,8 @@ import { rejectionsActs } from './rejections.ts'
 import { revisionActs } from './revision.ts'
 import { runsActs } from './runs.ts'
 import { usageActs } from './usage.ts'
+import { usagePointsActs } from './usage-points.ts'
+import { versionRunsActs } from './version-runs.ts'
 import { webhooksActs } from './webhooks.ts'
 import { workActs } from './work.ts'
 import { workspacesActs } from './workspaces.ts'
@@ -92,6 +94,8 @@ export const ACTS: Acts<ActMethods> = {
   ...revisionActs,
   ...runsActs,
   ...usageActs,
+  ...usagePointsActs,
+  ...versionRunsActs,
   ...webhooksActs,
   ...workActs,
   ...workspacesActs,

@@ -8,7 +8,7 @@
  *      `--an event cannot be stored--> each batch alone
  *                                         `--again--> try each event, roll back; then all but the failing ones together
  *
- * Rows are locked in one order: agents, envelopes, runs, models, hours, rejections, names of agents; within each by key. So
+ * Rows are locked in one order: agents, envelopes, runs, models, counts, rejections, names of agents; within each by key. So
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
@@ -17,23 +17,13 @@ import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../ev
 import { StorageError, type StoreWarning } from '../storage.ts'
 import { uuidv7 } from '../uuid.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
-import { ENVELOPE, envelopeTexts, knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
+import { noCounts, countEvent, usedModels, writeCounts } from './counts.ts'
+import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
+import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
-import { addEvent, ownSession, type RunState } from './run-state.ts'
+import { addEvent, type RunState } from './run-state.ts'
 import type { Sql } from './sql.ts'
-import { addHours, countForHour, knownModels, storeModels, type Buckets, type HourChange } from './usage.ts'
-
-/** An event to be stored in its run. */
-export interface PlacedEvent {
-  run: RunState
-  event: NewEvent
-  receivedAt: number
-  /** Number of its envelope. */
-  envelope: number
-}
-
-/** An event that may be stored already. */
-export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
+import { knownModels, storeModels, type Buckets } from './usage.ts'
 
 export interface WantedRun {
   runId: string
@@ -224,7 +214,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     const wanted = wantedRuns(candidates)
     const runs = wanted.length > 0 ? await transaction.openRuns(environmentId, wanted) : new Map<string, RunState>()
     const changed = new Set<RunState>()
-    const hours = new Map<string, HourChange>()
+    const counts = noCounts()
     const renames = new Map<KnownAgent, NewEvent>()
 
     const firsts: Candidate[] = []
@@ -242,9 +232,9 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
       const [seq = null, candidate] = [seqs[index], firsts[index]]
       if (seq === null || !candidate?.agent) return
       candidate.verdict = 'stored'
+      countEvent(counts, run, event)
       addEvent(run, seq, event)
       changed.add(run)
-      countForHour(hours, run.agentId, event)
       if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })
 
@@ -260,10 +250,9 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
       const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
       atCommit(transaction.changeRuns(environmentId, byRunId))
     }
-    const models = new Set(Array.from(hours.values(), ({ model }) => model))
-    const buckets = await known.models.bucketsOf(sql, environmentId, models)
+    const buckets = await known.models.bucketsOf(sql, environmentId, usedModels(counts))
     if (buckets.added.length > 0) atCommit(storeModels(sql, environmentId, buckets))
-    if (hours.size > 0) atCommit(addHours(sql, environmentId, hours, buckets, slot))
+    writeCounts(sql, environmentId, counts, buckets, slot).forEach(atCommit)
     const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
     if (refused.length > 0) atCommit(keepRejections(sql, environmentId, refused))
     const renamed = [...renames]
@@ -362,37 +351,4 @@ const EVENT_BYTES = 500
 /** Characters stand for bytes, because counting bytes costs more than it is worth. */
 export function batchBytes({ events }: EventBatchRows): number {
   return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
-}
-
-/** What an event's row holds as sent, with the column. */
-export const EVENT_COLUMNS = {
-  time: 'time',
-  eventType: 'event_type',
-  label: 'label',
-  spanId: 'span_id',
-  parentSpanId: 'parent_span_id',
-  payload: 'payload',
-} as const satisfies Partial<Record<keyof NewEvent, string>>
-
-/** In the order of EVENT_COLUMNS. */
-export function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
-  return [time, eventType, label, spanId, parentSpanId, payload]
-}
-
-/** What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. */
-export const COMPARED = [
-  ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
-  'e.own_session',
-  ...Object.values(ENVELOPE).map((column) => `v.${column}`),
-]
-
-/** In the order of COMPARED. */
-export function comparedValues({ run, event }: SoughtEvent) {
-  return [...eventValues(event), ownSession(run, event), ...envelopeTexts(event)]
-}
-
-function isSameEvent(one: NewEvent, other: NewEvent): boolean {
-  const content = (event: NewEvent) => [...eventValues(event), event.sessionId, ...envelopeTexts(event)]
-  const values = content(other)
-  return content(one).every((value, index) => value === values[index])
 }

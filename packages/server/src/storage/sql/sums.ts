@@ -32,3 +32,23 @@ export function addUsage(sums: UsageSums, usage: NewUsage): void {
 export function saturating(a: number, b: number): number {
   return Math.min(a + b, MAX_SUM)
 }
+
+export const SUM_TYPES = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
+
+/** In the order of SUM_COLUMNS. */
+export const sumValues = (sums: UsageSums): number[] => SUM_COLUMNS.map(([, name]) => sums[name])
+
+/** What ON CONFLICT adds to the row that `alias` names. */
+export function adding(alias: string, columns: readonly string[]): string {
+  const added = (column: string) => `${alias}.${column} + excluded.${column}`
+  const isOver = (column: string) => `${alias}.${column} > ${MAX_SUM} - excluded.${column}`
+  return columns
+    .map((column) => `${column} = CASE WHEN ${isOver(column)} THEN ${MAX_SUM} ELSE ${added(column)} END`)
+    .join(', ')
+}
+
+/** A sum over rows, under a name. */
+export const sum = (column: string, name: string): string => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
+    ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
+
+export const SUMS = SUM_COLUMNS.map(([column, name]) => sum(column, name)).join(', ')

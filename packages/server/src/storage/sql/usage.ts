@@ -8,32 +8,62 @@ import { entryBytes } from './cached-text.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
-import { addUsage, MAX_SUM, noUsage, SUM_COLUMNS, type UsageSums } from './sums.ts'
+import { adding, addUsage, noUsage, sum, SUM_TYPES, SUMS, sumValues, type UsageSums } from './sums.ts'
+import type { RunState } from './run-state.ts'
 
 export const usageActs = {
   readUsage: read(readUsage),
 } satisfies Partial<Acts<RunStore>>
 
-/** What the events of a transaction add to an hour. */
+/** What the events of a transaction add to an hour. Runs move to another hour if an earlier event arrives. */
 export interface HourChange extends UsageSums {
   hour: number
   agentId: string
-  /** Empty for events without a model. */
+  /** Empty for events without a model, and for runs. */
   model: string
   events: number
+  /** Runs that start in this hour, and how they ended. */
+  runs: number
+  completed: number
+  failed: number
+  cancelled: number
 }
+
+const COUNTS = ['events', 'runs', 'completed', 'failed', 'cancelled'] as const
+const OUTCOMES = { RUNNING: null, COMPLETED: 'completed', FAILED: 'failed', CANCELLED: 'cancelled' } as const
 
 const HOUR_MS = 3_600_000
 
-/** Counts an event that was just stored; `agentId` is the internal id of its run's agent. */
-export function countForHour(hours: Map<string, HourChange>, agentId: string, { time, usage }: NewEvent): void {
-  const hour = Math.floor(time / HOUR_MS) * HOUR_MS
-  const model = usage?.model ?? ''
+export const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
+
+function changeOf(hours: Map<string, HourChange>, agentId: string, time: number, model: string): HourChange {
+  const hour = hourOf(time)
   const key = `${hour} ${agentId} ${model}`
   let change = hours.get(key)
-  if (change === undefined) hours.set(key, (change = { hour, agentId, model, events: 0, ...noUsage() }))
+  if (change === undefined) {
+    const counts = { events: 0, runs: 0, completed: 0, failed: 0, cancelled: 0 }
+    hours.set(key, (change = { hour, agentId, model, ...counts, ...noUsage() }))
+  }
+  return change
+}
+
+/** `agentId`: the internal id of the run's agent. */
+export function countForHour(hours: Map<string, HourChange>, agentId: string, { time, usage }: NewEvent): void {
+  const change = changeOf(hours, agentId, time, usage?.model ?? '')
   change.events++
   if (usage !== null) addUsage(change, usage)
+}
+
+/** `times`: -1 takes back what was counted. */
+export function countRun(
+  hours: Map<string, HourChange>,
+  { agentId, startedAt, status }: Pick<RunState, 'agentId' | 'startedAt' | 'status'>,
+  times: 1 | -1,
+): void {
+  const change = changeOf(hours, agentId, startedAt, '')
+  change.runs += times
+  const outcome = OUTCOMES[status]
+  if (outcome !== null) change[outcome] += times
 }
 
 /** Approximate number of models per environment with a separate bucket. Each bucket is a row per hour and agent. */
@@ -103,15 +133,13 @@ export function storeModels(sql: Sql, environmentId: string, { added }: Buckets)
   return insertJsonRows(sql, MODELS, environmentId, added)
 }
 
-const sumTypes = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
-const adding = (column: string) =>
-  `${column} = CASE WHEN h.${column} > ${MAX_SUM} - excluded.${column} THEN ${MAX_SUM} ELSE h.${column} + excluded.${column} END`
+const countTypes = Object.fromEntries(COUNTS.map((column) => [column, 'bigint'] as const))
 
 const HOURS: InsertedTable = {
   name: 'usage_hours AS h',
-  columns: { hour: 'bigint', agent_id: 'uuid', model_key: 'text', slot: 'integer', events: 'bigint', ...sumTypes },
+  columns: { hour: 'bigint', agent_id: 'uuid', model_key: 'text', slot: 'integer', ...countTypes, ...SUM_TYPES },
   conflict: `ON CONFLICT (environment_id, hour, agent_id, model_key, slot)
-    DO UPDATE SET ${['events', ...SUM_COLUMNS.map(([column]) => column)].map(adding).join(', ')}`,
+    DO UPDATE SET ${adding('h', [...COUNTS, ...Object.keys(SUM_TYPES)])}`,
 }
 
 /** `slot`: no concurrent transaction writes rows of this number. */
@@ -130,23 +158,21 @@ export function addHours(
     const same = merged.get(place)
     if (same === undefined) merged.set(place, { ...change, model: bucket })
     else {
-      same.events += change.events
+      for (const count of COUNTS) same[count] += change[count]
       addUsage(same, change)
     }
   }
   const rows = [...merged]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, { hour, agentId, model, events, ...sums }]) => {
-      return [hour, agentId, model, slot, events, ...SUM_COLUMNS.map(([, name]) => sums[name])]
+    .map(([, change]) => {
+      const { hour, agentId, model } = change
+      return [hour, agentId, model, slot, ...COUNTS.map((count) => change[count]), ...sumValues(change)]
     })
   return insertJsonRows(sql, HOURS, environmentId, rows)
 }
 
-const sum = (column: string, name: string) => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
-    ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
-
 /** Sorts before the id of every agent. */
-const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
+export const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
 function readUsage(
   sql: Sql,
@@ -157,12 +183,10 @@ function readUsage(
 ): Promise<Page<UsageHourRow>> {
   // Cut the page before agents and models are joined, in primary key order: only its rows are summed.
   // Each table gets the environment as a parameter: Citus does not derive it through the grouped subquery.
-  const sums = `SELECT hour, agent_id, model_key, ${sum('events', 'events')},
-      ${sum('prompt_tokens', 'promptTokens')}, ${sum('completion_tokens', 'completionTokens')},
-      ${sum('total_tokens', 'totalTokens')}, ${sum('cost_nanos', 'costNanos')}
+  const sums = `SELECT hour, agent_id, model_key, ${sum('events', 'events')}, ${SUMS}
     FROM usage_hours
     WHERE environment_id = ? AND (hour, agent_id, model_key) > (?, ?, ?) AND hour <= ?
-    GROUP BY hour, agent_id, model_key
+    GROUP BY hour, agent_id, model_key HAVING SUM(events) > 0
     ORDER BY hour, agent_id, model_key LIMIT ?`
   const text = `SELECT u.hour, u.agent_id AS "agentId", u.model_key AS "modelKey", a.name AS "agentName",
       COALESCE(m.model, '') AS model, events, "promptTokens", "completionTokens", "totalTokens", "costNanos"

@@ -6,16 +6,8 @@ import { LRUCache } from 'lru-cache'
 import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { withEnvelope } from '../sql/envelopes.ts'
 import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
-import {
-  COMPARED,
-  comparedValues,
-  EVENT_COLUMNS,
-  eventValues,
-  type AppendEngine,
-  type AppendTransaction,
-  type PlacedEvent,
-  type WantedRun,
-} from '../sql/append.ts'
+import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append.ts'
+import { COMPARED, comparedValues, EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/event-columns.ts'
 import { nameSession, newRun, ownSession, type RunState } from '../sql/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'

@@ -3,7 +3,7 @@
  * thread that serves HTTP more than to judge them. The writer takes the texts apart by their lengths. A text that the
  * event before has too is not sent again, and is one string for the writer too.
  */
-import type { EventBatchRows, NewEvent } from '../events.ts'
+import { PROBLEMS, type EventBatchRows, type NewEvent } from '../events.ts'
 
 export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   /** The weight of the batch in queue and commit. */
@@ -16,7 +16,7 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
 
 /** Instead of a length. */
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 20
+const NUMBERS_PER_EVENT = 23
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections }: EventBatchRows,
@@ -35,7 +35,7 @@ export function packBatch(
   }
   let before: NewEvent | null = null
   for (const event of events) {
-    const { usage } = event
+    const { usage, promptUse } = event
     add(event.eventId, null)
     add(event.clientId, before?.clientId)
     add(event.runId, before?.runId)
@@ -50,6 +50,9 @@ export function packBatch(
     add(event.schemaVersion, before?.schemaVersion)
     add(event.outcome, null)
     add(usage && usage.model, before?.usage?.model)
+    add(promptUse && promptUse.versionId, before?.promptUse?.versionId)
+    numbers[at++] = promptUse?.problem ? PROBLEMS.indexOf(promptUse.problem) : NULL
+    numbers[at++] = event.latencyMs ?? NULL
     numbers[at++] = event.time
     numbers[at++] = event.onlyIfStored ? 1 : 0
     numbers[at++] = usage?.promptTokens ?? 0
@@ -97,10 +100,17 @@ export function unpackBatch({
       schemaVersion: maybe(before?.schemaVersion),
       outcome: maybe(null) as NewEvent['outcome'],
       usage: null,
+      latencyMs: null,
+      promptUse: null,
       time: 0,
       onlyIfStored: false,
     }
     const model = maybe(before?.usage?.model)
+    const versionId = maybe(before?.promptUse?.versionId)
+    const problem = PROBLEMS[next()] ?? null
+    if (versionId !== null) event.promptUse = { versionId, problem }
+    const latency = next()
+    if (latency !== NULL) event.latencyMs = latency
     event.time = next()
     event.onlyIfStored = next() === 1
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { configurationCalls, type ConfigurationCalls } from '../../setup/configuration-service.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 let service: Service
@@ -14,6 +14,7 @@ before(async () => {
 })
 after(() => service.close())
 
+const NOW = Date.now()
 let count = 0
 const create = (body: object, path = calls.prompts) =>
   service.operator(path, { body: { name: `p${++count}`, content: 'x', ...body } })
@@ -188,4 +189,80 @@ test('unknown and foreign prompts get the same 404', async () => {
     replyOf('readPrompt', await service.operator(`${calls.prompts}/${promptId.toUpperCase()}`)).promptId,
     promptId,
   )
+})
+
+test('each version of a prompt has the results of its runs in one environment, counted once', async () => {
+  const { promptId, name, newest } = await calls.newPrompt('one')
+  await calls.pushPrompt(promptId, 'two')
+  const two = replyOf('readPromptVersion', await service.operator(`${versionsOf(promptId)}/2`))
+  const run = (n: number, versionId: string, status: string) => {
+    const runId = `${promptId} ${versionId} ${n}`
+    const payload = { promptVersionId: versionId.toUpperCase() }
+    const usage = { cost: 0.5, usage: { promptTokens: 1, completionTokens: 2 } }
+    return [
+      event({ eventId: '1', runId, eventType: 'LLM_CALL', payload: { ...payload, ...usage }, timestamp: NOW }),
+      event({ eventId: '2', runId, eventType: 'TOOL_CALL', payload: { ...payload, error: 'no' }, timestamp: NOW }),
+      event({
+        eventId: '3',
+        runId,
+        eventType: 'POLICY_DECISION',
+        payload: { ...payload, action: 'BLOCK' },
+        timestamp: NOW,
+      }),
+      event({
+        eventId: '4',
+        runId,
+        eventType: 'POLICY_DECISION',
+        payload: { ...payload, action: 'REQUIRE_APPROVAL' },
+        timestamp: NOW,
+      }),
+      event({ eventId: '5', runId, eventType: 'SESSION_OUTCOME', payload: { status }, timestamp: NOW + n }),
+    ]
+  }
+  const events = [
+    ...run(10, newest.versionId, 'COMPLETED'),
+    ...run(20, newest.versionId, 'FAILED'),
+    event({ eventId: 'x', payload: { promptVersionId: 'not an id' } }),
+  ]
+  for (let n = 0; n < 2; n++) await service.record(events)
+  const path = (environmentId: string) => `/environments/${environmentId}/prompts/${promptId}/results`
+  const answer = replyOf('readPromptResults', await service.operator(path(service.environmentId)))
+  const none = { runs: 0, completed: 0, failed: 0, cancelled: 0, events: 0, errors: 0, blocked: 0, approvals: 0 }
+  const at = new Date(NOW).toISOString()
+  assert.deepEqual([answer.promptId, answer.name], [promptId, name])
+  assert.deepEqual(answer.items, [
+    {
+      versionId: two.versionId,
+      version: '2',
+      note: null,
+      ...none,
+      lengthP50Ms: null,
+      lengthP95Ms: null,
+      firstAt: null,
+      lastAt: null,
+      usage: { promptTokens: 0, completionTokens: 0, totalTokens: 0, cost: 0 },
+    },
+    {
+      versionId: newest.versionId,
+      version: '1',
+      note: null,
+      runs: 2,
+      completed: 1,
+      failed: 1,
+      cancelled: 0,
+      events: 8,
+      errors: 2,
+      blocked: 2,
+      approvals: 2,
+      lengthP50Ms: 10,
+      lengthP95Ms: 20,
+      firstAt: at,
+      lastAt: at,
+      usage: { promptTokens: 2, completionTokens: 4, totalTokens: 6, cost: 1 },
+    },
+  ])
+  const staging = replyOf('readPromptResults', await service.operator(path(calls.staging)))
+  assert.ok(staging.items.every(({ runs }) => runs === 0))
+  const foreign = await service.newTenant('results')
+  assert.deepEqual(refusalOf(await service.operator(path(foreign.environmentId))), [404, 'not_found'])
 })

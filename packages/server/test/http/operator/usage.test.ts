@@ -74,3 +74,51 @@ test('a page ends at its limit, and its cursor continues with the next hour, age
   assert.equal((await usage(`${window(HOUR, HOUR)}&limit=200`)).status, 200)
   assert.equal((await usage(`${window(HOUR, HOUR)}&limit=201`)).status, 400)
 })
+
+test('points have runs by outcome, tokens, cost and latency, by agent, model and prompt version', async () => {
+  const { environmentId } = await service.newTenant('points')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const promptVersionId = '0f9e6c1d-2a4e-4333-8333-5b0f9e6c1d2a'
+  const call = { model: 'm', latency: 100, cost: 0.25, usage: { promptTokens: 3 }, promptVersionId }
+  const tool = { toolName: 't', latency: 'soon' }
+  const sent = [
+    event({ eventId: '1', timestamp: HOUR, eventType: 'LLM_CALL', payload: call }),
+    event({ eventId: '2', timestamp: HOUR + HOUR_MS, eventType: 'TOOL_CALL', payload: tool }),
+    event({ eventId: '3', timestamp: HOUR + HOUR_MS, eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } }),
+  ]
+  for (let n = 0; n < 2; n++) await service.record(sent, key)
+  const path = `/environments/${environmentId}/usage/points`
+  const read = async (by: string, step: string) => {
+    const answer = await service.operator(`${path}?${window(HOUR, HOUR + HOUR_MS)}&by=${by}&step=${step}`)
+    return replyOf('readUsagePoints', answer).items
+  }
+  const sums = { promptTokens: 3, completionTokens: 0, totalTokens: 3, cost: 0.25 }
+  const run = { runs: 1, completed: 0, failed: 1, cancelled: 0 }
+  const noRun = { runs: 0, completed: 0, failed: 0, cancelled: 0 }
+  const [first, second, ...none] = await read('agent', 'hour')
+  const llmLatency = { calls: 1, p50Ms: 98.7, p95Ms: 98.7 }
+  assert.deepEqual(first, { ...first, from: iso(HOUR), events: 1, ...run, usage: sums, llmLatency, toolLatency: null })
+  assert.deepEqual(second, { ...second, from: iso(HOUR + HOUR_MS), events: 2, ...noRun, llmLatency: null })
+  assert.equal(none.length, 0)
+  const [day] = await read('agent', 'day')
+  assert.deepEqual(day, { ...first, events: 3 })
+  const byModel = (await read('model', 'day')).map(({ name, events, usage: { cost } }) => [name, events, cost])
+  assert.deepEqual(byModel, [
+    ['', 2, 0],
+    ['m', 1, 0.25],
+  ])
+  const [version] = await read('promptVersion', 'hour')
+  assert.deepEqual([version?.key, version?.name, version?.failed], [promptVersionId, null, 1])
+  const refused = [
+    `${window(HOUR, HOUR + 400 * HOUR_MS)}&by=agent&step=hour`,
+    `${window(HOUR, HOUR - 1)}&by=agent&step=hour`,
+    `${window(HOUR, HOUR)}&by=color&step=hour`,
+    `${window(HOUR, HOUR)}&by=agent&step=week`,
+    `${window(HOUR, HOUR)}&by=agent&step=hour&limit=2001`,
+  ]
+  for (const query of refused) {
+    assert.deepEqual(refusalOf(await service.operator(`${path}?${query}`)), [400, 'invalid_request'], query)
+  }
+  const most = `${window(HOUR, HOUR + 399 * HOUR_MS)}&by=agent&step=hour&limit=2000`
+  assert.equal(replyOf('readUsagePoints', await service.operator(`${path}?${most}`)).items.length, 2)
+})

@@ -20,6 +20,8 @@ const TABLES = [
   'agents',
   'models',
   'usage_hours',
+  'latency_hours',
+  'version_runs',
   'audit_log',
   'work',
   'issues',
@@ -171,6 +173,19 @@ describe('plans', { skip: NESTED_PLANS }, () => {
         CASE WHEN n % 500 = 0 THEN 'RECOVERY' ELSE 'DETECTION' END, 'LOOP', 'agent', ${NOON}, ${NOON}, ${NOON},
         CASE WHEN n % 500 = 1 THEN 'FAILED' ELSE 'DECIDED' END, ${NOON}, '{}', '{}'`,
     )
+    await client.query(
+      `INSERT INTO version_runs SELECT environment_id, lpad((number % 100)::text, 32, '0')::uuid, id, started_at, 1, 0, 0, 0, 0, 0,
+        0, 0 FROM runs`,
+    )
+    await series(
+      'latency_hours',
+      `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', 'LLM_CALL', n % 10, 0, 1`,
+    )
+    await series(
+      `usage_hours (environment_id, hour, agent_id, model_key, slot, events, prompt_tokens, completion_tokens,
+        total_tokens, cost_nanos)`,
+      `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', 0, 1, 1, 1, 1, 1`,
+    )
     await series(
       `webhook_deliveries (webhook_id, id, environment_id, type, status, attempts, created_at, data)`,
       `CASE WHEN n % 10 = 0 THEN 'other' ELSE '${webhook}' END, ${id}, '${env}', 'webhook.test',
@@ -277,6 +292,12 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: null })
     const used = { hour: NOON, agentId: run.agentId, modelKey: '' }
     await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: used })
+    for (const by of ['agent', 'model', 'promptVersion'] as const) {
+      const [from, to] = by === 'promptVersion' ? [NOON + 500, NOON + 900] : [NOON + 2 * HOUR, NOON + 12 * HOUR]
+      const window = { by, from, to, stepMs: HOUR }
+      await storage.readUsagePoints({ environmentId: env, workspaceId: workspace }, window, { limit: 50, after: null })
+    }
+    await storage.readVersionResults(env, ['00000000-0000-0000-0000-000000000007'], 50)
     const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
     for (const place of [
       null,

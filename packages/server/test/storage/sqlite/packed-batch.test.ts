@@ -29,9 +29,16 @@ const event: fc.Arbitrary<NewEvent> = fc
       fc.record({ model: text, promptTokens: sum, completionTokens: sum, totalTokens: sum, costNanos: sum }),
       { nil: null },
     ),
+    latencyMs: fc.option(fc.oneof(fc.nat(), fc.double({ min: 0, max: 1e6, noNaN: true })), { nil: null }),
+    promptUse: fc.option(
+      fc.record({ versionId: text, problem: fc.constantFrom('error', 'blocked', 'approval', null) }),
+      { nil: null },
+    ),
     onlyIfStored: fc.boolean(),
   })
-  .map(({ usage, ...rest }) => ({ ...rest, usage: usage && { ...usage } }))
+  .map(({ usage, promptUse, ...rest }) => {
+    return { ...rest, usage: usage && { ...usage }, promptUse: promptUse && { ...promptUse } }
+  })
 
 test('a batch reaches the writer unchanged', () => {
   fc.assert(

@@ -337,6 +337,18 @@ CREATE INDEX issues_by_target ON issues (environment_id, merged_into, id) WHERE 
 CREATE INDEX issues_unassigned ON issues (environment_id, last_seen, id)
   WHERE merged_into IS NULL AND assignee IS NULL;
 
+CREATE TABLE latency_hours (
+  environment_id TEXT NOT NULL,
+  hour INTEGER NOT NULL,
+  agent_id TEXT NOT NULL,
+  model_key TEXT NOT NULL, -- '' for calls without a model
+  call TEXT NOT NULL, -- LLM_CALL, TOOL_CALL
+  bucket INTEGER NOT NULL, -- four for each doubling of the latency
+  slot INTEGER NOT NULL, -- the node that wrote it; always 0 in the embedded engine
+  calls INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, hour, agent_id, model_key, call, bucket, slot)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE migrations (
     version INTEGER NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
@@ -579,9 +591,27 @@ CREATE TABLE usage_hours (
   prompt_tokens INTEGER NOT NULL,
   completion_tokens INTEGER NOT NULL,
   total_tokens INTEGER NOT NULL,
-  cost_nanos INTEGER NOT NULL,
+  cost_nanos INTEGER NOT NULL, runs INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (environment_id, hour, agent_id, model_key, slot)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE version_runs (
+  environment_id TEXT NOT NULL,
+  prompt_version_id TEXT NOT NULL, -- as events name it
+  run TEXT NOT NULL, -- internal id of the run
+  first_at INTEGER NOT NULL,
+  events INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  blocked INTEGER NOT NULL,
+  approvals INTEGER NOT NULL,
+  prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL,
+  total_tokens INTEGER NOT NULL,
+  cost_nanos INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, prompt_version_id, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX version_runs_by_time ON version_runs (environment_id, first_at);
 
 CREATE TABLE webhook_deliveries (
   webhook_id TEXT NOT NULL,

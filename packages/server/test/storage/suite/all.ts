@@ -19,6 +19,7 @@ import { promptsSuite } from './prompts.ts'
 import { propertySuite } from './property.ts'
 import { recordedInputSuite } from './recorded-input.ts'
 import { rejectionsSuite } from './rejections.ts'
+import { resultsSuite } from './results.ts'
 import { reviewSuite } from './review.ts'
 import { runsSuite } from './runs.ts'
 import { simulationsSuite } from './simulations.ts'
@@ -38,6 +39,7 @@ const SUITES = [
   agentsSuite,
   timelineSuite,
   usageSuite,
+  resultsSuite,
   rejectionsSuite,
   promptsSuite,
   policiesSuite,

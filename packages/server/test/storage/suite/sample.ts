@@ -27,6 +27,8 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     schemaVersion: null,
     outcome: null,
     usage: null,
+    latencyMs: null,
+    promptUse: null,
     onlyIfStored: false,
     ...given,
   }

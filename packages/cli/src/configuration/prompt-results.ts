@@ -1,0 +1,64 @@
+/** `tacho prompts results`: what the runs of each version did, side by side. */
+import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { findPlace } from '../calls/tenants.ts'
+import { connect, type EnvironmentOptions } from '../settings/options.ts'
+import { printable, printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import { spokenDuration } from '../terminal/time-text.ts'
+import { findItem } from './noun.ts'
+
+const COLUMNS: Column[] = [
+  { title: 'VERSION' },
+  ...[
+    'RUNS',
+    'COMPLETED',
+    'FAILED',
+    'CANCELLED',
+    'ERRORS',
+    'BLOCKED',
+    'APPROVALS',
+    'P50 LENGTH',
+    'P95 LENGTH',
+    'TOKENS/RUN',
+    'COST/RUN',
+  ].map((title): Column => ({ title, align: 'right' })),
+  { title: 'LAST USED' },
+]
+
+export async function results(name: string, options: EnvironmentOptions): Promise<void> {
+  const client = connect(options)
+  const { workspace, environment } = await findPlace(client, options.environment, '--environment')
+  const { id: promptId } = await findItem(client, workspace.id, 'prompt', name)
+  const found = await client.readPromptResults({ params: { environmentId: environment.id, promptId } })
+  if (options.json) return printJson(found)
+  if (found.items.every(({ runs }) => runs === 0)) {
+    return printLine(
+      `No recorded event names a version of ${printable(found.name)}. Agents must send versionId as promptVersionId.`,
+    )
+  }
+  printTable(COLUMNS, found.items.map(rowOf))
+  if (found.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
+    process.stderr.write(`Of each version, the newest ${spokenNumber(LIMITS.promptResultRuns)} runs count.\n`)
+  }
+}
+
+function rowOf(result: PromptResult): string[] {
+  const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage } = result
+  const length = (ms: number | null) => (ms === null ? '' : spokenDuration(ms))
+  const share = (count: number) => (runs === 0 ? '' : `${count} (${Math.round((100 * count) / runs)} %)`)
+  return [
+    version,
+    String(runs),
+    share(completed),
+    share(failed),
+    share(cancelled),
+    String(errors),
+    String(blocked),
+    String(approvals),
+    length(result.lengthP50Ms),
+    length(result.lengthP95Ms),
+    runs === 0 ? '' : spokenNumber(Math.round(usage.totalTokens / runs)),
+    runs === 0 ? '' : spokenNumber(Math.round((usage.cost / runs) * 1e6) / 1e6),
+    result.lastAt ?? '',
+  ]
+}

@@ -1,0 +1,96 @@
+import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
+import { useQuery } from '@tanstack/react-query'
+import { DataTable, type Column } from '../ui/data-table.tsx'
+import { compact, duration, money, number } from '../ui/format.ts'
+import { Empty, Skeleton, Trouble } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Chip } from '../ui/chip.tsx'
+import { promptResultsQuery } from './queries.ts'
+
+/** Fewer runs are named as few when versions are compared. */
+const FEW_RUNS = 20
+/** Runs of a version that the service sums up: LIMITS.promptResultRuns, which stands in a larger file. */
+const MOST_RUNS = 1_000
+
+/** What the runs of each version did in this environment, side by side. */
+export function Results({ environment, promptId }: { environment: { id: string; name: string }; promptId: string }) {
+  const { data, error, refetch } = useQuery(promptResultsQuery(environment.id, promptId))
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <Skeleton className="mt-5 h-40" />
+  const used = data.items.filter(({ runs }) => runs > 0)
+  if (used.length === 0) {
+    return (
+      <Empty title={`No run in ${environment.name} names a version yet`}>
+        Results appear here as soon as events carry the version id as <code className="font-mono">promptVersionId</code>
+        . The SDK does that for each event after <code className="font-mono">tacho.prompt(…)</code>.
+      </Empty>
+    )
+  }
+  const [newest, before] = used
+  return (
+    <section aria-label="Results" className="mt-5">
+      {newest && before && <p className="mb-3">{comparison(newest, before)}</p>}
+      <DataTable label="Results by version" columns={COLUMNS} items={data.items} keyOf={({ versionId }) => versionId} />
+      <p className="mt-2 text-sm text-soft">
+        Of events in {environment.name} that name a version: tokens, cost and errors are those of these events, outcome
+        and length those of their runs.
+        {used.some(({ runs }) => runs === MOST_RUNS) && ` Of each version, the newest ${number(MOST_RUNS)} runs count.`}
+      </p>
+    </section>
+  )
+}
+
+const COLUMNS: Column<PromptResult>[] = [
+  {
+    head: 'Version',
+    main: true,
+    cell: ({ version, note, runs }) => (
+      <>
+        <span className="font-medium">version {version}</span> {runs === 0 && <Chip>not used</Chip>}
+        <span dir="auto" className="block truncate text-xs text-soft">
+          {note ?? ''}
+        </span>
+      </>
+    ),
+  },
+  { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
+  { head: 'Completed', right: true, wide: true, cell: (result) => share(result, result.completed) },
+  {
+    head: 'Failed',
+    right: true,
+    cell: (result) => <span className={result.failed > 0 ? 'text-red' : ''}>{share(result, result.failed)}</span>,
+  },
+  { head: 'Errors', right: true, wide: true, cell: ({ errors }) => number(errors) },
+  { head: 'Blocked', right: true, wide: true, cell: ({ blocked }) => number(blocked) },
+  { head: 'Approvals', right: true, wide: true, cell: ({ approvals }) => number(approvals) },
+  { head: 'Length p50', right: true, wide: true, cell: ({ lengthP50Ms }) => length(lengthP50Ms) },
+  { head: 'Length p95', right: true, wide: true, cell: ({ lengthP95Ms }) => length(lengthP95Ms) },
+  { head: 'Tokens a run', right: true, wide: true, cell: (result) => perRun(result, 'totalTokens', compact) },
+  { head: 'Cost a run', right: true, cell: (result) => perRun(result, 'cost', money) },
+  { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },
+]
+
+function comparison(one: PromptResult, other: PromptResult): string {
+  const failed = (result: PromptResult) => Math.round((100 * result.failed) / result.runs)
+  const [now, then] = [failed(one), failed(other)]
+  const word = now > then ? 'more' : now < then ? 'less' : 'as'
+  const few = Math.min(one.runs, other.runs) < FEW_RUNS ? ' These are few runs.' : ''
+  const end = word === 'as' ? `as often as version ${other.version}` : `${word} often than version ${other.version}`
+  return `Version ${one.version} fails ${end}: ${now} % of its runs, before ${then} %.${few}`
+}
+
+function share({ runs }: PromptResult, count: number): string {
+  return runs === 0 ? '' : `${number(count)} (${Math.round((100 * count) / runs)} %)`
+}
+
+function length(ms: number | null): string {
+  return ms === null ? '' : duration(ms)
+}
+
+function perRun(
+  { runs, usage }: PromptResult,
+  name: 'totalTokens' | 'cost',
+  format: (value: number) => string,
+): string {
+  return runs === 0 ? '' : format(usage[name] / runs)
+}

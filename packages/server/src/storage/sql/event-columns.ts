@@ -1,0 +1,49 @@
+/** An event as a row: which columns hold it as sent, and which a retry must share. */
+import type { NewEvent } from '../events.ts'
+import { ENVELOPE, envelopeTexts } from './envelopes.ts'
+import { ownSession, type RunState } from './run-state.ts'
+
+/** An event to be stored in its run. */
+export interface PlacedEvent {
+  run: RunState
+  event: NewEvent
+  receivedAt: number
+  /** Number of its envelope. */
+  envelope: number
+}
+
+/** An event that may be stored already. */
+export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
+
+/** What an event's row holds as sent, with the column. */
+export const EVENT_COLUMNS = {
+  time: 'time',
+  eventType: 'event_type',
+  label: 'label',
+  spanId: 'span_id',
+  parentSpanId: 'parent_span_id',
+  payload: 'payload',
+} as const satisfies Partial<Record<keyof NewEvent, string>>
+
+/** In the order of EVENT_COLUMNS. */
+export function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
+  return [time, eventType, label, spanId, parentSpanId, payload]
+}
+
+/** What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. */
+export const COMPARED = [
+  ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
+  'e.own_session',
+  ...Object.values(ENVELOPE).map((column) => `v.${column}`),
+]
+
+/** In the order of COMPARED. */
+export function comparedValues({ run, event }: SoughtEvent) {
+  return [...eventValues(event), ownSession(run, event), ...envelopeTexts(event)]
+}
+
+export function isSameEvent(one: NewEvent, other: NewEvent): boolean {
+  const content = (event: NewEvent) => [...eventValues(event), event.sessionId, ...envelopeTexts(event)]
+  const values = content(other)
+  return content(one).every((value, index) => value === values[index])
+}
