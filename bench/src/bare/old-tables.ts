@@ -16,9 +16,13 @@ import { knownMigrations as sqliteMigrations } from '@tacho/server/storage/sqlit
 import type { ClientBase } from 'pg'
 
 const MIGRATIONS = 9
+const COUNTS = '013_results.sql'
+/** The tables of events as they were, and those that are beside them now. */
+const oldOf = <Known extends { name: string }>(known: readonly Known[]) =>
+  known.filter(({ name }, index) => index < MIGRATIONS || name === COUNTS)
 export const OLD_MIGRATIONS = {
-  sqlite: () => sqliteMigrations().slice(0, MIGRATIONS),
-  postgres: () => postgresMigrations().slice(0, MIGRATIONS),
+  sqlite: () => oldOf(sqliteMigrations()),
+  postgres: () => oldOf(postgresMigrations()),
 }
 
 const CONTENT = {

@@ -12,7 +12,7 @@ import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
 import { EVENT_COLUMNS, eventValues, type PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '@tacho/server/storage/sql/json-rows.ts'
 import { ownSession } from '@tacho/server/storage/sql/run-state.ts'
-import { addHours } from '@tacho/server/storage/sql/usage.ts'
+import { writeCounts } from '@tacho/server/storage/sql/counts.ts'
 import pg from 'pg'
 import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
@@ -134,7 +134,7 @@ async function openLane(url: string, plot: Plot, slot: number, tables: Tables) {
       tables === 'old'
         ? insertJsonRows(sql, OLD_RUNS, ENVIRONMENT, Array.from(changes.runs, oldRunRow))
         : insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, Array.from(changes.runs, runRow)),
-      addHours(sql, ENVIRONMENT, changes.hours, changes.buckets, slot),
+      ...writeCounts(sql, ENVIRONMENT, changes.counts, changes.buckets, slot),
       client.query('COMMIT'),
     ])
   }

@@ -1,10 +1,11 @@
 /** What the server stores of a load, made without a server: the rows that a bare driver writes beside it. */
 import { judgeBatch } from '@tacho/server/domain/event.ts'
 import type { NewEvent } from '@tacho/server/storage/events.ts'
+import { countEvent, noCounts, type Counts } from '@tacho/server/storage/sql/counts.ts'
 import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
 import { textKey } from '@tacho/server/storage/sql/keys.ts'
 import { addEvent, newRun, type RunState } from '@tacho/server/storage/sql/run-state.ts'
-import { countForHour, type Buckets, type HourChange } from '@tacho/server/storage/sql/usage.ts'
+import type { Buckets } from '@tacho/server/storage/sql/usage.ts'
 import { randomUUIDv7 } from 'node:crypto'
 import { bodyWriter } from '../load/bodies.ts'
 import { timeOf, type Plot } from '../load/shapes.ts'
@@ -42,21 +43,21 @@ export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEven
 /** What a commit of these events changes beside them. */
 export interface CommitChanges {
   runs: Set<RunState>
-  hours: Map<string, HourChange>
+  counts: Counts
   buckets: Buckets
 }
 
 export const newChanges = (): CommitChanges => ({
   runs: new Set(),
-  hours: new Map(),
+  counts: noCounts(),
   buckets: { keys: new Map([['', '']]), added: [] },
 })
 
 /** Counts a stored event. */
-export function count({ runs, hours, buckets }: CommitChanges, { run, event }: PlacedEvent, seq: number): void {
+export function count({ runs, counts, buckets }: CommitChanges, { run, event }: PlacedEvent, seq: number): void {
+  countEvent(counts, run, event)
   addEvent(run, seq, event)
   runs.add(run)
-  countForHour(hours, run.agentId, event)
   const model = event.usage?.model ?? ''
   if (!buckets.keys.has(model)) buckets.keys.set(model, textKey(model))
 }

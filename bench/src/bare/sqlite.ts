@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewEvent } from '@tacho/server/storage/events.ts'
 import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
-import { addHours } from '@tacho/server/storage/sql/usage.ts'
+import { writeCounts } from '@tacho/server/storage/sql/counts.ts'
 import { rowWriter } from '@tacho/server/storage/sqlite/append.ts'
 import { checkpointer } from '@tacho/server/storage/sqlite/checkpoint.ts'
 import { openDatabase } from '@tacho/server/storage/sqlite/database.ts'
@@ -82,7 +82,7 @@ function openStore(file: string, plot: Plot, tables: BareWrites['tables']) {
     for (const [id, { agentId, agentName, time }] of agents) {
       renameAgent.run(ENVIRONMENT, id, `key of ${agentId}`, agentId, agentName, time)
     }
-    await addHours(sql, ENVIRONMENT, changes.hours, changes.buckets, 0)
+    await Promise.all(writeCounts(sql, ENVIRONMENT, changes.counts, changes.buckets, 0))
   }
 
   return {
