@@ -69,6 +69,7 @@ async function runTests() {
   }
   const database = await sharedServer(files)
   await installBrowser(files)
+  await installPython(files)
   const tests = run({
     files,
     concurrency: 2,
@@ -98,6 +99,13 @@ async function installBrowser(files) {
   // Not imported above: the checks must run even if this file does not parse.
   const { installChromium } = await import('../packages/console/test/setup/chromium.ts')
   installChromium()
+}
+
+/** The same for the packages of the Python tests. */
+async function installPython(files) {
+  if (!files.some((file) => readFileSync(file, 'utf8').includes('withoutPython'))) return
+  const python = await import('../packages/sdk-conformance/test/python.ts')
+  python.installPython()
 }
 
 /** Starting a PostgreSQL takes a second, so all files share one. Each creates its own databases. */

@@ -1,0 +1,66 @@
+/** The Python SDK: its own checks and tests, and the client rules. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { API_KEY, OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
+import { startAdapter, type Adapter } from '../src/adapter.ts'
+import { RULES, runRule } from '../src/suite.ts'
+import { interpreter, PYTHON_SDK, withoutPython } from './python.ts'
+
+const run = promisify(execFile)
+const TESTS_MS = 300_000
+
+/** Fails with the end of what the program wrote. */
+async function runPython(args: readonly string[], variables: Record<string, string> = {}): Promise<void> {
+  const env = { ...process.env, PYTHONPATH: path.join(PYTHON_SDK, 'src'), PYTHONDONTWRITEBYTECODE: '1', ...variables }
+  try {
+    await run(interpreter, args, { cwd: PYTHON_SDK, env, maxBuffer: 16 * 1_048_576 })
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    assert.fail(`${stdout}\n${stderr}`.slice(-6_000))
+  }
+}
+
+describe('the Python SDK', { skip: withoutPython }, () => {
+  const cache = path.join(PYTHON_SDK, '../../.cache')
+
+  test('its code is checked, formatted and typed', { timeout: TESTS_MS }, async () => {
+    const ruff = ['--cache-dir', path.join(cache, 'ruff'), '.']
+    await runPython(['-m', 'ruff', 'check', '--quiet', ...ruff])
+    await runPython(['-m', 'ruff', 'format', '--check', ...ruff])
+    await runPython(['-m', 'mypy', '--cache-dir', path.join(cache, 'mypy')])
+  })
+})
+
+describe('the tests of the Python SDK pass, with a real service', { skip: withoutPython }, () => {
+  let server: TestServer
+  before(async () => {
+    server = await startServer()
+  })
+  after(() => server.stop())
+
+  test('pytest', { timeout: TESTS_MS }, () =>
+    runPython(['-m', 'pytest'], {
+      TACHO_TEST_URL: server.url,
+      TACHO_TEST_KEY: API_KEY,
+      TACHO_TEST_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    }),
+  )
+})
+
+// Most rules wait for a timer.
+describe('the Python SDK keeps the client rules', { skip: withoutPython, concurrency: 8 }, () => {
+  let adapter: Adapter
+  before(() => {
+    process.env['PYTHONPATH'] = path.join(PYTHON_SDK, 'src')
+    adapter = startAdapter([interpreter, path.join(PYTHON_SDK, 'tests', 'conformance_adapter.py')])
+  })
+  after(() => adapter.stop())
+  for (const rule of RULES) {
+    test(`${rule.id}: ${rule.title}`, async () => {
+      assert.deepEqual(await runRule(rule, adapter), { ok: true })
+    })
+  }
+})

@@ -1,0 +1,226 @@
+"""
+The flight recorder and firewall for AI agents.
+
+    import tacho
+
+    with tacho.run(agent_name="assistant") as run:
+        run.user_input("Where is my order?")
+
+The functions of this module use one client, made from the environment (TACHO_API_KEY, TACHO_URL) or by `configure`. Several
+clients in one process: `Tacho`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, overload
+
+from .client import Tacho
+from .configuration.configuration import Configuration, DeployedPrompt, Policy
+from .configuration.prompt import Prompt
+from .configuration.source import ConfigurationState, RuntimeConfiguration
+from .delivery.diagnostics import Counters, Diagnostic
+from .delivery.issue_records import IssueRecordCounters, IssueReport
+from .delivery.sender import FlushResult
+from .delivery.transport import StopSignal
+from .guarding.blocked import BlockCode, ToolBlockedError
+from .guarding.decorator import guarded
+from .guarding.detectors import Budget, Detection, Loop
+from .guarding.rules import Action, CallDecision, GuardDefaults, Rules
+from .recording.mask import Masking
+from .recording.payload import Payload
+from .recording.run import Outcome, Run, RunBlock
+
+__version__ = "0.1.0"
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_lock = threading.RLock()
+_client: Tacho | None = None
+
+
+def configure(**options: Any) -> Tacho:
+    """Makes the client of this module's functions, with the options of `Tacho`. Ends the one before it."""
+    global _client
+    with _lock:
+        before, _client = _client, Tacho(**options)
+        made = _client
+    if before is not None:
+        before.shutdown()
+    return made
+
+
+def client() -> Tacho:
+    """The client of this module's functions; made from the environment at first use."""
+    global _client
+    if _client is None:
+        with _lock:
+            if _client is None:
+                _client = Tacho()
+    return _client
+
+
+# Each function is the method of the same name of `Tacho`, on the client at the time of the call.
+
+
+def run(
+    *,
+    run_id: str | None = None,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    agent_name: str | None = None,
+    parent_span_id: str | None = None,
+) -> RunBlock:
+    """One agent execution: a context manager and a decorator, sync and async. See `Tacho.run`."""
+    return RunBlock(lambda: client().core, dict(locals()))
+
+
+def start_run(**options: str | None) -> Run:
+    """Begins a run without a block, with the options of `run`. Call its `end`, or the run stays RUNNING."""
+    return client().start_run(**options)
+
+
+def resume(handle: Mapping[str, Any]) -> Run:
+    """Continues a run that began elsewhere, from its `to_handle`."""
+    return client().resume(handle)
+
+
+def current_run() -> Run | None:
+    """The innermost run around this call."""
+    return client().current_run()
+
+
+def record(event_type: str, label: str, payload: Payload | None = None) -> str | None:
+    """Records an event on the current run. Returns its id; None if it was dropped."""
+    return client().record(event_type, label, payload)
+
+
+def prompt(name: str, fallback: str) -> Prompt:
+    """The deployed version of a prompt, or the fallback."""
+    return client().prompt(name, fallback)
+
+
+@overload
+def guard(function: F, /) -> F: ...
+
+
+@overload
+def guard(
+    *,
+    name: str | None = None,
+    input: Callable[..., object] | None = None,
+    risk_signals: Callable[..., Sequence[str]] | None = None,
+    rules: Rules | None = None,
+) -> Callable[[F], F]: ...
+
+
+def guard(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    input: Callable[..., object] | None = None,
+    risk_signals: Callable[..., Sequence[str]] | None = None,
+    rules: Rules | None = None,
+) -> Any:
+    """Decorates a tool: policies decide each call, and a person approves it if a policy requires that. See `Tacho.guard`."""
+    decorate = guarded(client, name, input, risk_signals, rules)
+    return decorate if function is None else decorate(function)
+
+
+def call_guarded(tool_name: str, input: object, act: Callable[[], T], **options: Any) -> T:
+    """Runs `act` as one guarded call. See `Tacho.call_guarded`."""
+    return client().call_guarded(tool_name, input, act, **options)
+
+
+async def acall_guarded(tool_name: str, input: object, act: Callable[[], Awaitable[T]], **options: Any) -> T:
+    """The same for asyncio."""
+    return await client().acall_guarded(tool_name, input, act, **options)
+
+
+def decide(
+    tool_name: str, input: object = None, *, risk_signals: Sequence[str] = (), rules: Rules | None = None
+) -> CallDecision:
+    """Decides about a call and records the decision, without running anything. See `Tacho.decide`."""
+    return client().decide(tool_name, input, risk_signals=risk_signals, rules=rules)
+
+
+async def adecide(
+    tool_name: str, input: object = None, *, risk_signals: Sequence[str] = (), rules: Rules | None = None
+) -> CallDecision:
+    """The same for asyncio."""
+    return await client().adecide(tool_name, input, risk_signals=risk_signals, rules=rules)
+
+
+def report_issue(report: IssueReport) -> str | None:
+    """Queues an issue record: a detection, or the recovery from one. Returns at once."""
+    return client().report_issue(report)
+
+
+def flush(timeout: float | None = None) -> FlushResult:
+    """Waits until everything recorded is delivered, or the time is up, in seconds. Never raises."""
+    return client().flush(timeout)
+
+
+async def aflush(timeout: float | None = None) -> FlushResult:
+    """The same for asyncio."""
+    return await client().aflush(timeout)
+
+
+def shutdown(timeout: float | None = None) -> FlushResult:
+    """Flushes, then stops recording."""
+    return client().shutdown(timeout)
+
+
+async def ashutdown(timeout: float | None = None) -> FlushResult:
+    """The same for asyncio."""
+    return await client().ashutdown(timeout)
+
+
+__all__ = [
+    "Action",
+    "BlockCode",
+    "Budget",
+    "CallDecision",
+    "Configuration",
+    "ConfigurationState",
+    "Counters",
+    "DeployedPrompt",
+    "Detection",
+    "Diagnostic",
+    "FlushResult",
+    "GuardDefaults",
+    "IssueRecordCounters",
+    "IssueReport",
+    "Loop",
+    "Masking",
+    "Outcome",
+    "Policy",
+    "Prompt",
+    "Rules",
+    "Run",
+    "RuntimeConfiguration",
+    "StopSignal",
+    "Tacho",
+    "ToolBlockedError",
+    "acall_guarded",
+    "adecide",
+    "aflush",
+    "ashutdown",
+    "call_guarded",
+    "client",
+    "configure",
+    "current_run",
+    "decide",
+    "flush",
+    "guard",
+    "prompt",
+    "record",
+    "report_issue",
+    "resume",
+    "run",
+    "shutdown",
+    "start_run",
+]

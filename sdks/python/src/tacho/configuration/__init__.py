@@ -1,0 +1,1 @@
+"""Deployed prompts and policies."""

@@ -1,0 +1,110 @@
+"""The runtime configuration from the service, checked before use."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+# Of each kind. Ten times what the service deploys; every policy costs time in every decision.
+_ITEMS_MAX = 5_000
+
+
+@dataclass(frozen=True)
+class DeployedPrompt:
+    """The deployed version of a prompt."""
+
+    prompt_id: str
+    name: str
+    version_id: str
+    """Recorded as `promptVersionId` with the events that this version causes."""
+    version: str
+    content: str
+    content_hash: str
+    """SHA-256 of `content`, in lower-case hex."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """
+    A policy: deployed, or in your own code. A newer service may send severities and actions that this SDK does not
+    know; they fail closed.
+    """
+
+    policy_id: str
+    name: str
+    condition: str
+    """CEL expression, see packages/policy/README.md."""
+    action: str
+    """ALLOW, WARN, REQUIRE_APPROVAL or BLOCK."""
+    severity: str = "HIGH"
+    """LOW, MEDIUM, HIGH or CRITICAL."""
+    version: str = "1"
+    description: str | None = None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    revision: str
+    prompts: tuple[DeployedPrompt, ...]
+    policies: tuple[Policy, ...]
+
+
+class NotAConfiguration(Exception):
+    """The message says what is wrong, without any content."""
+
+
+def check_configuration(given: object) -> Configuration:
+    """
+    Checks every shape and the hash of every prompt. One fault rejects the whole configuration; unknown fields are
+    ignored. Raises NotAConfiguration.
+    """
+    if not isinstance(given, dict):
+        raise NotAConfiguration("it is not an object")
+    revision, prompts, policies = given.get("revision"), given.get("prompts"), given.get("policies")
+    if not isinstance(revision, str) or revision == "":
+        raise NotAConfiguration("revision is missing")
+    return Configuration(
+        revision,
+        tuple(_prompt(item, index) for index, item in enumerate(_items(prompts, "prompts"))),
+        tuple(_policy(item, index) for index, item in enumerate(_items(policies, "policies"))),
+    )
+
+
+def _items(given: object, name: str) -> list[Any]:
+    if not isinstance(given, list):
+        raise NotAConfiguration(f"{name} is not a list")
+    if len(given) > _ITEMS_MAX:
+        raise NotAConfiguration(f"{name} has more than {_ITEMS_MAX} items")
+    return given
+
+
+def _prompt(item: object, index: int) -> DeployedPrompt:
+    place = f"prompts[{index}]"
+    prompt_id, name, version_id, version, content, digest = _texts(
+        item, place, "promptId name versionId version content contentHash"
+    )
+    try:
+        actual = hashlib.sha256(content.encode()).hexdigest()
+    except UnicodeEncodeError:
+        actual = None
+    if actual != digest:
+        raise NotAConfiguration(f"{place}.contentHash is wrong")
+    return DeployedPrompt(prompt_id, name, version_id, version, content, digest)
+
+
+def _policy(item: object, index: int) -> Policy:
+    policy_id, name, condition, action, severity, version = _texts(
+        item, f"policies[{index}]", "policyId name condition action severity version"
+    )
+    description = item.get("description") if isinstance(item, dict) else None
+    given = description if isinstance(description, str) else None
+    return Policy(policy_id, name, condition, action, severity, version, given)
+
+
+def _texts(item: object, place: str, names: str) -> list[str]:
+    values = [item.get(name) for name in names.split()] if isinstance(item, dict) else []
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(names.split()):
+        raise NotAConfiguration(f"{place} is incomplete")
+    return texts

@@ -1,0 +1,261 @@
+"""
+Keeps the runtime configuration of the environment: one frozen object, always replaced whole.
+
+  idle --first use--> loading --200, all checked / 304--> waiting --interval, with jitter--> loading …
+                         |                                   ^
+                         +--no answer, a wrong one, 429, 5xx-+   after a backoff; keeps the loaded configuration
+                         +--401, 403--> stopped                  keeps the loaded configuration
+  any --close--> stopped
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..delivery.retry import wait_seconds
+from ..delivery.transport import NoReply, Reply
+from ..delivery.worker import Worker
+from .configuration import Configuration, NotAConfiguration, check_configuration
+from .disk_cache import DiskCache, Kept
+
+if TYPE_CHECKING:
+    from ..core import Core
+
+Listener = Callable[[Configuration, "Configuration | None"], object]
+Source = Literal["service", "disk"]
+# 500 policies and 4 MiB of prompts, even if every character is escaped.
+_REPLY_BYTES_MAX = 32 * 1_048_576
+
+
+@dataclass(frozen=True)
+class ConfigurationState:
+    """The current configuration, and how fresh it is."""
+
+    current: Configuration | None
+    age: float | None
+    """Seconds since the service last confirmed it; None if nothing is loaded."""
+    source: Source | None
+    """`disk`: from the file, not yet confirmed by the service."""
+
+
+class RuntimeConfiguration:
+    """The deployed prompts and policies. They are loaded on first use and refreshed after that."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        settings = core.settings
+        self._cache: DiskCache | None = None
+        if settings.configuration_file:
+            self._cache = DiskCache(settings.configuration_file, core.identity, self._warn)
+        self._listeners: list[Listener] = []
+        # Called with each new configuration before it is used.
+        self.prepare: Callable[[Configuration], object] = lambda _configuration: None
+        self._current: Configuration | None = None
+        self._source: Source | None = None
+        self._confirmed_at = 0.0
+        self._etag: str | None = None
+        self._is_stopped = not settings.enabled
+        self._is_started = False
+        self._worker = Worker("tacho-configuration", self._step)
+        self.reset()
+
+    def reset(self) -> None:
+        """Continues in a forked process with what is loaded."""
+        self._changed = threading.Condition()
+        self._loading = threading.Lock()
+        # Whether the first attempt has ended.
+        self._is_tried = self._current is not None
+        self._failures = 0
+        self._next = 0.0
+        self._worker.reset()
+        if self._is_started:
+            self._is_started = False
+            self._next = time.monotonic() + self._core.settings.refresh_interval * random.random()
+
+    @property
+    def state(self) -> ConfigurationState:
+        age = max(0.0, time.time() - self._confirmed_at) if self._current else None
+        return ConfigurationState(self._current, age, self._source)
+
+    @property
+    def current(self) -> Configuration | None:
+        return self._current
+
+    def start(self) -> None:
+        """Starts refreshing; does nothing if already started."""
+        if not self._is_started and not self._is_stopped:
+            self._is_started = True
+            self._worker.wake()
+
+    def ready(self, timeout: float = 5.0) -> bool:
+        """Waits until a configuration is loaded or the first attempt failed, at most `timeout` seconds. True if loaded."""
+        self.start()
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while self._current is None and not self._is_tried and not self._is_stopped:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+        return self._current is not None
+
+    async def aready(self, timeout: float = 5.0) -> bool:
+        """The same for asyncio."""
+        if self._current is not None:
+            self.start()
+            return True
+        return await asyncio.to_thread(self.ready, timeout)
+
+    def refresh(self) -> bool:
+        """Refreshes now. True if the service confirmed the current configuration or sent a newer one."""
+        if self._is_stopped:
+            return False
+        is_fresh = self._load()
+        self._is_started = True
+        self._worker.wake()
+        return is_fresh
+
+    async def arefresh(self) -> bool:
+        """The same for asyncio."""
+        return await asyncio.to_thread(self.refresh)
+
+    def on_change(self, listener: Listener) -> Callable[[], None]:
+        """Calls `listener(current, previous)` after each change. Returns a function that removes it."""
+        self._listeners.append(listener)
+        self.start()
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+        self._worker.wake()
+
+    def _step(self) -> float | None:
+        if self._is_stopped:
+            return None
+        wait = self._next - time.monotonic()
+        if wait > 0:
+            return wait
+        if self._current is None:
+            self._read_cache()
+        self._load()
+        return None if self._is_stopped else max(0.0, self._next - time.monotonic())
+
+    def _read_cache(self) -> None:
+        kept = self._cache.read() if self._cache else None
+        if kept is None:
+            return
+        try:
+            configuration = check_configuration(kept.body)
+        except NotAConfiguration:
+            return
+        self._etag, self._confirmed_at = kept.etag, kept.confirmed_at
+        self._swap(configuration, "disk")
+
+    def _load(self) -> bool:
+        with self._loading:
+            retry_after: str | None = None
+            try:
+                reply = self._core.request(
+                    "GET",
+                    "/runtime-config",
+                    headers={"if-none-match": self._etag} if self._etag else {},
+                    timeout=self._core.settings.request_timeout,
+                    max_reply_bytes=_REPLY_BYTES_MAX,
+                )
+                retry_after = reply.header("retry-after") if isinstance(reply, Reply) else None
+                is_fresh = self._use(reply)
+            except NotAConfiguration as error:
+                is_fresh = self._fail(str(error))
+            settings = self._core.settings
+            delay = settings.refresh_interval * (0.8 + 0.4 * random.random())
+            if self._failures > 0:
+                delay = wait_seconds(self._failures, retry_after, time.time(), random.random())
+            self._next = time.monotonic() + delay
+        with self._changed:
+            self._is_tried = True
+            self._changed.notify_all()
+        return is_fresh
+
+    def _use(self, reply: Reply | NoReply) -> bool:
+        if isinstance(reply, NoReply):
+            return self._fail(reply.message)
+        if reply.status == 304 and self._current is not None:
+            return self._confirm("service")
+        if reply.status == 304:
+            # "Not modified" means nothing to a client without a configuration: request it in full next time.
+            self._etag = None
+        if reply.status in (401, 403):
+            self._is_stopped = True
+            scopes = "The API key is unknown, expired or revoked."
+            if reply.status == 403:
+                scopes = "The key needs the scopes config:read and policies:read."
+            message = f"The service refused the configuration: {reply.status}. {scopes}"
+            self._core.diagnostics.report("error", "configuration_refused", message)
+            return False
+        if reply.status != 200:
+            return self._fail(f"status {reply.status}")
+        configuration = check_configuration(reply.json)
+        self._etag = reply.header("etag")
+        previous = self._current
+        self._confirm("service")
+        if previous is None or configuration.revision != previous.revision:
+            self._swap(configuration, "service")
+        if self._cache:
+            self._cache.write(Kept(self._etag, self._confirmed_at, _body_of(configuration)))
+        return True
+
+    def _confirm(self, source: Source) -> bool:
+        self._failures = 0
+        self._source = source
+        self._confirmed_at = time.time()
+        return True
+
+    def _fail(self, why: str) -> bool:
+        self._failures += 1
+        used = "the last loaded ones stay in use" if self._current else "fallbacks are used"
+        base_url = self._core.settings.base_url
+        message = f"Could not load prompts and policies from {base_url} ({why}); {used}."
+        self._core.diagnostics.report("warning", "configuration_unavailable", message)
+        return False
+
+    def _swap(self, configuration: Configuration, source: Source) -> None:
+        self.prepare(configuration)
+        previous, self._current = self._current, configuration
+        self._source = source
+        with self._changed:
+            self._changed.notify_all()
+        for listener in list(self._listeners):
+            try:
+                listener(configuration, previous)
+            except Exception:
+                message = "A listener of configuration changes raised an error."
+                self._core.diagnostics.report("warning", "listener_failed", message)
+
+    def _warn(self, message: str) -> None:
+        self._core.diagnostics.report("warning", "configuration_not_kept", message)
+
+
+def _body_of(configuration: Configuration) -> object:
+    """As the service sends it."""
+
+    def camel(fields: dict[str, object]) -> dict[str, object]:
+        return {_camel(name): value for name, value in fields.items()}
+
+    return {
+        "revision": configuration.revision,
+        "prompts": [camel(asdict(prompt)) for prompt in configuration.prompts],
+        "policies": [camel(asdict(policy)) for policy in configuration.policies],
+    }
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

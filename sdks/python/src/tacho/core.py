@@ -1,0 +1,132 @@
+"""Everything a client consists of, built once from its options. It does not hold the key; `request` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .delivery.diagnostics import Diagnostics
+from .delivery.sender import Sender, SenderSettings
+from .delivery.transport import Connections, Request
+from .options import Settings, resolve
+from .recording.context import RunScope, Span, current_of
+from .recording.event import PROTECTED_TYPES, make_event
+from .recording.ids import Ids
+from .recording.mask import Mask
+from .recording.payload import Payload, Payloads
+from .recording.plain import dump
+from .recording.text import well_formed
+
+
+class Core:
+    settings: Settings
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.ids = Ids(now_ms)
+        self.settings, api_key, problems = _resolved(given, self.ids.uuid())
+        listener = given.get("on_diagnostic")
+        self.diagnostics = Diagnostics(listener if callable(listener) else None)
+        # One message: without a listener, each code is shown only once.
+        if problems:
+            self.diagnostics.report("error", "invalid_option", " ".join(problems))
+        settings = self.settings
+        self.identity = f"{settings.base_url}\n{hash_of(api_key)}"
+        self.connections = Connections(settings.base_url, api_key)
+        self.request: Request = self.connections.request
+        self.mask = Mask(settings.masking)
+        self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
+        self.sender = Sender(
+            SenderSettings(
+                settings.base_url,
+                settings.max_queued_events,
+                settings.max_queued_bytes,
+                settings.flush_interval,
+                settings.request_timeout,
+                settings.compress,
+            ),
+            self.request,
+            self.diagnostics,
+        )
+        if not settings.enabled:
+            self.sender.close("disabled")
+
+    def record(
+        self,
+        scope: RunScope | None,
+        event_type: str,
+        label: str,
+        payload: Payload | None = None,
+        *,
+        timestamp: float | None = None,
+        span: Span | None = None,
+    ) -> str | None:
+        """
+        Records one event of a run. Never raises and never waits. Returns the event's id; None if it was dropped.
+        `timestamp`: Unix time in seconds.
+        """
+        self.diagnostics.count("recorded")
+        if scope is None:
+            self.diagnostics.report("warning", "no_run", "An event outside a run was dropped.")
+            self.diagnostics.drop("no_run")
+            return None
+        try:
+            kind = str(event_type)
+            scope.usage.count(kind, payload)
+            if not scope.is_sampled and kind not in PROTECTED_TYPES:
+                self.diagnostics.drop("sampled")
+                return None
+            if scope.annotations:
+                payload = {**scope.annotations, **(payload or {})}
+            at = now_ms() if timestamp is None else round(timestamp * 1_000)
+            event_id = self.ids.uuid()
+            text = self.payloads.write(payload)
+            where = span or self.span_of(scope)
+            event = make_event(event_id, kind, self._label(label), scope, where, at, text)
+            return event_id if self.sender.add(event) else None
+        except Exception as error:
+            name = type(error).__name__
+            self.diagnostics.report("error", "record_failed", f"An event could not be recorded: {name}.")
+            self.diagnostics.drop("failed")
+            return None
+
+    def span_of(self, scope: RunScope) -> Span:
+        current = current_of(self)
+        return current.span if current is not None and current.scope is scope else scope.span
+
+    def current_scope(self) -> RunScope | None:
+        current = current_of(self)
+        return current.scope if current else None
+
+    def reset(self) -> None:
+        """Begins anew in a forked process: the parent delivers what was queued before."""
+        self.ids.reset()
+        self.diagnostics.reset()
+        self.connections.reset()
+        self.sender.reset()
+
+    def _label(self, label: object) -> str:
+        text = well_formed(str(label))
+        try:
+            return self.mask.text(text) if self.mask.touches(dump(text)) else text
+        except Exception:
+            self.diagnostics.report("error", "masking_failed", "Masking failed: a label was dropped.")
+            return "[masked:error]"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _resolved(given: Mapping[str, Any], new_id: str) -> tuple[Settings, Callable[[], str], list[str]]:
+    resolved = resolve(given, new_id)
+    api_key = resolved.api_key
+    # A closure, so that no printable object holds the key.
+    return resolved.settings, lambda: api_key, resolved.problems
+
+
+def hash_of(api_key: Callable[[], str]) -> str:
+    """A digest of the key: files on disk of one environment are not used for another."""
+    import hashlib
+
+    return hashlib.sha256(api_key().encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""How events and issue records reach the service."""

@@ -1,0 +1,88 @@
+"""What the answer to a batch means for each of its events. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeGuard
+
+from .transport import NoReply, Reply
+
+_CODE = re.compile(r"[a-z_]{1,40}\Z")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Judges each event separately; an event in neither was accepted."""
+
+    retry: frozenset[str] = frozenset()
+    rejected: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RetryAll:
+    """Send all events again later."""
+
+    retry_after: str | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Split:
+    """The whole batch was too large or not understood. Smaller batches show which event is at fault."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Send nothing more."""
+
+    reason: Literal["unauthorized", "forbidden"]
+
+
+Verdict = Judged | RetryAll | Split | Stop
+
+
+def verdict_of(result: Reply | NoReply, event_ids: Sequence[str]) -> Verdict:
+    if isinstance(result, NoReply):
+        return RetryAll(None, result.message)
+    if result.ok:
+        judged = _judged_by(result.json, event_ids)
+        return judged or RetryAll(result.header("retry-after"), "the answer is not from Tacho")
+    if result.status == 401:
+        return Stop("unauthorized")
+    if result.status == 403:
+        return Stop("forbidden")
+    if result.status in (400, 413):
+        return Split()
+    # 429 and 5xx are temporary. Any other status means a wrong address or a proxy, which an operator can fix.
+    return RetryAll(result.header("retry-after"), f"status {result.status}")
+
+
+def _judged_by(json: object, event_ids: Sequence[str]) -> Judged | None:
+    if not isinstance(json, dict):
+        return None
+    accepted, retryable, refused = (json.get(key) for key in ("accepted", "retryableEventIds", "rejectedEventIds"))
+    if type(accepted) is not int or not _are_texts(retryable) or not _are_texts(refused):
+        return None
+    retry = set(retryable)
+    rejections = json.get("rejections")
+    codes = dict(map(_code_of, rejections)) if isinstance(rejections, list) else {}
+    given = set(refused)
+    # Only ids of this batch: an answer may hold any others.
+    rejected = {id_: codes.get(id_, "rejected") for id_ in event_ids if id_ in given and id_ not in retry}
+    unnamed = [id_ for id_ in event_ids if id_ not in retry and id_ not in rejected]
+    # The counts do not add up: some events were not stored, and the answer does not say which.
+    if accepted < len(unnamed):
+        retry.update(unnamed)
+    return Judged(frozenset(retry), rejected)
+
+
+def _are_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _code_of(rejection: object) -> tuple[str, str]:
+    given = rejection if isinstance(rejection, dict) else {}
+    code = str(given.get("code"))
+    return str(given.get("eventId")), code if _CODE.match(code) else "rejected"

@@ -1,0 +1,93 @@
+"""What the host can learn about the SDK: counters, and one message for each kind of trouble."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["info", "warning", "error"]
+DropReason = Literal["queue_full", "disabled", "closed", "unauthorized", "forbidden", "refused", "sampled", "no_run", "failed"]
+# A code that recurs is reported at once, then at most once in this interval.
+_REPEAT_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    level: Level
+    code: str
+    """Stable; docs/sdk/delivery.md lists them."""
+    message: str
+    """Never holds a key or recorded content."""
+    count: int
+    """Number of occurrences since the last report."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counts of events. Always: recorded = accepted + rejected + every `dropped` + queued."""
+
+    recorded: int
+    """Record calls."""
+    accepted: int
+    rejected: int
+    dropped: Mapping[str, int]
+    queued: int
+    """In the queue or in a request."""
+    queued_bytes: int
+    retried: int
+    """How many times an event was sent again."""
+    shortened: int
+    """Payloads that were shortened."""
+    requests: int
+    failed_requests: int
+
+
+class Diagnostics:
+    """Without a host listener, each code becomes a warning once, except information."""
+
+    def __init__(self, on_diagnostic: Callable[[Diagnostic], object] | None) -> None:
+        self._on_diagnostic = on_diagnostic
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins at zero: for a forked process, whose parent keeps the events so far."""
+        self._lock = threading.RLock()
+        names = "recorded accepted rejected retried shortened requests failed_requests"
+        self._counts = dict.fromkeys(names.split(), 0)
+        self._dropped: dict[str, int] = {}
+        # Time of the last report and the occurrences since, by code.
+        self._reported: dict[str, tuple[float, int]] = {}
+
+    def report(self, level: Level, code: str, message: str) -> None:
+        now = time.monotonic()
+        with self._lock:
+            last = self._reported.get(code)
+            if last and (self._on_diagnostic is None or now - last[0] < _REPEAT_SECONDS):
+                self._reported[code] = (last[0], last[1] + 1)
+                return
+            self._reported[code] = (now, 0)
+        try:
+            if self._on_diagnostic is not None:
+                self._on_diagnostic(Diagnostic(level, code, message, (last[1] if last else 0) + 1))
+            elif level != "info":
+                warnings.warn(f"tacho: {message}", RuntimeWarning, stacklevel=2)
+        except Exception:
+            pass  # An error in the host's listener must not break recording.
+
+    def count(self, name: str, by: int = 1) -> None:
+        with self._lock:
+            self._counts[name] += by
+
+    def drop(self, reason: DropReason, by: int = 1) -> None:
+        if by > 0:
+            with self._lock:
+                self._dropped[reason] = self._dropped.get(reason, 0) + by
+
+    def counters(self, queued: int, queued_bytes: int) -> Counters:
+        with self._lock:
+            counts, dropped = dict(self._counts), dict(self._dropped)
+        return Counters(**counts, dropped=dropped, queued=queued, queued_bytes=queued_bytes)

@@ -1,0 +1,230 @@
+"""
+Delivers issue records: detections and recoveries.
+
+  idle --report--> sending --accepted, refused--> sending the next, or idle
+                      |  ^
+                      v  | backoff, Retry-After
+                    waiting              any --close, 401, 403--> closed: queued records are dropped
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..limits import TEXT_CHARS
+from ..recording.context import RunScope
+from ..recording.plain import Json, dump
+from ..recording.text import cut_text, well_formed
+from .retry import wait_seconds
+from .transport import NoReply
+from .worker import Worker
+
+if TYPE_CHECKING:
+    from ..core import Core
+
+RecordKind = Literal["DETECTION", "RECOVERY"]
+IssueDropReason = Literal["queue_full", "closed", "unauthorized", "forbidden", "failed"]
+
+# With the other fields, a record stays below the 256 KiB of the interface.
+_PAYLOAD_BYTES = 131_072
+_EVIDENCE_BYTES = 65_536
+_QUEUED_MAX = 1_000
+_QUEUED_BYTES_MAX = 4 * 1_048_576
+
+
+@dataclass(frozen=True)
+class IssueReport:
+    """A detection or a recovery. Keep the names of detectors and tools stable, because the service groups by them."""
+
+    detection_type: str
+    """For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own."""
+    record_kind: RecordKind = "DETECTION"
+    policy_id: str | None = None
+    event_id: str | None = None
+    """Id of a related event in the same run."""
+    prompt_version_id: str | None = None
+    payload: Mapping[str, object] | None = None
+    """Structured facts: `toolName`, `tools`, `riskSignals`, `reasonCode`."""
+    evidence: Mapping[str, object] | None = None
+    """Supporting facts, for example `decision`."""
+
+
+@dataclass(frozen=True)
+class IssueRecordCounters:
+    """Always: recorded = accepted + rejected + every `dropped` + queued."""
+
+    recorded: int
+    accepted: int
+    rejected: int
+    dropped: Mapping[str, int]
+    queued: int
+    retried: int
+
+
+@dataclass(eq=False)
+class _Queued:
+    body: bytes
+    attempts: int = 0
+
+
+class IssueRecords:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._is_closed = not core.settings.enabled
+        self._worker = Worker("tacho-issues", self._step)
+        self.reset()
+
+    def reset(self) -> None:
+        """Empties the queue: in a forked process, its records are the parent's to deliver."""
+        self._changed = threading.Condition()
+        self._queue: deque[_Queued] = deque()
+        self._bytes = 0
+        self._sending: _Queued | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._counts = {"recorded": 0, "accepted": 0, "rejected": 0, "retried": 0}
+        self._dropped: dict[str, int] = {}
+        self._worker.reset()
+
+    @property
+    def counters(self) -> IssueRecordCounters:
+        with self._changed:
+            return IssueRecordCounters(**self._counts, dropped=dict(self._dropped), queued=len(self._queue))
+
+    def report(self, scope: RunScope | None, report: IssueReport) -> str | None:
+        """
+        Queues one record; never raises and never waits. Returns its `clientRecordId`, the same in every attempt; None
+        if the record is dropped.
+        """
+        with self._changed:
+            self._counts["recorded"] += 1
+            if self._is_closed:
+                self._drop("closed")
+                return None
+        try:
+            record_id = self._core.ids.uuid()
+            record = _Queued(self._body(record_id, scope, report))
+        except Exception:
+            with self._changed:
+                self._drop("failed")
+            return None
+        with self._changed:
+            self._queue.append(record)
+            self._bytes += len(record.body)
+            while len(self._queue) > _QUEUED_MAX or self._bytes > _QUEUED_BYTES_MAX:
+                # The first one may be in a request.
+                oldest = self._queue[1 if self._sending else 0]
+                self._remove(oldest)
+                self._drop("queue_full")
+        self._worker.wake()
+        return record_id
+
+    def flush(self, timeout: float) -> int:
+        """Waits until the queue is empty or the time is up. Returns how many records are left."""
+        deadline = time.monotonic() + timeout
+        if len(self._queue) > 0 and not self._worker.wake():
+            self._worker.drain(lambda: len(self._queue) == 0, deadline)
+        with self._changed:
+            while self._queue and time.monotonic() < deadline:
+                self._changed.wait(deadline - time.monotonic())
+            return len(self._queue)
+
+    def close(self, reason: IssueDropReason = "closed") -> None:
+        with self._changed:
+            self._is_closed = True
+            for _ in self._queue:
+                self._drop(reason)
+            self._queue.clear()
+            self._bytes = 0
+            self._changed.notify_all()
+
+    def _body(self, record_id: str, scope: RunScope | None, report: IssueReport) -> bytes:
+        settings = self._core.settings
+        payload = self._core.payloads.write(report.payload, _PAYLOAD_BYTES)
+        evidence = self._core.payloads.write(report.evidence, _EVIDENCE_BYTES)
+        version = report.prompt_version_id or (scope.annotations.get("promptVersionId") if scope else None)
+        # The interface requires an agent id. The name identifies an agent without one.
+        agent = (scope.agent_id or scope.agent_name) if scope else settings.agent_id or settings.agent_name
+        record: dict[str, Json] = {
+            "sdkInstanceId": settings.client_id,
+            "clientRecordId": record_id,
+            "recordKind": report.record_kind,
+            "detectionType": _text(report.detection_type),
+            "runId": scope.run_id if scope else None,
+            "sessionId": _text(scope.session_id) if scope else None,
+            "eventId": _text(report.event_id),
+            "agentId": _text(agent),
+            "policyId": _text(report.policy_id),
+            "promptVersionId": version if isinstance(version, str) else None,
+            "detectedAt": time.time_ns() // 1_000_000,
+        }
+        text = dump({name: value for name, value in record.items() if value is not None})
+        return f'{text[:-1]},"payload":{payload},"evidence":{evidence}}}'.encode()
+
+    def _step(self) -> float | None:
+        with self._changed:
+            if not self._queue or self._is_closed:
+                return None
+            wait = self._not_before - time.monotonic()
+            if wait > 0:
+                return wait
+            record = self._sending = self._queue[0]
+            record.attempts += 1
+            if record.attempts > 1:
+                self._counts["retried"] += 1
+        timeout = self._core.settings.request_timeout
+        reply = self._core.request("POST", "/issue-records", body=record.body, timeout=timeout)
+        with self._changed:
+            self._sending = None
+            if record in self._queue:  # Not closed meanwhile.
+                self._conclude(record, reply.status if not isinstance(reply, NoReply) else None, reply)
+        return 0.0
+
+    def _conclude(self, record: _Queued, status: int | None, reply: object) -> None:
+        diagnostics = self._core.diagnostics
+        if status in (401, 403):
+            code: IssueDropReason = "unauthorized" if status == 401 else "forbidden"
+            diagnostics.report("error", f"issue_records_{code}", f"The service refused issue records: {status}.")
+            self.close(code)
+        elif status is not None and 200 <= status < 300 and _is_receipt(getattr(reply, "json", None)):
+            self._counts["accepted"] += 1
+            self._done(record)
+        elif status is not None and 400 <= status < 500 and status not in (408, 429):
+            self._counts["rejected"] += 1
+            diagnostics.report("warning", "issue_record_rejected", f"The service rejected an issue record: {status}.")
+            self._done(record)
+        else:
+            retry_after = getattr(reply, "headers", {}).get("retry-after")
+            self._failures += 1
+            wait = wait_seconds(self._failures, retry_after, time.time(), random.random())
+            self._not_before = time.monotonic() + wait
+
+    def _done(self, record: _Queued) -> None:
+        self._failures = 0
+        self._not_before = 0.0
+        self._remove(record)
+        self._changed.notify_all()
+
+    def _remove(self, record: _Queued) -> None:
+        self._queue.remove(record)
+        self._bytes -= len(record.body)
+
+    def _drop(self, reason: IssueDropReason) -> None:
+        self._dropped[reason] = self._dropped.get(reason, 0) + 1
+        message = f"An issue record was dropped: {reason}."
+        self._core.diagnostics.report("warning", "issue_record_dropped", message)
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else cut_text(well_formed(value), TEXT_CHARS)
+
+
+def _is_receipt(json: object) -> bool:
+    """A 2xx from something else, such as a proxy's page, confirms nothing."""
+    return isinstance(json, dict) and "recordId" in json

@@ -1,0 +1,108 @@
+"""Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass
+class QueuedEvent:
+    id: str
+    """Its `eventId`."""
+    json: str
+    """The event as JSON, made when it was recorded."""
+    bytes: int
+    """UTF-8 bytes of `json`."""
+    is_protected: bool
+    """An outcome or a policy decision. Dropped only when nothing else is left."""
+    sequence: int = 0
+    """Order of recording."""
+    attempts: int = 0
+    """How many times it was sent."""
+
+
+class Queue:
+    """Not safe for threads: the sender holds its lock."""
+
+    def __init__(self, max_events: int, max_bytes: int) -> None:
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._ordinary: deque[QueuedEvent] = deque()
+        self._protected: deque[QueuedEvent] = deque()
+        self.bytes = 0
+        # Events in a request still count, because they return if it fails.
+        self._taken = 0
+        self._taken_bytes = 0
+
+    def __len__(self) -> int:
+        """Queued events, without those taken."""
+        return len(self._ordinary) + len(self._protected)
+
+    @property
+    def held(self) -> int:
+        """Queued events, plus those taken and not yet finished."""
+        return len(self) + self._taken
+
+    @property
+    def held_bytes(self) -> int:
+        return self.bytes + self._taken_bytes
+
+    def add(self, event: QueuedEvent) -> list[QueuedEvent]:
+        """Adds an event. Returns the events that were dropped to make room, perhaps the new one."""
+        self._lane(event).append(event)
+        self.bytes += event.bytes
+        dropped: list[QueuedEvent] = []
+        while self.held > self._max_events or self.held_bytes > self._max_bytes:
+            lane = self._ordinary or self._protected
+            if not lane:  # Everything else is in a request.
+                break
+            dropped.append(lane.popleft())
+            self.bytes -= dropped[-1].bytes
+        return dropped
+
+    def take(self, max_events: int, max_bytes: int) -> list[QueuedEvent]:
+        """Takes the oldest events, as many as fit. Each must be finished or put back."""
+        batch: list[QueuedEvent] = []
+        size = 0
+        while len(batch) < max_events:
+            lane = self._older()
+            if not lane or (batch and size + lane[0].bytes + 1 > max_bytes):
+                break
+            event = lane.popleft()
+            batch.append(event)
+            size += event.bytes + 1
+            self.bytes -= event.bytes
+            self._taken_bytes += event.bytes
+            self._taken += 1
+        return batch
+
+    def finish(self, events: Sequence[QueuedEvent]) -> None:
+        """Call it for taken events that are finished."""
+        self._taken -= len(events)
+        self._taken_bytes -= sum(event.bytes for event in events)
+
+    def put_back(self, events: Sequence[QueuedEvent]) -> None:
+        """Call it for taken events that must be sent again, in the order they were taken."""
+        self.finish(events)
+        for event in reversed(events):
+            self._lane(event).appendleft(event)
+            self.bytes += event.bytes
+
+    def clear(self) -> list[QueuedEvent]:
+        """Empties the queue and returns its events. Taken events stay taken."""
+        events = [*self._ordinary, *self._protected]
+        self._ordinary.clear()
+        self._protected.clear()
+        self.bytes = 0
+        return events
+
+    def _lane(self, event: QueuedEvent) -> deque[QueuedEvent]:
+        return self._protected if event.is_protected else self._ordinary
+
+    def _older(self) -> deque[QueuedEvent]:
+        ordinary, protected = self._ordinary, self._protected
+        if protected and (not ordinary or protected[0].sequence < ordinary[0].sequence):
+            return protected
+        return ordinary

@@ -1,0 +1,254 @@
+"""
+Delivers the queue in batches, one request after another, on a thread of its own.
+
+  idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
+                  ▲                                         │
+                  └────────── more events, or backoff ──────┘
+  any ──close, 401, 403──▶ closed
+
+Events leave the queue before a request begins. When it ends, for any reason, they are finished or put back.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..limits import BATCH_BYTES, BATCH_EVENTS
+from .answer import Judged, RetryAll, Split, Stop, Verdict, verdict_of
+from .diagnostics import Diagnostics, DropReason
+from .queue import Queue, QueuedEvent
+from .retry import wait_seconds
+from .transport import Request
+from .worker import Worker
+
+# A smaller body fits into a few packets, so compression saves nothing.
+_WORTH_BYTES = 4_096
+
+
+@dataclass(frozen=True)
+class FlushResult:
+    sent: int
+    """Events the service accepted."""
+    rejected: int
+    dropped: int
+    left: int
+    """Events still queued when the time was up."""
+
+
+@dataclass(frozen=True)
+class SenderSettings:
+    base_url: str
+    max_queued_events: int
+    max_queued_bytes: int
+    flush_interval: float
+    request_timeout: float
+    compress: bool
+
+
+@dataclass(eq=False)
+class _Flush:
+    up_to: int
+    """Covers the events up to this one."""
+    left: int
+    counts: dict[str, int] = field(default_factory=lambda: {"sent": 0, "rejected": 0, "dropped": 0})
+
+
+class Sender:
+    def __init__(self, settings: SenderSettings, request: Request, diagnostics: Diagnostics) -> None:
+        self._settings = settings
+        self._request = request
+        self._diagnostics = diagnostics
+        self._closed_by: DropReason | None = None
+        self._worker = Worker("tacho-events", self._step)
+        self.reset()
+
+    def reset(self) -> None:
+        """Empties the queue: in a forked process, its events are the parent's to deliver."""
+        self._changed = threading.Condition()
+        self._queue = Queue(self._settings.max_queued_events, self._settings.max_queued_bytes)
+        self._batch: list[QueuedEvent] = []
+        self._sequence = 0
+        self._flushes: set[_Flush] = set()
+        self._failures = 0
+        # Nothing is sent before this time.
+        self._not_before = 0.0
+        # When the oldest event began to wait for a full batch.
+        self._waiting_since = 0.0
+        self._max_batch = BATCH_EVENTS
+        self._worker.reset()
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Number and bytes of the events in the queue or in a request."""
+        with self._changed:
+            return self._queue.held, self._queue.held_bytes
+
+    def add(self, event: QueuedEvent) -> bool:
+        """Queues an event and returns at once. True if it was queued."""
+        with self._changed:
+            if self._closed_by is not None:
+                self._diagnostics.drop(self._closed_by)
+                return False
+            self._sequence += 1
+            event.sequence = self._sequence
+            was_empty = len(self._queue) == 0
+            was_full = self._has_full_batch()
+            if was_empty:
+                self._waiting_since = time.monotonic()
+            dropped = self._queue.add(event)
+            if dropped:
+                self._drop(dropped, "queue_full")
+            must_wake = was_empty or (not was_full and self._has_full_batch())
+        if must_wake:
+            self._worker.wake()
+        return event not in dropped if dropped else True
+
+    def flush(self, timeout: float) -> FlushResult:
+        """Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            flush = _Flush(up_to=self._sequence, left=self._queue.held)
+            if flush.left > 0:
+                self._flushes.add(flush)
+        try:
+            if flush.left > 0 and not self._worker.wake():
+                self._worker.drain(lambda: flush.left == 0, deadline)
+            with self._changed:
+                while flush.left > 0 and time.monotonic() < deadline:
+                    self._changed.wait(deadline - time.monotonic())
+                return FlushResult(**flush.counts, left=flush.left)
+        finally:
+            with self._changed:
+                self._flushes.discard(flush)
+
+    def flush_soon(self) -> None:
+        """Sends what is queued without waiting for a full batch. Returns at once."""
+        with self._changed:
+            self._waiting_since = float("-inf")
+        self._worker.wake()
+
+    def close(self, reason: DropReason = "closed") -> None:
+        """Accepts no more events. Remaining events count as dropped."""
+        with self._changed:
+            if self._closed_by is not None:
+                return
+            self._closed_by = reason
+            self._queue.finish(self._batch)
+            left = [*self._batch, *self._queue.clear()]
+            self._batch = []
+            self._drop(left, reason)
+
+    def _step(self) -> float | None:
+        with self._changed:
+            wait = self._seconds_until_send()
+            if wait is None or wait > 0:
+                return wait
+            batch = self._batch = self._queue.take(self._max_batch, BATCH_BYTES - 2)
+            again = sum(1 for event in batch if event.attempts > 0)
+            for event in batch:
+                event.attempts += 1
+        self._diagnostics.count("retried", again)
+        try:
+            verdict = self._deliver(batch)
+        except Exception:
+            verdict = RetryAll(None, "the SDK failed")
+        with self._changed:
+            if batch is self._batch:
+                self._conclude(batch, verdict)
+        return 0.0
+
+    def _seconds_until_send(self) -> float | None:
+        if len(self._queue) == 0 or self._closed_by is not None:
+            return None
+        now = time.monotonic()
+        if self._not_before > now:
+            return self._not_before - now
+        if self._has_full_batch() or self._flushes:
+            return 0.0
+        return max(0.0, self._waiting_since + self._settings.flush_interval - now)
+
+    def _deliver(self, batch: Sequence[QueuedEvent]) -> Verdict:
+        body = f"[{','.join(event.json for event in batch)}]".encode()
+        headers: dict[str, str] = {}
+        if self._settings.compress and len(body) >= _WORTH_BYTES:
+            packed = gzip.compress(body, compresslevel=5)
+            if len(packed) < len(body) * 0.9:
+                body, headers = packed, {"content-encoding": "gzip"}
+        timeout = self._settings.request_timeout
+        reply = self._request("POST", "/events/batch", body=body, headers=headers, timeout=timeout)
+        return verdict_of(reply, [event.id for event in batch])
+
+    def _conclude(self, batch: list[QueuedEvent], verdict: Verdict) -> None:
+        self._batch = []
+        self._diagnostics.count("requests")
+        if not isinstance(verdict, Judged):
+            self._diagnostics.count("failed_requests")
+        if isinstance(verdict, Judged):
+            self._judge(batch, verdict)
+        elif isinstance(verdict, RetryAll):
+            self._queue.put_back(batch)
+            self._back_off(verdict.retry_after, verdict.why)
+        elif isinstance(verdict, Split) and len(batch) > 1:
+            self._queue.put_back(batch)
+            self._max_batch = (len(batch) + 1) // 2
+        elif isinstance(verdict, Stop):
+            self._queue.put_back(batch)
+            fault = "lacks the scope events:write" if verdict.reason == "forbidden" else "is missing, invalid or revoked"
+            self._diagnostics.report("error", verdict.reason, f"The API key {fault}: recording has stopped.")
+            self.close(verdict.reason)
+        else:
+            self._queue.finish(batch)
+            self._drop(batch, "refused")
+        if len(self._queue) > 0:
+            self._waiting_since = time.monotonic()
+
+    def _judge(self, batch: list[QueuedEvent], verdict: Judged) -> None:
+        again = [event for event in batch if event.id in verdict.retry]
+        rejected = [event for event in batch if event.id in verdict.rejected]
+        sent = [event for event in batch if event.id not in verdict.retry and event.id not in verdict.rejected]
+        self._queue.finish([*sent, *rejected])
+        self._queue.put_back(again)
+        self._diagnostics.count("accepted", len(sent))
+        self._diagnostics.count("rejected", len(rejected))
+        if rejected:
+            codes = ", ".join(sorted(set(verdict.rejected.values())))
+            message = f"The service rejected {len(rejected)} events: {codes}."
+            self._diagnostics.report("warning", "event_rejected", message)
+        self._finished(sent, "sent")
+        self._finished(rejected, "rejected")
+        self._max_batch = BATCH_EVENTS
+        if again:
+            self._back_off(None, "the service could not store all events")
+        else:
+            if self._failures > 0:
+                self._diagnostics.report("info", "delivery_recovered", "The service accepts events again.")
+            self._failures = 0
+            self._not_before = 0.0
+
+    def _back_off(self, retry_after: str | None, why: str) -> None:
+        self._failures += 1
+        wait = wait_seconds(self._failures, retry_after, time.time(), random.random())
+        self._not_before = time.monotonic() + wait
+        message = f"Events stay queued because {self._settings.base_url} does not accept them: {why}."
+        self._diagnostics.report("warning", "delivery_failing", message)
+
+    def _drop(self, events: Sequence[QueuedEvent], reason: DropReason) -> None:
+        if events:
+            self._diagnostics.drop(reason, len(events))
+            self._diagnostics.report("warning", "events_dropped", f"{len(events)} events were dropped: {reason}.")
+            self._finished(events, "dropped")
+
+    def _finished(self, events: Sequence[QueuedEvent], outcome: str) -> None:
+        for flush in self._flushes:
+            covered = sum(1 for event in events if event.sequence <= flush.up_to)
+            flush.counts[outcome] += covered
+            flush.left -= covered
+        self._changed.notify_all()
+
+    def _has_full_batch(self) -> bool:
+        return len(self._queue) >= BATCH_EVENTS or self._queue.bytes >= BATCH_BYTES

@@ -1,0 +1,68 @@
+"""One daemon thread that works while there is work, and ends when there is none for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+_IDLE_SECONDS = 10.0
+
+
+class Worker:
+    """
+    Runs `step` again and again. `step` returns the seconds until it has something to do, or None if it has nothing to do
+    until `wake`. The thread starts at the first `wake`, and again in a forked process.
+    """
+
+    def __init__(self, name: str, step: Callable[[], float | None]) -> None:
+        self._name = name
+        self._step = step
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets the thread: a forked process does not have it."""
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_woken = False
+        # A step must not run twice at once: at the end of the process, `drain` may take over.
+        self._stepping = threading.RLock()
+
+    def wake(self) -> bool:
+        """False if a thread is needed and cannot start, because the interpreter is shutting down."""
+        with self._condition:
+            self._is_woken = True
+            if self._thread is not None and self._thread.is_alive():
+                self._condition.notify()
+                return True
+            try:
+                self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
+                self._thread.start()
+                return True
+            except RuntimeError:
+                self._thread = None
+                return False
+
+    def drain(self, is_done: Callable[[], bool], deadline: float) -> None:
+        """Does the work on the caller's thread, until it is done or the time is up."""
+        while not is_done() and time.monotonic() < deadline:
+            with self._stepping:
+                wait = self._step()
+            if wait is None:
+                return
+            time.sleep(max(0.0, min(wait, deadline - time.monotonic())))
+
+    def _loop(self) -> None:
+        condition = self._condition
+        while True:
+            with condition:
+                self._is_woken = False
+            with self._stepping:
+                wait = self._step()
+            with condition:
+                if self._is_woken:
+                    continue
+                condition.wait(_IDLE_SECONDS if wait is None else max(0.0, wait))
+                if wait is None and not self._is_woken:
+                    self._thread = None
+                    return

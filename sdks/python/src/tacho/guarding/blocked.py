@@ -1,0 +1,67 @@
+"""What a caller receives when a guarded tool did not run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+BlockCode = Literal[
+    "policy",
+    "loop_detected",
+    "budget_exceeded",
+    "approval_rejected",
+    "approval_expired",
+    "approval_timeout",
+    "approval_unavailable",
+    "aborted",
+    "input_changed",
+    "input_not_json",
+    "not_configured",
+    "guard_failed",
+]
+"""docs/sdk/guarding-tools.md explains each."""
+
+_MODEL_TEXTS: dict[str, str] = {
+    "policy": "A policy forbids this call. Do not try it again; find another way or tell the user that it is not possible.",
+    "loop_detected": "The same call was made too often. Do not repeat it; use what you know or ask the user.",
+    "budget_exceeded": "The budget of this run is used up. Call no more tools and finish with what you have.",
+    "approval_rejected": "A person rejected this call. Do not try it again.",
+    "approval_expired": "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
+    "approval_timeout": "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
+    "approval_unavailable": "This call needs a person's approval, but it could not be requested. Tell the user; try later.",
+    "aborted": "The call was cancelled before it was approved.",
+    "input_changed": "The arguments changed after they were checked. Make the call again with the final arguments.",
+    "input_not_json": "The arguments are not plain JSON, so the call could not be checked. Use plain JSON.",
+    "not_configured": "The rules for this tool are not available. Tell the user; try later.",
+    "guard_failed": "The call could not be checked. Tell the user; try later.",
+}
+
+
+class ToolBlockedError(Exception):
+    """
+    A guarded tool did not run. You can give `model_text` to a model as the tool's answer; it holds no input values.
+    """
+
+    def __init__(
+        self,
+        code: BlockCode,
+        tool_name: str,
+        *,
+        input_hash: str | None = None,
+        policy_ids: tuple[str, ...] = (),
+        approval_id: str | None = None,
+        decision_reason: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        super().__init__(f"The tool {tool_name} was not run ({code}){'' if reason is None else f': {reason}'}")
+        self.code = code
+        self.tool_name = tool_name
+        self.input_hash = input_hash
+        """None when the input is not plain JSON."""
+        self.policy_ids = policy_ids
+        self.approval_id = approval_id
+        self.decision_reason = decision_reason
+        """The comment of the person who decided."""
+        self.reason = reason
+        """The rule that applied, in a few words."""
+        said = f" They said: {decision_reason}" if decision_reason else ""
+        self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{said}"

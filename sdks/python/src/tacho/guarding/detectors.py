@@ -1,0 +1,94 @@
+"""Detectors that examine one run: loops and budgets. Pure: the caller supplies clock and usage."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Literal
+
+DetectorAction = Literal["WARN", "REQUIRE_APPROVAL", "BLOCK"]
+"""What a detector does with a finding, besides recording it."""
+_REPORTED_MAX = 1_000
+
+
+@dataclass(frozen=True)
+class Loop:
+    calls: int = 5
+    """How many calls of one tool with the same input, including this one, make a loop. At least 2."""
+    window: int = 20
+    """How many guarded calls of the run are examined."""
+    action: DetectorAction = "WARN"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most one run may use; None is no limit."""
+
+    tool_calls: int | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+    """Since the run began."""
+    action: DetectorAction = "WARN"
+
+
+@dataclass(frozen=True)
+class Detection:
+    type: Literal["LOOP_DETECTED", "BUDGET_EXCEEDED"]
+    action: DetectorAction
+    reason_code: str
+    """Stable: `same_input`, or the name of the budget."""
+    message: str
+    """For people and models."""
+    is_new: bool
+    """True for the first finding in this run. Later findings apply the action but are not reported again."""
+
+
+class LoopDetector:
+    """Remembers the last calls of one run."""
+
+    def __init__(self, options: Loop) -> None:
+        self._action = options.action
+        self._threshold = max(2, options.calls)
+        self._recent: deque[str] = deque(maxlen=max(options.window, self._threshold))
+        self._reported: set[str] = set()
+
+    def observe(self, tool_name: str, input_hash: str) -> Detection | None:
+        """Counts this call. Returns whether it is a loop."""
+        key = f"{input_hash} {tool_name}"
+        self._recent.append(key)
+        times = self._recent.count(key)
+        if times < self._threshold:
+            return None
+        is_new = key not in self._reported
+        # Bounded: a run that loops over more inputs than this reports some of them again.
+        if is_new and len(self._reported) >= _REPORTED_MAX:
+            self._reported.clear()
+        self._reported.add(key)
+        message = f"{tool_name} was called {times} times with the same input"
+        return Detection("LOOP_DETECTED", self._action, "same_input", message, is_new)
+
+
+class BudgetDetector:
+    """Remembers which budgets of one run were already reported."""
+
+    def __init__(self, options: Budget) -> None:
+        self._options = options
+        self._reported: set[str] = set()
+
+    def check(self, *, tool_calls: int, total_tokens: int, cost: float, seconds: float) -> Detection | None:
+        """The first budget that this call exceeds. The usage is without this call."""
+        given = self._options
+        for name, used, limit, unit in (
+            ("toolCalls", tool_calls + 1, given.tool_calls, "tool calls"),
+            ("totalTokens", total_tokens, given.total_tokens, "tokens"),
+            ("cost", cost, given.cost, "cost"),
+            ("seconds", seconds, given.seconds, "seconds"),
+        ):
+            if limit is None or used <= limit:
+                continue
+            is_new = name not in self._reported
+            self._reported.add(name)
+            message = f"the run is over its budget of {limit} {unit}"
+            return Detection("BUDGET_EXCEEDED", given.action, name, message, is_new)
+        return None

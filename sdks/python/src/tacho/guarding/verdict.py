@@ -1,0 +1,47 @@
+"""Combines policies, detectors and the configuration's state into one decision about a call. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..policy.decide import ACTIONS, Decision
+from .detectors import Detection
+from .rules import Action
+
+Cause = Literal["policy", "loop_detected", "budget_exceeded", "not_configured"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    action: Action
+    """The strictest of all."""
+    cause: Cause | None
+    """Why the call is held up; None if nothing holds it up."""
+    policy_ids: tuple[str, ...]
+    """Policies that matched, strictest first."""
+    policy_id: str | None
+    """From the strictest policy; None if the decision does not come from a policy."""
+    reason: str | None
+    """A sentence without any input value; None if nothing matched."""
+
+
+def judge(decision: Decision, detections: Sequence[Detection], is_configured: bool) -> Verdict:
+    """`is_configured` False: policies were never loaded, and the guard must fail closed."""
+    policy_ids = tuple(match.policy_id for match in decision.matched)
+    if not is_configured:
+        reason = "no policies are loaded yet, and this tool must not run without them"
+        return Verdict("BLOCK", "not_configured", policy_ids, None, reason)
+    if decision.matched:
+        first = decision.matched[0]
+        failed = " (its condition failed)" if first.failed else ""
+        reason = f'policy "{first.name}"{failed}'
+        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, reason)
+    else:
+        verdict = Verdict(decision.action, None, policy_ids, None, None)
+    for found in detections:
+        if ACTIONS.index(found.action) > ACTIONS.index(verdict.action):
+            cause: Cause = "loop_detected" if found.type == "LOOP_DETECTED" else "budget_exceeded"
+            verdict = replace(verdict, action=found.action, cause=cause, policy_id=None, reason=found.message)
+    return verdict

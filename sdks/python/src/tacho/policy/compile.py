@@ -1,0 +1,136 @@
+"""Compiles and evaluates conditions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .build import build
+from .check import check_types
+from .facts import Facts, fact_reader
+from .limits import CACHED_CONDITIONS, SOURCE_CHARS
+from .parse import parse
+from .position import Fault, Position, in_order, position_at, units
+from .rules import check_rules
+from .syntax import Node
+from .tokens import SyntaxFault
+from .types import is_dynamic, show_type
+from .values import Failure, OutOfSteps, Scope, Step, Value
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A checked condition, ready to evaluate. Stateless: any number of evaluations can share it."""
+
+    source: str
+    run: Step
+
+
+@dataclass(frozen=True)
+class NotACondition:
+    """Faults in source order, at least one."""
+
+    faults: list[Fault]
+
+
+def compile_condition(source: object) -> Condition | NotACondition:
+    """
+    Parses a condition and checks it against the profile: names, types, patterns, limits, and a boolean result. Never
+    raises. What this SDK cannot evaluate exactly is a fault.
+    """
+    try:
+        return _compile(source)
+    except RecursionError:
+        return NotACondition([Fault("the condition is nested too deeply", Position(0, 1, 1))])
+    except Exception:
+        return NotACondition([Fault("the condition cannot be compiled", Position(0, 1, 1))])
+
+
+def _compile(source: object) -> Condition | NotACondition:
+    if not isinstance(source, str):
+        return NotACondition([Fault("the condition must be a string", Position(0, 1, 1))])
+
+    def refuse(message: str, start: int = 0, end: int | None = None) -> NotACondition:
+        return NotACondition([Fault(message, position_at(source, start, end))])
+
+    if units(source) > SOURCE_CHARS:
+        return refuse(f"the condition must have at most {SOURCE_CHARS} characters", SOURCE_CHARS, len(source))
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        return refuse("the condition must be well-formed Unicode")
+    try:
+        root = parse(source)
+    except SyntaxFault as fault:
+        return refuse(fault.message, fault.start, fault.end)
+    wrong = check_rules(root, source)
+    if wrong:
+        return NotACondition(wrong)
+
+    faults: list[Fault] = []
+
+    def add_fault(node: Node, message: str) -> None:
+        faults.append(Fault(message, position_at(source, node.start, node.end)))
+
+    type_ = check_types(root, add_fault)
+    if faults:
+        return NotACondition(in_order(faults))
+    if type_.name != "bool":
+        hint = "compare it with a value, for example == true" if is_dynamic(type_) else f"this is {show_type(type_)}"
+        return refuse(f"a condition must be true or false; {hint}", 0, len(source))
+    return Condition(source, build(root))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """`matched` None: the condition failed, and `message` says why, without any fact."""
+
+    matched: bool | None
+    message: str = ""
+
+
+def evaluate(condition: Condition, facts: Facts) -> Evaluation:
+    """Never raises, keeps no state, and does a bounded amount of work."""
+    return evaluate_with(condition, fact_reader(facts))
+
+
+def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure]) -> Evaluation:
+    """The same, with facts that several conditions share."""
+    try:
+        result = condition.run(Scope(fact))
+    except OutOfSteps as error:
+        return Evaluation(None, str(error))
+    except Exception:
+        return Evaluation(None, "the condition could not be evaluated")
+    if type(result) is bool:
+        return Evaluation(result)
+    if not isinstance(result, Failure):
+        return Evaluation(None, "the condition must be true or false")
+    if result.offset < 0:
+        return Evaluation(None, result.message)
+    place = position_at(condition.source, result.offset)
+    return Evaluation(None, f"line {place.line}, column {place.column}: {result.message}")
+
+
+_cache: dict[str, Condition | NotACondition] = {}
+_cache_lock = threading.Lock()
+
+
+def compiled(source: str) -> Condition | NotACondition:
+    """`compile_condition` with a cache by source. Faults are cached too."""
+    known = _cache.get(source)
+    if known is not None:
+        return known
+    result = compile_condition(source)
+    with _cache_lock:
+        if len(_cache) >= CACHED_CONDITIONS:
+            del _cache[next(iter(_cache))]
+        _cache[source] = result
+    return result
+
+
+def forget_lock() -> None:
+    """For a forked process, whose parent may have held the lock."""
+    global _cache_lock
+    _cache_lock = threading.Lock()

@@ -1,0 +1,101 @@
+"""Decides about a call: the strictest matching policy wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from .compile import Evaluation, NotACondition, compiled, evaluate_with
+from .facts import Facts, fact_reader
+from .values import Failure, Value
+
+Action = Literal["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK"]
+# From least to most strict.
+ACTIONS: tuple[Action, ...] = ("ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK")
+
+
+class PolicyLike(Protocol):
+    @property
+    def policy_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def condition(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Match:
+    policy_id: str
+    name: str
+    version: str
+    effect: Action
+    """The effective action: the policy's, or BLOCK if it is unknown."""
+    failed: bool
+    """Matched only because its condition failed."""
+
+
+@dataclass(frozen=True)
+class PolicyFailure:
+    policy_id: str
+    name: str
+    version: str
+    message: str
+    counted_as_matched: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    action: Action
+    matched: tuple[Match, ...]
+    """Strictest first, then by policy id and version."""
+    failures: tuple[PolicyFailure, ...]
+    """Conditions that could not be compiled or evaluated, by policy id and version."""
+
+
+def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
+    """
+    The strictest match wins; without a match the action is ALLOW. The order of policies does not matter. Never raises.
+
+    A condition that cannot be compiled or evaluated counts as matched if its severity is CRITICAL or HIGH, and as not
+    matched if it is MEDIUM or LOW. `failures` lists it in both cases. Unknown values fail closed: an unknown action counts
+    as BLOCK, an unknown severity as CRITICAL.
+    """
+    fact = fact_reader(facts)
+    matched: list[Match] = []
+    failures: list[PolicyFailure] = []
+    for policy in policies:
+        outcome = _evaluate(policy.condition, fact)
+        counts = outcome.matched
+        name = (policy.policy_id, policy.name, policy.version)
+        if counts is None:
+            counts = policy.severity not in ("LOW", "MEDIUM")
+            failures.append(PolicyFailure(*name, outcome.message, counts))
+        if counts:
+            matched.append(Match(*name, _effect_of(policy.action), outcome.matched is None))
+    matched.sort(key=lambda match: (-ACTIONS.index(match.effect), *_order_of(match)))
+    failures.sort(key=_order_of)
+    return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))
+
+
+def _evaluate(condition: str, fact: Callable[[int], Value | Failure]) -> Evaluation:
+    result = compiled(condition)
+    if not isinstance(result, NotACondition):
+        return evaluate_with(result, fact)
+    fault = result.faults[0]
+    place = f"line {fault.position.line}, column {fault.position.column}"
+    return Evaluation(None, f"{place}: {fault.message}")
+
+
+def _effect_of(action: str) -> Action:
+    return next((known for known in ACTIONS if known == action), "BLOCK")
+
+
+def _order_of(policy: Match | PolicyFailure) -> tuple[str, str, str]:
+    return policy.policy_id, policy.version, policy.name

@@ -1,0 +1,104 @@
+"""The facts of a tool call, as conditions see them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .limits import INPUT_LEVELS, INPUT_VALUES
+from .plain_json import NotPlainJson, copy_json
+from .times import timestamp_of_milliseconds
+from .values import Failure, Value
+from .variables import VARIABLE_NAMES
+
+# As in JavaScript's safe integers.
+_SAFE = 2**53 - 1
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A missing text counts as "", a missing input as {}. A fact with the wrong type fails the conditions that need it."""
+
+    tool_name: str
+    tool_input: object
+    now: float
+    """Unix time in milliseconds: this package never reads a clock."""
+    agent_id: str | None = None
+    agent_name: str | None = None
+    run_id: str | None = None
+    run_cost: float | None = None
+    run_total_tokens: int | None = None
+    run_tool_calls: int | None = None
+    session_id: str | None = None
+    risk_signals: Sequence[str] | None = None
+
+
+_WRONG = object()
+_READERS: dict[str, Callable[[Facts], object]] = {
+    "tool.name": lambda facts: _text(facts.tool_name),
+    "tool.input": lambda facts: _input(facts.tool_input),
+    "agent.id": lambda facts: _text(facts.agent_id),
+    "agent.name": lambda facts: _text(facts.agent_name),
+    "run.id": lambda facts: _text(facts.run_id),
+    "run.cost": lambda facts: _double(facts.run_cost),
+    "run.totalTokens": lambda facts: _int(facts.run_total_tokens),
+    "run.toolCalls": lambda facts: _int(facts.run_tool_calls),
+    "session.id": lambda facts: _text(facts.session_id),
+    "risk.signals": lambda facts: _texts(facts.risk_signals),
+    "now": lambda facts: timestamp_of_milliseconds(facts.now) or _WRONG,
+}
+
+
+def fact_reader(facts: Facts) -> Callable[[int], Value | Failure]:
+    """
+    Reads each fact at its first use and caches it. A condition without `tool.input` neither copies it nor fails because of
+    it. The slot of a variable is its index in VARIABLE_NAMES. Never raises.
+    """
+    known: dict[int, Value | Failure] = {}
+
+    def fact(slot: int) -> Value | Failure:
+        if slot not in known:
+            known[slot] = _read(VARIABLE_NAMES[slot], facts)
+        return known[slot]
+
+    return fact
+
+
+def _read(name: str, facts: Facts) -> Value | Failure:
+    try:
+        value = _READERS[name](facts)
+    except NotPlainJson as error:
+        return Failure(f"a value in {name} {error.reason}")
+    except Exception:
+        return Failure(f"the fact {name} cannot be read")
+    return Failure(f"the fact {name} has the wrong type") if value is _WRONG else value  # type: ignore[return-value]
+
+
+def _text(value: object) -> object:
+    given = "" if value is None else value
+    return given if isinstance(given, str) else _WRONG
+
+
+def _double(value: object) -> object:
+    given = 0 if value is None else value
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return float(given) if is_number and math.isfinite(given) else _WRONG  # type: ignore[arg-type]
+
+
+def _int(value: object) -> object:
+    given = 0 if value is None else value
+    return given if type(given) is int and abs(given) <= _SAFE else _WRONG
+
+
+def _input(value: object) -> object:
+    given = {} if value is None else value
+    copied = copy_json(given, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS)
+    return copied if isinstance(copied, dict) else _WRONG
+
+
+def _texts(value: object) -> object:
+    given = () if value is None else value
+    if not isinstance(given, (list, tuple)) or len(given) > INPUT_VALUES:
+        return _WRONG
+    return list(given) if all(isinstance(element, str) for element in given) else _WRONG

@@ -1,0 +1,53 @@
+"""The hash that binds an approval to one tool and one input."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from .limits import INPUT_LEVELS
+from .plain_json import NotPlainJson, copy_json
+from .text import number_text, quoted
+
+_VERSION = "tacho-input-1"
+
+
+def input_hash(tool_name: str, given: object) -> str:
+    """
+    Lowercase hex SHA-256 of the RFC 8785 text of `["tacho-input-1", tool_name, given]` in UTF-8, the same in every SDK. Key
+    order does not matter; None is {}. Raises NotPlainJson with the path if the input is not plain JSON, or has an int that a
+    double cannot hold: two such inputs could have the same hash.
+    """
+    given = {} if given is None else given
+    copied = copy_json(given, max_values=float("inf"), max_levels=INPUT_LEVELS)
+    _require_exact(given, copied)
+    try:
+        text = f'["{_VERSION}",{_canonical(tool_name)},{_canonical(copied)}]'.encode()
+    except UnicodeEncodeError:
+        raise NotPlainJson([], "or the tool name is not well-formed Unicode") from None
+    return hashlib.sha256(text).hexdigest()
+
+
+def _require_exact(given: Any, copied: Any) -> None:
+    if isinstance(given, dict):
+        for key, item in given.items():
+            _require_exact(item, copied[key])
+    elif isinstance(given, (list, tuple)):
+        for item, copy in zip(given, copied, strict=True):
+            _require_exact(item, copy)
+    elif given != copied:
+        raise NotPlainJson([], "has an integer that JSON's numbers cannot hold; pass it as a text")
+
+
+def _canonical(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_canonical, value))}]"
+    # RFC 8785 orders keys by UTF-16 units.
+    keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+    return f"{{{','.join(f'{quoted(key)}:{_canonical(value[key])}' for key in keys)}}}"

@@ -1,0 +1,70 @@
+"""Copies plain JSON, and refuses everything else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class NotPlainJson(TypeError):
+    """A value is not plain JSON. The message has its path; `reason` does not, because keys can be facts."""
+
+    def __init__(self, path: list[str | int], reason: str) -> None:
+        place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+        super().__init__(f"input{place} {reason}")
+        self.reason = reason
+
+
+def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
+    """
+    A copy of None, booleans, finite numbers, texts, lists, tuples and dicts with text keys. Every number becomes a double.
+    Raises NotPlainJson for anything else and past the limits, including cycles.
+    """
+    path: list[str | int] = []
+    values = 0
+
+    def copy(value: object) -> Any:
+        nonlocal values
+        values += 1
+        if values > max_values:
+            raise NotPlainJson([], f"has more than {int(max_values)} values")
+        kind = type(value)
+        if value is None or kind is bool or kind is str:
+            return value
+        if kind is int or kind is float:
+            return _double(value, path)
+        if kind in (list, tuple, dict):
+            if len(path) >= max_levels:
+                raise NotPlainJson([], f"is nested more than {max_levels} levels deep")
+            return copy_fields(value) if kind is dict else copy_list(value)  # type: ignore[arg-type]
+        raise NotPlainJson(path, f"is a {kind.__name__}, not plain JSON")
+
+    def copy_list(items: list[object]) -> list[Any]:
+        copies = []
+        for index, item in enumerate(items):
+            path.append(index)
+            copies.append(copy(item))
+            path.pop()
+        return copies
+
+    def copy_fields(fields: dict[object, object]) -> dict[str, Any]:
+        copies = {}
+        for key, item in fields.items():
+            if type(key) is not str:
+                raise NotPlainJson(path, "has a key that is not a text")
+            path.append(key)
+            copies[key] = copy(item)
+            path.pop()
+        return copies
+
+    return copy(source)
+
+
+def _double(value: Any, path: list[str | int]) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        raise NotPlainJson(path, "is larger than the numbers of JSON") from None
+    if not math.isfinite(number):
+        raise NotPlainJson(path, f"is {value}, which JSON does not have")
+    return number

@@ -1,0 +1,129 @@
+"""The syntax tree. `start` and `end` count characters of the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Literal = None | bool | str | int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class LiteralNode(Node):
+    value: Literal
+
+
+@dataclass(frozen=True, eq=False)
+class NameNode(Node):
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class FieldNode(Node):
+    object: Node
+    key: str
+
+
+@dataclass(frozen=True, eq=False)
+class IndexNode(Node):
+    object: Node
+    key: Node
+
+
+@dataclass(frozen=True, eq=False)
+class ListNode(Node):
+    elements: list[Node]
+
+
+@dataclass(frozen=True, eq=False)
+class MapNode(Node):
+    entries: list[tuple[Node, Node]]
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceNode(Node):
+    condition: Node
+    consequent: Node
+    alternate: Node
+
+
+@dataclass(frozen=True, eq=False)
+class UnaryNode(Node):
+    operator: str
+    operand: Node
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryNode(Node):
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, eq=False)
+class CallNode(Node):
+    name: str
+    values: list[Node]
+
+
+@dataclass(frozen=True, eq=False)
+class MethodNode(Node):
+    name: str
+    receiver: Node
+    values: list[Node]
+
+
+LOOPS = ("all/2", "exists/2", "exists_one/2", "map/2", "map/3", "filter/2")
+
+
+def children_of(node: Node) -> list[Node]:
+    match node:
+        case FieldNode():
+            return [node.object]
+        case IndexNode():
+            return [node.object, node.key]
+        case ListNode():
+            return node.elements
+        case MapNode():
+            return [part for entry in node.entries for part in entry]
+        case ChoiceNode():
+            return [node.condition, node.consequent, node.alternate]
+        case UnaryNode():
+            return [node.operand]
+        case BinaryNode():
+            return [node.left, node.right]
+        case CallNode():
+            return node.values
+        case MethodNode():
+            return [node.receiver, *node.values]
+    return []
+
+
+def size_of(node: Node) -> int:
+    """The number of nodes in a tree."""
+    return 1 + sum(map(size_of, children_of(node)))
+
+
+def loop_of(node: MethodNode) -> str | None:
+    """The loop of a method call, if it is one. Its first argument is then the name of the loop variable."""
+    name = f"{node.name}/{len(node.values)}"
+    return name if name in LOOPS else None
+
+
+def literal_text(node: Node | None) -> str | None:
+    """The text of a text literal."""
+    return node.value if isinstance(node, LiteralNode) and isinstance(node.value, str) else None
+
+
+def dotted_name(node: Node) -> str | None:
+    """`now` for a name, `tool.name` for a field of a name."""
+    if isinstance(node, NameNode):
+        return node.name
+    if isinstance(node, FieldNode) and isinstance(node.object, NameNode):
+        return f"{node.object.name}.{node.key}"
+    return None

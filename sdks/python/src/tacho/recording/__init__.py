@@ -1,0 +1,1 @@
+"""Events: how they are made, masked and bounded."""

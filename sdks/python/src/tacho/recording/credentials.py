@@ -1,0 +1,130 @@
+"""Recognises credentials by the name of their field, by their form, and by an assignment such as `password=…` in a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+# Parts of names, without escapes. The whole name, and what stands around it, decide the rest.
+_PARTS = (
+    r"pass(?:w|[-_. ]?(?:word|phrase|code))|secret"
+    r"|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie"
+)
+_WORDS = r"jwt|otp|auth|cv[vc]2?"
+_SECRET_NAME = re.compile(rf"{_PARTS}|-signature|^(?:bearer|(?:x-)?(?:{_WORDS}))\Z|token\Z", re.ASCII | re.IGNORECASE)
+# `pass` and `pwd` as a word of their own: DB_PASS and dbPass, but not compass.
+_SECRET_WORD = re.compile(r"(?:^|[-_. a-z\d])P(?:ass|wd)\Z|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)\Z", re.ASCII)
+# Texts under such a name are secrets; numbers are usage counters.
+_COUNTER_NAME = re.compile(r"tokens\Z", re.ASCII | re.IGNORECASE)
+
+NameKind = Literal["secret", "counter", "plain"]
+"""`counter`: only what is no number is a secret."""
+
+CREDENTIAL_MARK = "[masked:credential]"
+
+
+def kind_of_name(name: str) -> NameKind:
+    if _SECRET_NAME.search(name) or _SECRET_WORD.search(name):
+        return "secret"
+    return "counter" if _COUNTER_NAME.search(name) else "plain"
+
+
+# Well-known forms: how they begin, up to a rare character, and how they go on.
+_FORMS = [
+    (r"-----BEGIN", r" [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*"),
+    (r"A[KS]I", r"A[A-Z0-9]{16}\b"),
+    (r"(?:sk|xai|pypi)-", r"[\w-]{16,}"),
+    (
+        r"(?:[sr]k_(?:live|test)|whsec|npm|gsk|gh[pousr]|github_pat|hf|tacho(?:-[a-z]{1,16})?)_",
+        r"\w{16,}",
+    ),
+    (r"(?:glpat|xox[abeoprs])-", r"[A-Za-z0-9-]{10,}"),
+    (r"AI", r"za[\w-]{30,}"),
+    (r"(?:ya29|SG)\.", r"[\w-]{16,}"),
+    # JSON Web Tokens: base64 of `{"`.
+    (r"eyJ", r"[\w.-]{20,}"),
+]
+
+# Each keeps its first group, if it has one, and masks the rest.
+CREDENTIAL_FORMS: list[re.Pattern[str]] = [
+    # Not inside a word, but an escape such as \n may come before it.
+    *(re.compile(rf"(?<!(?<!\\)\w){begin}{rest}", re.ASCII) for begin, rest in _FORMS),
+    # A word without a digit or sign is prose, such as "basic understanding".
+    re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12,}", re.ASCII | re.IGNORECASE),
+    # The password in an address, and what stands alone before its `@`.
+    re.compile(r"(://[^\s/:@\[]{0,64}:)[^\s/\"'`]{1,1024}(?=@)", re.ASCII),
+    re.compile(r"(https?://)[^\s/:@?#\"'`]{1,1024}(?=@)", re.ASCII | re.IGNORECASE),
+    re.compile(r"(curl\s.{0,300}?-u(?:ser)?[\s=]{0,4}[\"']?[^\s:\"']{1,64}:)[^\s\"'`]{1,1024}", re.ASCII),
+]
+
+# These find in JSON text whatever is recognised here, and more. Every record call runs them.
+MAYBE_NAMED = re.compile(
+    rf"{_PARTS}|(?:pass|pwd|{_WORDS})[\"'`\\\s:=>,]|curl|token(?!s)"
+    r"|tokens[\"'`\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic|signature",
+    re.ASCII | re.IGNORECASE,
+)
+MAYBE_FORM = re.compile("|".join(begin for begin, _ in _FORMS) + r"|://[^/@]{0,1100}@", re.ASCII)
+
+# A name, perhaps quoted, with the sign that assigns; an option that ends with a space; an XML element. The host of an
+# address is no name.
+_NAMED = re.compile(
+    r"(?<![\w.-])(?<!//)(?:"
+    r"(?P<name>(?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}[\"'`]?"
+    r"\s*(?P<sign>[:=]{1,2}>?)"
+    r"|(?P<option>--\w[\w-]{0,63})\\{0,15}[\"'`]?[\s,](?!\s{0,9}-)"
+    r")\s*"
+    r"|<(?:[\w.-]{1,60}:)?(?P<element>[\w.-]{1,64})>\s*",
+    re.ASCII | re.IGNORECASE,
+)
+# A quoted value without its end, which has as many backslashes as its beginning.
+_QUOTED = re.compile(r"(\\{0,15})([\"'`])(?:(?!(?<!\\)\1\2)[\s\S])*", re.ASCII)
+# A list or an object, to its first end.
+_NESTED = re.compile(r"[\[{][^\]}]*[\]}]?")
+_BARE = re.compile(r"(?:[^\s\"'`&,;\\]|\\(?![\"'`nrt]))+", re.ASCII)
+# The value of a header may have spaces and semicolons, and may follow its name in a list.
+HEADER_NAME = re.compile(r"^(?:(?:set-)?cookie|(?:proxy-)?authorization|(?:x|-)-[\w-]+)\Z", re.ASCII | re.IGNORECASE)
+# With the quoted parameters of a header; a quote after the padding of Base64 ends the value.
+_LINE = re.compile(r"(?:=\\{0,15}\"(?=[^\s,;)}\]\\])[^\r\n\"\\]{0,1024}\\{0,15}\"?|[^\r\n\"'`\\])+", re.ASCII)
+# A block of YAML: the lines after `|` or `>` that are indented.
+_BLOCK = re.compile(r"[|>](?:[^\r\n]|[\r\n]{1,9}[ \t])+")
+_ELEMENT = re.compile(r"(?:<!)?[^<]{1,9999}(?=</)")
+# Assigned, but no secret.
+_HARMLESS = re.compile(r"(?:true|false|null|undefined|None|True|False)\Z")
+
+
+def mask_assignments(text: str, kind_of: Callable[[str], NameKind]) -> str:
+    """Masks assigned values. `kind_of` judges names. Takes each match once, so its time is linear."""
+    masked: list[str] = []
+    done = 0
+    for match in _NAMED.finditer(text):
+        if match.start() < done:
+            continue
+        name = match["name"] or match["option"] or match["element"]
+        kind = kind_of(name)
+        if kind == "plain":
+            continue
+        start = match.end()
+        is_header = match["sign"] == ":" and HEADER_NAME.match(name) is not None
+        bare = _ELEMENT if match["element"] else _LINE if is_header else _BARE
+        quoted = _QUOTED.match(text, start)
+        value = quoted or _NESTED.match(text, start) or _BLOCK.match(text, start) or bare.match(text, start)
+        if not value:
+            continue
+        opening = len(quoted.group(1)) + 1 if quoted else 0
+        content = value.group()[opening:]
+        if content == "" or (not quoted and _HARMLESS.match(content)):
+            continue
+        if kind == "counter" and is_count(content):
+            continue
+        masked.append(f"{text[done : start + opening]}{CREDENTIAL_MARK}")
+        done = value.end()
+    return "".join(masked) + text[done:]
+
+
+_COUNT = re.compile(r"\d[\d.,]*(?!\w)", re.ASCII)
+
+
+def is_count(value: object) -> bool:
+    """A number, perhaps as a text or at the beginning of one."""
+    return isinstance(value, (int, float)) or (isinstance(value, str) and _COUNT.match(value) is not None)

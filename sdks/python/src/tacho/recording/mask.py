@@ -1,0 +1,191 @@
+"""
+Masks credentials and personal data before an event exists.
+
+Every pattern runs in linear time: it begins with fixed characters or a bounded class, and nothing that can fail follows an
+unbounded one. The mask first searches the whole JSON text for anything it could mask. Most payloads contain nothing of the
+kind and stay unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .checksum import CARD_NUMBER, IBAN, NumberForm, mask_numbers
+from .credentials import (
+    CREDENTIAL_FORMS,
+    CREDENTIAL_MARK,
+    HEADER_NAME,
+    MAYBE_FORM,
+    MAYBE_NAMED,
+    NameKind,
+    is_count,
+    kind_of_name,
+    mask_assignments,
+)
+from .plain import Json, dump, read_safely
+
+_EMAIL = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}@(?:(?:[^\W_]|-){1,63}\.){1,8}[^\W\d_]{2,24}")
+_PHONE = re.compile(
+    "(?<![\\w.])(?:(?:\\+|00)[1-9](?:[ \u00a0\u202f()./-]{0,2}\\d){6,14}|\\(?\\d{3}\\)?[ .-]\\d{3}[ .-]\\d{4})(?!\\d)",
+    re.ASCII,
+)
+# Fields of an object that name its value, such as a header in a list, and fields that hold this value.
+_NAMING = re.compile(r"(?:name|key|header|field|variable)\Z", re.IGNORECASE)
+_NAMED_VALUE = re.compile(r"(?:val(?:ue)?s?|content|data)\Z", re.IGNORECASE)
+# Levels of nesting. JSON in a text counts as several: each such level doubles the backslashes, so few hold much.
+_LEVELS_MAX = 400
+_ENCODED_LEVELS = 50
+# JSON text with letters in this form must be decoded to be searched.
+_ESCAPED = "\\u00"
+_SEPARATORS = re.compile(r"[-_. ]")
+
+
+@dataclass(frozen=True)
+class Masking:
+    """What is masked before an event exists. Default: credentials."""
+
+    credentials: bool = True
+    """Values under names such as `password` or `api_key`, and well-known forms of secrets in texts."""
+    email: bool = False
+    """E-mail addresses."""
+    card_number: bool = False
+    """Payment card numbers with a valid checksum (Luhn)."""
+    phone: bool = False
+    """Phone numbers: international ones, and ten digits in groups."""
+    iban: bool = False
+    """International bank account numbers with a valid checksum."""
+    keys: Sequence[str] = ()
+    """More names whose values are masked. Case, `-`, `_`, `.` and spaces make no difference."""
+    patterns: Sequence[re.Pattern[str]] = field(default=())
+    """More patterns whose matches are masked. They run on whole texts, so keep them linear."""
+    custom: Callable[[str], str] | None = None
+    """Called with each remaining text; returns the text to record. If it raises, everything is masked."""
+
+
+def _replacing(pattern: re.Pattern[str], mark: str) -> Callable[[str], str]:
+    keeps = pattern.groups > 0
+    return lambda text: pattern.sub(lambda match: (match.group(1) if keeps else "") + mark, text)
+
+
+def _numbers(form: NumberForm) -> Callable[[str], str]:
+    return lambda text: mask_numbers(text, form)
+
+
+class Mask:
+    """Masks texts and JSON. Raises what `custom` raises."""
+
+    def __init__(self, options: Masking) -> None:
+        self._credentials = options.credentials
+        self._names = {_plain_name(key) for key in options.keys}
+        self._custom = options.custom
+        self._rules: list[Callable[[str], str]] = []
+        self._maybe: list[re.Pattern[str]] = []
+        if options.credentials:
+            self._maybe += [MAYBE_NAMED, MAYBE_FORM]
+            self._rules += [_replacing(form, CREDENTIAL_MARK) for form in CREDENTIAL_FORMS]
+        if options.credentials or self._names:
+            self._rules.append(lambda text: mask_assignments(text, self._kind_of))
+        if options.card_number:
+            self._add(CARD_NUMBER.run, _numbers(CARD_NUMBER))
+        if options.iban:
+            self._add(re.compile(r"[A-Z]{2}\d{2}", re.IGNORECASE), _numbers(IBAN))
+        if options.phone:
+            self._add(re.compile(r"\d{3}|\+\d|\d.{0,2}\d"), _replacing(_PHONE, "[masked:phone]"))
+        if options.email:
+            self._add(re.compile("@"), _replacing(_EMAIL, "[masked:email]"))
+        for pattern in options.patterns:
+            self._add(re.compile(""), lambda text, pattern=pattern: pattern.sub("[masked]", text))  # type: ignore[misc]
+        if self._names or self._custom:
+            self._maybe.append(re.compile(""))
+
+    def _add(self, trigger: re.Pattern[str], rule: Callable[[str], str]) -> None:
+        self._maybe.append(trigger)
+        self._rules.append(rule)
+
+    def touches(self, text: str) -> bool:
+        """Whether this JSON text may contain something to mask. False is certain."""
+        return _ESCAPED in text or any(trigger.search(text) for trigger in self._maybe)
+
+    def text(self, text: str, level: int = 0) -> str:
+        decoded = self._decode(text) if level < _LEVELS_MAX else None
+        if decoded is not None:
+            masked = dump(self.value(decoded, level + _ENCODED_LEVELS))
+            return text if masked == dump(decoded) else masked
+        masked = self._apply(text)
+        return str(self._custom(masked)) if self._custom else masked
+
+    def value(self, value: Json, level: int = 0, kind: NameKind = "plain") -> Json:
+        """`kind`: of the name above the value."""
+        if value is None or isinstance(value, bool):
+            return value
+        if kind == "secret" or level > _LEVELS_MAX:
+            return CREDENTIAL_MARK
+        if isinstance(value, str):
+            return self.text(value, level) if kind == "plain" or is_count(value) else CREDENTIAL_MARK
+        if isinstance(value, (int, float)):
+            text = str(value)
+            masked = self._apply(text)
+            return value if masked == text else masked
+        if isinstance(value, list):
+            return self._list(value, level + 1, kind)
+        return self._fields(value, level + 1, kind)
+
+    def _apply(self, text: str) -> str:
+        for rule in self._rules:
+            text = rule(text)
+        return text
+
+    def _decode(self, text: str) -> Json:
+        """The object or list that a text encodes, if it may contain something to mask."""
+        whole = text.strip()
+        if whole[:1] + whole[-1:] not in ("{}", "[]") or len(whole) < 2 or not self.touches(whole):
+            return None
+        return read_safely(lambda: _well_formed_json(whole), None)
+
+    def _fields(self, fields: dict[str, Json], level: int, kind: NameKind) -> Json:
+        is_pair = any(_NAMING.match(key) and self._is_secret_name(item) for key, item in fields.items())
+        masked: dict[str, Json] = {}
+        for key, item in fields.items():
+            # The content of a chat message is no value of its name.
+            is_value = is_pair and _NAMED_VALUE.match(key) and not (key == "content" and "role" in fields)
+            own: NameKind = "secret" if is_value else self._kind_of(key)
+            masked[self.text(key, level)] = self.value(item, level, kind if own == "plain" else own)
+        return masked
+
+    def _list(self, items: list[Json], level: int, kind: NameKind) -> Json:
+        """Values may follow their names: in a pair, which stands in a list of pairs, and in a flat list of headers."""
+        masked: list[Json] = []
+        for index, item in enumerate(items):
+            name = items[index - 1] if index > 0 else None
+            if isinstance(item, str) and isinstance(name, str) and self._is_header(name):
+                masked.append(CREDENTIAL_MARK)
+            elif isinstance(item, list) and len(item) == 2 and self._is_secret_name(item[0]):
+                masked.append([item[0], self.value(item[1], level, "secret")])
+            else:
+                masked.append(self.value(item, level, kind))
+        return masked
+
+    def _is_header(self, name: str) -> bool:
+        return self._is_secret_name(name) and HEADER_NAME.match(name) is not None
+
+    def _is_secret_name(self, name: Json) -> bool:
+        return isinstance(name, str) and self._kind_of(name) == "secret"
+
+    def _kind_of(self, key: str) -> NameKind:
+        if self._names and _plain_name(key) in self._names:
+            return "secret"
+        return kind_of_name(key) if self._credentials else "plain"
+
+
+def _well_formed_json(text: str) -> Json:
+    value: Json = json.loads(text)
+    # An escape may stand for half a surrogate pair, which has no UTF-8.
+    dump(value).encode()
+    return value
+
+
+def _plain_name(key: str) -> str:
+    return _SEPARATORS.sub("", key).lower()

@@ -1,0 +1,120 @@
+"""Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Literal
+
+from ..delivery.diagnostics import Diagnostics
+from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
+from .mask import Mask
+from .plain import FIELDS_MAX, dump, error_text, to_plain
+from .shorten import shorten
+from .text import utf8_length
+
+Capture = Literal["full", "metadata-only"]
+Payload = Mapping[str, object]
+
+# Keys whose values are not content. Prompts, messages, inputs, outputs and unknown keys are dropped.
+_METADATA_KEYS = frozenset(
+    [
+        "model",
+        "provider",
+        "latency",
+        "cost",
+        "finishReason",
+        "status",
+        "code",
+        "reasonCode",
+        "attempt",
+        "toolName",
+        "tools",
+        "inputHash",
+        "approvalId",
+        "action",
+        "decision",
+        "policyId",
+        "policyIds",
+        "riskSignals",
+        "severity",
+        "promptId",
+        "promptVersionId",
+        "sampleRate",
+    ]
+)
+# A longer text counts as content under any key.
+_METADATA_CHARS = 256
+_FIELDS = FIELDS_MAX + 1
+
+PayloadWriter = Callable[..., str]
+
+
+class Payloads:
+    """Never raises. If masking fails, nothing of the payload is recorded."""
+
+    def __init__(self, capture: Capture, metadata_keys: frozenset[str], mask: Mask, diagnostics: Diagnostics) -> None:
+        self._capture = capture
+        self._metadata_keys = metadata_keys
+        self._mask = mask
+        self._diagnostics = diagnostics
+
+    def write(self, payload: Payload | None, max_bytes: int = PAYLOAD_BYTES) -> str:
+        """The JSON text of a payload as recorded. `max_bytes`: default and most 256 KiB."""
+        if payload is None:
+            return "{}"
+        plain, is_cut = to_plain(self._chosen(payload), PAYLOAD_LEVELS)
+        text = dump(plain)
+        try:
+            if self._mask.touches(text):
+                masked = self._mask.value(plain)
+                plain = masked if isinstance(masked, dict) else {"masked": "[masked:error]"}
+                text = dump(plain)
+        except Exception:
+            self._diagnostics.report("error", "masking_failed", "Masking failed: the payload was dropped.")
+            return '{"masked":"[masked:error]"}'
+        size = utf8_length(text)
+        if not is_cut and size <= max_bytes:
+            return text
+        self._diagnostics.count("shortened")
+        message = f"A payload of {size} bytes was shortened to {max_bytes}."
+        self._diagnostics.report("warning", "payload_shortened", message)
+        return shorten(plain, size, max_bytes)
+
+    def _chosen(self, payload: Payload) -> object:
+        if not isinstance(payload, Mapping):
+            # Untyped hosts may pass anything. Metadata-only keeps nothing without a known key.
+            return payload if self._capture == "full" else {}
+        error = payload.get("error")
+        if self._capture == "full":
+            return {**payload, "error": error_text(error)} if isinstance(error, BaseException) else payload
+        return dict(self._metadata(payload))
+
+    def _metadata(self, payload: Payload) -> Iterable[tuple[str, object]]:
+        for key, value in islice(payload.items(), _FIELDS):
+            if key in self._metadata_keys or (key in _METADATA_KEYS and _is_metadata(value)):
+                yield key, value
+            elif key == "usage":
+                yield key, _numbers_of(value)
+            elif key == "error" and value is not None:
+                # Error messages quote their input; the error's class does not.
+                yield key, type(value).__name__ if isinstance(value, BaseException) else "[left out]"
+
+
+def _is_metadata(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _METADATA_CHARS
+    if isinstance(value, (list, tuple)):
+        return len(value) <= 100 and all(isinstance(item, str) and _is_metadata(item) for item in value)
+    return isinstance(value, (int, float))
+
+
+def _numbers_of(usage: object, levels: int = 2) -> dict[str, object]:
+    """The numbers of a usage object, including one level of details."""
+    kept: dict[str, object] = {}
+    for key, value in islice(usage.items(), _FIELDS) if isinstance(usage, Mapping) else ():
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            kept[key] = value
+        elif isinstance(value, Mapping) and levels > 1:
+            kept[key] = _numbers_of(value, levels - 1)
+    return kept

@@ -1,0 +1,164 @@
+"""Makes plain JSON from any value a host passes."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar, Union
+
+Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+T = TypeVar("T")
+
+_COPIED_VALUES = 131_072
+# Characters of a payload that are read: eight times what the interface accepts.
+_READ_CHARS = 2_097_152
+# Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`.
+FIELDS_MAX = 43_690
+# A longer int is slow to write, and no JSON reader keeps it.
+_INT_BITS = 4_096
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_ABSENT = object()
+
+
+def to_plain(value: object, max_levels: int) -> tuple[dict[str, Json], bool]:
+    """
+    The value as a JSON object, and whether only its beginning was read. Never raises. Limits depth, values and
+    characters, and marks each lost value.
+    """
+    copy = _Copy(max_levels)
+    plain = copy.value(value)
+    if plain is _ABSENT:
+        return {}, False
+    is_cut = copy.values >= _COPIED_VALUES or copy.chars > _READ_CHARS
+    return (plain if isinstance(plain, dict) else {"value": plain}), is_cut  # type: ignore[dict-item]
+
+
+def dump(value: Json) -> str:
+    """The JSON text without spaces. Texts must be well-formed."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), check_circular=False)
+
+
+def error_text(error: object) -> str:
+    """Any error as one text."""
+    named = isinstance(error, BaseException)
+    return read_safely(lambda: f"{type(error).__name__}: {error}" if named else str(error), "unreadable error")
+
+
+def read_safely(read: Callable[[], T], otherwise: T) -> T:
+    """What `read` returns, or `otherwise` if it raises: a property of the host can."""
+    try:
+        return read()
+    except Exception:
+        return otherwise
+
+
+class _Copy:
+    def __init__(self, max_levels: int) -> None:
+        self._max_levels = max_levels
+        self._ancestors: set[int] = set()
+        self.values = 0
+        self.chars = 0
+
+    def value(self, source: object) -> object:
+        self.values += 1
+        if source is None or source is True or source is False:
+            return source
+        kind = type(source)
+        if kind is str:
+            return self._text(source)  # type: ignore[arg-type]
+        if kind is int:
+            return self._int(source)  # type: ignore[arg-type]
+        if kind is float:
+            return source if math.isfinite(source) else None  # type: ignore[arg-type]
+        return self._container(source)
+
+    def _text(self, text: str) -> str:
+        room = max(0, _READ_CHARS - self.chars)
+        self.chars += len(text)
+        kept = text if len(text) <= room else f"{text[:room]}… [cut: {len(text) - room} characters]"
+        return kept if kept.isascii() else _HALF_PAIR.sub("\ufffd", kept)
+
+    def _int(self, value: int) -> Json:
+        return int(value) if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"
+
+    def _container(self, source: object) -> object:
+        if id(source) in self._ancestors:
+            return "[circular]"
+        if len(self._ancestors) >= self._max_levels:
+            return "[cut: nested too deeply]"
+        self._ancestors.add(id(source))
+        try:
+            return self._unguarded(source)
+        except Exception:
+            return "[unreadable]"
+        finally:
+            self._ancestors.discard(id(source))
+
+    def _unguarded(self, source: object) -> object:
+        if isinstance(source, Mapping):
+            return self._fields(len(source), source.items())
+        if isinstance(source, (list, tuple, set, frozenset)):
+            return self._list(len(source), source)
+        if isinstance(source, enum.Enum):
+            return self.value(source.value)
+        if isinstance(source, str):
+            return self._text(str.__str__(source))
+        if isinstance(source, int):
+            return self._int(source)
+        if isinstance(source, float):
+            return self.value(float(source))
+        if isinstance(source, BaseException):
+            return {"name": type(source).__name__, "message": self._text(str(source))}
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return f"[binary: {len(source)} bytes]"
+        if isinstance(source, (datetime.datetime, datetime.date, datetime.time)):
+            return source.isoformat()
+        if isinstance(source, type) or callable(source):
+            return _ABSENT
+        return self._object(source)
+
+    def _object(self, source: object) -> object:
+        dumped = getattr(source, "model_dump", None)
+        if callable(dumped):
+            return self.value(dumped())
+        if dataclasses.is_dataclass(source):
+            names = [field.name for field in dataclasses.fields(source)]
+            return self._fields(len(names), ((name, getattr(source, name)) for name in names))
+        fields = getattr(source, "__dict__", None)
+        if isinstance(fields, dict) and type(source).__str__ is object.__str__:
+            public = [(name, value) for name, value in fields.items() if not name.startswith("_")]
+            return self._fields(len(public), public)
+        return self._text(str(source)) if type(source).__str__ is not object.__str__ else _named(source)
+
+    def _list(self, size: int, source: Iterable[object]) -> object:
+        copies: list[object] = []
+        for item in source:
+            if self.values >= _COPIED_VALUES:
+                copies.append(f"[cut: {size - len(copies)} more]")
+                break
+            copied = self.value(item)
+            copies.append(None if copied is _ABSENT else copied)
+        return copies
+
+    def _fields(self, size: int, source: Iterable[tuple[object, object]]) -> object:
+        copies: dict[str, object] = {}
+        for index, (key, item) in enumerate(source):
+            # A field counts as three values, so that at most FIELDS_MAX are read.
+            self.values += 2
+            if self.values >= _COPIED_VALUES:
+                copies[f"[cut: {size - index} more]"] = True
+                break
+            name = self._text(key if type(key) is str else str(key))
+            copied = self.value(item)
+            if copied is not _ABSENT:
+                copies[name] = copied
+        return copies
+
+
+def _named(source: object) -> str:
+    return f"[object: {type(source).__name__}]"

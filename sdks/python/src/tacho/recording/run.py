@@ -1,0 +1,378 @@
+"""One agent execution: what the host records on it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextvars import Token, copy_context
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ..limits import RUN_ID_CHARS, TEXT_CHARS
+from .context import CURRENT, Context, RunScope, Span
+from .event import scope_json
+from .payload import Payload
+from .plain import error_text
+from .sampling import is_sampled
+from .text import cut_text
+from .usage import RunUsage
+
+if TYPE_CHECKING:
+    from ..core import Core
+
+Outcome = Literal["COMPLETED", "FAILED", "CANCELLED"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Run:
+    """
+    One agent execution. No method raises or waits. Recording methods return the event's id; None if it was dropped.
+    """
+
+    def __init__(self, core: Core, scope: RunScope) -> None:
+        """Created by `Tacho`."""
+        self._core = core
+        self._scope = scope
+        self._is_ended = False
+
+    @property
+    def run_id(self) -> str:
+        return self._scope.run_id
+
+    @property
+    def session_id(self) -> str | None:
+        return self._scope.session_id
+
+    def user_input(self, text: str, payload: Payload | None = None) -> str | None:
+        """The user's message: `payload["text"]`."""
+        return self._add("USER_INPUT", "user input", {"text": text}, payload)
+
+    def step(self, label: str, payload: Payload | None = None) -> str | None:
+        """A step of the agent: a plan, a thought, a hand-over."""
+        return self.record("AGENT_STEP", label, payload)
+
+    def llm_call(
+        self,
+        *,
+        model: str | None = None,
+        latency: float | None = None,
+        cost: float | None = None,
+        usage: Mapping[str, object] | None = None,
+        messages: object = None,
+        output: object = None,
+        **more: object,
+    ) -> str | None:
+        """
+        A completed model call. `latency` in milliseconds; `cost` in one currency of your choice; `usage` has
+        `promptTokens`, `completionTokens` and `totalTokens`.
+        """
+        given: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
+        given |= {"messages": messages, "output": output, **more}
+        return self._add("LLM_CALL", model or "model call", _present(given))
+
+    def tool_call(
+        self,
+        tool_name: str,
+        *,
+        input: object = None,
+        output: object = None,
+        error: object = None,
+        latency: float | None = None,
+        **more: object,
+    ) -> str | None:
+        """A completed tool call. `latency` in milliseconds. `guard` records its own calls."""
+        given = {"toolName": tool_name, "input": input, "output": output, "error": error, "latency": latency}
+        return self._add("TOOL_CALL", tool_name, _present({**given, **more}))
+
+    def error(self, error: object, payload: Payload | None = None) -> str | None:
+        """An error: `message`, and `code` if the error has one."""
+        label = type(error).__name__ if isinstance(error, BaseException) else "error"
+        facts: dict[str, object] = {}
+        try:
+            facts["message"] = str(error)
+            code = getattr(error, "code", None)
+            if isinstance(code, (str, int)):
+                facts["code"] = code
+        except Exception:
+            facts["message"] = error_text(error)
+        return self._add("ERROR", label, facts, payload)
+
+    def record(self, event_type: str, label: str, payload: Payload | None = None, timestamp: float | None = None) -> str | None:
+        """
+        Records any event. The type is cut to 50 characters, the label to 255. `timestamp`: Unix time in seconds, as
+        `time.time()` gives it; default: now.
+        """
+        return self._core.record(self._scope, event_type, label, payload, timestamp=timestamp)
+
+    def annotate(self, **values: object) -> None:
+        """Adds keys to the payload of every later event of this run, unless the payload has them already."""
+        self._scope.annotations.update(values)
+
+    def span(self, name: str, payload: Payload | None = None) -> SpanBlock:
+        """
+        A child span of the current one: a context manager and a decorator, sync and async. When it ends, it records an
+        AGENT_STEP with its `latency`.
+        """
+        return SpanBlock(self, name, payload)
+
+    def within(self) -> WithinBlock:
+        """Makes this run the current one: a context manager, also for other threads. Records no outcome."""
+        return WithinBlock(self)
+
+    def to_handle(self) -> dict[str, str]:
+        """What another process needs to continue this run with `resume`: plain JSON, the same in every SDK."""
+        scope = self._scope
+        handle = {"runId": scope.run_id, "sessionId": scope.session_id, "agentId": scope.agent_id}
+        handle |= {"agentName": scope.agent_name, "parentSpanId": self._span().span_id}
+        return {name: value for name, value in handle.items() if value is not None}
+
+    def end(self, status: Outcome = "COMPLETED", payload: Payload | None = None) -> str | None:
+        """Records the outcome once; later calls do nothing."""
+        if self._is_ended:
+            return None
+        self._is_ended = True
+        rate = self._core.settings.sample_rate
+        facts = {**(payload or {}), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
+        return self.record("SESSION_OUTCOME", str(status).lower(), facts)
+
+    def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
+        given = {**payload, **more} if isinstance(more, Mapping) else payload
+        return self._core.record(self._scope, event_type, label, given)
+
+    def _span(self) -> Span:
+        return self._core.span_of(self._scope)
+
+    def _enter(self, span: Span) -> Token[Context | None]:
+        return CURRENT.set(Context(self._core, self._scope, span, CURRENT.get()))
+
+
+def _present(given: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+class _Block:
+    """A context manager and decorator, for functions, coroutine functions and generator functions."""
+
+    def _copy(self) -> _Block:
+        raise NotImplementedError
+
+    def _begin(self) -> Any:
+        raise NotImplementedError
+
+    def _finish(self, error: BaseException | None) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        return self._begin()
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None) -> None:
+        self._finish(error)
+
+    async def __aenter__(self) -> Any:
+        return self._begin()
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._finish(error)
+
+    def __call__(self, function: F) -> F:
+        if inspect.isasyncgenfunction(function):
+            raise TypeError("An async generator cannot be decorated: write `async with` inside it.")
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def run_async(*args: Any, **named: Any) -> Any:
+                async with self._copy():
+                    return await function(*args, **named)
+
+            return run_async  # type: ignore[return-value]
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def run_generator(*args: Any, **named: Any) -> Any:
+                return _in_own_context(self._copy(), function(*args, **named))
+
+            return run_generator  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def run_sync(*args: Any, **named: Any) -> Any:
+            with self._copy():
+                return function(*args, **named)
+
+        return run_sync  # type: ignore[return-value]
+
+
+def _in_own_context(block: _Block, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Runs each step of a generator in a context of its own, so that its caller's current run does not change."""
+    context = copy_context()
+    context.run(block.__enter__)
+    try:
+        step, given = generator.send, None
+        while True:
+            try:
+                item = context.run(step, given)
+            except StopIteration as end:
+                context.run(block.__exit__, None, None, None)
+                return end.value
+            try:
+                step, given = generator.send, (yield item)
+            except GeneratorExit:
+                generator.close()
+                raise
+            except BaseException as error:
+                step, given = generator.throw, error
+    except BaseException as error:
+        context.run(block.__exit__, type(error), error, None)
+        raise
+
+
+class WithinBlock(_Block):
+    """Made by `Run.within`."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._tokens: list[Token[Context | None]] = []
+
+    def _copy(self) -> _Block:
+        return WithinBlock(self._run)
+
+    def _begin(self) -> Run:
+        self._tokens.append(self._run._enter(self._run._span()))
+        return self._run
+
+    def _finish(self, _error: BaseException | None) -> None:
+        _leave(self._tokens)
+
+    def __enter__(self) -> Run:
+        return self._begin()
+
+    async def __aenter__(self) -> Run:
+        return self._begin()
+
+
+class SpanBlock(_Block):
+    """Made by `Run.span`."""
+
+    def __init__(self, run: Run, name: str, payload: Payload | None) -> None:
+        self._run = run
+        self._name = name
+        self._payload = payload
+        self._open: list[tuple[Span, float]] = []
+        self._tokens: list[Token[Context | None]] = []
+
+    def _copy(self) -> _Block:
+        return SpanBlock(self._run, self._name, self._payload)
+
+    def _begin(self) -> Span:
+        span = Span(self._run._core.ids.span(), self._run._span().span_id)
+        self._open.append((span, time.monotonic()))
+        self._tokens.append(self._run._enter(span))
+        return span
+
+    def _finish(self, error: BaseException | None) -> None:
+        _leave(self._tokens)
+        span, begun = self._open.pop()
+        facts: dict[str, object] = {"latency": round((time.monotonic() - begun) * 1_000)}
+        if error is not None:
+            facts["error"] = error
+        payload = {**facts, **(self._payload or {})}
+        self._run._core.record(self._run._scope, "AGENT_STEP", self._name, payload, span=span)
+
+    def __enter__(self) -> Span:
+        return self._begin()
+
+    async def __aenter__(self) -> Span:
+        return self._begin()
+
+
+class RunBlock(_Block):
+    """Made by `Tacho.run`: begins a run, makes it the current one, and records its outcome."""
+
+    def __init__(self, core_of: Callable[[], Core], options: dict[str, Any]) -> None:
+        """`core_of`: a decorator may be applied before the client is configured."""
+        self._core_of = core_of
+        self._options = options
+        self._runs: list[Run] = []
+        self._tokens: list[Token[Context | None]] = []
+
+    def _copy(self) -> _Block:
+        return RunBlock(self._core_of, self._options)
+
+    def _begin(self) -> Run:
+        core = self._core_of()
+        run = Run(core, create_scope(core, self._options))
+        self._runs.append(run)
+        self._tokens.append(run._enter(run._scope.span))
+        return run
+
+    def _finish(self, error: BaseException | None) -> None:
+        _leave(self._tokens)
+        status = outcome_of(error)
+        self._runs.pop().end(status, {"error": error} if status == "FAILED" else None)
+
+    def __enter__(self) -> Run:
+        return self._begin()
+
+    async def __aenter__(self) -> Run:
+        return self._begin()
+
+
+def outcome_of(error: BaseException | None) -> Outcome:
+    if isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
+        return "CANCELLED"
+    is_normal_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+    return "COMPLETED" if error is None or is_normal_exit else "FAILED"
+
+
+def _leave(tokens: list[Token[Context | None]]) -> None:
+    try:
+        CURRENT.reset(tokens.pop())
+    except (ValueError, RuntimeError):
+        pass  # An async generator was closed in another context, where this run is not the current one.
+
+
+def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
+    """Faulty ids never lose a run: they are replaced or cut, and reported."""
+    settings = core.settings
+
+    def text(name: str, default: str | None) -> str | None:
+        value = options.get(name)
+        if value is None:
+            return default
+        cut = cut_text(value, TEXT_CHARS) if isinstance(value, str) else default
+        if cut != value:
+            message = f"{name} must be a text of at most {TEXT_CHARS} characters."
+            core.diagnostics.report("warning", "text_cut", message)
+        return cut
+
+    run_id = _run_id_of(core, options.get("run_id"))
+    session_id = text("session_id", None)
+    agent_id = text("agent_id", settings.agent_id)
+    agent_name = text("agent_name", settings.agent_name) or settings.agent_name
+    fields = {"clientId": settings.client_id, "runId": run_id, "sessionId": session_id, "agentId": agent_id}
+    return RunScope(
+        run_id=run_id,
+        session_id=session_id,
+        agent_id=agent_id,
+        agent_name=agent_name,
+        is_sampled=is_sampled(run_id, settings.sample_rate),
+        json=scope_json({**fields, "agentName": agent_name, "schemaVersion": settings.schema_version}),
+        span=Span(core.ids.span(), text("parent_span_id", None)),
+        usage=RunUsage(since=time.monotonic()),
+    )
+
+
+def _run_id_of(core: Core, given: object) -> str:
+    """A run id that is too long is not cut, because two runs could become one."""
+    if given is None:
+        return core.ids.uuid()
+    if isinstance(given, str) and 0 < len(given) <= RUN_ID_CHARS:
+        return given
+    run_id = core.ids.uuid()
+    message = f"run_id must have 1 to {RUN_ID_CHARS} characters: the run is recorded as {run_id}."
+    core.diagnostics.report("error", "invalid_run_id", message)
+    return run_id

@@ -1,0 +1,128 @@
+"""Shortens a payload that is too large: first long texts, then the ends of long lists. Marks every cut."""
+
+from __future__ import annotations
+
+import math
+
+from .plain import Json, dump
+from .text import utf8_length
+
+# Texts are cut to no less than this many bytes before lists are cut.
+_TEXT_BYTES_MIN = 256
+# Room for "… [cut: 1234567 characters]" in each cut text.
+_TEXT_MARK_BYTES = 48
+# Room for the marker of a list or object that ends early.
+_LIST_MARK_BYTES = 64
+# Room for the key that marks the payload as shortened.
+_SUMMARY_BYTES = 160
+
+
+def shorten(payload: dict[str, Json], original_bytes: int, max_bytes: int) -> str:
+    """
+    The JSON text of `payload` in at most `max_bytes`, with the key `tachoShortened`. Its `originalBytes` is the size
+    before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early.
+    """
+    room = max_bytes - _SUMMARY_BYTES
+    sizes, levels = _measure(payload)
+    structure = original_bytes - sum(sizes)
+    level = max(_TEXT_BYTES_MIN, _water_level(sizes, room - structure - levels * _LIST_MARK_BYTES))
+    writer = _Writer(level, room)
+    writer.container(payload)
+    text = "".join(writer.parts)
+    summary: dict[str, Json] = {
+        "originalBytes": original_bytes,
+        "cutTexts": writer.cut_texts,
+        "cutLists": writer.cut_lists,
+    }
+    return f'{text[:-1]}{"" if text == "{}" else ","}"tachoShortened":{dump(summary)}}}'
+
+
+def _measure(payload: Json) -> tuple[list[int], int]:
+    """The JSON size of every text without quotes, and the depth of the payload."""
+    sizes: list[int] = []
+    levels = 0
+
+    def visit(value: Json, level: int) -> None:
+        nonlocal levels
+        if isinstance(value, str):
+            sizes.append(utf8_length(dump(value)) - 2)
+        elif isinstance(value, (dict, list)):
+            levels = max(levels, level)
+            for item in value.values() if isinstance(value, dict) else value:
+                visit(item, level + 1)
+
+    visit(payload, 1)
+    return sizes, levels
+
+
+def _water_level(sizes: list[int], room: int) -> float:
+    """The largest limit at which all texts, cut to it, fit together."""
+    left = room
+    for index, size in enumerate(sorted(sizes)):
+        # Cut a text only if it is longer than its share.
+        part = left // (len(sizes) - index) - _TEXT_MARK_BYTES
+        if size > part:
+            return part
+        left -= size
+    return math.inf
+
+
+class _Writer:
+    def __init__(self, level: float, room: int) -> None:
+        self._level = level
+        self._room = room
+        self.parts: list[str] = []
+        self.cut_texts = 0
+        self.cut_lists = 0
+
+    def _put(self, text: str) -> None:
+        self.parts.append(text)
+        self._room -= utf8_length(text)
+
+    def _value(self, source: Json, before: str) -> bool:
+        """Writes a value if all of it fits. Writes the beginning of a list or object that does not fit."""
+        if isinstance(source, (dict, list)):
+            if self._room < utf8_length(before) + _LIST_MARK_BYTES:
+                return False
+            self._put(before)
+            self.container(source)
+            return True
+        text = dump(source)
+        is_cut = isinstance(source, str) and utf8_length(text) - 2 > self._level
+        if is_cut:
+            text = _cut(str(source), int(self._level))
+        if self._room < utf8_length(before) + utf8_length(text):
+            return False
+        self.cut_texts += is_cut
+        self._put(before + text)
+        return True
+
+    def container(self, source: dict[str, Json] | list[Json]) -> None:
+        is_list = isinstance(source, list)
+        entries = list(source.items()) if isinstance(source, dict) else [("", item) for item in source]
+        self._put("[" if is_list else "{")
+        # Every open level reserves room for its end.
+        self._room -= _LIST_MARK_BYTES
+        for index, (key, item) in enumerate(entries):
+            comma = "," if index > 0 else ""
+            if self._value(item, comma if is_list else f"{comma}{dump(key)}:"):
+                continue
+            self.cut_lists += 1
+            self._room += _LIST_MARK_BYTES
+            left = f'"[cut: {len(entries) - index} more]"'
+            self._put(f"{comma}{left}]" if is_list else f"{comma}{left}:true}}")
+            return
+        self._room += _LIST_MARK_BYTES
+        self._put("]" if is_list else "}")
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """The beginning of a text, as JSON of at most `max_bytes` plus a mark."""
+    size = 0
+    end = 0
+    for char in text[:max_bytes]:
+        size += utf8_length(dump(char)) - 2
+        if size > max_bytes:
+            break
+        end += 1
+    return dump(f"{text[:end]}… [cut: {len(text) - end} characters]")

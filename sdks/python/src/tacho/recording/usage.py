@@ -1,0 +1,32 @@
+"""What a run has used so far, counted as its events are recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass
+class RunUsage:
+    since: float
+    """When this process first saw the run, by a monotonic clock in seconds."""
+    tool_calls: int = 0
+    total_tokens: int = 0
+    cost: float = 0.0
+
+    def count(self, event_type: str, payload: Mapping[str, object] | None) -> None:
+        if event_type == "TOOL_CALL":
+            self.tool_calls += 1
+        if event_type != "LLM_CALL" or not isinstance(payload, Mapping):
+            return
+        usage = payload.get("usage")
+        tokens = usage if isinstance(usage, Mapping) else {}
+        self.cost += _amount(payload.get("cost"))
+        parts = _amount(tokens.get("promptTokens")) + _amount(tokens.get("completionTokens"))
+        self.total_tokens += int(_amount(tokens.get("totalTokens")) or parts)
+
+
+def _amount(value: object) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) and value > 0 else 0  # type: ignore[arg-type,operator,return-value]

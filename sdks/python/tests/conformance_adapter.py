@@ -1,0 +1,114 @@
+"""The Python SDK behind the conformance kit's protocol (docs/sdk/conformance.md)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import Any
+
+import tacho
+
+_writing = threading.Lock()
+_clients: dict[str, _Client] = {}
+
+
+class _Client:
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.tacho = tacho.Tacho(
+            base_url=request["baseUrl"],
+            api_key=request["apiKey"],
+            client_id=request["clientId"],
+            guard=tacho.GuardDefaults(loop=None),
+            flush_interval=0.05,
+            # Diagnostics go to stderr, where the kit searches for the key.
+            on_diagnostic=lambda said: print(said, file=sys.stderr),
+        )
+        self.run = self.tacho.start_run(agent_name="conformance")
+        # Inputs of waiting calls, for `changeInput`.
+        self.inputs: dict[str, dict[str, Any]] = {}
+
+    def record(self, event: dict[str, Any], **_: Any) -> Any:
+        return self.run.record("AGENT_STEP", event.get("label", "step"), event.get("payload"))
+
+    def flush(self, timeoutMs: float, **_: Any) -> Any:
+        self.tacho.flush(timeoutMs / 1_000)
+
+    def refresh(self, **_: Any) -> Any:
+        self.tacho.configuration.refresh()
+
+    def configuration(self, **_: Any) -> Any:
+        current = self.tacho.configuration.current
+        return {
+            "revision": current.revision if current else None,
+            "prompts": {one.name: one.content for one in current.prompts} if current else {},
+            "policyIds": [one.policy_id for one in current.policies] if current else [],
+        }
+
+    def call(self, callId: str, toolName: str, input: dict[str, Any], approvalTimeoutMs: float, **_: Any) -> Any:
+        ran = False
+        self.inputs[callId] = input
+
+        @self.tacho.guard(name=toolName, rules=tacho.Rules(approval_timeout=approvalTimeoutMs / 1_000))
+        def tool(_given: dict[str, Any]) -> None:
+            nonlocal ran
+            ran = True
+
+        try:
+            with self.run.within():
+                tool(input)
+        except tacho.ToolBlockedError as error:
+            return {"ran": ran, "code": error.code}
+        return {"ran": ran}
+
+    def changeInput(self, callId: str, input: dict[str, Any], **_: Any) -> Any:
+        given = self.inputs[callId]
+        given.clear()
+        given.update(input)
+
+    def report(self, record: dict[str, Any], **_: Any) -> Any:
+        names = {"detectionType": "detection_type", "recordKind": "record_kind"}
+        report = tacho.IssueReport(**{names.get(name, name): value for name, value in record.items()})
+        with self.run.within():
+            self.tacho.report_issue(report)
+
+    def counters(self, **_: Any) -> Any:
+        counts = self.tacho.counters()
+        names = ("recorded", "accepted", "rejected", "queued")
+        return {name: getattr(counts, name) for name in names} | {"dropped": sum(counts.dropped.values())}
+
+    def stop(self, client: str, **_: Any) -> Any:
+        del _clients[client]
+        self.tacho.shutdown(0)
+
+
+def answer(request: dict[str, Any]) -> Any:
+    if request["op"] == "start":
+        _clients[request["client"]] = _Client(request)
+        return None
+    operation = getattr(_clients[request["client"]], request["op"])
+    return operation(**request)
+
+
+def handle(request: dict[str, Any]) -> None:
+    line: dict[str, Any]
+    try:
+        line = {"id": request["id"], "ok": True, "result": answer(request)}
+    except Exception as error:
+        line = {"id": request["id"], "ok": False, "error": f"{type(error).__name__}: {error}"}
+    with _writing:
+        print(json.dumps(line), flush=True)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] in ("start", "record", "changeInput", "counters", "configuration", "report"):
+            handle(request)
+        else:
+            # A call that waits must not block other operations.
+            threading.Thread(target=handle, args=(request,), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""A scripted service on a real socket, and clients that talk to it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import tacho
+
+Answer = Callable[[Any], tuple[int, Any, dict[str, str]]]
+
+
+def accept_all(events: list[dict[str, Any]]) -> tuple[int, Any, dict[str, str]]:
+    return judged(len(events))
+
+
+def judged(
+    accepted: int, retryable: list[str] | None = None, rejected: list[str] | None = None
+) -> tuple[int, Any, dict[str, str]]:
+    body = {"accepted": accepted, "retryableEventIds": retryable or [], "rejectedEventIds": rejected or []}
+    return 200, {"success": not retryable and not rejected, "rejections": [], **body}, {}
+
+
+def refuse(status: int, **headers: str) -> Answer:
+    return lambda _: (status, {"code": "scripted"}, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+class Service:
+    """Answers each route by its script; the last answer repeats."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, Any, dict[str, str]]] = []
+        self.scripts: dict[str, list[Answer]] = {
+            "/events/batch": [accept_all],
+            "/issue-records": [lambda _: (202, {"recordId": "r", "status": "RECEIVED", "isNew": True}, {})],
+            "/runtime-config": [self._configuration],
+            "/firewall-approvals": [refuse(503)],
+        }
+        self.policies: list[dict[str, Any]] = []
+        self.prompts: list[dict[str, Any]] = []
+        self.revision = "r1"
+        self.delay = 0.0
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                if self.headers.get("content-encoding") == "gzip":
+                    body = gzip.decompress(body)
+                given = json.loads(body) if body else None
+                path = self.path.removeprefix("/openapi/v1").split("?")[0]
+                if path.startswith("/firewall-approvals/"):
+                    path = "/firewall-approvals/id"
+                time.sleep(service.delay)
+                service.requests.append((path, given, {name.lower(): value for name, value in self.headers.items()}))
+                script = service.scripts[path]
+                answer = script.pop(0) if len(script) > 1 else script[0]
+                status, reply, headers = answer(given)
+                data = b"" if reply is None else json.dumps(reply).encode()
+                self.send_response(status)
+                for name, value in {"content-length": str(len(data)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = answer
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def _configuration(self, _: Any) -> tuple[int, Any, dict[str, str]]:
+        body = {"revision": self.revision, "prompts": self.prompts, "policies": self.policies}
+        return 200, body, {"etag": f'W/"{self.revision}"'}
+
+    def deploy(self, condition: str, action: str, severity: str = "HIGH") -> None:
+        names = {"policyId": "p", "name": "p", "version": "1", "description": None}
+        self.policies.append({**names, "condition": condition, "action": action, "severity": severity})
+
+    def script(self, path: str, *answers: Answer) -> None:
+        self.scripts[path] = list(answers)
+
+    def of(self, path: str) -> list[Any]:
+        return [body for sent, body, _ in list(self.requests) if sent == path]
+
+    @property
+    def batches(self) -> list[list[dict[str, Any]]]:
+        return self.of("/events/batch")
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [event for batch in self.batches for event in batch]
+
+    def until(self, condition: Callable[[], bool], seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "timeout"
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    service = Service()
+    yield service
+    service.close()
+
+
+class Client:
+    def __init__(self, made: tacho.Tacho, codes: list[str]) -> None:
+        self.tacho = made
+        self.codes = codes
+
+
+@pytest.fixture
+def make(service: Service) -> Iterator[Callable[..., Client]]:
+    made: list[tacho.Tacho] = []
+
+    def make(**options: Any) -> Client:
+        codes: list[str] = []
+        defaults = {"api_key": "key", "base_url": service.url, "client_id": "c", "compression": "never"}
+        given = {**defaults, "on_diagnostic": lambda said: codes.append(said.code), **options}
+        client = tacho.Tacho(**given)
+        made.append(client)
+        return Client(client, codes)
+
+    yield make
+    for client in made:
+        client.shutdown(0)
+
+
+def assert_balanced(client: tacho.Tacho) -> None:
+    counts = client.counters()
+    assert counts.recorded == counts.accepted + counts.rejected + sum(counts.dropped.values()) + counts.queued

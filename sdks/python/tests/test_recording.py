@@ -1,0 +1,268 @@
+"""Runs, spans and events: what is recorded, on which run, in which thread or task."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import tacho
+from conftest import Client, Service, assert_balanced
+
+Make = Callable[..., Client]
+
+
+def sent(client: Client, service: Service) -> list[dict[str, Any]]:
+    assert client.tacho.flush(20).left == 0
+    return service.events
+
+
+def test_a_run_records_its_events_and_outcome(make: Make, service: Service) -> None:
+    client = make(agent_id="support", agent_name="Support agent")
+    with client.tacho.run(session_id="s", run_id="r") as run:
+        run.user_input("Hello")
+        run.llm_call(model="m", latency=12, cost=0.1, usage={"promptTokens": 1}, output="Hi", other=1)
+        run.tool_call("find", input={"order": 7}, output={"status": "sent"}, latency=3)
+        run.error(ValueError("no"))
+        client.tacho.record("HANDOVER", "to a person", {"reason": "angry"})
+    events = sent(client, service)
+    assert [event["eventType"] for event in events] == [
+        *("USER_INPUT", "LLM_CALL", "TOOL_CALL", "ERROR", "HANDOVER", "SESSION_OUTCOME"),
+    ]
+    assert events[0]["payload"] == {"text": "Hello"}
+    assert events[1]["payload"]["usage"] == {"promptTokens": 1} and events[1]["payload"]["other"] == 1
+    assert events[3]["payload"] == {"message": "no"} and events[3]["label"] == "ValueError"
+    assert events[-1]["payload"] == {"status": "COMPLETED"}
+    for event in events:
+        assert (event["runId"], event["sessionId"], event["clientId"]) == ("r", "s", "c")
+        assert (event["agentId"], event["agentName"]) == ("support", "Support agent")
+        assert uuid.UUID(event["eventId"]).version == 7
+        assert re.fullmatch("[0-9a-f]{16}", event["spanId"])
+    assert len({event["eventId"] for event in events}) == len(events)
+    assert_balanced(client.tacho)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ValueError("no"), "FAILED"), (asyncio.CancelledError(), "CANCELLED"), (KeyboardInterrupt(), "CANCELLED")],
+)
+def test_the_outcome_follows_the_exception(make: Make, service: Service, error: BaseException, status: str) -> None:
+    client = make()
+    with suppress(BaseException), client.tacho.run():
+        raise error
+    payload = sent(client, service)[0]["payload"]
+    assert payload["status"] == status
+    assert payload.get("error") == ("ValueError: no" if status == "FAILED" else None)
+
+
+def test_decorators_make_a_run_for_each_call(make: Make, service: Service) -> None:
+    client = make()
+
+    @client.tacho.run(agent_name="sync")
+    def work() -> int:
+        client.tacho.record("X", "x")
+        return 1
+
+    @client.tacho.run(agent_name="async")
+    async def work_async() -> int:
+        await asyncio.sleep(0)
+        client.tacho.record("X", "x")
+        return 2
+
+    @client.tacho.run(agent_name="generator")
+    def stream() -> Iterator[int]:
+        for n in range(3):
+            client.tacho.record("X", "x")
+            yield n
+
+    assert (work(), work(), asyncio.run(work_async())) == (1, 1, 2)
+    items = []
+    for n in stream():
+        # The caller's current run is not the generator's.
+        assert client.tacho.current_run() is None
+        items.append(n)
+    assert items == [0, 1, 2]
+    events = sent(client, service)
+    assert len({event["runId"] for event in events}) == 4
+    assert [event["payload"]["status"] for event in events if event["eventType"] == "SESSION_OUTCOME"] == ["COMPLETED"] * 4
+    assert client.tacho.counters().dropped == {}
+
+
+def test_an_async_generator_cannot_be_decorated(make: Make) -> None:
+    async def stream() -> Any:
+        yield 1
+
+    with pytest.raises(TypeError, match="async with"):
+        make().tacho.run()(stream)
+
+
+def test_spans_nest_and_tell_their_latency(make: Make, service: Service) -> None:
+    client = make()
+    with client.tacho.run() as run, run.span("outer"):
+        client.tacho.record("A", "a")
+        with suppress(ValueError), run.span("inner"):
+            client.tacho.record("B", "b")
+            raise ValueError("no")
+    events = {event["label"]: event for event in sent(client, service)}
+    assert events["a"]["spanId"] == events["outer"]["spanId"]
+    assert events["b"]["spanId"] == events["inner"]["spanId"]
+    assert events["inner"]["parentSpanId"] == events["outer"]["spanId"]
+    assert events["outer"]["parentSpanId"] == events["completed"]["spanId"]
+    assert events["inner"]["payload"]["error"] == "ValueError: no"
+    assert events["outer"]["payload"]["latency"] >= 0
+
+
+def test_tasks_keep_their_own_run_and_threads_enter_one(make: Make, service: Service) -> None:
+    client = make()
+
+    async def agent(name: str) -> None:
+        async with client.tacho.run(run_id=name) as run:
+            for _ in range(5):
+                await asyncio.sleep(0)
+                client.tacho.record("X", name)
+            async with run.span("s"):
+                await asyncio.gather(*(child(name) for _ in range(3)))
+
+    async def child(name: str) -> None:
+        await asyncio.sleep(0)
+        client.tacho.record("Y", name)
+
+    async def main() -> None:
+        await asyncio.gather(*(agent(f"run-{n}") for n in range(10)))
+
+    asyncio.run(main())
+
+    def in_thread(run: tacho.Run) -> None:
+        client.tacho.record("LOST", "no run in a new thread")
+        with run.within():
+            client.tacho.record("Z", "thread")
+
+    with client.tacho.run(run_id="thread") as run:
+        thread = threading.Thread(target=in_thread, args=(run,))
+        thread.start()
+        thread.join()
+    events = sent(client, service)
+    for event in events:
+        assert event["label"] in (event["runId"], "s", "completed", "thread")
+    assert len(events) == 10 * 10 + 2
+    assert client.tacho.counters().dropped == {"no_run": 1}
+
+
+def test_two_clients_do_not_share_runs(make: Make) -> None:
+    one, two = make(), make()
+    with one.tacho.run(run_id="one"), two.tacho.run(run_id="two"):
+        assert one.tacho.current_run().run_id == "one"  # type: ignore[union-attr]
+        assert two.tacho.current_run().run_id == "two"  # type: ignore[union-attr]
+
+
+def test_a_run_continues_in_another_process(make: Make, service: Service) -> None:
+    client = make()
+    run = client.tacho.start_run(session_id="s", agent_name="a")
+    with run.span("part") as span:
+        handle = run.to_handle()
+    assert handle == {"runId": run.run_id, "sessionId": "s", "agentName": "a", "parentSpanId": span.span_id}
+    client.tacho.resume(handle).end("FAILED")
+    outcome = sent(client, service)[-1]
+    assert (outcome["runId"], outcome["sessionId"], outcome["parentSpanId"]) == (run.run_id, "s", span.span_id)
+
+
+def test_faulty_ids_never_lose_a_run(make: Make, service: Service) -> None:
+    client = make()
+    with client.tacho.run(run_id="x" * 256, session_id="s" * 2_000, agent_name="😀" * 1_025) as run:
+        run.record("T" * 60, "l" * 300)
+    event = sent(client, service)[0]
+    assert uuid.UUID(event["runId"]).version == 7
+    assert [len(event[name]) for name in ("sessionId", "agentName", "eventType", "label")] == [1_024, 1_024, 50, 255]
+    assert {"invalid_run_id", "text_cut"} <= set(client.codes)
+
+
+def test_the_sample_keeps_outcomes_and_decisions(make: Make, service: Service) -> None:
+    client = make(sample_rate=0)
+    with client.tacho.run() as run:
+        assert run.step("not recorded") is None
+        run.record("POLICY_DECISION", "recorded")
+    events = sent(client, service)
+    assert [event["eventType"] for event in events] == ["POLICY_DECISION", "SESSION_OUTCOME"]
+    assert events[1]["payload"] == {"sampleRate": 0, "status": "COMPLETED"}
+    assert client.tacho.counters().dropped == {"sampled": 1}
+
+
+def test_the_same_runs_are_sampled_as_in_other_sdks() -> None:
+    from tacho.recording.sampling import is_sampled
+
+    # Computed by packages/sdk/src/sampling.ts.
+    assert [is_sampled(f"run-{n}", 0.5) for n in range(12)] == SAMPLED
+
+
+SAMPLED = [True, False, False, False, False, False, False, False, False, False, False, True]
+
+
+def test_annotations_are_added_unless_the_payload_has_them(make: Make, service: Service) -> None:
+    client = make()
+    run = client.tacho.start_run()
+    run.annotate(release="1", tenant="t")
+    run.step("x", {"tenant": "own"})
+    assert sent(client, service)[0]["payload"] == {"release": "1", "tenant": "own"}
+
+
+def test_recording_never_raises(make: Make, service: Service) -> None:
+    client = make()
+
+    class Hostile:
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+        __repr__ = __str__
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    run = client.tacho.start_run()
+    run.step("x", {"value": Hostile(), "key": {Hostile(): 1}})
+    run.step(Hostile())  # type: ignore[arg-type]
+    run.error(Hostile())
+    run.record("X", "x", timestamp=float("nan"))
+    run.record("X", "x", [1, 2])  # type: ignore[arg-type]
+    run.record("X", "x", "text")  # type: ignore[arg-type]
+    run.llm_call(usage=7, cost="free")  # type: ignore[arg-type]
+    client.tacho.flush(20)
+    assert_balanced(client.tacho)
+    assert service.events[0]["payload"] == {"value": "[unreadable]", "key": "[unreadable]"}
+
+
+def test_without_a_key_nothing_is_recorded_and_one_sentence_says_so() -> None:
+    said: list[str] = []
+    client = tacho.Tacho(api_key="", base_url="http://x", on_diagnostic=lambda one: said.append(one.message))
+    with client.run() as run:
+        assert run.step("x") is None
+    assert client.counters().dropped == {"disabled": 2}
+    assert len(said) == 1 and "api_key" in said[0]
+
+
+def test_wrong_options_get_their_defaults(make: Make) -> None:
+    client = make(sample_rate=2, flush_timeout="x", capture="all", masking={"email": True}, agent_name="")
+    settings = client.tacho.core.settings
+    assert client.codes == ["invalid_option"]
+    assert (settings.sample_rate, settings.flush_timeout, settings.agent_name) == (1, 5, "agent")
+    assert settings.capture == "metadata-only"
+
+
+def test_the_key_is_in_no_printed_object(make: Make) -> None:
+    client = make(api_key="tacho_id_secret").tacho
+    seen: set[int] = set()
+
+    def walk(value: object, levels: int) -> None:
+        assert "tacho_id_secret" not in repr(value)
+        if levels == 0 or id(value) in seen:
+            return
+        seen.add(id(value))
+        for inner in getattr(value, "__dict__", {}).values():
+            walk(inner, levels - 1)
+
+    walk(client, 5)
