@@ -86,6 +86,8 @@ const layers = [
   },
   // Tests SDKs of any language through the interface alone.
   { folder: 'packages/sdk-conformance/src/**', may: ['packages/sdk-conformance/src/**', 'node/**'] },
+  // Scripted models for tests with real frameworks.
+  { folder: 'packages/sdk-integrations/src/**', may: ['packages/sdk-integrations/src/**', 'node/**'] },
   {
     folder: 'packages/cli/src/**',
     may: [

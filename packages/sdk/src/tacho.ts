@@ -14,6 +14,9 @@ import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
 import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
 
+/** For the integrations, which record spans of their own. */
+export let coreOf: (tacho: Tacho) => Core
+
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   readonly #core: Core
@@ -23,6 +26,10 @@ export class Tacho {
   #isClosed = false
   /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
+
+  static {
+    coreOf = (tacho) => tacho.#core
+  }
 
   /** `runtime` is for tests: another clock, network or source of randomness. */
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {

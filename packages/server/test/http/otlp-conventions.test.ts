@@ -288,7 +288,7 @@ test('a session of Claude Code is a run: prompts, model calls with cost, tool re
     [
       'LLM_CALL',
       'claude-opus-5-5',
-      { model: 'claude-opus-5-5', usage, cost: 0.000261, latency: 355, timeToFirstToken: 70 },
+      { model: 'claude-opus-5-5', usage, cost: 0.000261, latency: 355, timeToFirstOutput: 70 },
     ],
     ['AGENT_STEP', 'response', { text: 'I look.' }],
     ['TOOL_CALL', 'Bash', { toolName: 'Bash', toolCallId: 'toolu_1', input: { command: 'ls -la' }, latency: 333 }],
@@ -314,7 +314,7 @@ test('a conversation of Codex is a run; the deltas of a stream are accepted and 
     ['AGENT_STEP', 'codex.conversation_starts', info],
     ['USER_INPUT', 'user prompt', { text: 'List the files, please', ...info }],
     ['AGENT_STEP', 'codex.api_request', { latency: 52, ...info }],
-    ['LLM_CALL', model, { model, usage, timeToFirstToken: 40, ...info }],
+    ['LLM_CALL', model, { model, usage, timeToFirstOutput: 40, ...info }],
     [
       'POLICY_DECISION',
       'ALLOW exec_command',

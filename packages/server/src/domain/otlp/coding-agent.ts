@@ -82,7 +82,7 @@ function modelCall(attributes: Attributes): AgentRecord {
     usage,
     cost: take('cost_usd'),
     latency: take('duration_ms'),
-    timeToFirstToken: take('ttft_ms'),
+    timeToFirstOutput: take('ttft_ms'),
   })
   return { eventType: 'LLM_CALL', label: model ?? 'model call', payload }
 }

@@ -1,0 +1,107 @@
+/** `@tacho/sdk/openai` with the real OpenAI client. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { guardTools, recordClient } from '@tacho/sdk/openai'
+import OpenAI, { APIError } from 'openai'
+import { assertScene, DONE, onlyCall, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
+
+const clientOf = ({ fake, model }: Scene) =>
+  recordClient(new OpenAI({ apiKey: 'key', baseURL: `${model.url}/v1`, maxRetries: 0 }), fake.tacho)
+
+const MESSAGES = [{ role: 'user' as const, content: 'Refund all' }]
+
+const toolsOf = ({ fake, refund }: Scene) =>
+  guardTools(
+    [
+      {
+        type: 'function' as const,
+        function: {
+          name: 'refund',
+          description: 'Refunds an order',
+          parameters: { type: 'object', properties: { order: { type: 'number' } } },
+          parse: (text: string) => JSON.parse(text) as { order: number },
+          function: async ({ order }: { order: number }) => refund(order),
+        },
+      },
+    ],
+    fake.tacho,
+  )
+
+test('runTools: model calls are recorded, tools are guarded, a refusal is the answer of the tool', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS, DONE)
+  const client = clientOf(scene)
+  const answer = await scene.fake.tacho.run({}, () =>
+    client.chat.completions.runTools({ model: 'gpt-5', messages: MESSAGES, tools: toolsOf(scene) }).finalContent(),
+  )
+  assert.equal(answer, DONE.text)
+  await assertScene(scene, { provider: 'openai' })
+})
+
+test('a streamed runTools: the same', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS, DONE)
+  const client = clientOf(scene)
+  const answer = await scene.fake.tacho.run({}, () =>
+    client.chat.completions
+      .runTools({ model: 'gpt-5', messages: MESSAGES, tools: toolsOf(scene), stream: true })
+      .finalContent(),
+  )
+  assert.equal(answer, DONE.text)
+  await assertScene(scene, { provider: 'openai' })
+})
+
+test('responses, whole and streamed, are one message with its tool calls', async (t) => {
+  for (const stream of [false, true]) {
+    const scene = await startScene(t, THREE_REFUNDS)
+    const client = clientOf(scene)
+    await scene.fake.tacho.run({}, async () => {
+      const request = { model: 'gpt-5', instructions: 'Be brief', input: 'Refund all' }
+      if (!stream) return client.responses.create(request)
+      const events = await client.responses.create({ ...request, stream: true })
+      for await (const _ of events);
+      return undefined
+    })
+    const { output, messages, usage, finishReason, timeToFirstOutput } = await onlyCall(scene)
+    assert.partialDeepStrictEqual(output, { role: 'assistant', content: 'I refund.' })
+    assert.equal((output as { toolCalls: unknown[] }).toolCalls.length, 3)
+    assert.deepEqual(messages, [
+      { role: 'system', content: 'Be brief' },
+      { role: 'user', content: 'Refund all' },
+    ])
+    assert.partialDeepStrictEqual(usage, { promptTokens: 20, completionTokens: 10, totalTokens: 30, cachedTokens: 5 })
+    assert.equal(finishReason, 'completed')
+    assert.equal(timeToFirstOutput !== undefined, stream)
+  }
+})
+
+test('every way to await an answer works and records it once', async (t) => {
+  const scene = await startScene(t, DONE)
+  const client = clientOf(scene)
+  recordClient(client, scene.fake.tacho)
+  const { data } = await client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES }).withResponse()
+  assert.equal(data.choices[0]?.message.content, DONE.text)
+  const parsed = await client.chat.completions.parse({ model: 'gpt-5', messages: MESSAGES })
+  assert.equal(parsed.choices[0]?.message.content, DONE.text)
+  const promise = client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES })
+  await Promise.all([promise, promise])
+  const calls = (await scene.fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
+  assert.equal(calls.length, 3)
+  assert.equal((await scene.fake.runs()).length, 3, 'outside a run, each is a run of its own')
+})
+
+test('an error of the model stays the same error, and is recorded', async (t) => {
+  const scene = await startScene(t, { status: 400 })
+  const client = clientOf(scene)
+  const call = scene.fake.tacho.run({}, () => client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES }))
+  await assert.rejects(call, APIError)
+  assert.match(String((await onlyCall(scene))['error']), /The script says no/)
+})
+
+test('a stream that the host leaves is recorded as aborted, with what had arrived', async (t) => {
+  const scene = await startScene(t, { text: 'A long answer that nobody reads to its end' })
+  const client = clientOf(scene)
+  await scene.fake.tacho.run({}, async () => {
+    const stream = await client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES, stream: true })
+    for await (const { choices } of stream) if (choices[0]?.delta.content) break
+  })
+  assert.partialDeepStrictEqual(await onlyCall(scene), { finishReason: 'aborted', output: { content: 'A lo' } })
+})

@@ -1,0 +1,120 @@
+/**
+ * What every integration must do. A model asks for three refunds at once: the first runs, a policy blocks the second, a
+ * person approves the third. Then it answers.
+ */
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
+import { inTurn, startModelServer, type Answer, type ModelServer } from '../src/model-server.ts'
+
+const policy = (policyId: string, condition: string, action: 'BLOCK' | 'REQUIRE_APPROVAL') => ({
+  policyId,
+  name: policyId,
+  version: '1',
+  condition,
+  severity: 'HIGH' as const,
+  action,
+})
+
+const POLICIES = [
+  policy('no-second', 'tool.name == "refund" && tool.input.order == 2.0', 'BLOCK'),
+  policy('ask-third', 'tool.name == "refund" && tool.input.order == 3.0', 'REQUIRE_APPROVAL'),
+]
+
+const refund = (order: number) => ({ name: 'refund', input: { order } })
+export const THREE_REFUNDS: Answer = { text: 'I refund.', toolCalls: [refund(1), refund(2), refund(3)] }
+export const DONE: Answer = { text: 'Two of three are refunded.' }
+
+export interface Scene {
+  fake: FakeTacho
+  model: ModelServer
+  /** The tool's own code; keeps its calls. */
+  refund(order: number): { refunded: number }
+  refunded: number[]
+}
+
+/** Closed after the test. */
+export async function startScene(t: TestContext, ...answers: Answer[]): Promise<Scene> {
+  const model = await startModelServer(inTurn(...answers))
+  const fake = fakeTacho({
+    agentName: 'Refunds',
+    deployedPolicies: POLICIES,
+    approvals: 'approve',
+  })
+  await fake.tacho.configuration.ready()
+  t.after(async () => {
+    await fake.close()
+    await model.close()
+  })
+  const refunded: number[] = []
+  return {
+    fake,
+    model,
+    refunded,
+    refund(order) {
+      refunded.push(order)
+      return { refunded: order }
+    },
+  }
+}
+
+/** The whole of the scene is recorded, and the model was told why one call did not run. */
+export async function assertScene(
+  { fake, model, refunded }: Scene,
+  expected: { provider?: string } = {},
+): Promise<void> {
+  assert.deepEqual(
+    refunded.toSorted((a, b) => a - b),
+    [1, 3],
+  )
+  const told = JSON.stringify(model.requests[1]?.body)
+  assert.match(told, /refund was not run\. A policy forbids this call/)
+  const events = await fake.events()
+  const of = (type: string) => events.filter(({ eventType }) => eventType === type)
+  const [run, ...others] = await fake.runs()
+  assert.deepEqual([run?.status, others], ['COMPLETED', []])
+  const [first, second, ...more] = of('LLM_CALL')
+  assert.equal(more.length, 0)
+  const usage = { promptTokens: 20, completionTokens: 10, cachedTokens: 5 }
+  assert.partialDeepStrictEqual(first?.payload, {
+    usage,
+    ...expected,
+    messages: [{ role: 'user', content: 'Refund all' }],
+  })
+  assert.partialDeepStrictEqual(first?.payload['output'], { role: 'assistant', content: 'I refund.' })
+  const calls = first?.payload['output'] as { toolCalls: { name: string; arguments: unknown }[] } | undefined
+  assert.deepEqual(
+    calls?.toolCalls.map(({ name, arguments: input }) => [name, input]),
+    [1, 2, 3].map((order) => ['refund', { order }]),
+  )
+  assert.equal(typeof first?.payload['latency'], 'number')
+  assert.partialDeepStrictEqual(second?.payload, { output: { role: 'assistant', content: DONE.text } })
+  const messages = (second?.payload['messages'] ?? []) as { role: string; toolCallId?: unknown }[]
+  const results = messages.filter(({ role }) => role === 'tool')
+  assert.equal(new Set(results.map(({ toolCallId }) => toolCallId)).size, 3, 'one message for each result')
+  assert.deepEqual(
+    of('TOOL_CALL')
+      .map(({ payload: { toolName, input, output } }) => ({
+        toolName,
+        input,
+        // A tool of Anthropic or LangChain answers with a text.
+        output: typeof output === 'string' ? (JSON.parse(output) as unknown) : output,
+      }))
+      .toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
+    [1, 3].map((order) => ({ toolName: 'refund', input: { order }, output: { refunded: order } })),
+  )
+  assert.deepEqual((await fake.decisions()).map(({ action }) => action).toSorted(), ['BLOCK', 'REQUIRE_APPROVAL'])
+  const spans = new Set(events.map(({ spanId }) => spanId))
+  const root = events.find(({ eventType }) => eventType === 'SESSION_OUTCOME')?.spanId
+  for (const call of of('LLM_CALL')) assert.notEqual(call.spanId, root)
+  for (const { eventType, parentSpanId } of events) {
+    if (eventType !== 'SESSION_OUTCOME') assert.ok(spans.has(String(parentSpanId)), `${eventType} nests`)
+  }
+}
+
+/** The only model call. */
+export async function onlyCall({ fake }: Scene) {
+  const calls = (await fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
+  assert.equal(calls.length, 1)
+  return (calls[0]?.payload ?? {}) as Record<string, unknown>
+}

@@ -1,0 +1,173 @@
+/**
+ * Vercel AI SDK 5 to 7: `model: recordModel(openai('gpt-5'), tacho)` and `tools: guardTools({ … }, tacho)`. Also for the
+ * models and tools of Mastra.
+ */
+import { attempt } from '../core.ts'
+import { readSafely } from '../json.ts'
+import type { StopSignal } from '../runtime.ts'
+import type { Tacho } from '../tacho.ts'
+import { fields, guarded, number, text, withFunction } from './host.ts'
+import { answerOf, messagesOf } from './messages.ts'
+import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+
+/** A language model of the AI SDK, of any version of its provider interface. */
+export interface LanguageModel {
+  readonly modelId: string
+  doGenerate(options: never): PromiseLike<unknown>
+  doStream(options: never): PromiseLike<unknown>
+}
+
+/**
+ * The same model; each of its calls is recorded as an LLM_CALL of the current run. Outside a run, each call becomes a run
+ * of its own. Recording never changes or delays what the model returns or throws.
+ * @param model a model object, for example `openai('gpt-5')`; the name of a gateway model cannot be recorded.
+ */
+export function recordModel<Model extends LanguageModel>(model: Model, tacho: Tacho): Model {
+  const call = (options: unknown) =>
+    new ModelCall(tacho, () => ({
+      model: model.modelId,
+      provider: text((model as { provider?: unknown }).provider),
+      messages: messagesOf(fields(options)['prompt']),
+    }))
+  async function doGenerate(options: never): Promise<unknown> {
+    const recorded = call(options)
+    try {
+      const result = await recorded.within(() => model.doGenerate(options))
+      recorded.end(() => wholeResult(result))
+      return result
+    } catch (error) {
+      recorded.fail(error)
+      throw error
+    }
+  }
+  async function doStream(options: never): Promise<unknown> {
+    const recorded = call(options)
+    try {
+      const result = await recorded.within(() => model.doStream(options))
+      const { stream } = result as { stream: ReadableStream }
+      return { ...(result as object), stream: observedStream(stream, recorded) }
+    } catch (error) {
+      recorded.fail(error)
+      throw error
+    }
+  }
+  // Models are classes with private fields, so methods run on the model itself.
+  return new Proxy(model, {
+    get(target, name) {
+      if (name === 'doGenerate') return doGenerate
+      if (name === 'doStream') return doStream
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+/**
+ * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
+ * recorded as a TOOL_CALL. A call that may not run throws a ToolBlockedError; the AI SDK turns it into a `tool-error`,
+ * which the model reads. Tools without `execute` stay unchanged.
+ */
+export function guardTools<Tools extends Readonly<Record<string, object>>>(tools: Tools, tacho: Tacho): Tools {
+  const guard = (name: string, tool: object) =>
+    withFunction(tool, 'execute', (execute) => (input: unknown, options: unknown, ...more: unknown[]) => {
+      const signal = fields(options)['abortSignal'] as StopSignal | undefined
+      return guarded<unknown>(
+        tacho,
+        { name, input, signal },
+        () => execute.call(tool, input, options, ...more) as unknown,
+        (error) => {
+          throw new Error(error.modelText, { cause: error })
+        },
+      )
+    })
+  return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guard(name, tool)])) as Tools
+}
+
+/** The parts of a web stream, without its types: hosts without them compile this too. */
+interface ReadableStream {
+  getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
+}
+
+interface StreamController {
+  enqueue(value: unknown): void
+  close(): void
+  error(error: unknown): void
+}
+
+/** The same stream. Each part is observed when the host takes it, so the stream is not read faster than before. */
+function observedStream(stream: ReadableStream, recorded: ModelCall): unknown {
+  const reader = stream.getReader()
+  const parts = new StreamedParts()
+  const { ReadableStream: Stream } = globalThis as unknown as { ReadableStream: new (source: object) => unknown }
+  return new Stream({
+    async pull(controller: StreamController) {
+      try {
+        const { done, value } = await reader.read()
+        if (done) {
+          recorded.end(() => parts.result())
+          return controller.close()
+        }
+        attempt(() => parts.add(value, recorded))
+        controller.enqueue(value)
+      } catch (error) {
+        recorded.fail(error, () => parts.result())
+        controller.error(error)
+      }
+    },
+    cancel(reason: unknown) {
+      recorded.abort(() => parts.result())
+      return reader.cancel(reason)
+    },
+  })
+}
+
+class StreamedParts {
+  #text = ''
+  readonly #content: unknown[] = []
+  #model: unknown
+  #usage: unknown
+  #finishReason: unknown
+
+  add(value: unknown, recorded: ModelCall): void {
+    const part = fields(value)
+    const type = String(part['type'])
+    if (type.endsWith('-delta')) recorded.token()
+    if (type === 'text-delta') this.#text += text(part['delta'] ?? part['textDelta']) ?? ''
+    else if (type === 'tool-call') this.#content.push(part)
+    else if (type === 'response-metadata') this.#model = part['modelId'] ?? this.#model
+    else if (type === 'error') recorded.fail(part['error'], () => this.result())
+    else if (type === 'finish') [this.#usage, this.#finishReason] = [part['usage'], part['finishReason']]
+  }
+
+  result(): ModelResult {
+    const content = this.#text === '' ? this.#content : [{ type: 'text', text: this.#text }, ...this.#content]
+    const output = content.length > 0 ? answerOf(content) : undefined
+    return { model: this.#model, usage: usageOf(this.#usage), output, finishReason: reasonOf(this.#finishReason) }
+  }
+}
+
+function wholeResult(given: unknown): ModelResult {
+  const { content, usage, finishReason, response } = fields(given)
+  const model = fields(response)['modelId']
+  return { model, usage: usageOf(usage), output: answerOf(content), finishReason: reasonOf(finishReason) }
+}
+
+/** Since AI SDK 6 an object: `{ unified, raw }`. */
+function reasonOf(given: unknown): unknown {
+  return readSafely(() => fields(given)['unified'] ?? given, undefined)
+}
+
+/** Numbers in AI SDK 5, since 6 objects: `{ total, cacheRead, … }`. */
+function usageOf(given: unknown): Usage | undefined {
+  if (given === undefined) return undefined
+  const usage = fields(given)
+  const [input, output] = [fields(usage['inputTokens']), fields(usage['outputTokens'])]
+  return {
+    promptTokens: number(usage['inputTokens'], input['total']),
+    completionTokens: number(usage['outputTokens'], output['total']),
+    totalTokens: number(usage['totalTokens']),
+    cachedTokens: number(usage['cachedInputTokens'], input['cacheRead']),
+    cacheWriteTokens: number(input['cacheWrite']),
+    reasoningTokens: number(usage['reasoningTokens'], output['reasoning']),
+  }
+}

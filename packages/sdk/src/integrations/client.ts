@@ -1,0 +1,115 @@
+/** Observes the methods of the OpenAI and Anthropic clients, which have the same core. */
+import { attempt } from '../core.ts'
+import type { Tacho } from '../tacho.ts'
+import { fields, observedIterator, type Fields, type StreamObserver } from './host.ts'
+import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
+
+/** How one method is read. */
+export interface Method {
+  /** Where it is, for example `['chat', 'completions', 'create']`. */
+  path: readonly string[]
+  request(body: Fields): ModelRequest
+  result(answer: Fields): ModelResult
+  /** Collects the items of a stream. */
+  stream(): Collector
+}
+
+export interface Collector {
+  /** Returns whether the item holds a piece of the answer. */
+  add(item: Fields): boolean
+  result(): ModelResult
+  /** Whether the model ended its answer. */
+  readonly isComplete: boolean
+}
+
+/** Replaces the methods of this client. Helpers of the client (`stream`, `parse`, runners) call them, so they are recorded too. */
+export function recordMethods<Client extends object>(client: Client, tacho: Tacho, methods: readonly Method[]): Client {
+  for (const method of methods) attempt(() => replace(client, tacho, method))
+  return client
+}
+
+type Create = (this: unknown, body: unknown, ...more: unknown[]) => unknown
+
+const RECORDED = new WeakSet<object>()
+
+function replace(client: object, tacho: Tacho, method: Method): void {
+  const { path } = method
+  const owner = path.slice(0, -1).reduce<unknown>((at, name) => fields(at)[name], client) as Record<string, unknown>
+  const name = path.at(-1) ?? ''
+  const create = fields(owner)[name]
+  if (typeof create !== 'function' || RECORDED.has(create)) return
+  const recorded: Create = function recorded(body, ...more) {
+    const call = new ModelCall(tacho, () => method.request(fields(body)))
+    let promise: unknown
+    try {
+      promise = call.within(() => (create as Create).call(this, body, ...more))
+    } catch (error) {
+      call.fail(error)
+      throw error
+    }
+    attempt(() => observe(promise, call, method))
+    return promise
+  }
+  RECORDED.add(recorded)
+  owner[name] = recorded
+}
+
+interface ApiPromise extends PromiseLike<unknown> {
+  responsePromise?: Promise<unknown>
+  parseResponse?: (...args: unknown[]) => Promise<unknown>
+  _thenUnwrap?: (transform: (answer: unknown, ...more: unknown[]) => unknown) => unknown
+}
+
+/**
+ * The promise of a client reads the body only when it is awaited, once for each way to await it. So the functions that
+ * read the body are observed, not the promise.
+ */
+function observe(given: unknown, call: ModelCall, method: Method): void {
+  const promise = given as ApiPromise
+  const { parseResponse, responsePromise, _thenUnwrap: thenUnwrap } = promise
+  let isAnswered = false
+  const answered = (answer: unknown) => {
+    if (!isAnswered) attempt(() => answerArrived(answer, call, method))
+    isAnswered = true
+  }
+  const failed = (error: unknown) => call.fail(error)
+  if (typeof parseResponse !== 'function') return void promise.then(answered, failed)
+  responsePromise?.catch(failed)
+  promise.parseResponse = async (...args) => {
+    try {
+      const answer = await parseResponse.apply(promise, args)
+      answered(answer)
+      return answer
+    } catch (error) {
+      failed(error)
+      throw error
+    }
+  }
+  if (typeof thenUnwrap !== 'function') return
+  promise._thenUnwrap = (transform) =>
+    thenUnwrap.call(promise, (answer, ...more) => {
+      answered(answer)
+      return transform(answer, ...more)
+    })
+}
+
+interface Stream {
+  iterator?: () => AsyncIterator<unknown>
+  controller?: { signal?: { aborted?: boolean } }
+}
+
+function answerArrived(answer: unknown, call: ModelCall, method: Method): void {
+  const stream = answer as Stream
+  const { iterator } = stream
+  if (typeof iterator !== 'function') return call.end(() => method.result(fields(answer)))
+  const collector = method.stream()
+  const result = () => collector.result()
+  const observer: StreamObserver = {
+    item(value) {
+      if (collector.add(fields(value))) call.token()
+    },
+    end: () => (collector.isComplete ? call.end(result) : call.abort(result)),
+    fail: (error) => call.fail(error, result),
+  }
+  stream.iterator = () => observedIterator(iterator.call(stream), observer)
+}

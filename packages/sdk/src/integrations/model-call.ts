@@ -1,0 +1,107 @@
+/** Records one model call of a framework as an LLM_CALL in a span of its own. Nothing here throws into the host. */
+import type { Context } from '../context.ts'
+import { attempt } from '../core.ts'
+import { readSafely } from '../json.ts'
+import type { Payload } from '../payload.ts'
+import type { Tacho } from '../tacho.ts'
+import { beginPart, set, text, type Part } from './host.ts'
+
+export interface ModelRequest {
+  model?: unknown
+  provider?: string | undefined
+  messages?: unknown
+}
+
+/** Integers; `cachedTokens` and `cacheWriteTokens` are part of `promptTokens`, `reasoningTokens` of `completionTokens`. */
+export interface Usage {
+  promptTokens?: number | undefined
+  completionTokens?: number | undefined
+  totalTokens?: number | undefined
+  cachedTokens?: number | undefined
+  cacheWriteTokens?: number | undefined
+  reasoningTokens?: number | undefined
+}
+
+export interface ModelResult {
+  model?: unknown
+  usage?: Usage | undefined
+  output?: unknown
+  finishReason?: unknown
+}
+
+const UNREADABLE = '[unreadable]'
+
+export class ModelCall {
+  readonly #part: Part
+  readonly #request: ModelRequest
+  readonly #begun: number
+  #firstToken: number | undefined
+  #isEnded = false
+
+  /** `request` reads the host's request now, because the host may change it later. */
+  constructor(tacho: Tacho, request: () => ModelRequest, parent?: Context) {
+    this.#part = beginPart(tacho, parent)
+    this.#request = readSafely<ModelRequest>(request, { messages: UNREADABLE })
+    this.#begun = this.#now()
+  }
+
+  get context(): Context {
+    return this.#part.context
+  }
+
+  /** Runs `act` in the span of the call. */
+  within<T>(act: () => T): T {
+    return this.#part.core.context.run(this.#part.context, act)
+  }
+
+  /** The first piece of the answer has arrived; later calls do nothing. */
+  token(): void {
+    this.#firstToken ??= this.#now()
+  }
+
+  end(result: () => ModelResult): void {
+    this.#record('COMPLETED', result, {})
+  }
+
+  /** `result` is what arrived before. An abort ends the call as aborted. */
+  fail(error: unknown, result: () => ModelResult = () => ({})): void {
+    const name = readSafely(() => String((error as Error).name), 'error')
+    if (/abort/i.test(name)) return this.abort(result)
+    this.#record('FAILED', result, { error })
+  }
+
+  /** The host took no more of the stream. */
+  abort(result: () => ModelResult): void {
+    this.#record('CANCELLED', () => ({ ...result(), finishReason: 'aborted' }), {})
+  }
+
+  #record(status: 'COMPLETED' | 'FAILED' | 'CANCELLED', read: () => ModelResult, more: Payload): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    attempt(() => {
+      const { core, context } = this.#part
+      const result = readSafely<ModelResult>(read, { output: UNREADABLE })
+      const model = text(result.model) ?? text(this.#request.model)
+      const payload = set({
+        ...this.#request,
+        model,
+        usage: result.usage && set({ ...result.usage }),
+        output: result.output,
+        finishReason: result.finishReason ?? undefined,
+        latency: this.#since(this.#now()),
+        timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),
+        ...more,
+      })
+      core.record(context.scope, { type: 'LLM_CALL', label: model ?? 'model call', payload, span: context.span })
+      this.#part.end(status)
+    })
+  }
+
+  #now(): number {
+    return this.#part.core.runtime.now()
+  }
+
+  #since(time: number): number {
+    return Math.max(0, time - this.#begun)
+  }
+}

@@ -1,0 +1,158 @@
+/** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
+import type { Tacho } from '../tacho.ts'
+import { recordMethods, type Collector, type Method } from './client.ts'
+import { fields, guarded, number, text, withFunction, type Fields } from './host.ts'
+import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
+import type { ModelResult, Usage } from './model-call.ts'
+
+/**
+ * The same client. Its model calls are recorded as LLM_CALL events of the current run; outside a run, each becomes a run of
+ * its own. Recorded are `chat.completions`, `responses` and `embeddings`, streamed or not, and the helpers that use them.
+ * The answers and errors of the client stay the same. A copy made by `withOptions` is not recorded.
+ */
+export function recordClient<Client extends object>(client: Client, tacho: Tacho): Client {
+  return recordMethods(client, tacho, METHODS)
+}
+
+/**
+ * The same tools for `chat.completions.runTools`, guarded: policies decide each call, a person approves it if a policy
+ * requires that, and the call is recorded as a TOOL_CALL. A refusal is returned as the tool's answer, which the model reads.
+ */
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
+  return tools.map((tool) => guardTool(tool, tacho)) as unknown as Tools
+}
+
+function guardTool(tool: object, tacho: Tacho): object {
+  const runnable = fields(tool)['function']
+  if (typeof runnable !== 'object' || runnable === null) return tool
+  const guard = withFunction(runnable, 'function', (run) => (input: unknown, ...more: unknown[]) => {
+    const name = text(fields(runnable)['name']) ?? run.name
+    return guarded<unknown>(
+      tacho,
+      { name, input },
+      () => run(input, ...more) as unknown,
+      (error) => error.modelText,
+    )
+  })
+  return { ...tool, function: guard }
+}
+
+const METHODS: readonly Method[] = [
+  {
+    path: ['chat', 'completions', 'create'],
+    request: ({ model, messages }) => ({ model, provider: 'openai', messages: messagesOf(messages) }),
+    result: (answer) => {
+      const choice = fields(fields(answer['choices'])[0])
+      const output = messagesOf([choice['message']])[0]
+      return { model: answer['model'], usage: usageOf(answer['usage']), output, finishReason: choice['finish_reason'] }
+    },
+    stream: () => new ChatStream(),
+  },
+  {
+    path: ['responses', 'create'],
+    request: ({ model, instructions, input }) => {
+      const messages = withSystem(instructions, messagesOf(input))
+      return { model, provider: 'openai', messages }
+    },
+    result: responseResult,
+    stream: () => new ResponseStream(),
+  },
+  {
+    path: ['embeddings', 'create'],
+    request: ({ model, input }) => ({ model, provider: 'openai', messages: [{ role: 'user', content: input }] }),
+    result: ({ model, usage }) => ({ model, usage: usageOf(usage) }),
+    stream: () => new ChatStream(),
+  },
+]
+
+interface ToolCallPieces {
+  id: unknown
+  function: { name: string; arguments: string }
+}
+
+class ChatStream implements Collector {
+  isComplete = false
+  #model: unknown
+  #usage: unknown
+  #finishReason: unknown
+  #content = ''
+  readonly #calls = new Map<unknown, ToolCallPieces>()
+
+  add(chunk: Fields): boolean {
+    this.#model = chunk['model'] ?? this.#model
+    this.#usage = chunk['usage'] ?? this.#usage
+    const choice = fields(fields(chunk['choices'])[0])
+    const { content, tool_calls: calls } = fields(choice['delta'])
+    this.#finishReason = choice['finish_reason'] ?? this.#finishReason
+    this.isComplete ||= this.#finishReason !== undefined
+    this.#content += text(content) ?? ''
+    if (Array.isArray(calls)) for (const call of calls) this.#addCall(fields(call))
+    return text(content) !== undefined || calls !== undefined
+  }
+
+  #addCall(piece: Fields): void {
+    const call = this.#calls.get(piece['index']) ?? { id: piece['id'], function: { name: '', arguments: '' } }
+    const named = fields(piece['function'])
+    call.function.name += text(named['name']) ?? ''
+    call.function.arguments += text(named['arguments']) ?? ''
+    this.#calls.set(piece['index'], call)
+  }
+
+  result(): ModelResult {
+    const message = { role: 'assistant', content: this.#content || undefined, tool_calls: [...this.#calls.values()] }
+    const output = messagesOf([message])[0]
+    return { model: this.#model, usage: usageOf(this.#usage), output, finishReason: this.#finishReason }
+  }
+}
+
+class ResponseStream implements Collector {
+  isComplete = false
+  #response: Fields = {}
+  #content = ''
+
+  add(event: Fields): boolean {
+    const type = String(event['type'])
+    if (/^response\.(created|completed|failed|incomplete)$/.test(type)) this.#response = fields(event['response'])
+    this.isComplete ||= /^response\.(completed|failed|incomplete)$/.test(type)
+    if (type === 'response.output_text.delta') this.#content += text(event['delta']) ?? ''
+    return type.endsWith('.delta')
+  }
+
+  result(): ModelResult {
+    const result = responseResult(this.#response)
+    return this.isComplete || this.#content === '' ? result : { ...result, output: answerOf(this.#content) }
+  }
+}
+
+function responseResult(answer: Fields): ModelResult {
+  const { model, usage, status, output, error } = answer
+  const reason = fields(answer['incomplete_details'])['reason'] ?? fields(error)['message'] ?? status
+  return { model, usage: usageOf(usage), output: merged(messagesOf(output)), finishReason: reason }
+}
+
+/** The items of a response are parts of one message. */
+function merged(items: readonly Message[]): Message | undefined {
+  const contents = items.map(({ content }) => content).filter((content) => content !== undefined)
+  const toolCalls = items.flatMap((item) => item.toolCalls ?? [])
+  if (contents.length === 0 && toolCalls.length === 0) return undefined
+  return {
+    role: 'assistant',
+    ...(contents.length > 0 && { content: contents.length === 1 ? contents[0] : contents }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  }
+}
+
+/** Of chat completions and of responses. */
+function usageOf(given: unknown): Usage | undefined {
+  if (given === undefined || given === null) return undefined
+  const usage = fields(given)
+  const input = fields(usage['prompt_tokens_details'] ?? usage['input_tokens_details'])
+  const output = fields(usage['completion_tokens_details'] ?? usage['output_tokens_details'])
+  return {
+    promptTokens: number(usage['prompt_tokens'], usage['input_tokens']),
+    completionTokens: number(usage['completion_tokens'], usage['output_tokens']),
+    totalTokens: number(usage['total_tokens']),
+    cachedTokens: number(input['cached_tokens']),
+    reasoningTokens: number(output['reasoning_tokens']),
+  }
+}
