@@ -1,3 +1,11 @@
+# The console is built in a stage of its own: its tools stay out of the image.
+FROM node:26-slim AS console
+WORKDIR /app
+COPY . .
+RUN npm ci --workspace=@tacho/console --no-audit --no-fund \
+  && node scripts/build-console.mjs \
+  && test -f packages/console/dist/index.html
+
 # The image brings its own Node 26, so npm leaves out the pinned one (all of it optional packages, as are the other
 # optional ones here: none is needed to serve). better-sqlite3 ships its binaries: nothing is compiled.
 FROM node:26-slim AS install
@@ -14,6 +22,7 @@ ENV NODE_ENV=production \
 COPY --from=install /app/package.json /app/LICENSE ./
 COPY --from=install /app/node_modules ./node_modules
 COPY --from=install /app/packages ./packages
+COPY --from=console /app/packages/console/dist ./packages/console/dist
 COPY --from=install /app/scripts/node ./scripts/node
 # A new volume takes its owner from the folder it covers; compiled sources are kept in .cache.
 RUN mkdir /data .cache && chown node:node /data .cache

@@ -6,14 +6,18 @@ ALTER TABLE usage_hours ADD COLUMN completed bigint NOT NULL DEFAULT 0;
 ALTER TABLE usage_hours ADD COLUMN failed bigint NOT NULL DEFAULT 0;
 ALTER TABLE usage_hours ADD COLUMN cancelled bigint NOT NULL DEFAULT 0;
 
-INSERT INTO usage_hours (environment_id, hour, agent_id, model_key, slot, events, prompt_tokens, completion_tokens,
-    total_tokens, cost_nanos, runs, completed, failed, cancelled)
-  SELECT environment_id, started_at - (started_at % 3600000 + 3600000) % 3600000, agent_id, '', 0, 0, 0, 0, 0, 0,
-    count(*), count(*) FILTER (WHERE status = 'COMPLETED'), count(*) FILTER (WHERE status = 'FAILED'),
-    count(*) FILTER (WHERE status = 'CANCELLED')
-  FROM runs GROUP BY 1, 2, 3
-  ON CONFLICT (environment_id, hour, agent_id, model_key, slot) DO UPDATE SET
-    runs = excluded.runs, completed = excluded.completed, failed = excluded.failed, cancelled = excluded.cancelled;
+-- Of all tenants at once, which only a migration does.
+DO $$
+BEGIN
+  INSERT INTO usage_hours (environment_id, hour, agent_id, model_key, slot, events, prompt_tokens, completion_tokens,
+      total_tokens, cost_nanos, runs, completed, failed, cancelled)
+    SELECT environment_id, started_at - (started_at % 3600000 + 3600000) % 3600000, agent_id, '', 0, 0, 0, 0, 0, 0,
+      count(*), count(*) FILTER (WHERE status = 'COMPLETED'), count(*) FILTER (WHERE status = 'FAILED'),
+      count(*) FILTER (WHERE status = 'CANCELLED')
+    FROM runs GROUP BY 1, 2, 3
+    ON CONFLICT (environment_id, hour, agent_id, model_key, slot) DO UPDATE SET
+      runs = excluded.runs, completed = excluded.completed, failed = excluded.failed, cancelled = excluded.cancelled;
+END $$;
 
 CREATE TABLE latency_hours (
   environment_id uuid NOT NULL,
