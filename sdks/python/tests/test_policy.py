@@ -1,0 +1,142 @@
+"""Conditions give the same results, failures and faults as in the TypeScript SDK and the service."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacho
+from tacho.policy import limits
+from tacho.policy.compile import NotACondition, compile_condition, evaluate
+from tacho.policy.decide import decide
+from tacho.policy.facts import Facts
+from tacho.policy.input_hash import input_hash
+from tacho.policy.plain_json import NotPlainJson
+
+POLICY = Path(__file__).parents[3] / "packages" / "policy"
+
+
+def vectors(name: str) -> list[dict[str, Any]]:
+    lines = (POLICY / "vectors" / name).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line, parse_int=number) for line in lines if line]
+
+
+def number(text: str) -> float:
+    """As JavaScript reads it."""
+    return int(text) if abs(int(text)) <= 2**53 else float(text)
+
+
+def facts_of(vector: dict[str, Any]) -> Facts:
+    if "repeat" in vector:
+        count = vector["repeat"]
+        return Facts("refund", {"list": [0] * count, "text": "a" * count}, now=0)
+    given = vector.get("facts") or {"tool": {"name": "refund", "input": {}}, "now": 0}
+    run = given.get("run", {})
+    return Facts(
+        given["tool"]["name"],
+        given["tool"].get("input"),
+        now=given["now"],
+        agent_id=given.get("agent", {}).get("id"),
+        agent_name=given.get("agent", {}).get("name"),
+        run_id=run.get("id"),
+        run_cost=run.get("cost"),
+        run_total_tokens=run.get("totalTokens"),
+        run_tool_calls=run.get("toolCalls"),
+        session_id=given.get("session", {}).get("id"),
+        risk_signals=given.get("risk", {}).get("signals"),
+    )
+
+
+# The library behind the service describes a wrong pattern in its own words.
+NOT_RE2 = re.compile(r"not an RE2 pattern: [\s\S]*")
+
+
+def result_of(vector: dict[str, Any]) -> dict[str, Any]:
+    compiled = compile_condition(vector["source"])
+    if isinstance(compiled, NotACondition):
+        return {"refused": [show(fault.message, vars(fault.position)) for fault in compiled.faults]}
+    result = evaluate(compiled, facts_of(vector))
+    return {"failure": result.message} if result.matched is None else {"matched": result.matched}
+
+
+def show(message: str, position: dict[str, Any]) -> str:
+    end = position.get("end_offset") or position.get("endOffset")
+    place = f"{position['offset']}-{end} {position['line']}:{position['column']}"
+    return f"{place} {NOT_RE2.sub('not an RE2 pattern', message)}"
+
+
+def test_every_shared_condition_has_the_same_result() -> None:
+    given = vectors("conditions.jsonl")
+    assert len(given) >= 1_000
+    wrong = []
+    for vector in given:
+        expected = {name: vector[name] for name in ("matched", "failure") if name in vector}
+        if "refused" in vector:
+            expected = {"refused": [show(fault["message"], fault["position"]) for fault in vector["refused"]]}
+        actual = result_of(vector)
+        if actual != expected:
+            wrong.append(f"{vector['source'][:200]}\n  expected {expected}\n  actual   {actual}")
+    assert not wrong, f"{len(wrong)} of {len(given)}:\n" + "\n".join(wrong[:20])
+
+
+def test_every_shared_input_has_the_same_hash() -> None:
+    for vector in vectors("input-hashes.jsonl"):
+        assert input_hash(vector["toolName"], vector["input"]) == vector["hash"], vector["input"]
+
+
+def test_the_limits_are_those_of_the_policy_package() -> None:
+    text = (POLICY / "src" / "limits.ts").read_text()
+    theirs = {name: int(value.replace("_", "")) for name, value in re.findall(r"^  (\w+): ([\d_]+),", text, re.M)}
+    for name, value in theirs.items():
+        assert getattr(limits, re.sub("([A-Z])", r"_\1", name).upper()) == value, name
+
+
+@pytest.mark.parametrize("given", [{"a": float("nan")}, {"a": {1, 2}}, {1: 2}, {"a": 2**53 + 1}, {"a": "\ud800"}, {"a": b"x"}])
+def test_what_is_no_plain_json_has_no_hash(given: Any) -> None:
+    with pytest.raises(NotPlainJson):
+        input_hash("t", given)
+
+
+def test_a_cycle_or_a_deep_input_has_no_hash_and_no_crash() -> None:
+    cycle: dict[str, Any] = {}
+    cycle["self"] = cycle
+    with pytest.raises(NotPlainJson, match="200 levels"):
+        input_hash("t", cycle)
+    assert decide([tacho.Policy("p", "p", "has(tool.input.self)", "BLOCK")], Facts("t", cycle, now=0)).action == "BLOCK"
+
+
+def test_what_cannot_be_evaluated_exactly_is_refused_and_fails_closed() -> None:
+    script = tacho.Policy("p", "p", r'tool.name.matches("\\p{Greek}")', "BLOCK")
+    decision = decide([script], Facts("t", {}, now=0))
+    assert decision.action == "BLOCK" and decision.matched[0].failed
+    assert "the Python SDK knows general categories" in decision.failures[0].message
+
+
+@pytest.mark.parametrize(
+    ("severity", "action"), [("CRITICAL", "BLOCK"), ("HIGH", "BLOCK"), ("MEDIUM", "ALLOW"), ("LOW", "ALLOW"), ("?", "BLOCK")]
+)
+def test_a_failing_condition_counts_by_severity(severity: str, action: str) -> None:
+    policy = tacho.Policy("p", "p", "tool.input.missing == 1", "BLOCK", severity)
+    assert decide([policy], Facts("t", {}, now=0)).action == action
+
+
+def test_the_strictest_match_wins_in_any_order() -> None:
+    actions = ["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK", "NEW"]
+    policies = [tacho.Policy(f"p{n}", "p", "true", action) for n, action in enumerate(actions)]
+    for _ in range(20):
+        random.shuffle(policies)
+        decision = decide(policies, Facts("t", {}, now=0))
+        assert [match.policy_id for match in decision.matched] == ["p3", "p4", "p2", "p1", "p0"]
+        assert decision.action == "BLOCK"
+
+
+def test_no_pattern_takes_exponential_time() -> None:
+    slow = compile_condition('tool.name.matches("(a*)*b|(a|aa)+$|(x+x+)+y")')
+    assert not isinstance(slow, NotACondition)
+    result = evaluate(slow, Facts("a" * 20_000 + "!", {}, now=0))
+    assert result.matched is False or "steps" in result.message
