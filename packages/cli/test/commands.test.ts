@@ -124,6 +124,10 @@ test('runs are listed by agent, session, status and number', async () => {
     (await list('--search', 'demo-tour-returning-customer', '--status', 'completed', '--all')).hasMore,
     false,
   )
+  const charged = (await list('--tool', 'refund_payment', '--min-length', '1s', '--min-cost', '0.0001', '--all')).items
+  assert.ok(charged.length > 0 && charged.length < 12)
+  assert.deepEqual((await list('--tool', 'refund_payment', '--model', 'no-such', '--errors')).items, [])
+  assert.deepEqual((await list('--policy', 'no-such', '--approvals')).items, [])
   assert.deepEqual((await list('--search', 'no such text')).items, [])
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
   assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /No matching runs/)

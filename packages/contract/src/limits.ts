@@ -102,6 +102,10 @@ export const LIMITS = {
   searchedAgents: 1_000,
   /** Agents with the same name whose runs a search finds, newest first. */
   searchedAgentsOfName: 20,
+  /** A page of runs filtered by cost, length, errors or names ends after this many runs were examined. */
+  runsLookedAt: 5_000,
+  /** The filter for runs with approvals examines this many requests, newest first. */
+  searchedApprovals: 5_000,
   /** A filtered page of a timeline ends after this many rows were examined. */
   eventsLookedAt: 5_000,
   operatorPageDefault: 100,

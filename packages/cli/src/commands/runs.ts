@@ -5,7 +5,7 @@ import { followRun, followRuns } from '../runs/follow.ts'
 import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
 import { findEnvironment } from '../calls/tenants.ts'
-import { moment } from '../terminal/time-text.ts'
+import { durationMs, moment } from '../terminal/time-text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
 interface ListOptions extends EnvironmentOptions {
@@ -15,6 +15,14 @@ interface ListOptions extends EnvironmentOptions {
   status?: RunStatus
   from?: string
   to?: string
+  minCost?: string
+  minLength?: number
+  errors?: true
+  approvals?: true
+  tool?: string
+  model?: string
+  policy?: string
+  promptVersion?: string
   limit: number
   all?: true
 }
@@ -33,11 +41,19 @@ export function addRuns(runs: Command): void {
     .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
     .option('--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d')
     .option('--to <when>', 'runs started before: a time, or a duration ago')
+    .option('--min-cost <amount>', 'runs that cost at least this, such as 0.25', parseCost)
+    .option('--min-length <duration>', 'runs at least this long, such as 30s or 5m', parseLength)
+    .option('--errors', 'runs with an error or a failed tool call')
+    .option('--approvals', 'runs that requested an approval')
+    .option('--tool <name>', 'runs that called this tool')
+    .option('--model <name>', 'runs that called this model')
+    .option('--policy <id>', 'runs in which this policy matched a call')
+    .option('--prompt-version <id>', 'runs that used this version of a prompt')
     .option('-n, --limit <number>', 'maximum to show', wholeNumber(1_000_000), 25)
     .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47',
+      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47',
     )
     .action(list)
 
@@ -70,12 +86,31 @@ function parseStatus(text: string): RunStatus {
   throw new InvalidArgumentError(`It must be one of ${RUN_STATUSES.join(', ')}.`)
 }
 
+function parseCost(text: string): string {
+  if (/^[0-9]{1,7}(\.[0-9]{1,9})?$/.test(text)) return text
+  throw new InvalidArgumentError('It must be a number such as 0.25.')
+}
+
+function parseLength(text: string): number {
+  const ms = durationMs(text)
+  if (ms !== null && ms > 0) return ms
+  throw new InvalidArgumentError('It must be a duration such as 30s, 5m or 2h.')
+}
+
 async function list(options: ListOptions): Promise<void> {
   const now = Date.now()
   const query = {
     ...(options.search === undefined ? {} : { q: options.search }),
     ...(options.session === undefined ? {} : { sessionId: options.session }),
     ...(options.status === undefined ? {} : { status: options.status }),
+    ...(options.minCost === undefined ? {} : { minCost: options.minCost }),
+    ...(options.minLength === undefined ? {} : { minLengthMs: options.minLength }),
+    ...(options.errors && { hasErrors: 'true' as const }),
+    ...(options.approvals && { hasApprovals: 'true' as const }),
+    ...(options.tool === undefined ? {} : { tool: options.tool }),
+    ...(options.model === undefined ? {} : { model: options.model }),
+    ...(options.policy === undefined ? {} : { policyId: options.policy }),
+    ...(options.promptVersion === undefined ? {} : { promptVersionId: options.promptVersion }),
     ...(options.from === undefined ? {} : { from: moment('--from', options.from, -1, now) }),
     ...(options.to === undefined ? {} : { to: moment('--to', options.to, -1, now) }),
   }

@@ -1,6 +1,7 @@
 /** `tacho runs list`: prints each page when it arrives. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { stalledMs } from '@tacho/contract/stalled.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
 import { printJsonItems, printLine, spokenNumber, tableWriter, type Column } from '../terminal/output.ts'
 import { spokenDuration } from '../terminal/time-text.ts'
@@ -72,7 +73,7 @@ function runCells(run: OperatorRun): string[] {
   const lasted = Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt)
   return [
     run.startedAt,
-    run.status,
+    statusCell(run),
     run.runId,
     run.agent.name,
     run.sessionId ?? '',
@@ -81,6 +82,10 @@ function runCells(run: OperatorRun): string[] {
     spokenNumber(run.usage.totalTokens),
     spokenNumber(run.usage.cost),
   ]
+}
+
+function statusCell(run: OperatorRun): string {
+  return stalledMs(run, Date.now()) === null ? run.status : `${run.status} (stalled)`
 }
 
 /** One run on one line. */

@@ -3,6 +3,7 @@ import { eachItem } from '@tacho/client/items.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '../terminal/json-text.ts'
 import { known } from '../calls/known.ts'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
@@ -83,7 +84,9 @@ async function* withTexts(
 
 function runLines(run: OperatorRun): string[] {
   const { usage } = run
-  const ended = run.endedAt === null ? 'still running' : `ended ${run.endedAt}`
+  const silence = stalledMs(run, Date.now())
+  const running = silence === null ? 'still running' : `stalled: no event for ${spokenDuration(silence)}`
+  const ended = run.endedAt === null ? running : `ended ${run.endedAt}`
   const lasted = Math.max(0, Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt))
   const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`
   return [

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { EventType } from '../runs/event-type.tsx'
 import { runQuery, useSteps, type Step } from '../runs/run-queries.ts'
-import { Status } from '../runs/status.tsx'
+import { RunStatusChip } from '../runs/status.tsx'
 import { Button } from '../ui/button.tsx'
 import { compact, counted, duration, money, number } from '../ui/format.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
@@ -78,7 +78,7 @@ function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
                 >
                   <bdi>{run.runId}</bdi>
                 </Link>
-                <Status status={run.status} />
+                <RunStatusChip run={run} />
               </span>
             </th>
           ))}

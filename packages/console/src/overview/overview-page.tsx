@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
-import { Status, statusWord } from '../runs/status.tsx'
+import { RunStatusChip, statusWord } from '../runs/status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { compact, counted, money } from '../ui/format.ts'
 import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
@@ -177,7 +177,7 @@ function NewestRuns() {
           aside={
             <>
               <span className="w-22">
-                <Status status={run.status} />
+                <RunStatusChip run={run} />
               </span>
               <span className="w-14 text-right">
                 <Time at={run.startedAt} />

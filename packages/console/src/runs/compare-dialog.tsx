@@ -5,7 +5,7 @@ import { api } from '../api.ts'
 import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { Time } from '../ui/time.tsx'
-import { Status } from './status.tsx'
+import { RunStatusChip } from './status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const SHOWN = 8
@@ -74,7 +74,7 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
             <bdi className="min-w-0 flex-1 truncate" title={run.runId}>
               {run.runId}
             </bdi>
-            <Status status={run.status} />
+            <RunStatusChip run={run} />
             <span className="text-soft">
               <Time at={run.startedAt} />
             </span>

@@ -1,7 +1,9 @@
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { useMemo, useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
-import { exact } from '../ui/format.ts'
+import { duration, exact } from '../ui/format.ts'
 import { changed, Choice, TextFilter } from '../ui/filters.tsx'
-import { SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
+import { COST_PATTERN, SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
 import { statusWord } from './status.tsx'
 
 export const SEARCH_ID = 'search-runs'
@@ -11,14 +13,26 @@ const SINCE_WORDS: Record<Since, string> = {
   '7d': 'Last 7 days',
   '30d': 'Last 30 days',
 }
+const LENGTHS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000]
+const MORE = ['tool', 'model', 'policyId', 'minCost', 'minLengthMs', 'hasErrors', 'hasApprovals'] as const
+
+/** An empty text or undefined leaves its filter out. */
+type Change = { [Name in keyof RunsSearch]?: RunsSearch[Name] | string | undefined }
 
 interface Props {
   search: RunsSearch
+  /** The runs in the list. Their names are suggested. */
+  items: readonly OperatorRun[]
   onChange: (search: RunsSearch) => void
+  /** Stands at the end. */
+  columns: ReactNode
 }
 
-export function RunFilters({ search, onChange }: Props) {
-  const set = (change: Partial<Record<keyof RunsSearch, string>>) => onChange(changed(search, change))
+export function RunFilters({ search, items, onChange, columns }: Props) {
+  const set = (change: Change) => onChange(changed(search, change))
+  const count = MORE.filter((name) => search[name] !== undefined).length
+  const [isMore, setMore] = useState(count > 0)
+  const { columns: chosenColumns, ...filter } = search
   return (
     <div role="search" className="flex flex-wrap items-center gap-2 py-3">
       <TextFilter
@@ -56,11 +70,110 @@ export function RunFilters({ search, onChange }: Props) {
           {search.to !== undefined && ` to ${exact(Date.parse(search.to))}`}
         </span>
       )}
-      {Object.keys(search).length > 0 && (
-        <Button look="quiet" onClick={() => onChange({})}>
+      {search.promptVersionId !== undefined && (
+        <span className="text-sm text-soft">
+          prompt version <span className="font-mono">{search.promptVersionId.slice(0, 8)}</span>
+        </span>
+      )}
+      <Button look="quiet" aria-expanded={isMore} onClick={() => setMore(!isMore)}>
+        {isMore ? 'Fewer filters' : count > 0 ? `More filters (${count})` : 'More filters'}
+      </Button>
+      {Object.keys(filter).length > 0 && (
+        <Button look="quiet" onClick={() => onChange(chosenColumns === undefined ? {} : { columns: chosenColumns })}>
           Clear
         </Button>
       )}
+      {columns}
+      {isMore && <MoreFilters search={search} items={items} set={set} />}
     </div>
+  )
+}
+
+interface MoreProps extends Pick<Props, 'search' | 'items'> {
+  set: (change: Change) => void
+}
+
+/** What a run was, found run by run. */
+function MoreFilters({ search, items, set }: MoreProps) {
+  const known = useMemo(() => {
+    const names = (of: (run: OperatorRun) => readonly string[]) => [...new Set(items.flatMap(of))].toSorted()
+    return {
+      tools: names(({ tools }) => tools),
+      models: names(({ models }) => models),
+      policyIds: names(({ policyIds }) => policyIds),
+    }
+  }, [items])
+  return (
+    <div className="flex w-full flex-wrap items-center gap-2">
+      <TextFilter
+        label="Tool"
+        placeholder="Tool"
+        suggestions={known.tools}
+        value={search.tool}
+        onChange={(tool) => set({ tool })}
+      />
+      <TextFilter
+        label="Model"
+        placeholder="Model"
+        suggestions={known.models}
+        value={search.model}
+        onChange={(model) => set({ model })}
+      />
+      <TextFilter
+        label="Policy"
+        placeholder="Policy"
+        suggestions={known.policyIds}
+        value={search.policyId}
+        onChange={(policyId) => set({ policyId })}
+      />
+      <TextFilter
+        label="Cost at least"
+        placeholder="Cost, from"
+        className="w-28"
+        pattern={COST_PATTERN}
+        value={search.minCost?.toString()}
+        onChange={(minCost) => set({ minCost: Number(minCost) || undefined })}
+      />
+      <Choice
+        label="Length at least"
+        all="Any length"
+        value={search.minLengthMs?.toString()}
+        options={lengths(search.minLengthMs).map((ms) => [String(ms), `From ${duration(ms)}`])}
+        onChange={(ms) => set({ minLengthMs: Number(ms) || undefined })}
+      />
+      <Check label="With errors" isOn={search.hasErrors === true} onChange={(hasErrors) => set({ hasErrors })} />
+      <Check
+        label="With approvals"
+        isOn={search.hasApprovals === true}
+        onChange={(hasApprovals) => set({ hasApprovals })}
+      />
+    </div>
+  )
+}
+
+/** The offered lengths, and that of the address. */
+function lengths(chosen: number | undefined): number[] {
+  return chosen === undefined || LENGTHS.includes(chosen) ? LENGTHS : [...LENGTHS, chosen]
+}
+
+function Check({
+  label,
+  isOn,
+  onChange,
+}: {
+  label: string
+  isOn: boolean
+  onChange: (isOn: true | undefined) => void
+}) {
+  return (
+    <label className="field flex items-center gap-2 whitespace-nowrap">
+      <input
+        type="checkbox"
+        checked={isOn}
+        onChange={(event) => onChange(event.target.checked || undefined)}
+        className="accent-accent"
+      />
+      {label}
+    </label>
   )
 }

@@ -1,4 +1,5 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
@@ -6,17 +7,13 @@ import { Copy } from '../ui/copy.tsx'
 import { compact, counted, duration, money } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
-import { Status } from './status.tsx'
+import { RunStatusChip } from './status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** Without an event for so long, a running run may have died. */
-const STALLED_MS = 5 * 60_000
-
 export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () => void }) {
   const params = route.useParams()
   const now = useNow()
-  const silence = now - Date.parse(run.lastEventAt)
-  const end = run.endedAt === null ? Math.max(now, Date.parse(run.startedAt)) : Date.parse(run.endedAt)
+  const silence = stalledMs(run, now)
   return (
     <>
       <div className="flex items-center gap-2.5">
@@ -24,10 +21,8 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
           <bdi>{run.runId}</bdi>
         </h1>
         <Copy text={run.runId} label="Copy id" />
-        <Status status={run.status} />
-        {run.status === 'RUNNING' && silence > STALLED_MS && (
-          <span className="text-sm text-amber">no event for {duration(silence)}</span>
-        )}
+        <RunStatusChip run={run} />
+        {silence !== null && <span className="text-sm text-amber">no event for {duration(silence)}</span>}
         <Button look="quiet" className="ml-auto" onClick={onCompare}>
           Compare…
         </Button>
@@ -46,7 +41,7 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
         <Fact name="Started">
           <Time at={run.startedAt} />
         </Fact>
-        <Fact name="Length">{duration(end - Date.parse(run.startedAt))}</Fact>
+        <Fact name="Length">{duration(runLength(run, now))}</Fact>
         <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
         <Fact name="Tokens">{compact(run.usage.totalTokens)} tokens</Fact>
         <Fact name="Cost">cost {money(run.usage.cost)}</Fact>

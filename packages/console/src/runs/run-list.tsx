@@ -1,20 +1,61 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, type ReactNode } from 'react'
 import { compact, duration, money, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
-import { Status } from './status.tsx'
+import { columnWord, type RunColumn } from './columns.ts'
+import { RunStatusChip } from './status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const ROW_PX = 36
 const NARROW_ROW_PX = 60
-const COLUMNS = 'sm:grid-cols-[7rem_minmax(8rem,1.4fr)_minmax(7rem,1fr)_5.5rem_5.5rem_5rem_5rem_5rem]'
-const HEADS = ['Status', 'Run', 'Agent', 'Started', 'Length', 'Steps', 'Tokens', 'Cost']
+
+interface Column {
+  width: string
+  right?: boolean
+  /** Left out on a phone. */
+  wide?: boolean
+  cell: (run: OperatorRun) => ReactNode
+  /** The whole text, for what may be cut. */
+  title?: (run: OperatorRun) => string
+}
+
+const COLUMNS: Record<RunColumn, Column> = {
+  status: { width: '7rem', cell: (run) => <RunStatusChip run={run} /> },
+  run: { width: 'minmax(8rem,1.4fr)', cell: (run) => <RunLink run={run} /> },
+  agent: { width: 'minmax(7rem,1fr)', cell: ({ agent }) => <bdi>{agent.name}</bdi>, title: ({ agent }) => agent.name },
+  session: {
+    width: 'minmax(6rem,1fr)',
+    wide: true,
+    cell: ({ sessionId }) => <bdi>{sessionId}</bdi>,
+    title: ({ sessionId }) => sessionId ?? '',
+  },
+  started: { width: '5.5rem', cell: ({ startedAt }) => <Time at={startedAt} /> },
+  length: { width: '5.5rem', right: true, cell: (run) => <Length run={run} /> },
+  steps: { width: '5rem', right: true, wide: true, cell: ({ eventCount }) => number(eventCount) },
+  errors: { width: '4rem', right: true, wide: true, cell: (run) => <Errors run={run} /> },
+  tools: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ tools }) => tools) },
+  models: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ models }) => models) },
+  tokens: { width: '5rem', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
+  cost: { width: '5rem', right: true, wide: true, cell: ({ usage }) => money(usage.cost) },
+}
+
+function names(of: (run: OperatorRun) => readonly string[]): Pick<Column, 'cell' | 'title'> {
+  const title = (run: OperatorRun) => of(run).join(', ')
+  return { cell: (run) => <bdi>{title(run)}</bdi>, title }
+}
+
+interface Props {
+  items: readonly OperatorRun[]
+  columns: readonly RunColumn[]
+  current: number
+}
 
 /** Windowed: what is out of sight is not in the page. */
-export function RunList({ items, current }: { items: readonly OperatorRun[]; current: number }) {
+export function RunList({ items, columns, current }: Props) {
   const list = useRef<HTMLDivElement>(null)
   const rowPx = window.matchMedia('(min-width: 40rem)').matches ? ROW_PX : NARROW_ROW_PX
   const rows = useWindowVirtualizer({
@@ -27,17 +68,20 @@ export function RunList({ items, current }: { items: readonly OperatorRun[]; cur
   useEffect(() => {
     if (current >= 0) rows.scrollToIndex(current)
   }, [current, rows])
+  // Only from a tablet on; a phone wraps the cells of a row.
+  const gridTemplateColumns = columns.map((column) => COLUMNS[column].width).join(' ')
 
   return (
     <div role="table" aria-label="Runs" aria-rowcount={items.length + 1} className="text-sm">
       <div role="rowgroup" className="hidden sm:block">
         <div
           role="row"
-          className={`grid h-8 items-center gap-3 border-b border-line px-2 text-xs text-soft ${COLUMNS}`}
+          className="grid h-8 items-center gap-3 border-b border-line px-2 text-xs text-soft"
+          style={{ gridTemplateColumns }}
         >
-          {HEADS.map((head, index) => (
-            <span key={head} role="columnheader" className={index > 3 ? 'text-right' : ''}>
-              {head}
+          {columns.map((column) => (
+            <span key={column} role="columnheader" className={COLUMNS[column].right ? 'text-right' : ''}>
+              {columnWord(column)}
             </span>
           ))}
         </div>
@@ -52,10 +96,12 @@ export function RunList({ items, current }: { items: readonly OperatorRun[]; cur
               role="row"
               aria-rowindex={index + 2}
               data-current={index === current}
-              className={`absolute inset-x-0 flex h-15 flex-wrap content-center items-center gap-x-3 gap-y-0.5 border-b border-line px-2 hover:bg-hover data-[current=true]:bg-accent-wash sm:grid sm:h-9 ${COLUMNS}`}
-              style={{ transform: `translateY(${start - rows.options.scrollMargin}px)` }}
+              className="absolute inset-x-0 flex h-15 flex-wrap content-center items-center gap-x-3 gap-y-0.5 border-b border-line px-2 hover:bg-hover data-[current=true]:bg-accent-wash sm:grid sm:h-9"
+              style={{ transform: `translateY(${start - rows.options.scrollMargin}px)`, gridTemplateColumns }}
             >
-              <RunCells run={run} />
+              {columns.map((column) => (
+                <Cell key={column} column={column} run={run} />
+              ))}
             </div>
           )
         })}
@@ -64,67 +110,41 @@ export function RunList({ items, current }: { items: readonly OperatorRun[]; cur
   )
 }
 
-function RunCells({ run }: { run: OperatorRun }) {
-  const params = route.useParams()
+/** On a phone the run stands above the rest. */
+const PLACES: Partial<Record<RunColumn, string>> = { run: 'order-first w-full sm:order-none sm:w-auto', status: '' }
+
+function Cell({ column, run }: { column: RunColumn; run: OperatorRun }) {
+  const { right, wide, cell, title } = COLUMNS[column]
+  const look = `${right ? 'tabular sm:text-right' : ''} ${wide ? 'hidden sm:block' : ''}`
+  const place = PLACES[column] ?? (right ? '' : 'text-soft')
   return (
-    <>
-      <Cell>
-        <Status status={run.status} />
-      </Cell>
-      <Cell className="order-first w-full sm:order-none sm:w-auto">
-        <Link
-          to="/w/$workspace/$environment/runs/$runId"
-          params={{ ...params, runId: run.runId }}
-          title={run.runId}
-          // The whole row opens the run.
-          className="block truncate font-medium after:absolute after:inset-0"
-        >
-          <bdi>{run.runId}</bdi>
-        </Link>
-      </Cell>
-      <Cell className="text-soft" title={run.agent.name}>
-        <bdi>{run.agent.name}</bdi>
-      </Cell>
-      <Cell className="text-soft">
-        <Time at={run.startedAt} />
-      </Cell>
-      <Cell right>
-        <Length run={run} />
-      </Cell>
-      <Cell right wide>
-        {number(run.eventCount)}
-      </Cell>
-      <Cell right wide>
-        {compact(run.usage.totalTokens)}
-      </Cell>
-      <Cell right wide>
-        {money(run.usage.cost)}
-      </Cell>
-    </>
+    <span role="cell" title={title?.(run)} className={`min-w-0 truncate ${look} ${place}`}>
+      {cell(run)}
+    </span>
   )
 }
 
-interface CellProps {
-  children: ReactNode
-  className?: string
-  title?: string
-  right?: boolean
-  /** Left out on a phone. */
-  wide?: boolean
-}
-
-function Cell({ children, className = '', title, right = false, wide = false }: CellProps) {
-  const look = `${right ? 'tabular sm:text-right' : ''} ${wide ? 'hidden sm:block' : ''}`
+function RunLink({ run: { runId } }: { run: OperatorRun }) {
+  const params = route.useParams()
   return (
-    <span role="cell" title={title} className={`min-w-0 truncate ${look} ${className}`}>
-      {children}
-    </span>
+    <Link
+      to="/w/$workspace/$environment/runs/$runId"
+      params={{ ...params, runId }}
+      title={runId}
+      // The whole row opens the run.
+      className="block truncate font-medium after:absolute after:inset-0"
+    >
+      <bdi>{runId}</bdi>
+    </Link>
   )
 }
 
 /** Of a running run: so far. */
 function Length({ run }: { run: OperatorRun }) {
-  const now = useNow()
-  const end = run.endedAt === null ? now : Date.parse(run.endedAt)
-  return duration(Math.max(0, end - Date.parse(run.startedAt)))
+  return duration(runLength(run, useNow()))
+}
+
+function Errors({ run: { errorCount } }: { run: OperatorRun }) {
+  if (errorCount === null || errorCount === 0) return errorCount
+  return <span className="font-medium text-red">{number(errorCount)}</span>
 }

@@ -1,3 +1,4 @@
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
@@ -7,6 +8,8 @@ import { useKeys } from '../ui/keys.ts'
 import { useTitle } from '../ui/title.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
+import { ColumnMenu } from './column-menu.tsx'
+import { columnsOf, rememberColumns } from './columns.ts'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
 import { RunList } from './run-list.tsx'
 import { RunsTabs } from './runs-tabs.tsx'
@@ -15,6 +18,8 @@ import { SINCE, type RunsSearch } from './search.ts'
 const route = getRouteApi('/w/$workspace/$environment/runs')
 const REFRESH_MS = 3_000
 const PAGE_RUNS = 100
+/** Requests for one page, if few of the examined runs match. */
+const LOOKS_PER_PAGE = 4
 
 export function RunsPage() {
   const params = route.useParams()
@@ -40,23 +45,34 @@ export function RunsPage() {
     }),
   })
 
-  const isFiltered = Object.keys(search).length > 0
+  const { columns: chosenColumns, ...filter } = search
+  const columns = columnsOf(chosenColumns)
+  const isFiltered = Object.keys(filter).length > 0
   const setSearch = (change: RunsSearch) => void navigate({ to: '.', search: change, replace: true })
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Runs</h1>
       <RunsTabs />
-      <RunFilters search={search} onChange={setSearch} />
+      <RunFilters
+        search={search}
+        items={items}
+        onChange={setSearch}
+        columns={
+          <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
+        }
+      />
       {runs.error ? (
         <Trouble error={runs.error} retry={() => void runs.refetch()} />
       ) : runs.isPending ? (
         <PagePending />
       ) : items.length === 0 ? (
         isFiltered ? (
-          <Empty title="No run matches" action={<Button onClick={() => setSearch({})}>Show all runs</Button>}>
-            Search finds a run by the beginning of its id, or by a whole session id, agent id or agent name. Letters
-            match exactly.
-          </Empty>
+          <NoMatch
+            older={
+              runs.hasNextPage ? { isBusy: runs.isFetchingNextPage, search: () => void runs.fetchNextPage() } : null
+            }
+            showAll={() => setSearch({})}
+          />
         ) : (
           <Empty title="No runs yet" action={<GetStartedLink />}>
             Every execution of an agent appears here with its outcome, length, tokens and cost as soon as its first
@@ -65,9 +81,10 @@ export function RunsPage() {
         )
       ) : (
         <>
-          <RunList items={items} current={cursorRow} />
+          <RunList items={items} columns={columns} current={cursorRow} />
           {runs.hasNextPage && (
-            <div className="flex justify-center py-4">
+            <div className="flex flex-col items-center gap-2 py-4">
+              {runs.data?.pages.at(-1)?.isCut && <p className="text-sm text-soft">Older runs were not examined yet.</p>}
               <Button busy={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>
                 Show older runs
               </Button>
@@ -79,19 +96,66 @@ export function RunsPage() {
   )
 }
 
-function useRuns(environmentId: string, search: RunsSearch) {
-  const { since, from, ...filter } = search
+interface NoMatchProps {
+  /** Null: all runs were examined. */
+  older: { isBusy: boolean; search: () => void } | null
+  showAll: () => void
+}
+
+function NoMatch({ older, showAll }: NoMatchProps) {
+  if (older !== null) {
+    return (
+      <Empty
+        title="No run matches so far"
+        action={
+          <Button busy={older.isBusy} onClick={older.search}>
+            Examine older runs
+          </Button>
+        }
+      >
+        Cost, length, errors, tools, models and policies are looked up run by run, the newest first. Limit the time to
+        examine fewer.
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="No run matches" action={<Button onClick={showAll}>Show all runs</Button>}>
+      Search finds a run by the beginning of its id, or by a whole session id, agent id or agent name. Letters match
+      exactly.
+    </Empty>
+  )
+}
+
+function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
+  const { since, from, minCost, hasErrors, hasApprovals, ...filter } = search
   return useInfiniteQuery({
     queryKey: ['runs', environmentId, search],
-    queryFn: ({ pageParam, signal }) => {
+    queryFn: async ({ pageParam, signal }) => {
       const start = from ?? (since && new Date(hourAgo(SINCE[since])).toISOString())
-      return api.listOperatorRuns(
-        { params: { environmentId }, query: { ...filter, from: start, limit: PAGE_RUNS, cursor: pageParam } },
-        { signal },
-      )
+      const query = {
+        ...filter,
+        from: start,
+        // Never with an exponent.
+        minCost: minCost?.toFixed(9),
+        hasErrors: hasErrors && ('true' as const),
+        hasApprovals: hasApprovals && ('true' as const),
+      }
+      const items: OperatorRun[] = []
+      let cursor = pageParam
+      // The server examines a bounded number of runs for a page, so a page can be short.
+      for (let looks = 0; looks < LOOKS_PER_PAGE; looks++) {
+        const page = await api.listOperatorRuns(
+          { params: { environmentId }, query: { ...query, cursor, limit: PAGE_RUNS - items.length } },
+          { signal },
+        )
+        items.push(...page.items)
+        cursor = page.nextCursor ?? undefined
+        if (cursor === undefined || items.length === PAGE_RUNS) break
+      }
+      return { items, nextCursor: cursor, isCut: items.length < PAGE_RUNS }
     },
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
     // New runs come by themselves while the list stands at its top.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
     placeholderData: keepPreviousData,

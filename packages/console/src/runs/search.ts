@@ -18,24 +18,56 @@ export interface RunsSearch {
   /** A window of start times, as ISO 8601; it counts before `since`. */
   from?: string
   to?: string
+  minCost?: number
+  minLengthMs?: number
+  hasErrors?: true
+  hasApprovals?: true
+  tool?: string
+  model?: string
+  policyId?: string
+  promptVersionId?: string
+  /** Names, divided by commas. */
+  columns?: string
 }
 
+const NAMES = [
+  'q',
+  'agent',
+  'sessionId',
+  'status',
+  'since',
+  'from',
+  'to',
+  'minCost',
+  'minLengthMs',
+  'hasErrors',
+  'hasApprovals',
+  'tool',
+  'model',
+  'policyId',
+  'promptVersionId',
+  'columns',
+] as const satisfies readonly (keyof RunsSearch)[]
+
+/** What a person may type, and the server takes. */
+export const COST_PATTERN = '[0-9]{1,7}([.][0-9]{1,9})?'
+const COST_MAX = 9_999_999
+
+/** Above zero. */
+const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
+
 export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
-  const { status, since, from, to, ...texts } = textOf(search, [
-    'q',
-    'agent',
-    'sessionId',
-    'status',
-    'since',
-    'from',
-    'to',
-  ])
+  const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, ...texts } = textOf(search, NAMES)
   const knownStatus = STATUSES.find((one) => one === status)
   return {
     ...texts,
     ...(isTime(from) && { from }),
     ...(isTime(to) && { to }),
     ...(knownStatus && { status: knownStatus }),
+    ...(isWithin(minCost, COST_MAX) && { minCost: Number(minCost) }),
+    ...(isWithin(minLengthMs, Number.MAX_SAFE_INTEGER) && { minLengthMs: Math.ceil(Number(minLengthMs)) }),
+    ...(hasErrors === 'true' && { hasErrors: true as const }),
+    ...(hasApprovals === 'true' && { hasApprovals: true as const }),
     ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
   }
 }

@@ -1,5 +1,9 @@
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
+import { stalledMs } from '@tacho/contract/stalled.ts'
 import { Chip, type Tone } from '../ui/chip.tsx'
+import { duration } from '../ui/format.ts'
+import { useNow } from '../ui/now.ts'
 
 const LOOKS: Record<RunStatus, { tone: Tone; word: string; sign: string }> = {
   RUNNING: { tone: 'accent', word: 'Running', sign: '●' },
@@ -17,6 +21,20 @@ export function Status({ status }: { status: RunStatus }) {
       </span>
       {word}
     </Chip>
+  )
+}
+
+/** The status of a run now: a running one without an event for long is stalled. */
+export function RunStatusChip({ run }: { run: OperatorRun }) {
+  const silence = stalledMs(run, useNow())
+  if (silence === null) return <Status status={run.status} />
+  return (
+    <span title={`No event for ${duration(silence)}`}>
+      <Chip tone="amber">
+        <span aria-hidden>!</span>
+        Stalled
+      </Chip>
+    </span>
   )
 }
 

@@ -1,5 +1,5 @@
 /** Filters above a list. What they hold stands in the address. */
-import { useEffect, useState } from 'react'
+import { useEffect, useId, useState } from 'react'
 
 const TYPING_MS = 250
 
@@ -10,33 +10,49 @@ interface TextFilterProps {
   className?: string
   value: string | undefined
   onChange: (text: string) => void
+  /** What it must look like; anything else takes no effect and is marked. */
+  pattern?: string
+  suggestions?: readonly string[]
 }
 
 /** Takes effect a moment after the last key. */
-export function TextFilter({ id, label, placeholder, className = 'w-36', value = '', onChange }: TextFilterProps) {
+export function TextFilter(props: TextFilterProps) {
+  const { id, label, placeholder, className = 'w-36', value = '', onChange, pattern, suggestions } = props
   const [text, setText] = useState(value)
+  const listId = useId()
   useEffect(() => setText(value), [value])
   useEffect(() => {
-    if (text === value) return
+    if (text === value || (pattern && !new RegExp(`^(${pattern})?$`).test(text))) return
     const timer = setTimeout(() => onChange(text), TYPING_MS)
     return () => clearTimeout(timer)
-  }, [text, value, onChange])
+  }, [text, value, onChange, pattern])
   return (
-    <input
-      id={id}
-      type="search"
-      aria-label={label}
-      placeholder={placeholder}
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-      onKeyDown={(event) => {
-        if (event.key !== 'Escape') return
-        // A search field would also lose its text.
-        event.preventDefault()
-        event.currentTarget.blur()
-      }}
-      className={`field ${className}`}
-    />
+    <>
+      <input
+        id={id}
+        type="search"
+        aria-label={label}
+        placeholder={placeholder}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Escape') return
+          // A search field would also lose its text.
+          event.preventDefault()
+          event.currentTarget.blur()
+        }}
+        pattern={pattern}
+        list={suggestions && listId}
+        className={`field invalid:border-red invalid:text-red ${className}`}
+      />
+      {suggestions && (
+        <datalist id={listId}>
+          {suggestions.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
+    </>
   )
 }
 
@@ -71,7 +87,7 @@ export function Choice({ label, all, value = '', options, onChange, className = 
 /** A search with some of its texts replaced; an empty text leaves its filter out. */
 export function changed<Search extends object>(
   search: Search,
-  change: { [Name in keyof Search]?: string | undefined },
+  change: { [Name in keyof Search]?: Search[Name] | string | undefined },
 ): Search {
   const merged = Object.entries({ ...search, ...change }).filter(([, value]) => value !== '' && value !== undefined)
   return Object.fromEntries(merged) as Search

@@ -5,6 +5,9 @@ import { LIMITS } from '../limits.ts'
 import { REJECTIONS, type RejectionCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
 
+/** Names that events of a run give, in the order of their arrival. */
+const names = (description: string) => Type.Array(Type.String(), { description })
+
 /** A run for operators: the public fields and fields only the store knows. */
 export const OperatorRun = Type.Object(
   {
@@ -16,6 +19,15 @@ export const OperatorRun = Type.Object(
       minimum: 0,
       description: 'Events sent again with a stored id but different content; the first one was kept',
     }),
+    errorCount: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      minimum: 0,
+      description: 'ERROR events and failed tool calls; null for a run that is older than this count',
+    }),
+    tools: names('Tools that it called'),
+    models: names('Models that it called'),
+    policyIds: names('Policies that matched a call'),
+    promptVersionIds: names('Prompt versions that its events name'),
     lastEventAt: time('Latest event time of the run'),
     receivedAt: time('When the first event of the run was stored'),
   },
@@ -25,6 +37,8 @@ export type OperatorRun = Static<typeof OperatorRun>
 
 export const OperatorRunPage = Type.Object({ items: Type.Array(OperatorRun), nextCursor }, { $id: 'OperatorRunPage' })
 export type OperatorRunPage = Static<typeof OperatorRunPage>
+
+const SIFTED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
 
 export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
@@ -53,7 +67,33 @@ export const OperatorRunsQuery = Type.Object({
         `and finds at most ${LIMITS.searchedAgentsOfName} of one name`,
     ),
   ),
+  minCost: Type.Optional(
+    Type.String({
+      pattern: '^[0-9]{1,7}(\\.[0-9]{1,9})?$',
+      description: `Runs that cost at least this: a decimal number such as 0.25. ${SIFTED}`,
+    }),
+  ),
+  minLengthMs: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: `Runs at least this long, from the start to the end or the latest event. ${SIFTED}`,
+    }),
+  ),
+  hasErrors: Type.Optional(
+    Type.Enum(['true'], { description: `Runs with an ERROR event or a failed tool call. ${SIFTED}` }),
+  ),
+  hasApprovals: Type.Optional(
+    Type.Enum(['true'], {
+      description: `Runs of the newest ${LIMITS.searchedApprovals} requests for approval in the environment`,
+    }),
+  ),
+  tool: Type.Optional(id(LIMITS.searchChars, `Runs with a TOOL_CALL of this toolName. ${SIFTED}`)),
+  model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SIFTED}`)),
+  policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SIFTED}`)),
+  promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SIFTED}`)),
 })
+export type OperatorRunsQuery = Static<typeof OperatorRunsQuery>
 
 export const OperatorRunParams = Type.Object({
   environmentId: uuid('Environment id'),

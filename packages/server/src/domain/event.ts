@@ -9,6 +9,7 @@ import { payloadSlices } from './json-slices.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText } from './text.ts'
+import { isErrorEvent, traitsOf } from './traits.ts'
 import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
@@ -115,6 +116,7 @@ function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeCont
 
 function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {
   const data = item.payload ?? {}
+  const promptUse = promptUseOf(item.eventType, data)
   return {
     eventId: item.eventId,
     clientId: item.clientId,
@@ -132,7 +134,9 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     outcome: outcomeOf(item.eventType, data),
     usage: usageOf(item.eventType, data),
     latencyMs: latencyOf(item.eventType, data),
-    promptUse: promptUseOf(item.eventType, data),
+    promptUse,
+    isError: isErrorEvent(item.eventType, data),
+    traits: traitsOf(item.eventType, data, promptUse),
     onlyIfStored,
   }
 }

@@ -1,5 +1,6 @@
 /** Which prompt version an event names, and what went wrong in it. Source: decision "Prompt results" in docs/decisions. */
 import type { Problem, PromptUse } from '../storage/events.ts'
+import { isErrorEvent } from './traits.ts'
 
 type Payload = Record<string, unknown>
 
@@ -16,8 +17,6 @@ export function promptUseOf(eventType: string, payload: Payload): PromptUse | nu
 }
 
 function problemOf(eventType: string, payload: Payload): Problem | null {
-  if (eventType === 'ERROR') return 'error'
   if (eventType === 'POLICY_DECISION') return HELD_BACK.get(payload['action']) ?? null
-  const error = payload['error'] ?? false
-  return eventType === 'TOOL_CALL' && error !== false ? 'error' : null
+  return isErrorEvent(eventType, payload) ? 'error' : null
 }

@@ -4,6 +4,7 @@ import type { EventRow } from '@tacho/contract/event.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
+import { readTraits } from '../storage/traits.ts'
 import { toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
@@ -26,9 +27,16 @@ export function toOperatorRun(row: RunRow): OperatorRun {
     agentId: row.agentExternalId,
     eventCount: row.eventCount,
     differingRetries: row.differingRetries,
+    errorCount: row.errorCount,
+    ...namesOf(row),
     lastEventAt: isoTime(row.lastEventAt),
     receivedAt: isoTime(row.receivedAt),
   }
+}
+
+function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'policyIds' | 'promptVersionIds'> {
+  const { tool, model, policy, prompt } = readTraits(traits ?? '')
+  return { tools: tool, models: model, policyIds: policy, promptVersionIds: prompt }
 }
 
 /**

@@ -43,12 +43,15 @@ export function pageOf<Row, Item>(
   return { items, nextCursor: last === undefined ? null : cursorAfter(last) }
 }
 
-/** A page of items from a page of rows that the store already limited. */
-export function pageFrom<Row, Item>(
-  { rows, more }: Page<Row>,
+/**
+ * A page of items from a page of rows that the store already limited. `lookedTo`: where to continue, if not after the
+ * last row.
+ */
+export function pageFrom<Row, Item, Place = Row>(
+  { rows, more, lookedTo }: Page<Row> & { lookedTo?: Place },
   toItem: (row: Row) => Item,
-  cursorAfter: (last: Row) => string,
+  cursorAfter: (last: Row | Place) => string,
 ): { items: Item[]; nextCursor: string | null } {
-  const last = more ? rows.at(-1) : undefined
+  const last = more ? (lookedTo ?? rows.at(-1)) : undefined
   return { items: rows.map(toItem), nextCursor: last === undefined ? null : cursorAfter(last) }
 }

@@ -49,6 +49,9 @@ export interface NewEvent {
   latencyMs: number | null
   /** The prompt version that the event names. */
   promptUse: PromptUse | null
+  isError: boolean
+  /** Lines that it adds to the traits of its run. */
+  traits: string | null
   /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */
   onlyIfStored: boolean
 }

@@ -1,12 +1,13 @@
 /** Runs and their usage. */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { Page } from './page.ts'
+import type { TraitKind } from './traits.ts'
 
 export interface RunStore {
   /** External id first, then internal UUID. */
   findRun(environmentId: string, runIdOrUuid: string): Promise<RunRow | null>
   /** Newest startedAt first, then internal id, both descending. */
-  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<Page<RunRow>>
+  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunsRead>
   /**
    * Sums of the hours from `fromHour` to `toHour` (both inclusive, start of the hour), ordered by hour, agent and model
    * key.
@@ -30,6 +31,10 @@ export interface RunRow {
   costNanos: number
   eventCount: number
   differingRetries: number
+  /** Null if the run is older than the counting of errors; so are its traits. */
+  errorCount: number | null
+  /** Lines, as in traits.ts. */
+  traits: string | null
   lastEventAt: number
   /** When its first event was stored. */
   receivedAt: number
@@ -50,11 +55,34 @@ export interface RunFilter {
   from?: number | undefined
   /** startedAt before. */
   to?: number | undefined
+  /** Only runs of the newest requests for approval, of which this many are examined. */
+  approvalsLookedAt?: number | undefined
+  /** No index has these. */
+  sift?: RunSift | undefined
 }
+
+export interface RunSift {
+  costNanosMin: number
+  /** From the start to the end, or to the latest event. */
+  lengthMsMin: number
+  errorsMin: number
+  /** Names that its events must have. */
+  traits: Partial<Record<TraitKind, string>>
+  /** A page ends after scanning this many runs, however few match. */
+  runsLookedAt: number
+}
+
+/** `lookedTo`: where to continue if the page ended at the scan limit; otherwise its last row. */
+export type RunsRead = Page<RunRow> & { lookedTo?: RunPlace }
 
 export interface RunPage {
   limit: number
-  after: { startedAt: number; id: string } | null
+  after: RunPlace | null
+}
+
+export interface RunPlace {
+  startedAt: number
+  id: string
 }
 
 export interface UsagePage {

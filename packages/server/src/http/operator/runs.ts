@@ -1,9 +1,10 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
+import type { OperatorRunsQuery } from '@tacho/contract/operator/run.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { toOperatorRun } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
-import type { RunPage } from '../../storage/runs.ts'
+import type { RunPage, RunSift } from '../../storage/runs.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -24,13 +25,28 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(from)) return from
     if (isRefusal(to)) return to
     const environment = environmentOf(request)
-    const walk = [environment.id, 'operator runs', agentId, agent, sessionId, status, from, to, q]
+    const sift = siftOf(query)
+    const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
+    const walk = [
+      environment.id,
+      'operator runs',
+      agentId,
+      agent,
+      sessionId,
+      status,
+      from,
+      to,
+      q,
+      approvalsLookedAt,
+      sift,
+    ]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
     // A text that no store can keep matches no run.
-    const isFindable = [sessionId, agent, q].every((text) => text === undefined || isStorableText(text))
+    const texts = [sessionId, agent, q, ...Object.values(sift?.traits ?? {})]
+    const isFindable = texts.every((text) => text === undefined || isStorableText(text))
     if (!isFindable) return { items: [], nextCursor: null }
-    const filter = { agentId, agent, sessionId, status, from, to, search: q }
+    const filter = { agentId, agent, sessionId, status, from, to, search: q, approvalsLookedAt, sift }
     const page = await storage.listRuns(environment.id, filter, { limit, ...start })
     return pageFrom(page, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
   })
@@ -41,3 +57,24 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     return run ? toOperatorRun(run) : refuse('not_found', 'The run does not exist')
   })
 }
+
+/** The filters that no index answers; undefined if none is given. */
+function siftOf(query: OperatorRunsQuery): RunSift | undefined {
+  const { minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
+  const given = [minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId]
+  if (given.every((value) => value === undefined)) return undefined
+  return {
+    runsLookedAt: LIMITS.runsLookedAt,
+    costNanosMin: Math.round(Number(minCost ?? 0) * NANOS),
+    lengthMsMin: minLengthMs ?? 0,
+    errorsMin: hasErrors === 'true' ? 1 : 0,
+    traits: {
+      ...(tool !== undefined && { tool }),
+      ...(model !== undefined && { model }),
+      ...(policyId !== undefined && { policy: policyId }),
+      ...(promptVersionId !== undefined && { prompt: promptVersionId.toLowerCase() }),
+    },
+  }
+}
+
+const NANOS = 1e9

@@ -44,6 +44,8 @@ const RUN_COLUMNS: Columns = {
   last_seq: 'bigint',
   ended_at: 'bigint',
   closing_seq: 'bigint',
+  error_count: 'bigint',
+  traits: 'text',
   ...sums,
   session_key: 'text',
   session_id: 'text',
@@ -58,6 +60,8 @@ const CHANGED = [
   'last_seq',
   'ended_at',
   'closing_seq',
+  'error_count',
+  'traits',
   ...Object.keys(sums),
 ]
 /** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
@@ -87,6 +91,7 @@ const eventOf = (selected: string, run: string, eventId: string) =>
 const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
+  error_count AS "errorCount", traits,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the id each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
@@ -207,7 +212,7 @@ function operations(
         }
         knownRuns.set(ownText(placeOf(row.runId)), true)
         const session = row.session === null ? null : shortText(row.session)
-        return [row.runId, { ...row, session, namedSession: null, isNew: false, isMoved: false }]
+        return [row.runId, { ...row, session, namedSession: null, isNew: false, isMoved: false, hasNewTraits: false }]
       }),
     )
   }
@@ -245,7 +250,7 @@ function operations(
 }
 
 type KnownRuns = LRUCache<string, true>
-type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved'> & { stored: string[] | null }
+type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved' | 'hasNewTraits'> & { stored: string[] | null }
 
 /** Ids never contain NUL, so it can separate two. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
@@ -265,6 +270,7 @@ export function runRow(run: RunState): Row {
   const counts = [run.eventCount, run.differingRetries, run.lastSeq]
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
   const closing = [run.endedAt, run.closingSeq]
+  const found = [run.errorCount, run.traits]
   return [
     id,
     number,
@@ -274,6 +280,7 @@ export function runRow(run: RunState): Row {
     ...times,
     ...counts,
     ...closing,
+    ...found,
     ...SUM_COLUMNS.map(([, name]) => run[name]),
     ...session,
   ]

@@ -9,6 +9,7 @@ import type { RunStatus } from '@tacho/contract/run.ts'
 import type { NewEvent } from '../events.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from './keys.ts'
+import { addTraits, NO_TRAITS } from '../traits.ts'
 import { addUsage, noUsage, type UsageSums } from './sums.ts'
 
 export interface RunState extends UsageSums {
@@ -23,6 +24,10 @@ export interface RunState extends UsageSums {
   receivedAt: number
   eventCount: number
   differingRetries: number
+  /** Null: its first events were stored before errors were counted. */
+  errorCount: number | null
+  /** Lines of storage/traits.ts; null as above. */
+  traits: string | null
   /** The largest seq of its events. */
   lastSeq: number
   endedAt: number | null
@@ -35,6 +40,8 @@ export interface RunState extends UsageSums {
   isNew: boolean
   /** This transaction changed an indexed column. */
   isMoved: boolean
+  /** This transaction added traits. */
+  hasNewTraits: boolean
 }
 
 export function newRun(id: string, number: number, runId: string, agentId: string, receivedAt: number): RunState {
@@ -49,6 +56,8 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     receivedAt,
     eventCount: 0,
     differingRetries: 0,
+    errorCount: 0,
+    traits: NO_TRAITS,
     lastSeq: 0,
     ...noUsage(),
     endedAt: null,
@@ -57,6 +66,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     namedSession: null,
     isNew: true,
     isMoved: false,
+    hasNewTraits: false,
   }
 }
 
@@ -64,6 +74,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
 export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   const { time, outcome, usage } = event
   nameSession(run, event)
+  noteTraits(run, event)
   run.eventCount++
   run.lastSeq = seq
   if (time > run.lastEventAt) run.lastEventAt = time
@@ -78,6 +89,15 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
     run.closingSeq = seq
     run.isMoved = true
   }
+}
+
+function noteTraits(run: RunState, { isError, traits }: NewEvent): void {
+  if (isError && run.errorCount !== null) run.errorCount++
+  if (traits === null || run.traits === null) return
+  const all = addTraits(run.traits, traits)
+  if (all === run.traits) return
+  run.traits = ownText(all)
+  run.hasNewTraits = true
 }
 
 /** Notes the session of an event that was just stored. It also decides how the rows of the next events name theirs. */

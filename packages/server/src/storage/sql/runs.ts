@@ -1,7 +1,7 @@
 import { look, type Acts } from './act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Page } from '../page.ts'
-import type { RunFilter, RunPage, RunRow, RunStore } from '../runs.ts'
+import type { RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead, RunStore } from '../runs.ts'
+import { soughtTrait, TRAIT_KINDS } from '../traits.ts'
 import { firstRows } from './first-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import { prefixRange } from './prefix-range.ts'
@@ -16,7 +16,7 @@ const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.statu
   r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
   a.external_id AS "agentExternalId", a.name AS "agentName", r.prompt_tokens AS "promptTokens",
   r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
-  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.last_event_at AS "lastEventAt",
+  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.last_event_at AS "lastEventAt",
   r.received_at AS "receivedAt"`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
@@ -44,19 +44,14 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
   return sql.get(text, [environmentId, uuid.toLowerCase(), uuid.toLowerCase()])
 }
 
-export async function listRuns(
-  sql: Sql,
-  environmentId: string,
-  filter: RunFilter,
-  page: RunPage,
-): Promise<Page<RunRow>> {
+export async function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunsRead> {
   const { search, agent, ...rest } = filter
-  const list = (ofAgent: PlainFilter): Promise<Page<RunRow>> =>
+  const list = (ofAgent: PlainFilter): Promise<RunsRead> =>
     search === undefined
       ? pageOfRuns(sql, environmentId, ofAgent, page)
       : searchRuns(sql, environmentId, search, ofAgent, page)
   if (agent === undefined) return list(rest)
-  const found: Page<RunRow>[] = []
+  const found: RunsRead[] = []
   for (const agentId of await agentsNamed(sql, environmentId, agent)) {
     if (rest.agentId === undefined || rest.agentId === agentId) found.push(await list({ ...rest, agentId }))
   }
@@ -66,16 +61,17 @@ export async function listRuns(
 /** What one statement can search for. */
 type PlainFilter = Omit<RunFilter, 'search' | 'agent'>
 
-/** The newest runs of several pages. Ends at the end of a page that has more, because its next rows come first. */
-function newestRuns(pages: Page<RunRow>[], { limit }: RunPage): Page<RunRow> {
-  const ends = pages.flatMap(({ rows, more }) => (more ? rows.slice(-1) : []))
+/** The newest runs of several pages. Ends where a page ends that has more, because its next rows come first. */
+function newestRuns(pages: RunsRead[], { limit }: RunPage): RunsRead {
+  const ends = pages.flatMap(({ rows, more, lookedTo }): RunPlace[] => (more ? [lookedTo ?? rows.at(-1)!] : []))
   const runs = [...new Map(pages.flatMap(({ rows }) => rows).map((run) => [run.id, run])).values()]
   const known = runs.filter((run) => ends.every((end) => byNewest(run, end) <= 0)).sort(byNewest)
   const page = firstRows(known, limit)
-  return { rows: page.rows, more: page.more || ends.length > 0 }
+  const [end] = ends.sort(byNewest)
+  return page.more || end === undefined ? page : { rows: page.rows, more: true, lookedTo: end }
 }
 
-function byNewest(one: RunRow, other: RunRow): number {
+function byNewest(one: RunPlace, other: RunPlace): number {
   if (one.startedAt !== other.startedAt) return other.startedAt - one.startedAt
   return one.id === other.id ? 0 : one.id < other.id ? 1 : -1
 }
@@ -87,7 +83,7 @@ async function searchRuns(
   search: string,
   filter: PlainFilter,
   page: RunPage,
-): Promise<Page<RunRow>> {
+): Promise<RunsRead> {
   const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
   // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
   if (filter.sessionId === undefined || filter.sessionId === search) {
@@ -134,13 +130,29 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }
 
-function pageOfRuns(
+/** The runs of the newest requests for approval. */
+function askedRuns(sql: Sql, environmentId: string, approvals: number): RunSource {
+  const newest = `SELECT run_id FROM approvals WHERE environment_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
+  const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`
+  // PostgreSQL finds each run by the order of the index, as in OF_RUN_ID.
+  const text =
+    sql.dialect === 'sqlite'
+      ? `(SELECT runs.* FROM ${asked} CROSS JOIN runs ON runs.environment_id = ? AND runs.run_id = asked.run_id) runs`
+      : `(SELECT runs.* FROM ${asked}, LATERAL (SELECT * FROM runs WHERE environment_id = ?
+          AND run_id >= asked.run_id AND run_id <= asked.run_id ORDER BY run_id LIMIT 1) runs) runs`
+  return { text, params: [environmentId, approvals, environmentId] }
+}
+
+async function pageOfRuns(
   sql: Sql,
   environmentId: string,
   filter: PlainFilter,
   page: RunPage,
-  source = ALL_RUNS,
-): Promise<Page<RunRow>> {
+  named?: RunSource,
+): Promise<RunsRead> {
+  const { approvalsLookedAt, sift } = filter
+  const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
+  const source = named ?? asked ?? ALL_RUNS
   const conditions = ['environment_id = ?']
   const params: SqlValue[] = [...source.params, environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
@@ -150,12 +162,43 @@ function pageOfRuns(
   if (filter.agentId !== undefined) add('agent_id = ?', filter.agentId)
   if (filter.status !== undefined) add('status = ?', filter.status)
   if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
+  if (named && asked) add(`run_id IN (SELECT run_id FROM ${asked.text})`, ...asked.params)
   if (filter.from !== undefined) add('started_at >= ?', filter.from)
   if (filter.to !== undefined) add('started_at < ?', filter.to)
   if (page.after !== null) add('(started_at, id) < (?, ?)', page.after.startedAt, page.after.id)
   const order = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
   // Cut the page before agents are joined. Otherwise SQLite may start from the agents and sort all their runs.
   const runs = `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
-  const text = `SELECT ${COLUMNS} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
-  return sql.page(text, [...params, page.limit + 1], page.limit)
+  const withAgents = (some: string) => `SELECT ${COLUMNS} FROM (${some}) r ${WITH_AGENT} ${order('r.')}`
+  if (sift === undefined) return sql.page(withAgents(runs), [...params, page.limit + 1], page.limit)
+  params.push(sift.runsLookedAt)
+  const sifted = `SELECT * FROM (${runs}) page WHERE ${SIFT[sql.dialect]} ${order('')} LIMIT ?`
+  const values = [...params, ...siftValues(sift), page.limit + 1]
+  const found = await sql.page<RunRow>(withAgents(sifted), values, page.limit)
+  if (found.more) return found
+  // Runs that do not match were examined too; continue after them.
+  const last = await sql.get<RunPlace>(
+    `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET ?`,
+    [...params, sift.runsLookedAt - 1],
+  )
+  return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
+}
+
+/** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
+const siftText = (position: (text: string) => string): string =>
+  [
+    'cost_nanos >= ? AND COALESCE(ended_at, last_event_at) - started_at >= ? AND COALESCE(error_count, 0) >= ?',
+    ...TRAIT_KINDS.map(() => position("COALESCE(traits, '')")),
+  ].join(' AND ')
+const SIFT: Record<Sql['dialect'], string> = {
+  sqlite: siftText((text) => `instr(${text}, ?) > 0`),
+  postgres: siftText((text) => `strpos(${text}, ?) > 0`),
+}
+
+function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): SqlValue[] {
+  const sought = TRAIT_KINDS.map((kind) => {
+    const name = traits[kind]
+    return name === undefined ? '' : soughtTrait(kind, name)
+  })
+  return [costNanosMin, lengthMsMin, errorsMin, ...sought]
 }

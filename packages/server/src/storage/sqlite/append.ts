@@ -29,12 +29,21 @@ const RUN_COLUMNS = {
   receivedAt: 'received_at',
   eventCount: 'event_count',
   differingRetries: 'differing_retries',
+  errorCount: 'error_count',
+  traits: 'traits',
   ...Object.fromEntries(SUM_COLUMNS.map(([column, name]) => [name, column])),
   endedAt: 'ended_at',
   closingSeq: 'closing_seq',
 }
 /** These change with every event and are not indexed. */
-const COUNTED = ['eventCount', 'differingRetries', 'lastEventAt', ...SUM_COLUMNS.map(([, name]) => name)]
+const COUNTED = [
+  'eventCount',
+  'differingRetries',
+  'errorCount',
+  'traits',
+  'lastEventAt',
+  ...SUM_COLUMNS.map(([, name]) => name),
+]
 const columnOf = (name: string) => RUN_COLUMNS[name as keyof typeof RUN_COLUMNS]
 
 /** Writes rows of an append one by one. */
@@ -73,13 +82,13 @@ export function rowWriter(db: Database) {
     },
     writeRun(environmentId: string, run: RunState): void {
       const sessionKey = run.namedSession === null ? null : textKey(run.namedSession)
-      const row = { ...run, environmentId, sessionKey, isNew: null, isMoved: null }
+      const row = { ...run, environmentId, sessionKey, isNew: null, isMoved: null, hasNewTraits: null }
       if (run.isNew) insertRun.run(row)
       else {
         countRun.run(row)
         if (run.isMoved) moveRun.run(row)
       }
-      Object.assign(run, { isNew: false, isMoved: false, namedSession: null })
+      Object.assign(run, { isNew: false, isMoved: false, hasNewTraits: false, namedSession: null })
     },
     /** To be called after a transaction that did not commit. */
     forget: environments.forget,
@@ -116,11 +125,14 @@ function numberTaker(db: Database): (count: number) => number[] {
   return (count) => Array.from({ length: count }, () => next++)
 }
 
+const placeOf = (environmentId: string, runId: string): string => `${environmentId} ${runId}`
+
 export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId }, place) => entryBytes(place.length + runId.length + SHORT_CHARS),
+    sizeCalculation: ({ runId, traits }, place) =>
+      entryBytes(place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0)),
   })
   const { insertEvent, writeRun, forget } = rowWriter(db)
   const takeNumbers = numberTaker(db)
@@ -140,20 +152,26 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     .pluck()
 
   function openRun(environmentId: string, { runId, opening }: WantedRun): RunState | null {
-    const place = `${environmentId} ${runId}`
+    const place = placeOf(environmentId, runId)
     const known = runs.get(place)
     if (known !== undefined) return known
     const row = selectRun.get(environmentId, runId)
     let run: RunState
     if (row !== undefined) {
       const session = row.session === null ? null : shortText(row.session)
-      run = { ...row, session, lastSeq: 0, namedSession: null, isNew: false, isMoved: false }
+      run = { ...row, session, lastSeq: 0, namedSession: null, isNew: false, isMoved: false, hasNewTraits: false }
     } else if (opening !== null) {
       const [number = 0] = takeNumbers(1)
       run = newRun(opening.id, number, ownText(runId), opening.agentId, opening.receivedAt)
     } else return null
     runs.set(ownText(place), run)
     return run
+  }
+
+  /** The cache takes the size of an entry only when it is added. */
+  function resize(environmentId: string, run: RunState): void {
+    const place = placeOf(environmentId, run.runId)
+    if (runs.delete(place)) runs.set(place, run)
   }
 
   const openRuns: AppendTransaction['openRuns'] = async (environmentId, wanted) =>
@@ -176,7 +194,10 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
     })
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, changed) => {
-    for (const run of changed) writeRun(environmentId, run)
+    for (const run of changed) {
+      if (run.hasNewTraits) resize(environmentId, run)
+      writeRun(environmentId, run)
+    }
   }
 
   const operations = {

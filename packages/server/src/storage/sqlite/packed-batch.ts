@@ -16,7 +16,7 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
 
 /** Instead of a length. */
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 23
+const NUMBERS_PER_EVENT = 25
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections }: EventBatchRows,
@@ -53,8 +53,10 @@ export function packBatch(
     add(promptUse && promptUse.versionId, before?.promptUse?.versionId)
     numbers[at++] = promptUse?.problem ? PROBLEMS.indexOf(promptUse.problem) : NULL
     numbers[at++] = event.latencyMs ?? NULL
+    add(event.traits, before?.traits)
     numbers[at++] = event.time
     numbers[at++] = event.onlyIfStored ? 1 : 0
+    numbers[at++] = event.isError ? 1 : 0
     numbers[at++] = usage?.promptTokens ?? 0
     numbers[at++] = usage?.completionTokens ?? 0
     numbers[at++] = usage?.totalTokens ?? 0
@@ -102,8 +104,10 @@ export function unpackBatch({
       usage: null,
       latencyMs: null,
       promptUse: null,
+      traits: null,
       time: 0,
       onlyIfStored: false,
+      isError: false,
     }
     const model = maybe(before?.usage?.model)
     const versionId = maybe(before?.promptUse?.versionId)
@@ -111,8 +115,10 @@ export function unpackBatch({
     if (versionId !== null) event.promptUse = { versionId, problem }
     const latency = next()
     if (latency !== NULL) event.latencyMs = latency
+    event.traits = maybe(before?.traits)
     event.time = next()
     event.onlyIfStored = next() === 1
+    event.isError = next() === 1
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
     if (model !== null) event.usage = { model, ...usage }
     unpacked.push(event)

@@ -97,6 +97,14 @@ test('a malformed filter is refused', async () => {
     'from=yesterday',
     'to=2026-12-31T23:59:60Z',
     'limit=0',
+    'minCost=-1',
+    'minCost=1e3',
+    'minCost=12345678',
+    'minLengthMs=0',
+    'hasErrors=yes',
+    'hasApprovals=false',
+    'promptVersionId=1',
+    'tool=',
   ]) {
     assert.deepEqual(refusalOf(await runs(`?${query}`)), [400, 'invalid_request'], query)
   }
@@ -135,4 +143,50 @@ test('an unknown environment has no runs, events or usage to show', async () => 
     const malformed = await service.operator(`/environments/production/${path}`)
     assert.deepEqual(refusalOf(malformed), [400, 'invalid_request'], path)
   }
+})
+
+test('filters narrow by cost, length, errors, approvals and the names that events give', async () => {
+  const start = Date.now() - 60_000
+  const versionId = '0190a1b2-77a1-75f1-a257-11717a8c523d'
+  const sent = (runId: string, eventType: string, payload: Record<string, unknown>, ms = 0) =>
+    event({ runId, eventType, payload, timestamp: start + ms })
+  const { body } = await service.record([
+    sent('x1', 'LLM_CALL', { model: 'gpt', cost: 0.25, promptVersionId: versionId.toUpperCase() }),
+    sent('x1', 'TOOL_CALL', { toolName: 'refund', error: null }, 2_000),
+    sent('x2', 'TOOL_CALL', { toolName: 'refund', error: 'broken' }),
+    sent('x2', 'ERROR', { message: 'It broke' }),
+    sent('x3', 'POLICY_DECISION', { action: 'BLOCK', policyIds: ['large', 7, 'x'.repeat(300)], toolName: 'pay' }),
+    sent('x3', 'TOOL_CALL', { toolName: 17, error: false }),
+  ])
+  assert.equal(body.success, true)
+  const request = { clientRequestId: '1', toolName: 'pay', inputHash: 'ab'.repeat(32), runId: 'x3' }
+  const headers = { 'X-Service-Client-ID': 'client' }
+  const asked = await service.api('/firewall-approvals', { body: request, headers })
+  assert.equal(asked.status, 201)
+  for (const [query, ids] of [
+    ['minCost=0.25', ['x1']],
+    ['minCost=0.250000001', []],
+    ['minLengthMs=2000', ['x1']],
+    ['minLengthMs=2001', []],
+    ['hasErrors=true', ['x2']],
+    ['hasApprovals=true', ['x3']],
+    ['tool=refund', ['x2', 'x1']],
+    ['tool=refund&hasErrors=true&status=RUNNING', ['x2']],
+    ['model=gpt', ['x1']],
+    ['policyId=large', ['x3']],
+    ['policyId=large&hasApprovals=true&q=x', ['x3']],
+    [`promptVersionId=${versionId}`, ['x1']],
+    ['tool=%00', []],
+  ] as const) {
+    const since = `from=${new Date(start).toISOString()}`
+    assert.deepEqual(new Set(await found(`?${since}&${query}`)), new Set<string>(ids), query)
+  }
+  const { errorCount, tools, models, policyIds, promptVersionIds } = replyOf('readOperatorRun', await read('x1'))
+  assert.deepEqual([errorCount, tools, models, policyIds], [0, ['refund'], ['gpt'], []])
+  assert.deepEqual(promptVersionIds, [versionId])
+  assert.deepEqual(replyOf('readOperatorRun', await read('x2')).errorCount, 2)
+  const first = replyOf('listOperatorRuns', await runs('?tool=refund&limit=1'))
+  const cursor = `cursor=${encodeURIComponent(first.nextCursor ?? '')}`
+  assert.equal((await found(`?tool=refund&${cursor}`)).length, 1)
+  assert.deepEqual(refusalOf(await runs(`?tool=pay&${cursor}`)), [400, 'invalid_cursor'])
 })

@@ -109,6 +109,10 @@ test('a database of the old tables is read like a new one, and goes on', async (
       assert.deepEqual(new Set(verdicts), new Set(['duplicate']))
     }
     const { rows: runs } = await storage.listRuns(environment, {}, { limit: 1_000, after: null })
+    assert.ok(
+      runs.every(({ errorCount, traits }) => errorCount === null && traits === null),
+      'nobody counted them',
+    )
     assert.ok(runs.every(({ differingRetries }) => differingRetries === 0))
     assert.deepEqual(await append(storage, environment, event({ runId: 'a', clientId: 'client 0' })), ['stored'])
     assert.deepEqual(await append(storage, environment, event({ runId: 'new', clientId: 'client 0' })), ['stored'])

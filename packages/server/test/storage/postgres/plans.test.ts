@@ -280,6 +280,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       await storage.listEventRows(env, long.id, { limit: 150, order: 'time', after: page, filter })
     }
     await storage.listEventRows(env, long.id, { limit: 50, order: 'arrival', after: lately, filter })
+    const sift = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
     const filters = [
       { from: NOON + 100, to: NOON + 1_500 },
       { search: SOME_RUNS },
@@ -287,6 +288,10 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { search: 'a' },
       { search: 'Support bot' },
       { agent: 'Support bot' },
+      { sift },
+      { sift, status: 'FAILED' },
+      { approvalsLookedAt: 100 },
+      { approvalsLookedAt: 100, search: SOME_RUNS },
     ] as const
     for (const filter of filters) await listRuns(run, filter)
     await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: null })

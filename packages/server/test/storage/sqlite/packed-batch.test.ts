@@ -34,6 +34,8 @@ const event: fc.Arbitrary<NewEvent> = fc
       fc.record({ versionId: text, problem: fc.constantFrom('error', 'blocked', 'approval', null) }),
       { nil: null },
     ),
+    isError: fc.boolean(),
+    traits: optional,
     onlyIfStored: fc.boolean(),
   })
   .map(({ usage, promptUse, ...rest }) => {

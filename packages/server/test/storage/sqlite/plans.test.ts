@@ -67,6 +67,30 @@ test('a page of runs comes in order from the index of its filter, with any time 
   }
 })
 
+test('a filter that no index answers is applied to a bounded number of runs, in the order of an index', async () => {
+  const sift = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+  for (const after of [null, { startedAt: 5, id: UUID }]) {
+    const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, status: 'FAILED' }, { limit: 10, after })
+    for (const plan of [rows, last]) {
+      assert.match(plan, /INDEX runs_by_status /)
+      assertIndexed(plan)
+    }
+  }
+})
+
+test('runs with approvals are found by the newest requests, one by one', async () => {
+  for (const filter of [{}, { from: 1, to: 9 }, { status: 'FAILED' }, { agentId: 'a' }] as RunFilter[]) {
+    const [plan = ''] = await plansOf(
+      'listRuns',
+      'env',
+      { ...filter, approvalsLookedAt: 100 },
+      { limit: 10, after: null },
+    )
+    assert.match(plan, /SEARCH approvals USING INDEX approvals_by_time /, plan)
+    assert.match(plan, /SEARCH runs USING INDEX sqlite_autoindex_runs_2 \(environment_id=\? AND run_id=\?\)/, plan)
+  }
+})
+
 test('each part of a search of runs uses an index, and sorts only its bounded candidates', async () => {
   db.prepare("INSERT OR IGNORE INTO agents VALUES ('env', ?, 'key', 'id', 'text', 1)").run(UUID)
   for (const after of [null, { startedAt: 5, id: UUID }]) {

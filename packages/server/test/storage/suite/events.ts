@@ -117,8 +117,8 @@ export function eventsSuite(open: OpenStorage) {
       await storage().appendEvents(batch(env, [sent], { receivedAt: NOON + 7 }))
       const [row] = await timelineOf(storage(), env)
       assert.ok(row)
-      const { runId: _run, outcome: _outcome, usage: _usage, ...rest } = sent
-      const { onlyIfStored: _old, latencyMs: _latency, promptUse: _use, ...content } = rest
+      const { runId: _run, outcome: _outcome, usage: _usage, isError: _error, traits: _traits, ...rest } = sent
+      const { onlyIfStored: _old, latencyMs: _latency, promptUse: _prompt, ...content } = rest
       const payloadBytes = Buffer.byteLength(sent.payload)
       assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, payloadBytes })
     })

@@ -2,6 +2,7 @@
  * A store as versions before migration 010 have it: what a new store holds, written into the old tables. What clients
  * read of both must be the same.
  */
+import type { RunRow } from '../../../src/storage/runs.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { agentKey, textKey } from '../../../src/storage/sql/keys.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
@@ -57,14 +58,31 @@ export async function readSample(storage: Storage, { environments }: Recorded) {
           const found = await Promise.all(
             byTime.map(({ eventId }) => storage.findEvent(environment, run.runId, eventId)),
           )
-          return { byTime, byArrival, found, run: await storage.findRun(environment, run.id) }
+          return {
+            byTime,
+            byArrival,
+            found: found.map((one) => one && { ...one, run: oldFields(one.run) }),
+            run: oldFields(await storage.findRun(environment, run.id)),
+          }
         }),
       )
       const calls = { from: 0, to: 2 * NOON, limit: 1_000, pageBytes: 1e9, after: null }
       const { rows: usage } = await storage.readUsage(environment, 0, 2 * NOON, ALL)
-      return { runs, events, usage, toolCalls: byRun(await storage.listToolCalls(environment, calls)) }
+      return {
+        runs: runs.map(oldFields),
+        events,
+        usage,
+        toolCalls: byRun(await storage.listToolCalls(environment, calls)),
+      }
     }),
   )
+}
+
+/** The old tables have no more of a run. */
+function oldFields(run: RunRow | null) {
+  if (run === null) return null
+  const { errorCount: _, traits: __, ...rest } = run
+  return rest
 }
 
 /** Runs at one time have any order. */

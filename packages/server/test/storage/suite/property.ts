@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import type { RunRow } from '../../../src/storage/runs.ts'
+import { traitLine } from '../../../src/storage/traits.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, newId, NOON } from './sample.ts'
 
@@ -25,11 +26,13 @@ const events = fc
         }),
         { nil: null },
       ),
+      isError: fc.boolean(),
+      tool: fc.option(fc.constantFrom('a', 'b', 'c'), { nil: null }),
     }),
     { minLength: 1, maxLength: 30 },
   )
   .map((specs) =>
-    specs.map(({ run, minute, call }, index): NewEvent => {
+    specs.map(({ run, minute, call, isError, tool }, index): NewEvent => {
       const isOutcome = specs.findIndex((spec) => spec.run === run) === index && run > 0
       return event({
         eventId: `e${index}`,
@@ -40,6 +43,8 @@ const events = fc
         agentName: `name at ${minute}`,
         time: NOON + minute * 60_000,
         usage: call,
+        isError,
+        traits: tool === null ? null : traitLine('tool', tool),
         outcome: isOutcome ? 'COMPLETED' : null,
       })
     }),
@@ -91,6 +96,8 @@ function expected(sent: NewEvent[]) {
         agentName: newestName(list[0]?.agentId ?? null),
         eventCount: list.length,
         differingRetries: 0,
+        errorCount: list.filter(({ isError }) => isError).length,
+        traits: [...new Set(list.flatMap(({ traits }) => traits ?? []))].toSorted().join(''),
         lastEventAt: Math.max(...list.map(({ time }) => time)),
         receivedAt: NOON,
         ...sumsOf(list),
@@ -103,6 +110,9 @@ function expected(sent: NewEvent[]) {
   }
 }
 
+/** They come in the order of arrival. */
+const inOrder = (traits: string | null) => (traits?.match(/.+\n/g) ?? []).toSorted().join('')
+
 const sorted = <Row extends object>(rows: Row[]) =>
   rows.map((row) => Object.entries(row).toSorted(([a], [b]) => (a < b ? -1 : 1))).toSorted(byText)
 const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
@@ -114,7 +124,7 @@ export function propertySuite(open: OpenStorage) {
     async function stored(environmentId: string) {
       const runs = (await storage().listRuns(environmentId, {}, { limit: 100, after: null })).rows
       const hours = (await storage().readUsage(environmentId, 0, 2 * NOON, { limit: 1_000, after: null })).rows
-      const withoutIds = ({ id: _id, agentId: _agent, ...run }: RunRow) => run
+      const withoutIds = ({ id: _id, agentId: _agent, traits, ...run }: RunRow) => ({ ...run, traits: inOrder(traits) })
       return { runs: runs.map(withoutIds), hours: hours.map(({ agentId: _, modelKey: __, ...hour }) => hour) }
     }
 

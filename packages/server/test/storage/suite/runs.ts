@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import type { RunFilter, RunRow } from '../../../src/storage/runs.ts'
+import type { RunFilter, RunRow, RunSift } from '../../../src/storage/runs.ts'
+import { readTraits, traitLine } from '../../../src/storage/traits.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
+import { ask } from './approval-sample.ts'
 import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
 
 const MAX = Number.MAX_SAFE_INTEGER
@@ -37,6 +39,8 @@ export function runsSuite(open: OpenStorage) {
         costNanos: 0,
         eventCount: 1,
         differingRetries: 0,
+        errorCount: 0,
+        traits: '\n',
         lastEventAt: NOON + 5,
         receivedAt: NOON + 9,
       })
@@ -163,7 +167,7 @@ export function runsSuite(open: OpenStorage) {
       for (let after: { startedAt: number; id: string } | null = null; ;) {
         const page = await storage().listRuns(env, filter, { limit, after })
         rows.push(...page.rows)
-        const last = page.rows.at(-1)
+        const last = page.lookedTo ?? page.rows.at(-1)
         if (last === undefined || !page.more) return rows
         after = { startedAt: last.startedAt, id: last.id }
       }
@@ -180,6 +184,66 @@ export function runsSuite(open: OpenStorage) {
       }
       return env
     }
+
+    const NO_SIFT: RunSift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 3 }
+
+    test('can be filtered by cost, length, errors and the names that events give, alone and together', async () => {
+      const env = newId()
+      const refund = { traits: traitLine('tool', 'refund'), eventType: 'TOOL_CALL' }
+      const marks = traitLine('tool', 'a') + traitLine('policy', 'p"1\n')
+      await append(storage(), env, event({ runId: 'plain' }), outcome('COMPLETED', { runId: 'plain', time: NOON + 99 }))
+      await append(storage(), env, llmCall({ costNanos: 5 }, { runId: 'dear', traits: traitLine('model', 'm') }))
+      await append(storage(), env, event({ runId: 'long', ...refund }), event({ runId: 'long', time: NOON + 100 }))
+      await append(storage(), env, event({ runId: 'bad', isError: true, traits: marks }), event({ runId: 'bad' }))
+      await append(storage(), env, event({ runId: 'bad', ...refund }), event({ runId: 'bad', ...refund }))
+      const found = async (sift: Partial<RunSift>, filter: RunFilter = {}) =>
+        (await walk(env, { ...filter, sift: { ...NO_SIFT, ...sift } }, 2)).map(({ runId }) => runId).toSorted()
+      assert.deepEqual(await found({}), ['bad', 'dear', 'long', 'plain'])
+      assert.deepEqual([await found({ costNanosMin: 5 }), await found({ costNanosMin: 6 })], [['dear'], []])
+      assert.deepEqual(await found({ lengthMsMin: 99 }), ['long', 'plain'])
+      assert.deepEqual(await found({ lengthMsMin: 100 }), ['long'])
+      assert.deepEqual([await found({ errorsMin: 1 }), await found({ errorsMin: 2 })], [['bad'], []])
+      assert.deepEqual(await found({ traits: { tool: 'refund' } }), ['bad', 'long'])
+      assert.deepEqual(await found({ traits: { tool: 'refund', policy: 'p"1\n' } }), ['bad'])
+      assert.deepEqual(await found({ traits: { tool: 'refund' }, lengthMsMin: 1 }, { search: 'lo' }), ['long'])
+      for (const tool of ['refun', 'efund', 'm', 'refund"', '\n', 'REFUND']) {
+        assert.deepEqual(await found({ traits: { tool } }), [], tool)
+      }
+      const { traits, errorCount } = await runOf(storage(), env, 'bad')
+      assert.deepEqual(readTraits(traits ?? ''), { tool: ['a', 'refund'], model: [], policy: ['p"1\n'], prompt: [] })
+      assert.equal(errorCount, 1)
+    })
+
+    test('examines a bounded number of runs for a page, and says where to continue', async () => {
+      const env = newId()
+      const runs = [1, 2, 3].map((n) => event({ runId: `run ${n}`, time: NOON + n }))
+      await append(storage(), env, event({ runId: 'last', isError: true }), ...runs)
+      for (const filter of [{}, { agent: 'Support bot' }, { search: 'Support bot' }]) {
+        const sifted = { ...filter, sift: { ...NO_SIFT, errorsMin: 1 } }
+        const first = await storage().listRuns(env, sifted, { limit: 5, after: null })
+        assert.deepEqual([first.rows, first.more, first.lookedTo?.startedAt], [[], true, NOON + 1])
+        const rest = await storage().listRuns(env, sifted, { limit: 5, after: first.lookedTo ?? null })
+        assert.deepEqual([rest.rows.map(({ runId }) => runId), rest.more], [['last'], false])
+        const both = { ...sifted, sift: { ...sifted.sift, runsLookedAt: 4 } }
+        const all = await storage().listRuns(env, both, { limit: 5, after: null })
+        assert.deepEqual([all.rows.length, all.lookedTo?.startedAt], [1, NOON])
+      }
+    })
+
+    test('can be filtered by requests for approval, alone and together', async () => {
+      const env = newId()
+      for (const runId of ['asked', 'asked twice', 'not asked']) await append(storage(), env, event({ runId }))
+      for (const runId of ['asked', 'asked twice', 'asked twice', 'unknown', null]) {
+        await ask(storage(), env, { runId })
+      }
+      const found = async (filter: RunFilter) =>
+        (await walk(env, { ...filter, approvalsLookedAt: 5 }, 1)).map(({ runId }) => runId).toSorted()
+      assert.deepEqual(await found({}), ['asked', 'asked twice'])
+      assert.deepEqual(await found({ search: 'asked t' }), ['asked twice'])
+      assert.deepEqual(await found({ status: 'FAILED' }), [])
+      assert.deepEqual(await found({ sift: { ...NO_SIFT, lengthMsMin: 1 } }), [])
+      assert.deepEqual(await found({ search: 'not' }), [])
+    })
 
     test('is ordered newest first, then by internal id; each page continues where the last ended', async () => {
       const env = await twelveRuns()

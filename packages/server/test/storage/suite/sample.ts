@@ -29,6 +29,8 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     usage: null,
     latencyMs: null,
     promptUse: null,
+    isError: false,
+    traits: null,
     onlyIfStored: false,
     ...given,
   }

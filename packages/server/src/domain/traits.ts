@@ -1,0 +1,32 @@
+/** What an event says about its run, by the conventions of payloads. Source: decision "Filters of runs". */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { PromptUse } from '../storage/events.ts'
+import { traitLine, type TraitKind } from '../storage/traits.ts'
+import { isStorableText } from './text.ts'
+
+type Payload = Record<string, unknown>
+
+/** Whether the event is an error: an ERROR, or a TOOL_CALL with an `error`. */
+export function isErrorEvent(eventType: string, { error }: Payload): boolean {
+  if (eventType === 'ERROR') return true
+  return eventType === 'TOOL_CALL' && error !== undefined && error !== null && error !== false
+}
+
+/** The names that the event adds to its run, as lines; null if it names nothing. */
+export function traitsOf(eventType: string, payload: Payload, promptUse: PromptUse | null): string | null {
+  const lines = [line('prompt', promptUse?.versionId)]
+  if (eventType === 'TOOL_CALL') lines.push(line('tool', payload['toolName']))
+  if (eventType === 'LLM_CALL') lines.push(line('model', payload['model']))
+  if (eventType === 'POLICY_DECISION' && Array.isArray(payload['policyIds'])) {
+    lines.push(...payload['policyIds'].slice(0, POLICIES_PER_EVENT).map((id) => line('policy', id)))
+  }
+  const text = lines.join('')
+  return text === '' ? null : text
+}
+
+const POLICIES_PER_EVENT = 20
+
+function line(kind: TraitKind, name: unknown): string {
+  const isKept = typeof name === 'string' && name !== '' && name.length <= LIMITS.searchChars && isStorableText(name)
+  return isKept ? traitLine(kind, name) : ''
+}

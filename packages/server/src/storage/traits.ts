@@ -1,0 +1,41 @@
+/**
+ * What a run is found by, besides its own fields: the tools, models, policies and prompt versions that its events name.
+ * Stored in the row of the run as lines, one per name, because a page of runs examines many rows.
+ */
+
+export const TRAIT_KINDS = ['tool', 'model', 'policy', 'prompt'] as const
+export type TraitKind = (typeof TRAIT_KINDS)[number]
+
+/** The names of each kind, in the order in which they arrived. */
+export type Traits = Record<TraitKind, string[]>
+
+/** A name cannot break a line, because JSON escapes line breaks. */
+export function traitLine(kind: TraitKind, name: string): string {
+  return `${kind}:${JSON.stringify(name)}\n`
+}
+
+/** The text to look for among the traits of a run: a line begins after another line. */
+export const soughtTrait = (kind: TraitKind, name: string): string => `\n${traitLine(kind, name)}`
+
+/** No trait, in a run. */
+export const NO_TRAITS = '\n'
+/** Characters of the traits of one run. Names beyond this are not kept. */
+const TRAITS_CHARS = 4_096
+
+/** The traits of a run with those of an event. Returns the same text if there is nothing new. */
+export function addTraits(traits: string, ofEvent: string): string {
+  if (traits.includes(`\n${ofEvent}`)) return traits
+  return ofEvent.split(/(?<=\n)/).reduce((all, line) => {
+    const isKept = all.includes(`\n${line}`) || all.length + line.length > TRAITS_CHARS
+    return isKept ? all : all + line
+  }, traits)
+}
+
+export function readTraits(text: string): Traits {
+  const traits: Traits = { tool: [], model: [], policy: [], prompt: [] }
+  for (const line of text.split('\n')) {
+    const kind = TRAIT_KINDS.find((one) => line.startsWith(`${one}:`))
+    if (kind) traits[kind].push(JSON.parse(line.slice(kind.length + 1)) as string)
+  }
+  return traits
+}
