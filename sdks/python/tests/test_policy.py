@@ -75,7 +75,7 @@ def test_every_shared_condition_has_the_same_result() -> None:
     assert len(given) >= 1_000
     wrong = []
     for vector in given:
-        expected = {name: vector[name] for name in ("matched", "failure") if name in vector}
+        expected: dict[str, Any] = {name: vector[name] for name in ("matched", "failure") if name in vector}
         if "refused" in vector:
             expected = {"refused": [show(fault["message"], fault["position"]) for fault in vector["refused"]]}
         actual = result_of(vector)
