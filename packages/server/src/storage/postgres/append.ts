@@ -7,17 +7,17 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { PoolClient } from 'pg'
-import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append.ts'
+import type { AppendEngine, AppendTransaction } from '../sql/append.ts'
 import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
 import { COMPARED, comparedValues } from '../sql/event-columns.ts'
 import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
-import { addEvent, newRun, type RunState } from '../sql/run-state.ts'
+import { addEvent, openedRun, type RunState } from '../sql/run-state.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
 import type { NewEvent } from '../events.ts'
 import { StorageError } from '../storage.ts'
-import { inTransaction, type AtCommit, type Connections } from './connections.ts'
+import type { AtCommit, Connections, Pipeline } from './connections.ts'
 import { isDataError, isRace, isTaken, storageError } from './errors.ts'
 import { encodeEvents, type EventCopy } from './event-copy.ts'
 import { postgresSql } from './sql.ts'
@@ -116,7 +116,13 @@ const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSa
 const NUMBERS_TAKEN = 1_000
 const TAKE_NUMBERS = statement("SELECT nextval('numbers') AS first")
 
-export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine {
+/** The connection of a transaction, and what to call once its end has been sent. */
+export interface Route {
+  pipeline: Pipeline
+  onSent(): void
+}
+
+export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine<Route> {
   const writers = new Set<number>()
   /** Existing runs, which need no insert. This saves useless inserts when runs send many small batches. */
   const knownRuns: KnownRuns = new LRUCache({
@@ -130,7 +136,7 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
     isRace: (error) => isTaken(error) || isRace(error instanceof StorageError ? error.cause : error),
     isDataError,
     storageError,
-    async transaction(batches, end, work) {
+    async transaction(batches, end, work, route = { pipeline: connections.pipeline(), onSent: () => undefined }) {
       const copies = new Map<string, EventCopy>()
       for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
         copies.set(environmentId, encodeEvents(environmentId, some))
@@ -140,15 +146,13 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
       writers.add(writer)
       const slot = nodeSlot() * WRITERS_PER_NODE + writer
       try {
-        return await connections.use((client) =>
-          inTransaction(
-            client,
-            (_, atCommit) => {
-              const taking: TakeNumbers = (count) => takeNumbers(client, count)
-              return work({ ...operations(client, copies, knownRuns, taking, atCommit), slot, atCommit })
-            },
-            end,
-          ),
+        return await route.pipeline.transaction(
+          (client, atCommit) => {
+            const taking: TakeNumbers = (count) => takeNumbers(client, count)
+            return work({ ...operations(client, copies, knownRuns, taking, atCommit), slot, atCommit })
+          },
+          end,
+          route.onSent,
         )
       } finally {
         writers.delete(writer)
@@ -183,33 +187,38 @@ function operations(
 ) {
   const sql = postgresSql(client)
   let stored = new Set<string>()
+  const opened = new Map<string, RunState>()
 
   const openRuns: AppendTransaction['openRuns'] = async (environmentId, wanted) => {
     const placeOf = (runId: string) => `${environmentId} ${runId}`
-    const unknown = wanted.filter(({ runId, opening }) => opening !== null && !knownRuns.get(placeOf(runId)))
+    const unknown = wanted.flatMap(({ runId, opening, events }) =>
+      opening === null || opened.has(placeOf(runId)) || knownRuns.get(placeOf(runId)) ? [] : { runId, opening, events },
+    )
     const numbers = await takeNumbers(unknown.length)
-    const opened = unknown.flatMap((run, index) => openedRow(run, numbers[index] ?? 0))
-    if (opened.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, opened))
-    const looked = wanted.map(({ runId, opening, events }) => {
-      return [runId, opening?.id ?? null, events.map(({ eventId }) => eventId)]
+    const added = unknown.map(({ runId, opening, events }, index) => {
+      const run = openedRun(numbers[index] ?? 0, runId, opening)
+      opened.set(placeOf(runId), run)
+      return rowWith(run, events)
+    })
+    if (added.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, added))
+    const looked = wanted.map(({ runId, events }) => {
+      return [runId, opened.get(placeOf(runId))?.id ?? null, events.map(({ eventId }) => eventId)]
     })
     const values = [environmentId, JSON.stringify(looked)]
     const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
     const found = new Set(rows.map(({ runId }) => runId))
     // A known run was deleted since: open it again.
-    if (wanted.some(({ runId, opening }) => opening !== null && !found.has(runId))) {
-      if (opened.length === wanted.length) throw new Error('A run that was just opened is missing')
+    const missing = wanted.filter(({ runId, opening }) => opening !== null && !found.has(runId))
+    if (missing.length > 0) {
+      if (missing.some(({ runId }) => opened.has(placeOf(runId)))) throw new Error('An opened run is missing')
       knownRuns.clear()
       return openRuns(environmentId, wanted)
     }
     stored = new Set(rows.flatMap(({ runId, stored: ids }) => (ids ?? []).map((eventId) => keyOf({ runId, eventId }))))
-    const openings = new Map(wanted.map(({ runId, opening }) => [runId, opening]))
     return new Map(
       rows.map(({ stored: _, ...row }) => {
-        const opening = openings.get(row.runId)
-        if (opening?.id === row.id) {
-          return [row.runId, newRun(row.id, row.number, row.runId, opening.agentId, opening.receivedAt)]
-        }
+        const run = opened.get(placeOf(row.runId))
+        if (run?.id === row.id) return [row.runId, run]
         knownRuns.set(ownText(placeOf(row.runId)), true)
         const session = row.session === null ? null : shortText(row.session)
         return [row.runId, { ...row, session, namedSession: null, isNew: false, isMoved: false, hasNewTraits: false }]
@@ -256,11 +265,10 @@ type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved' | 'hasNewTr
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
 /** The row of a new run: all its events are new too. */
-function openedRow({ runId, opening, events }: WantedRun, number: number): Row[] {
-  if (opening === null) return []
-  const run = newRun(opening.id, number, runId, opening.agentId, opening.receivedAt)
+function rowWith(opened: RunState, events: readonly NewEvent[]): Row {
+  const run = { ...opened }
   events.forEach((event, index) => addEvent(run, index + 1, event))
-  return [runRow(run)]
+  return runRow(run)
 }
 
 /** In the order of RUN_COLUMNS. */

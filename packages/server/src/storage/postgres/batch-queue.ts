@@ -2,10 +2,12 @@
  * Batches on their way to a commit. Those of one environment that wait share a transaction; environments take turns and
  * never share one, because on Citus they may lie on different machines.
  *
- *   batch: waiting --its runs are free--> in a transaction --ended--> answered
+ *   batch: waiting --its runs are free--> in a transaction --the commit is sent--> committing --ended--> answered
  *
- * A batch waits while a transaction of this node, or a batch before it, writes to one of its runs. So transactions of one
- * node never wait for each other's rows, and no batch is overtaken by another one of the same run.
+ * A batch waits while a transaction of this node, or a batch before it, writes to one of its runs. Once a commit has been
+ * sent, a transaction of the same runs follows it on the same connection. So transactions of one node never wait for each
+ * other's rows, the database never waits for this process between two of them, and no batch is overtaken by another one
+ * of the same run, unless it fails and is tried again.
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes, type Committed } from '../sql/append.ts'
@@ -19,12 +21,14 @@ const BYTES_PER_COMMIT = 8 * 1_048_576
 /** Fewer are not worth a transaction of their own. */
 const EVENTS_WORTH_A_COMMIT = 200
 
-export interface BatchQueueOptions {
+export interface BatchQueueOptions<Pipeline> {
   queueBytes: number
   /** Transactions at once, over all environments. */
   transactions: number
-  /** Never rejects. */
-  commit: (batches: EventBatchRows[]) => Promise<Committed[]>
+  /** A connection, on which one transaction follows another. */
+  openPipeline(): Pipeline
+  /** Never rejects. Calls `onSent` when another transaction may follow in the same pipeline. */
+  commit(batches: EventBatchRows[], route: { pipeline: Pipeline; onSent(): void }): Promise<Committed[]>
 }
 
 interface Queued {
@@ -34,15 +38,21 @@ interface Queued {
   settle(committed: Committed | undefined): void
 }
 
-interface Environment {
+interface Environment<Pipeline> {
   waiting: Queued[]
-  transactions: number
-  /** Runs that transactions write to. */
-  held: Set<string>
+  transactions: Set<Transaction<Pipeline>>
 }
 
-export function createBatchQueue({ queueBytes, transactions, commit }: BatchQueueOptions) {
-  const environments = new Map<string, Environment>()
+interface Transaction<Pipeline> {
+  pipeline: Pipeline
+  /** Which it writes to. */
+  runs: Set<string>
+  isSent: boolean
+}
+
+export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>) {
+  const { queueBytes, transactions, openPipeline, commit } = options
+  const environments = new Map<string, Environment<Pipeline>>()
   const counts = { queuedBytes: 0, commits: 0, committedEvents: 0 }
   let active = 0
   let isDue = false
@@ -60,7 +70,7 @@ export function createBatchQueue({ queueBytes, transactions, commit }: BatchQueu
     const { promise, resolve, reject } = Promise.withResolvers<EventVerdict[]>()
     let environment = environments.get(environmentId)
     if (environment === undefined) {
-      environments.set(environmentId, (environment = { waiting: [], transactions: 0, held: new Set() }))
+      environments.set(environmentId, (environment = { waiting: [], transactions: new Set() }))
     }
     environment.waiting.push({
       batch,
@@ -87,28 +97,41 @@ export function createBatchQueue({ queueBytes, transactions, commit }: BatchQueu
     isDue = false
     if (active >= transactions) return
     for (const [environmentId, environment] of environments) {
-      const taken = take(environment, transactions - active)
+      const { taken, pipeline } = take(environment, transactions - active)
       if (taken.length === 0) continue
       // To the end: others come first the next time.
       environments.delete(environmentId)
       environments.set(environmentId, environment)
-      void perform(environmentId, environment, taken)
+      void perform(environmentId, environment, taken, pipeline ?? openPipeline())
       startSoon()
       return
     }
   }
 
-  async function perform(environmentId: string, environment: Environment, taken: Queued[]): Promise<void> {
+  async function perform(
+    environmentId: string,
+    environment: Environment<Pipeline>,
+    taken: Queued[],
+    pipeline: Pipeline,
+  ): Promise<void> {
+    const runs = new Set(taken.flatMap((queued) => [...queued.runs]))
+    const transaction = { pipeline, runs, isSent: false }
     active++
-    environment.transactions++
-    const committed = await commit(taken.map(({ batch }) => batch))
+    environment.transactions.add(transaction)
+    const onSent = () => {
+      transaction.isSent = true
+      startSoon()
+    }
+    const committed = await commit(
+      taken.map(({ batch }) => batch),
+      { pipeline, onSent },
+    )
     active--
-    environment.transactions--
+    environment.transactions.delete(transaction)
     const stored = taken.filter((_, index) => 'verdicts' in (committed[index] ?? {}))
     if (stored.length > 0) counts.commits++
     for (const { batch } of stored) counts.committedEvents += batch.events.length
-    for (const { runs } of taken) for (const run of runs) environment.held.delete(run)
-    if (environment.transactions === 0 && environment.waiting.length === 0) environments.delete(environmentId)
+    if (environment.transactions.size === 0 && environment.waiting.length === 0) environments.delete(environmentId)
     taken.forEach(({ settle }, index) => settle(committed[index]))
     if (environments.size === 0) onIdle?.()
     startSoon()
@@ -126,24 +149,28 @@ export function createBatchQueue({ queueBytes, transactions, commit }: BatchQueu
 }
 
 /**
- * Takes waiting batches that are worth a transaction, and holds their runs; those that could not run beside them either.
- * `free`: transactions that may begin now.
+ * Takes waiting batches that are worth a transaction, and those that share runs with them. `pipeline`: where it must
+ * follow another transaction. `free`: transactions that may begin now.
  */
-function take(environment: Environment, free: number): Queued[] {
-  if (environment.transactions >= TRANSACTIONS_PER_ENVIRONMENT) return []
-  const total = environment.waiting.reduce((sum, { batch }) => sum + batch.events.length, 0)
-  const share = Math.max(EVENTS_WORTH_A_COMMIT, total / free)
-  const blocked = new Set(environment.held)
-  const runs = new Set<string>()
+function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: number) {
   const [taken, left]: [Queued[], Queued[]] = [[], []]
+  if (transactions.size >= TRANSACTIONS_PER_ENVIRONMENT) return { taken, pipeline: null }
+  const total = waiting.reduce((sum, { batch }) => sum + batch.events.length, 0)
+  const share = Math.max(EVENTS_WORTH_A_COMMIT, total / free)
+  const blocked = new Set<string>()
+  const runs = new Set<string>()
+  let pipeline: Pipeline | null = null
   let [events, bytes] = [0, 0]
-  for (const queued of environment.waiting) {
+  for (const queued of waiting) {
     const isWorthIt = events < share || !queued.runs.isDisjointFrom(runs)
     const fits =
       taken.length === 0 ||
       (events + queued.batch.events.length <= EVENTS_PER_COMMIT && bytes + queued.bytes <= BYTES_PER_COMMIT)
-    if (isWorthIt && fits && queued.runs.isDisjointFrom(blocked)) {
+    const before = pipelineBefore(transactions, queued.runs)
+    const isFree = before !== 'busy' && (before === null || pipeline === null || before === pipeline)
+    if (isWorthIt && fits && isFree && queued.runs.isDisjointFrom(blocked)) {
       taken.push(queued)
+      pipeline ??= before
       events += queued.batch.events.length
       bytes += queued.bytes
       for (const run of queued.runs) runs.add(run)
@@ -152,7 +179,19 @@ function take(environment: Environment, free: number): Queued[] {
       for (const run of queued.runs) blocked.add(run)
     }
   }
-  environment.waiting = left
-  for (const run of runs) environment.held.add(run)
-  return taken
+  waiting.splice(0, waiting.length, ...left)
+  return { taken, pipeline }
+}
+
+/** The pipeline of the transactions that write to these runs; `busy`: they cannot be followed now. */
+function pipelineBefore<Pipeline>(
+  transactions: ReadonlySet<Transaction<Pipeline>>,
+  runs: ReadonlySet<string>,
+): Pipeline | 'busy' | null {
+  const pipelines = new Set<Pipeline>()
+  for (const transaction of transactions)
+    if (!transaction.runs.isDisjointFrom(runs)) pipelines.add(transaction.pipeline)
+  const [pipeline = null] = pipelines
+  const isBusy = pipelines.size > 1 || [...transactions].some((one) => one.pipeline === pipeline && !one.isSent)
+  return isBusy ? 'busy' : pipeline
 }

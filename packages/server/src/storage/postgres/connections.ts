@@ -26,10 +26,25 @@ export interface Connections {
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** The same in a transaction, committed durably when the promise resolves. */
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
+  /** A connection for several transactions, one after the other. It is taken while there are any. */
+  pipeline(): Pipeline
   /** The same on one read-only snapshot. */
   snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   end(): Promise<void>
 }
+
+/**
+ * Transactions on one connection, in order. The next one begins as soon as the end of the one before has been sent, so
+ * the database never waits for this process between them. Because it executes them in order, the next one finds no lock
+ * of the one before, and sees what it stored.
+ */
+export interface Pipeline {
+  /** `onSent`: the end has been sent. */
+  transaction<Result>(work: Work<Result>, end: End, onSent: () => void): Promise<Result>
+}
+
+export type End = 'commit' | 'rollback'
+export type Work<Result> = (client: PoolClient, atCommit: AtCommit) => Promise<Result>
 
 /** The schema of our tables, so that a database can be shared. */
 export const SCHEMA = 'tacho'
@@ -134,12 +149,57 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     return promise
   }
 
+  function pipeline(): Pipeline {
+    let last: Promise<void> = Promise.resolve()
+    let lease: Lease | null = null
+    return {
+      async transaction(work, end, onSent) {
+        const before = last
+        const { promise, resolve: proceed } = Promise.withResolvers<void>()
+        last = promise
+        await before
+        const own = (lease ??= { connected: connect(), users: 0, isSound: true })
+        own.users++
+        try {
+          const sent = () => {
+            proceed()
+            onSent()
+          }
+          return await inTransaction(await own.connected, work, end, sent)
+        } catch (error) {
+          own.isSound &&= keepsConnection(error)
+          // The next one gets another connection.
+          if (!own.isSound && lease === own) lease = null
+          throw storageError(error)
+        } finally {
+          proceed()
+          own.users--
+          if (own.users === 0) {
+            if (lease === own) lease = null
+            await own.connected.then(
+              (client) => client.release(!own.isSound || client.getTransactionStatus() !== 'I'),
+              () => undefined,
+            )
+          }
+        }
+      },
+    }
+  }
+
   return {
     use,
     transaction: (work) => use((client) => inTransaction(client, work)),
+    pipeline,
     snapshot,
     end: () => pool.end(),
   }
+}
+
+interface Lease {
+  connected: Promise<PoolClient>
+  /** Transactions on it that have not ended. */
+  users: number
+  isSound: boolean
 }
 
 export type AtCommit = (statement: Promise<unknown>) => void
@@ -151,7 +211,8 @@ export type AtCommit = (statement: Promise<unknown>) => void
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
   work: (client: Client, atCommit: AtCommit) => Promise<Result>,
-  end: 'commit' | 'rollback' = 'commit',
+  end: End = 'commit',
+  onSent: () => void = () => undefined,
 ): Promise<Result> {
   const sent: Promise<unknown>[] = []
   const atCommit: AtCommit = (statement) => {
@@ -161,22 +222,24 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   }
   // Not awaited: it is sent with the first statement of the work.
   atCommit(client.query('BEGIN'))
+  let result: Result
   try {
-    const result = await work(client, atCommit)
-    const ended = end === 'commit' ? commit(client) : client.query('ROLLBACK')
-    const settled = await Promise.allSettled([...sent, ended])
-    const failed = settled.find((outcome) => outcome.status === 'rejected')
-    if (failed) throw failed.reason
-    return result
+    result = await work(client, atCommit)
   } catch (error) {
     const settled = await Promise.allSettled(sent)
     await rollback(client, error)
     if (!followsFailure(error)) throw error
     throw settled.find((outcome) => outcome.status === 'rejected')?.reason ?? error
   }
+  // It also ends a failed transaction. After that, the connection may belong to the next one.
+  const ended = end === 'commit' ? commit(client) : client.query('ROLLBACK')
+  onSent()
+  const settled = await Promise.allSettled([...sent, ended])
+  const failed = settled.find((outcome) => outcome.status === 'rejected')
+  if (failed) throw failed.reason
+  return result
 }
 
-/** A commit of a failed transaction has already ended it. */
 async function rollback(client: pg.ClientBase, error: unknown): Promise<void> {
   if (keepsConnection(error) && client.getTransactionStatus() !== 'I') await client.query('ROLLBACK')
 }

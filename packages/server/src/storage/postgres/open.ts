@@ -77,6 +77,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     queueBytes,
     // Reads get the remaining connections.
     transactions: Math.min(WRITERS_PER_NODE, Math.ceil(poolSize / 2)),
+    openPipeline: connections.pipeline,
     commit: batchAppender(postgresAppendEngine(connections, nodes.slot), onWarning),
   })
 

@@ -12,23 +12,21 @@
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
-import { randomBytes } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
 import { StorageError, type StoreWarning } from '../storage.ts'
-import { uuidv7 } from '../uuid.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
 import { noCounts, countEvent, usedModels, writeCounts } from './counts.ts'
 import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
-import { addEvent, type RunState } from './run-state.ts'
+import { addEvent, type Opening, type RunState } from './run-state.ts'
 import type { Sql } from './sql.ts'
 import { knownModels, storeModels, type Buckets } from './usage.ts'
 
 export interface WantedRun {
   runId: string
-  /** Its ids if it is new; null: only look it up. */
-  opening: { id: string; agentId: string; receivedAt: number } | null
+  /** Null: only look it up. */
+  opening: Opening | null
   /** The distinct events to store in it, in order of arrival. */
   events: NewEvent[]
 }
@@ -54,12 +52,14 @@ export interface AppendTransaction {
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
 
-export interface AppendEngine {
+/** `Route`: where a transaction runs, if the engine has several places. */
+export interface AppendEngine<Route = never> {
   /** Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. */
   transaction<Result>(
     batches: readonly EventBatchRows[],
     end: 'commit' | 'rollback',
     work: (transaction: AppendTransaction) => Promise<Result>,
+    route?: Route,
   ): Promise<Result>
   isRace(error: unknown): boolean
   /** Whether an event, not the store, made the statement fail. */
@@ -97,20 +97,20 @@ interface Noted {
 }
 
 /** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
-export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = () => undefined) {
+export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), models: knownModels() }
   const untrimmed = new Map<string, number>()
 
   /** Commits all batches and answers each, in order. */
-  async function commit(batches: readonly EventBatchRows[]): Promise<Committed[]> {
-    const committed = await together(batches)
+  async function commit(batches: readonly EventBatchRows[], route?: Route): Promise<Committed[]> {
+    const committed = await together(batches, route)
     for (const { environmentId, rejections } of batches) await trim(environmentId, rejections.length)
     return committed
   }
 
-  async function together(batches: readonly EventBatchRows[]): Promise<Committed[]> {
+  async function together(batches: readonly EventBatchRows[], route?: Route): Promise<Committed[]> {
     try {
-      return (await store(batches, 'commit')).map((verdicts) => ({ verdicts }))
+      return (await store(batches, 'commit', route)).map((verdicts) => ({ verdicts }))
     } catch (error) {
       const trouble = engine.storageError(error)
       if (trouble instanceof StorageError) return batches.map(() => ({ error: trouble }))
@@ -153,12 +153,15 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     }
   }
 
-  async function store(batches: readonly EventBatchRows[], end: 'commit' | 'rollback'): Promise<EventVerdict[][]> {
+  async function store(
+    batches: readonly EventBatchRows[],
+    end: 'commit' | 'rollback',
+    route?: Route,
+  ): Promise<EventVerdict[][]> {
     for (let tries = 1; ; tries++) {
       try {
-        const { verdicts, noted } = await engine.transaction(batches, end, (transaction) =>
-          storeAll(transaction, batches),
-        )
+        const work = (transaction: AppendTransaction) => storeAll(transaction, batches)
+        const { verdicts, noted } = await engine.transaction(batches, end, work, route)
         if (end === 'rollback') known.agents.forget()
         else await keep(noted)
         return verdicts
@@ -182,11 +185,7 @@ export function batchAppender(engine: AppendEngine, onWarning: StoreWarning = ()
     const noted: Noted[] = []
     const candidates = new Map<EventBatchRows, Candidate[]>()
     for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
-      for (const batch of some)
-        candidates.set(
-          batch,
-          batch.events.map((event) => candidateOf(batch, event)),
-        )
+      for (const batch of some) candidates.set(batch, candidatesOf(batch))
       const all = some.flatMap((batch) => candidates.get(batch) ?? [])
       const rejections = some.flatMap((batch) => batch.rejections)
       noted.push(await storeIn(transaction, environmentId, all, rejections))
@@ -310,8 +309,8 @@ async function judgeRepeats(
   return repeats
 }
 
-function candidateOf({ receivedAt }: EventBatchRows, event: NewEvent): Candidate {
-  return { event, receivedAt, agent: null, envelope: 0, first: null, verdict: null }
+function candidatesOf({ receivedAt, events }: EventBatchRows): Candidate[] {
+  return events.map((event) => ({ event, receivedAt, agent: null, envelope: 0, first: null, verdict: null }))
 }
 
 /** The runs that the events name, sorted. Marks the first candidate of each id. */
@@ -325,7 +324,7 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
       runs.set(event.runId, run)
     }
     if (agent === null) continue
-    run.opening ??= { id: uuidv7(receivedAt, randomBytes), agentId: agent.id, receivedAt }
+    run.opening ??= { agentId: agent.id, receivedAt }
     candidate.first = run.firsts.get(event.eventId) ?? candidate
     if (candidate.first !== candidate) continue
     run.firsts.set(event.eventId, candidate)

@@ -5,8 +5,10 @@
  *
  * A closed run never reopens. Later events still count, add usage, and may lower the start.
  */
+import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { NewEvent } from '../events.ts'
+import { uuidv7 } from '../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from './keys.ts'
 import { addTraits, NO_TRAITS } from '../traits.ts'
@@ -42,6 +44,16 @@ export interface RunState extends UsageSums {
   isMoved: boolean
   /** This transaction added traits. */
   hasNewTraits: boolean
+}
+
+/** What a run gets from its first event. */
+export interface Opening {
+  agentId: string
+  receivedAt: number
+}
+
+export function openedRun(number: number, runId: string, { agentId, receivedAt }: Opening): RunState {
+  return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
 }
 
 export function newRun(id: string, number: number, runId: string, agentId: string, receivedAt: number): RunState {

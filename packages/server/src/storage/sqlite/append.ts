@@ -8,7 +8,7 @@ import { withEnvelope } from '../sql/envelopes.ts'
 import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
 import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append.ts'
 import { COMPARED, comparedValues, EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/event-columns.ts'
-import { nameSession, newRun, ownSession, type RunState } from '../sql/run-state.ts'
+import { nameSession, openedRun, ownSession, type RunState } from '../sql/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
 import type { Database } from './database.ts'
@@ -162,7 +162,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
       run = { ...row, session, lastSeq: 0, namedSession: null, isNew: false, isMoved: false, hasNewTraits: false }
     } else if (opening !== null) {
       const [number = 0] = takeNumbers(1)
-      run = newRun(opening.id, number, ownText(runId), opening.agentId, opening.receivedAt)
+      run = openedRun(number, ownText(runId), opening)
     } else return null
     runs.set(ownText(place), run)
     return run

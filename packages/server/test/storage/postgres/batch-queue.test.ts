@@ -1,54 +1,79 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { EventBatchRows } from '../../../src/storage/events.ts'
+import type { EventBatchRows, NewEvent } from '../../../src/storage/events.ts'
 import { createBatchQueue } from '../../../src/storage/postgres/batch-queue.ts'
 import { batch, event } from '../suite/sample.ts'
 
 const TRANSACTIONS = 3
 
-/** Batches of two environments, most of which share runs. */
+/** Batches of two environments, most of which share runs. Two or three are worth a transaction. */
 const batches = fc.array(
   fc
     .record({ environment: fc.constantFrom('a', 'b'), runs: fc.array(fc.nat(6), { minLength: 1, maxLength: 4 }) })
     .map(({ environment, runs }) =>
       batch(
         environment,
-        runs.map((run) => event({ runId: `run ${run}` })),
+        runs.flatMap((run) => Array<NewEvent>(50).fill(event({ runId: `run ${run}` }))),
       ),
     ),
   { minLength: 1, maxLength: 40 },
 )
 
-test('batches of a run are committed whole, in arrival order, and never by two transactions at once', async () => {
+/** As PostgreSQL sees a connection: how many transactions on it have not sent their end. */
+interface Pipeline {
+  open: number
+}
+
+test('batches of a run are committed whole, in arrival order, and two transactions at once only in one pipeline', async () => {
   await fc.assert(
     fc.asyncProperty(batches, fc.array(fc.nat(3), { minLength: 1 }), async (sent, turns) => {
-      const held = new Set<string>()
+      const held = new Set<{ pipeline: Pipeline; places: Set<string> }>()
       const order = new Map<string, EventBatchRows[]>()
       let active = 0
-      let commits = 0
+      let waits = 0
+      const last = new Map<Pipeline, Promise<unknown>>()
       const placesOf = (rows: EventBatchRows[]) =>
         new Set(rows.flatMap(({ environmentId, events }) => events.map(({ runId }) => `${environmentId} ${runId}`)))
-      const queue = createBatchQueue({
+      const turn = async () => {
+        for (let left = turns[waits++ % turns.length] ?? 0; left > 0; left--) {
+          await new Promise((resolve) => setImmediate(resolve))
+        }
+      }
+      const queue = createBatchQueue<Pipeline>({
         queueBytes: 1e9,
         transactions: TRANSACTIONS,
-        async commit(rows) {
+        openPipeline: () => ({ open: 0 }),
+        async commit(rows, { pipeline, onSent }) {
           const places = placesOf(rows)
-          assert.ok(places.isDisjointFrom(held))
+          assert.equal(pipeline.open++, 0)
+          const own = { pipeline, places }
+          for (const other of held) assert.ok(other.pipeline === pipeline || other.places.isDisjointFrom(places))
+          held.add(own)
           assert.equal(new Set(rows.map(({ environmentId }) => environmentId)).size, 1)
           assert.ok(++active <= TRANSACTIONS)
-          for (const place of places) held.add(place)
           for (const one of rows)
             for (const place of placesOf([one])) order.set(place, [...(order.get(place) ?? []), one])
-          for (let turn = turns[commits++ % turns.length] ?? 0; turn > 0; turn--) {
-            await new Promise((resolve) => setImmediate(resolve))
-          }
-          for (const place of places) held.delete(place)
+          await turn()
+          pipeline.open--
+          onSent()
+          const before = last.get(pipeline)
+          const ended = Promise.all([before, turn()])
+          last.set(pipeline, ended)
+          await ended
+          held.delete(own)
           active--
           return rows.map(({ events }) => ({ verdicts: events.map(() => 'stored' as const) }))
         },
       })
-      const verdicts = await Promise.all(sent.map((one) => queue.append(one)))
+      const appended: EventBatchRows[] = []
+      const verdicts = await Promise.all(
+        sent.map(async (one, index) => {
+          for (let left = Math.floor(index / 8); left > 0; left--) await turn()
+          appended.push(one)
+          return queue.append(one)
+        }),
+      )
       assert.deepEqual(
         verdicts.map((of) => of.length),
         sent.map(({ events }) => events.length),
@@ -56,7 +81,7 @@ test('batches of a run are committed whole, in arrival order, and never by two t
       for (const [place, committed] of order) {
         assert.deepEqual(
           committed,
-          sent.filter((one) => placesOf([one]).has(place)),
+          appended.filter((one) => placesOf([one]).has(place)),
         )
       }
       await queue.idle()

@@ -1,9 +1,9 @@
 /** How nodes behave while the database is in trouble. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { StorageError } from '../../../src/storage/storage.ts'
+import { StorageError, type Storage } from '../../../src/storage/storage.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
-import { append, batch, event, llmCall, newId, NOON } from '../suite/sample.ts'
+import { append, batch, event, llmCall, newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 
 const { query, whileFailing, whileLocked, withStorage } = useTestDatabase()
@@ -105,6 +105,52 @@ describe('a database in trouble', () => {
     })
   })
 
+  test('fails one of several batches whose commits are on their way, and stores the others whole', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      // More than a transaction takes, so that one follows another on its connection.
+      const batches = Array.from({ length: 24 }, (_, number) =>
+        Array.from({ length: 100 }, (_, n) => {
+          const isBad = number % 10 === 2 && n === 50
+          return event({ runId: `run ${n % 3}`, time: isBad ? NOON + 0.5 : NOON })
+        }),
+      )
+      const verdicts = await Promise.all(batches.map((events) => append(storage, env, ...events)))
+      const stored = batches.flatMap((events, number) => events.filter((_, n) => verdicts[number]?.[n] === 'stored'))
+      assert.deepEqual(
+        stored,
+        batches.flat().filter(({ time }) => time === NOON),
+      )
+      assert.equal(await assertCounted(storage, env, 3), stored.length)
+    })
+  })
+
+  test('that closes connections between commits stores each batch whole or not at all', async () => {
+    await withStorage({}, async (storage) => {
+      const env = newId()
+      const batches = Array.from({ length: 24 }, () =>
+        Array.from({ length: 100 }, (_, n) => event({ runId: `run ${n % 3}` })),
+      )
+      const answered = Promise.allSettled(
+        batches.map(async (events, number) => {
+          if (number === 8) await endConnections()
+          return append(storage, env, ...events)
+        }),
+      )
+      await endConnections()
+      const answers = await answered
+      const stored = await retried(() => assertCounted(storage, env, 3))
+      const acknowledged = answers.filter(({ status }) => status === 'fulfilled')
+      assert.ok(stored >= acknowledged.length * 100)
+      const repeated = await Promise.all(batches.map((events) => retried(() => append(storage, env, ...events))))
+      for (const [number, verdicts] of repeated.entries()) {
+        assert.equal(new Set(verdicts).size, 1)
+        if (answers[number]?.status === 'fulfilled') assert.equal(verdicts[0], 'duplicate')
+      }
+      assert.equal(await assertCounted(storage, env, 3), batches.length * 100)
+    })
+  })
+
   test('that refuses heartbeats is reported, and heartbeats continue afterwards', async () => {
     const warned = Promise.withResolvers<string>()
     await withStorage({ onWarning: (what) => warned.resolve(what) }, async (storage) => {
@@ -132,6 +178,22 @@ describe('a database in trouble', () => {
     },
   )
 })
+
+/** The events of `run 0`, `run 1`, …: as many as the runs count, in the order of arrival without a gap. */
+async function assertCounted(storage: Storage, environmentId: string, runs: number): Promise<number> {
+  let events = 0
+  for (let number = 0; number < runs; number++) {
+    if ((await storage.findRun(environmentId, `run ${number}`)) === null) continue
+    const rows = await timelineOf(storage, environmentId, `run ${number}`)
+    assert.deepEqual(
+      rows.map(({ seq }) => seq),
+      rows.map((_, index) => index + 1),
+    )
+    assert.equal((await runOf(storage, environmentId, `run ${number}`)).eventCount, rows.length)
+    events += rows.length
+  }
+  return events
+}
 
 async function endConnections(): Promise<void> {
   await query(
