@@ -12,7 +12,7 @@ export type Payload = Readonly<Record<string, unknown>>
 /** Keys whose values are not content. Prompts, messages, inputs, outputs and unknown keys are dropped. */
 const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
-    'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName toolCallId tools ' +
+    'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName tools ' +
     'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate'
   ).split(' '),
 )

@@ -14,9 +14,6 @@ import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
 import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
 
-/** For the integrations, which record spans of their own. */
-export let coreOf: (tacho: Tacho) => Core
-
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   readonly #core: Core
@@ -27,8 +24,9 @@ export class Tacho {
   /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
 
-  static {
-    coreOf = (tacho) => tacho.#core
+  /** @internal For the integrations, which record spans of their own. */
+  static coreOf(tacho: Tacho): Core {
+    return tacho.#core
   }
 
   /** `runtime` is for tests: another clock, network or source of randomness. */
@@ -62,7 +60,7 @@ export class Tacho {
     const { left } = await this.flush()
     if (left === 0) return
     const { baseUrl, spool } = this.#core.settings
-    const fate = spool ? 'The spool keeps them for the next process.' : 'They are lost when the process ends.'
+    const fate = spool ? 'The spool keeps them.' : 'They are lost.'
     this.#core.diagnostics.report('error', 'events_undelivered', `Not delivered to ${baseUrl}: ${left} events. ${fate}`)
   }
 

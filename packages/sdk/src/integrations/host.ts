@@ -4,7 +4,7 @@ import { attempt, type Core } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import { createScope, type Outcome, type RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
-import { coreOf, type Tacho } from '../tacho.ts'
+import { Tacho } from '../tacho.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
@@ -34,9 +34,16 @@ export interface Part {
   end(status: Outcome): void
 }
 
+/** The current span itself. Outside a run, the span of a new run. */
+export function enclosingPart(tacho: Tacho, options?: RunOptions): Part {
+  const core = Tacho.coreOf(tacho)
+  const context = core.context.getStore()
+  return context ? { core, context, end: () => undefined } : beginPart(tacho, undefined, options)
+}
+
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
 export function beginPart(tacho: Tacho, parent?: Context, options: RunOptions = {}): Part {
-  const core = coreOf(tacho)
+  const core = Tacho.coreOf(tacho)
   const current = parent ?? core.context.getStore()
   if (current) {
     const span = { spanId: core.ids.span(), parentSpanId: current.span.spanId }
@@ -46,6 +53,29 @@ export function beginPart(tacho: Tacho, parent?: Context, options: RunOptions = 
   const end = (status: Outcome) =>
     void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status } })
   return { core, context: { scope, span: scope.span }, end }
+}
+
+const OPEN_MAX = 10_000
+
+/** Open spans of a framework, by its ids. Forgets the oldest when their ends never arrive. */
+export class OpenSpans<Open> {
+  readonly #open = new Map<string, Open>()
+
+  set(id: string, opened: Open): void {
+    this.#open.set(id, opened)
+    const [oldest] = this.#open.size > OPEN_MAX ? this.#open.keys() : []
+    if (oldest !== undefined) this.#open.delete(oldest)
+  }
+
+  get(id: string): Open | undefined {
+    return this.#open.get(id)
+  }
+
+  take(id: string): Open | undefined {
+    const opened = this.#open.get(id)
+    this.#open.delete(id)
+    return opened
+  }
 }
 
 export interface GuardedCall {

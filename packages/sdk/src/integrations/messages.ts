@@ -44,7 +44,8 @@ function messageOf(given: unknown): Message[] {
       return [{ role: 'assistant', toolCalls: [toolCall(message)] }]
     case 'function_call_output':
     case 'custom_tool_call_output':
-      return [{ role: 'tool', content: message['output'], toolCallId: message['call_id'] }]
+    case 'function_call_result':
+      return [{ role: 'tool', content: textOf(message['output']), toolCallId: message['call_id'] ?? message['callId'] }]
     default:
   }
   const role = message['role']
@@ -83,12 +84,17 @@ function resultOf(part: Fields): Message {
   return set({ role: 'tool', content: whole?.content, toolCallId: part['tool_use_id'] ?? part['toolCallId'] })
 }
 
+/** The text of a part; any other value is returned unchanged. */
+function textOf(given: unknown): unknown {
+  return text(fields(given)['text']) ?? given
+}
+
 function toolCall(given: unknown): unknown {
   const call = fields(given)
   const named = fields(call['function'] ?? call)
   const args = named['arguments'] ?? named['input'] ?? named['args']
   return set({
-    id: call['call_id'] ?? call['id'] ?? call['toolCallId'],
+    id: call['call_id'] ?? call['callId'] ?? call['id'] ?? call['toolCallId'],
     name: named['name'] ?? named['toolName'],
     arguments: parsed(args),
   })

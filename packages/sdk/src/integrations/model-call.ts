@@ -33,7 +33,7 @@ const UNREADABLE = '[unreadable]'
 
 export class ModelCall {
   readonly #part: Part
-  readonly #request: ModelRequest
+  #request: ModelRequest
   readonly #begun: number
   #firstToken: number | undefined
   #isEnded = false
@@ -52,6 +52,11 @@ export class ModelCall {
   /** Runs `act` in the span of the call. */
   within<T>(act: () => T): T {
     return this.#part.core.context.run(this.#part.context, act)
+  }
+
+  /** Reads the request again, where a framework completes it during the call. */
+  complete(request: () => ModelRequest): void {
+    this.#request = readSafely(request, this.#request)
   }
 
   /** The first piece of the answer has arrived; later calls do nothing. */

@@ -1,0 +1,91 @@
+/** `@tacho/sdk/langchain` with the real LangChain and LangGraph. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AIMessage } from '@langchain/core/messages'
+import { ToolNode } from '@langchain/langgraph/prebuilt'
+import { ChatOpenAI } from '@langchain/openai'
+import { guardTools, recordCalls } from '@tacho/sdk/langchain'
+import { createAgent, tool } from 'langchain'
+import { z } from 'zod'
+import { assertScene, DONE, onlyCall, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
+
+process.env['LANGSMITH_TRACING'] = 'false'
+
+const modelOf = ({ model }: Scene) =>
+  new ChatOpenAI({
+    model: 'gpt-5',
+    apiKey: 'key',
+    maxRetries: 0,
+    configuration: { baseURL: `${model.url}/v1` },
+  })
+
+const toolsOf = ({ fake, refund }: Scene) =>
+  guardTools(
+    [
+      tool(async ({ order }) => JSON.stringify(refund(order)), {
+        name: 'refund',
+        description: 'Refunds an order',
+        schema: z.object({ order: z.number() }),
+      }),
+    ],
+    fake.tacho,
+  )
+
+const INPUT = { messages: [{ role: 'user' as const, content: 'Refund all' }] }
+
+test('an agent: calls are recorded, tools are guarded, a refusal is an answer', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS, DONE)
+  const agent = createAgent({ model: modelOf(scene), tools: toolsOf(scene) })
+  const callbacks = [recordCalls(scene.fake.tacho)]
+  const { messages } = await scene.fake.tacho.run({}, () => agent.invoke(INPUT, { callbacks }))
+  assert.equal(messages.at(-1)?.text, DONE.text)
+  await assertScene(scene)
+})
+
+test('a stream is recorded whole, with the time to its first output', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS)
+  const callbacks = [recordCalls(scene.fake.tacho)]
+  await scene.fake.tacho.run({}, async () => {
+    for await (const _ of await modelOf(scene).stream('Refund all', { callbacks }));
+  })
+  const call = await onlyCall(scene)
+  assert.partialDeepStrictEqual(call, {
+    output: { role: 'assistant', content: 'I refund.' },
+    usage: { promptTokens: 20, completionTokens: 10, cachedTokens: 5 },
+  })
+  assert.equal((call['output'] as { toolCalls: unknown[] }).toolCalls.length, 3)
+  assert.equal(typeof call['timeToFirstOutput'], 'number')
+})
+
+test('outside a run, the outermost chain is a run of its own, with its guarded tools', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS, DONE)
+  const agent = createAgent({ model: modelOf(scene), tools: toolsOf(scene) })
+  await agent.invoke(INPUT, { callbacks: [recordCalls(scene.fake.tacho)] })
+  await assertScene(scene)
+})
+
+test('a tool that is not guarded is recorded too, and guarded tools work in a ToolNode', async (t) => {
+  const scene = await startScene(t, DONE)
+  const plain = tool(() => 'sunny', { name: 'weather', description: 'Weather', schema: z.object({}) })
+  const node = new ToolNode([plain, ...toolsOf(scene)])
+  const call = (name: string, args: object) => ({ type: 'tool_call' as const, id: name, name, args })
+  const message = new AIMessage({ content: '', tool_calls: [call('weather', {}), call('refund', { order: 2 })] })
+  const callbacks = [recordCalls(scene.fake.tacho)]
+  await scene.fake.tacho.run({}, () => node.invoke({ messages: [message] }, { callbacks }))
+  const tools = (await scene.fake.events()).filter(({ eventType }) => eventType === 'TOOL_CALL')
+  assert.deepEqual(
+    tools.map(({ payload: { toolName, output } }) => [toolName, output]),
+    [['weather', 'sunny']],
+  )
+  assert.equal((await scene.fake.decisions()).length, 1)
+})
+
+test('an error of the model stays the same error, and is recorded', async (t) => {
+  const scene = await startScene(t, { status: 400 })
+  const callbacks = [recordCalls(scene.fake.tacho)]
+  await assert.rejects(
+    scene.fake.tacho.run({}, () => modelOf(scene).invoke('Refund all', { callbacks })),
+    /The script says no/,
+  )
+  assert.match(String((await onlyCall(scene))['error']), /The script says no/)
+})

@@ -1,0 +1,58 @@
+/** `@tacho/sdk/openai-agents` with the real OpenAI Agents. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Agent, OpenAIProvider, Runner, setTraceProcessors, tool } from '@openai/agents'
+import { guardTools, recordTraces } from '@tacho/sdk/openai-agents'
+import { z } from 'zod'
+import { assertScene, DONE, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
+
+function agentOf({ fake, refund }: Scene) {
+  const refundTool = tool({
+    name: 'refund',
+    description: 'Refunds an order',
+    parameters: z.object({ order: z.number() }),
+    execute: async ({ order }) => refund(order),
+  })
+  return new Agent({ name: 'Refunds', model: 'gpt-5', tools: guardTools([refundTool], fake.tacho) })
+}
+
+const runnerOf = ({ model }: Scene, useResponses = true) =>
+  new Runner({ modelProvider: new OpenAIProvider({ apiKey: 'key', baseURL: `${model.url}/v1`, useResponses }) })
+
+for (const [name, useResponses] of [
+  ['responses', true],
+  ['chat completions', false],
+] as const) {
+  test(`an agent on ${name}: calls are recorded, tools are guarded, a refusal is the output of the tool`, async (t) => {
+    const scene = await startScene(t, THREE_REFUNDS, DONE)
+    setTraceProcessors([recordTraces(scene.fake.tacho)])
+    const runner = runnerOf(scene, useResponses)
+    const { finalOutput } = await scene.fake.tacho.run({}, () => runner.run(agentOf(scene), 'Refund all'))
+    assert.equal(finalOutput, DONE.text)
+    await assertScene(scene)
+  })
+}
+
+test('a stream is recorded like any other call, as a part of its agent', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS, DONE)
+  setTraceProcessors([recordTraces(scene.fake.tacho)])
+  await scene.fake.tacho.run({}, async () => {
+    const stream = await runnerOf(scene).run(agentOf(scene), 'Refund all', { stream: true })
+    await stream.completed
+  })
+  await assertScene(scene)
+  const steps = (await scene.fake.events()).filter(({ eventType }) => eventType === 'AGENT_STEP')
+  assert.ok(steps.some(({ label }) => label === 'agent Refunds'))
+})
+
+test('outside a run, a trace is a run of its own, with its group as session', async (t) => {
+  const scene = await startScene(t, DONE)
+  setTraceProcessors([recordTraces(scene.fake.tacho)])
+  const runner = new Runner({
+    modelProvider: new OpenAIProvider({ apiKey: 'key', baseURL: `${scene.model.url}/v1` }),
+    groupId: 'conversation-7',
+  })
+  await runner.run(agentOf(scene), 'Refund all')
+  const [run, ...others] = await scene.fake.runs()
+  assert.deepEqual([run?.status, others.length, run?.events[0]?.sessionId], ['COMPLETED', 0, 'conversation-7'])
+})

@@ -1,0 +1,221 @@
+/**
+ * LangChain and LangGraph 1: `agent.invoke(input, { callbacks: [recordCalls(tacho)] })` and
+ * `tools: guardTools([refund], tacho)`.
+ */
+import type { Context } from '../context.ts'
+import { attempt } from '../core.ts'
+import type { StopSignal } from '../runtime.ts'
+import type { Tacho } from '../tacho.ts'
+import {
+  beginPart,
+  enclosingPart,
+  fields,
+  guarded,
+  number,
+  OpenSpans,
+  set,
+  text,
+  withFunction,
+  type Fields,
+  type Part,
+} from './host.ts'
+import { messagesOf } from './messages.ts'
+import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+
+/** A callback handler as LangChain takes it: an object with a name. */
+export interface CallHandler {
+  readonly name: 'tacho'
+  /** The host waits for the handler, so that it keeps the current run. It never waits for the network. */
+  readonly awaitHandlers: true
+  handleChainStart(chain: unknown, inputs: unknown, runId: string, parentRunId?: string): void
+  handleChainEnd(outputs: unknown, runId: string): void
+  handleChainError(error: unknown, runId: string): void
+  handleChatModelStart(model: unknown, messages: unknown, runId: string, parentRunId?: string, extra?: unknown): void
+  handleLLMStart(model: unknown, prompts: unknown, runId: string, parentRunId?: string, extra?: unknown): void
+  handleLLMNewToken(token: unknown, index: unknown, runId: string): void
+  handleLLMEnd(output: unknown, runId: string): void
+  handleLLMError(error: unknown, runId: string): void
+  handleToolStart(
+    tool: unknown,
+    input: unknown,
+    runId: string,
+    parentRunId?: string,
+    tags?: unknown,
+    metadata?: unknown,
+    runName?: string,
+  ): void
+  handleToolEnd(output: unknown, runId: string): void
+  handleToolError(error: unknown, runId: string): void
+}
+
+interface Running {
+  readonly context: Context
+  part?: Part
+  call?: ModelCall
+  tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
+}
+
+/** By LangChain's run id. A guarded tool finds the run it belongs to here, also outside `tacho.run`. */
+const runningOf = new WeakMap<Tacho, OpenSpans<Running>>()
+
+/**
+ * Records model calls as LLM_CALL events, and tools that are not guarded as TOOL_CALL events, of the current run. Outside a
+ * run, the outermost chain becomes a run of its own.
+ */
+export function recordCalls(tacho: Tacho): CallHandler {
+  const running = runningOf.get(tacho) ?? new OpenSpans<Running>()
+  runningOf.set(tacho, running)
+
+  /** Handlers never throw into the host. */
+  function begin(
+    runId: string,
+    parentRunId: string | undefined,
+    start: (parent: Context | undefined) => Running,
+  ): void {
+    attempt(() => {
+      const parent = parentRunId === undefined ? undefined : running.get(parentRunId)?.context
+      running.set(runId, start(parent))
+    })
+  }
+
+  function end(runId: string, finish: (ended: Running) => void): void {
+    attempt(() => {
+      const ended = running.take(runId)
+      if (ended) finish(ended)
+    })
+  }
+
+  function beginCall(
+    model: unknown,
+    messages: () => unknown,
+    runId: string,
+    parentRunId: string | undefined,
+    extra: unknown,
+  ) {
+    begin(runId, parentRunId, (parent) => {
+      const { invocation_params: parameters } = fields(extra)
+      const request = () => ({
+        model: fields(parameters)['model'] ?? fields(fields(model)['kwargs'])['model'],
+        messages: messages(),
+      })
+      const call = new ModelCall(tacho, request, parent)
+      return { context: call.context, call }
+    })
+  }
+
+  function endTool(runId: string, result: Fields): void {
+    end(runId, ({ part, tool }) => {
+      if (!part || !tool) return
+      const { core, context } = part
+      const latency = Math.max(0, core.runtime.now() - tool.begun)
+      const payload = { toolName: tool.name, input: tool.input, latency, ...result }
+      core.record(context.scope, { type: 'TOOL_CALL', label: tool.name, payload, span: context.span })
+      part.end('error' in result ? 'FAILED' : 'COMPLETED')
+    })
+  }
+
+  return {
+    name: 'tacho',
+    awaitHandlers: true,
+    handleChainStart(_chain, _inputs, runId, parentRunId) {
+      begin(runId, parentRunId, (parent) => {
+        // Chains add nothing to a timeline: their calls hang below the span around the outermost.
+        if (parent) return { context: parent }
+        const part = enclosingPart(tacho)
+        return { context: part.context, part }
+      })
+    },
+    handleChainEnd: (_outputs, runId) => end(runId, ({ part }) => part?.end('COMPLETED')),
+    handleChainError: (_error, runId) => end(runId, ({ part }) => part?.end('FAILED')),
+    handleChatModelStart(model, messages, runId, parentRunId, extra) {
+      beginCall(model, () => langchainMessages(fields(messages)[0]), runId, parentRunId, extra)
+    },
+    handleLLMStart(model, prompts, runId, parentRunId, extra) {
+      beginCall(model, () => messagesOf(fields(prompts)[0]), runId, parentRunId, extra)
+    },
+    handleLLMNewToken: (_token, _index, runId) => running.get(runId)?.call?.token(),
+    handleLLMEnd: (output, runId) => end(runId, ({ call }) => call?.end(() => resultOf(output))),
+    handleLLMError: (error, runId) => end(runId, ({ call }) => call?.fail(error)),
+    handleToolStart(tool, input, runId, parentRunId, _tags, _metadata, runName) {
+      begin(runId, parentRunId, (parent) => {
+        const part = beginPart(tacho, parent)
+        const name = runName ?? text(fields(tool)['name']) ?? 'tool'
+        return { context: part.context, part, tool: { name, input, begun: part.core.runtime.now(), parent } }
+      })
+    },
+    handleToolEnd: (output, runId) => endTool(runId, { output: fields(output)['content'] ?? output }),
+    handleToolError: (error, runId) => endTool(runId, { error }),
+  }
+}
+
+/**
+ * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
+ * recorded as a TOOL_CALL. A refusal is returned as the tool's answer, which the model reads: an agent of LangChain ends
+ * with an error when a tool throws.
+ */
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
+  const guard = (tool: object) =>
+    withFunction(tool, '_call', (call) => (input: unknown, manager: unknown, config: unknown, ...more: unknown[]) => {
+      const name = text(fields(tool)['name']) ?? 'tool'
+      const runId = text(fields(manager)['runId']) ?? ''
+      const running = runningOf.get(tacho)?.get(runId)
+      const parent = running?.tool?.parent
+      // The guard records the call, so the handler must not.
+      if (running) delete running.tool
+      const act = () => call.call(tool, input, manager, config, ...more) as unknown
+      const signal = fields(config)['signal'] as StopSignal | undefined
+      return guarded<unknown>(tacho, { name, input, signal, parent }, act, (error) => error.modelText)
+    })
+  return tools.map(guard) as unknown as Tools
+}
+
+const ROLES = new Map([
+  ['human', 'user'],
+  ['ai', 'assistant'],
+])
+
+function langchainMessages(given: unknown): unknown[] {
+  return Array.isArray(given) ? given.map(langchainMessage) : []
+}
+
+function langchainMessage(given: unknown): unknown {
+  const message = fields(given)
+  const { type } = message as { type?: unknown }
+  const kind = String(type ?? (message as { getType?(): unknown }).getType?.())
+  const [shaped] = messagesOf([
+    {
+      role: ROLES.get(kind) ?? kind,
+      content: message['content'],
+      tool_calls: message['tool_calls'],
+      tool_call_id: message['tool_call_id'],
+    },
+  ])
+  return shaped?.content === '' ? set({ ...shaped, content: undefined }) : shaped
+}
+
+function resultOf(given: unknown): ModelResult {
+  const { generations, llmOutput } = fields(given)
+  const generation = fields(fields(fields(generations)[0])[0])
+  const message = fields(generation['message'])
+  const metadata = fields(message['response_metadata'])
+  return {
+    model: metadata['model_name'] ?? metadata['model'] ?? fields(llmOutput)['model_name'],
+    usage: usageOf(fields(message['usage_metadata'])),
+    output: generation['message'] ? langchainMessage(message) : generation['text'],
+    finishReason: metadata['finish_reason'] ?? metadata['stop_reason'] ?? metadata['status'],
+  }
+}
+
+function usageOf(usage: Fields): Usage | undefined {
+  const promptTokens = number(usage['input_tokens'])
+  if (promptTokens === undefined) return undefined
+  const input = fields(usage['input_token_details'])
+  return {
+    promptTokens,
+    completionTokens: number(usage['output_tokens']),
+    totalTokens: number(usage['total_tokens']),
+    cachedTokens: number(input['cache_read']),
+    cacheWriteTokens: number(input['cache_creation']),
+    reasoningTokens: number(fields(usage['output_token_details'])['reasoning']),
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * OpenAI Agents: `addTraceProcessor(recordTraces(tacho))` once, and `tools: guardTools([refund], tacho)`. Inside
+ * `tacho.run`, its traces are part of that run.
+ */
+import { attempt } from '../core.ts'
+import { Tacho } from '../tacho.ts'
+import {
+  beginPart,
+  enclosingPart,
+  fields,
+  guarded,
+  number,
+  OpenSpans,
+  text,
+  withFunction,
+  type Fields,
+  type Part,
+} from './host.ts'
+import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
+import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+
+/** A trace processor as OpenAI Agents takes it. */
+export interface TraceProcessor {
+  onTraceStart(trace: unknown): Promise<void>
+  onTraceEnd(trace: unknown): Promise<void>
+  onSpanStart(span: unknown): Promise<void>
+  onSpanEnd(span: unknown): Promise<void>
+  shutdown(timeout?: number): Promise<void>
+  forceFlush(): Promise<void>
+}
+
+interface Open {
+  readonly part: Part
+  readonly begun: number
+  call?: ModelCall
+}
+
+/** Names of tools whose calls the guard records. */
+const guardedTools = new WeakMap<Tacho, Set<string>>()
+
+/**
+ * Records the spans of every trace: model calls as LLM_CALL events, agents, hand-offs and guardrails as AGENT_STEP events,
+ * tools that are not guarded as TOOL_CALL events. Outside `tacho.run`, each trace becomes a run of its own, with its group as
+ * session.
+ */
+export function recordTraces(tacho: Tacho): TraceProcessor {
+  const core = Tacho.coreOf(tacho)
+  /** By the id of a trace or span. */
+  const open = new OpenSpans<Open>()
+
+  function begin(id: string, part: Part): Open {
+    const opened: Open = { part, begun: core.runtime.now() }
+    open.set(id, opened)
+    return opened
+  }
+
+  function traceStarted(given: unknown): void {
+    const { traceId, groupId } = fields(given)
+    begin(String(traceId), enclosingPart(tacho, { sessionId: text(groupId) }))
+  }
+
+  function traceEnded(given: unknown): void {
+    const id = String(fields(given)['traceId'])
+    open.take(id)?.part.end('COMPLETED')
+  }
+
+  function spanStarted(given: unknown): void {
+    const { spanId, parentId, traceId, spanData } = fields(given)
+    const around = open.get(String(parentId)) ?? open.get(String(traceId))
+    const data = fields(spanData)
+    const opened = begin(String(spanId), beginPart(tacho, around?.part.context))
+    if (isModelCall(data)) opened.call = new ModelCall(tacho, () => requestOf(data), around?.part.context)
+  }
+
+  function spanEnded(given: unknown): void {
+    const { spanId, spanData, error } = fields(given)
+    const opened = open.take(String(spanId))
+    if (!opened) return
+    const data = fields(spanData)
+    const { part, begun, call } = opened
+    if (call) {
+      // The request is complete only at the end of the span.
+      call.complete(() => requestOf(data))
+      return error ? call.fail(messageOf(error), () => resultOf(data)) : call.end(() => resultOf(data))
+    }
+    const failure = error ? { error: messageOf(error) } : {}
+    const latency = Math.max(0, core.runtime.now() - begun)
+    const { scope, span } = part.context
+    const name = text(data['name']) ?? String(data['type'])
+    if (data['type'] === 'function') {
+      if (guardedTools.get(tacho)?.has(name)) return
+      const payload = { toolName: name, input: parsed(data['input']), output: data['output'], latency, ...failure }
+      core.record(scope, { type: 'TOOL_CALL', label: name, payload, span })
+      return
+    }
+    const { type, ...details } = data
+    const payload = { ...details, latency, ...failure }
+    core.record(scope, { type: 'AGENT_STEP', label: `${String(type)} ${name}`, payload, span })
+  }
+
+  // Never rejects: the framework would fail with it.
+  const safely = (act: (given: unknown) => void) => async (given: unknown) => attempt(() => act(given))
+  return {
+    onTraceStart: safely(traceStarted),
+    onTraceEnd: safely(traceEnded),
+    onSpanStart: safely(spanStarted),
+    onSpanEnd: safely(spanEnded),
+    shutdown: async () => undefined,
+    forceFlush: async () => void (await tacho.flush()),
+  }
+}
+
+/**
+ * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
+ * recorded as a TOOL_CALL. A refusal is returned as the tool's output, which the model reads. Tools of the provider (hosted
+ * tools) stay unchanged.
+ */
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
+  const names = guardedTools.get(tacho) ?? new Set<string>()
+  guardedTools.set(tacho, names)
+  const guard = (tool: object) =>
+    withFunction(tool, 'invoke', (invoke) => {
+      const name = text(fields(tool)['name']) ?? 'tool'
+      names.add(name)
+      return (context: unknown, input: unknown, ...more: unknown[]) => {
+        const act = () => invoke.call(tool, context, input, ...more) as unknown
+        return guarded<unknown>(tacho, { name, input: parsed(input) }, act, (error) => error.modelText)
+      }
+    })
+  return tools.map(guard) as unknown as Tools
+}
+
+const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'
+
+const messageOf = (error: unknown) => text(fields(error)['message']) ?? 'error'
+
+function requestOf(data: Fields) {
+  const response = fields(data['_response'])
+  const messages = messagesOf(data['input'] ?? data['_input'])
+  return { model: data['model'] ?? response['model'], messages: withSystem(response['instructions'], messages) }
+}
+
+function resultOf(data: Fields): ModelResult {
+  const response = fields(data['_response'])
+  // A chat completion is the only item of its output.
+  const completion = fields(fields(data['output'])[0])
+  const choice = fields(fields(completion['choices'])[0])
+  const usage = usageOf(fields(completion['usage'] ?? data['usage'] ?? response['usage']))
+  const items = messagesOf(choice['message'] ? [choice['message']] : (response['output'] ?? data['output']))
+  const toolCalls = items.flatMap((item) => item.toolCalls ?? [])
+  const contents = items.map(({ content }) => content).filter((content) => content !== undefined)
+  const output: Message = {
+    role: 'assistant',
+    ...(contents.length > 0 && { content: contents.length === 1 ? contents[0] : contents }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  }
+  return {
+    model: data['model'] ?? response['model'],
+    usage,
+    output,
+    finishReason: choice['finish_reason'] ?? response['status'],
+  }
+}
+
+function usageOf(usage: Fields): Usage | undefined {
+  const promptTokens = number(usage['input_tokens'], usage['inputTokens'], usage['prompt_tokens'])
+  if (promptTokens === undefined) return undefined
+  const input = fields(usage['input_tokens_details'] ?? usage['prompt_tokens_details'])
+  return {
+    promptTokens,
+    completionTokens: number(usage['output_tokens'], usage['outputTokens'], usage['completion_tokens']),
+    totalTokens: number(usage['total_tokens'], usage['totalTokens']),
+    cachedTokens: number(input['cached_tokens']),
+  }
+}
