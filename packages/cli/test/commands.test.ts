@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ended, OPERATOR_TOKEN, runTacho, serveFrom, startServer, startTacho, type Ended } from './tacho.ts'
 
 const server = await startServer()
@@ -92,10 +93,44 @@ test('a key in JSON has its scopes, rate and expiry', async () => {
   assert.deepEqual([key['requestsPerSecond'], key['expiresAt']], [7, '2099-01-01T00:00:00.000Z'])
 })
 
-test('demo records a dozen runs, and the same seed adds nothing', async () => {
+test('demo shows runs, approvals, issues, a prompt with two versions and policies; the same seed adds nothing', async () => {
   const demo = JSON.parse(tour.stdout) as { runs: unknown[]; acceptedEvents: number }
-  assert.equal(demo.runs.length, 12)
+  assert.equal(demo.runs.length, 12 + 2 * 18 + 4)
+  const lists = async () => ({
+    approvals: (
+      await json<{ items: { status: string; runId: string }[] }>(
+        'approvals',
+        'list',
+        ...WHERE,
+        '--status',
+        'ALL',
+        '--all',
+      )
+    ).items.filter(({ runId }) => runId.startsWith('demo-tour-')),
+    issues: (await json<{ items: { regressions: number }[] }>('issues', 'list', ...WHERE)).items,
+    policies: (await json<{ items: object[] }>('policies', 'list', '-w', 'default')).items,
+  })
+  const regressed = async () => (await lists()).issues.reduce((sum, { regressions }) => sum + regressions, 0)
+  // The last detection is reviewed a moment later.
+  for (let tries = 0; tries < 300 && (await regressed()) === 0; tries++) await sleep(100)
+  const before = await lists()
+  assert.deepEqual(
+    before.approvals.map(({ status }) => status).toSorted((a, b) => a.localeCompare(b)),
+    ['APPROVED', 'PENDING', 'PENDING', 'REJECTED'],
+  )
+  assert.equal(await regressed(), 1)
+  assert.equal(before.policies.length, 2)
+  type Results = { items: { version: string; runs: number; failed: number }[] }
+  const { items: results } = await json<Results>('prompts', 'results', 'shop-support', ...WHERE)
+  assert.deepEqual(
+    results.map(({ version, runs, failed }) => [version, failed / runs]),
+    [
+      ['2', 0.5],
+      ['1', 0],
+    ],
+  )
   assert.match(await text('demo', '--seed', 'tour'), /demo-tour-01 .* 5000\n/)
+  assert.deepEqual(await lists(), before)
   const { items } = await json<{ items: { runId: string; eventCount: number }[] }>('runs', 'list', ...WHERE, '--all')
   const counts = items.filter(({ runId }) => runId.startsWith('demo-tour-')).map(({ eventCount }) => eventCount)
   assert.equal(

@@ -45,7 +45,7 @@ Nothing is ever deleted.
   policies:
     refunds:
       name: Large refunds              # optional, like description
-      condition: tool.name == "refund" && tool.input.amount > 100.0   # or file: policies/refunds.cel
+      condition: tool.name == "refund_payment" && tool.input.amount > 100.0   # or file: policies/refunds.cel
       severity: HIGH                   # LOW, MEDIUM, HIGH, CRITICAL
       action: REQUIRE_APPROVAL         # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
   environments:

@@ -5,8 +5,10 @@ import { demoRuns } from '../demo/runs.ts'
 import { withJson, withUrl, type OutputOptions } from '../settings/options.ts'
 import { counted, printJson, printLine, printTable } from '../terminal/output.ts'
 import { startProgress } from '../terminal/progress.ts'
+import { playPeople } from '../demo/people.ts'
+import { operatorClient } from '../calls/operator-client.ts'
 import { openRecorder } from '../calls/recorder-client.ts'
-import { readApiKey, readUrl } from '../settings/credentials.ts'
+import { readApiKey, readOperatorToken, readUrl } from '../settings/credentials.ts'
 import { failed } from '../stop.ts'
 
 interface Options extends OutputOptions {
@@ -22,13 +24,20 @@ export function addDemo(command: Command): void {
     .addHelpText(
       'after',
       `
-Every call records new runs, unless you repeat a seed. The API key in TACHO_API_KEY needs the scope events:write.
+Every call records new runs, unless you repeat a seed. The API key in TACHO_API_KEY needs the scope events:write. If
+TACHO_OPERATOR_TOKEN is set too, the demo also has a prompt with two versions, policies, decided approvals and an issue
+that came back.
 
 Examples:
   tacho demo
   tacho demo --seed tour`,
     )
     .action(demo)
+}
+
+/** Null without an operator token. */
+function operatorOf(url: string) {
+  return process.env['TACHO_OPERATOR_TOKEN'] === undefined ? null : operatorClient(url, readOperatorToken(undefined))
 }
 
 function parseSeed(text: string): string {
@@ -39,7 +48,8 @@ function parseSeed(text: string): string {
 async function demo(options: Options): Promise<void> {
   const [url, apiKey] = [readUrl(options.url), readApiKey()]
   const seed = options.seed ?? randomBytes(4).toString('hex')
-  const runs = demoRuns(seed, Date.now())
+  const now = Date.now()
+  const runs = demoRuns(seed, now)
   const total = runs.reduce((sum, { events }) => sum + events.length, 0)
   const progress = await startProgress('Demo', total)
   const recorder = openRecorder(url, apiKey, { onTrouble: progress.note })
@@ -52,6 +62,11 @@ async function demo(options: Options): Promise<void> {
       accepted += recorded.accepted
       progress.update(accepted, runId)
     }
+    const stage = { url, apiKey, seed, now, recorder, operator: operatorOf(url) }
+    for (const run of await playPeople(stage)) {
+      runs.push(run)
+      accepted += run.events.length
+    }
   } finally {
     progress.end(`Demo: ${counted(accepted, 'event')}`)
   }
@@ -59,9 +74,17 @@ async function demo(options: Options): Promise<void> {
   if (options.json) return printJson({ seed, runs: items, acceptedEvents: accepted })
   printTable(
     [{ title: 'RUN' }, { title: 'ABOUT' }, { title: 'EVENTS', align: 'right' }],
-    items.map(({ runId, about, events }) => [runId, about, String(events)]),
+    items
+      .filter(({ about }) => !about.startsWith('prompt version'))
+      .map(({ runId, about, events }) => [runId, about, String(events)]),
   )
   printLine()
+  printLine('Two approvals wait for you: `tacho approvals list`. Issues: `tacho issues list`.')
+  printLine(
+    operatorOf(url) === null
+      ? 'Set TACHO_OPERATOR_TOKEN and repeat the seed for prompts, policies, decided approvals and an issue that came back.'
+      : 'Which prompt version did worse: `tacho prompts results shop-support`.',
+  )
   printLine(`Look at them with \`tacho runs list\` and \`tacho runs show ${items[1]?.runId}\`, or with the API key:`)
   printLine(`GET ${url}${RUNS}`)
 }

@@ -83,7 +83,7 @@ Ctrl-C cancels the simulation. Nothing is deployed.
 Examples:
   tacho policies simulate refunds --environment acme/production --days 30
   tacho policies simulate --file refunds.cel --action BLOCK
-  tacho policies simulate --condition 'tool.name == "refund"' --action REQUIRE_APPROVAL --json`,
+  tacho policies simulate --condition 'tool.name == "refund_payment"' --action REQUIRE_APPROVAL --json`,
     )
     .action(simulatePolicy)
 }

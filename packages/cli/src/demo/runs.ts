@@ -3,7 +3,7 @@ import { chance } from './random.ts'
 import * as shop from './shop.ts'
 import { startStory, type Agent, type DemoRun } from './story.ts'
 
-type Plot = typeof shop.refund
+export type Plot = typeof shop.refund
 
 interface Planned {
   plot: Plot
@@ -58,8 +58,29 @@ export function demoRuns(seed: string, now: number): DemoRun[] {
   })
 }
 
+/** Runs of two versions of the prompt: the second one fails more often. */
+export function versionRuns(seed: string, now: number, versionIds: readonly [string, string]): DemoRun[] {
+  return versionIds.flatMap((promptVersionId, version) =>
+    Array.from({ length: VERSION_RUNS }, (_, index): DemoRun => {
+      const runId = `demo-${seed}-prompt-v${version + 1}-${String(index + 1).padStart(2, '0')}`
+      const plot = VERSION_PLOTS[version]?.[index % 6] ?? shop.refund
+      const run: DemoRun = { runId, about: `prompt version ${version + 1}`, events: [] }
+      const random = chance(runId)
+      plot(startStory({ runId, sessionId: null, agent: shop.SUPPORT, promptVersionId }, random, run.events), random)
+      const hoursAgo = version === 0 ? 46 - index : 22 - index
+      return placed(run, now - hoursAgo * 3_600_000)
+    }),
+  )
+}
+
+const VERSION_RUNS = 18
+const VERSION_PLOTS: readonly (readonly Plot[])[] = [
+  [shop.refund, shop.lookup, shop.refund, shop.lookup, shop.refund, shop.changedMind],
+  [shop.refund, shop.hastyRefund, shop.lookup, shop.hastyRefund, shop.refund, shop.wrongOrder],
+]
+
 /** Moves a run in time, so that its last event happens at `end`. */
-function placed(run: DemoRun, end: number): DemoRun {
+export function placed(run: DemoRun, end: number): DemoRun {
   const last = run.events.at(-1)?.timestamp ?? 0
   return { ...run, events: run.events.map((event) => ({ ...event, timestamp: event.timestamp - last + end })) }
 }

@@ -108,6 +108,53 @@ export const wrongOrder: Plot = (story, random) => {
   story.outcome('FAILED')
 }
 
+/** Refunds without looking the order up. */
+export const hastyRefund: Plot = (story, random) => {
+  const order = newOrder(random)
+  story.step('System prompt', SYSTEM)
+  story.user(`My ${order.item} is broken. Refund it.`)
+  for (const orderId of ['unknown', 'the last one']) {
+    act(
+      story,
+      { toolName: 'refund_payment', input: { orderId, amount: order.total, reason: 'damaged' } },
+      { error: `No order ${orderId}` },
+    )
+  }
+  story.model('Something went wrong with the refund. Could you tell me the number of your order?')
+  story.error('refund_payment was called without an order', 'MISSING_ORDER')
+  story.outcome('FAILED')
+}
+
+/** A refund that waits for a person. What comes then is up to the person. */
+export function largeRefund(
+  plan: ToolPlan,
+  asked: Record<string, unknown>,
+  after: 'approved' | 'rejected' | null,
+): Plot {
+  return (story, random) => {
+    const { orderId, amount, item } = plan.input
+    story.step('System prompt', SYSTEM)
+    story.user(`The ${String(item)} of order ${String(orderId)} never worked. I want my ${String(amount)} EUR back.`)
+    act(
+      story,
+      { toolName: 'get_order', input: { orderId } },
+      { output: { orderId, item, total: amount, status: 'paid' } },
+    )
+    const span = story.model(plan)
+    story.policy('REQUIRE_APPROVAL', plan.toolName, 'refund-limit', { ...asked, input: plan.input })
+    if (after === null) return
+    story.wait(random.between(20_000, 90_000))
+    if (after === 'approved') {
+      story.tool(plan, { output: { refundId: `R-${random.between(1_000, 9_999)}`, status: 'booked' } }, span, asked)
+      story.model(`Done: ${String(amount)} EUR are on their way.`)
+      story.outcome('COMPLETED')
+    } else {
+      story.model('I may not refund this. A colleague will call you today.')
+      story.outcome('CANCELLED')
+    }
+  }
+}
+
 export const changedMind: Plot = (story, random) => {
   const order = newOrder(random)
   story.step('System prompt', SYSTEM)

@@ -19,9 +19,15 @@ export interface Story {
   user(text: string): void
   /** A model call that returns text, calls a tool, or both. Returns its span id, for child events. */
   model(output: string | ToolPlan, promptTokens?: number): string
-  tool(plan: ToolPlan, result: { output: unknown } | { error: string }, parentSpanId?: string): void
+  /** `linked`: the hash and the approval of a guarded call. */
+  tool(
+    plan: ToolPlan,
+    result: { output: unknown } | { error: string },
+    parentSpanId?: string,
+    linked?: Record<string, unknown>,
+  ): void
   step(label: string, text: string): void
-  policy(action: string, toolName: string, policyId: string): void
+  policy(action: string, toolName: string, policyId: string, decided?: Record<string, unknown>): void
   error(message: string, code: string): void
   outcome(status: RunOutcome): void
   wait(ms: number): void
@@ -40,7 +46,7 @@ const CLIENT_ID = 'tacho-demo'
 
 /** Starts at time 0; `placed` moves a finished run to its real time. */
 export function startStory(
-  identity: { runId: string; sessionId: string | null; agent: Agent },
+  identity: { runId: string; sessionId: string | null; agent: Agent; promptVersionId?: string | undefined },
   random: Chance,
   events: EventInput[],
 ): Story {
@@ -50,6 +56,7 @@ export function startStory(
 
   const add = (eventType: string, label: string, payload: Record<string, unknown>, parentSpanId?: string): string => {
     spans += 1
+    const { promptVersionId } = identity
     const spanId = `span-${spans}`
     events.push({
       eventId: `${identity.runId}-${spans}`,
@@ -61,7 +68,7 @@ export function startStory(
       eventType,
       label,
       timestamp: time,
-      payload,
+      payload: promptVersionId === undefined ? payload : { ...payload, promptVersionId },
       spanId,
       ...(parentSpanId === undefined ? {} : { parentSpanId }),
     })
@@ -94,18 +101,18 @@ export function startStory(
         output: said,
       })
     },
-    tool({ toolName, input }, result, parentSpanId) {
+    tool({ toolName, input }, result, parentSpanId, linked) {
       const latency = random.between(40, 900)
       time += latency
       context += 60
-      add('TOOL_CALL', toolName, { toolName, input, ...result, latency }, parentSpanId)
+      add('TOOL_CALL', toolName, { toolName, input, ...result, latency, ...linked }, parentSpanId)
     },
     step(label, text) {
       add('AGENT_STEP', label, { text })
       time += random.between(5, 40)
     },
-    policy(action, toolName, policyId) {
-      add('POLICY_DECISION', `${action} ${toolName}`, { action, policyIds: [policyId], toolName })
+    policy(action, toolName, policyId, decided) {
+      add('POLICY_DECISION', `${action} ${toolName}`, { action, policyIds: [policyId], toolName, ...decided })
       time += 1
     },
     error(message, code) {

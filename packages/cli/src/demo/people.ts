@@ -1,0 +1,224 @@
+/**
+ * What people work with: approvals that wait and that were decided, issues, and, with an operator token, a prompt with two
+ * versions, policies and a regression. The same seed adds nothing that is there.
+ */
+import { createPublicClient } from '@tacho/client/public.ts'
+import { throwing } from '@tacho/client/throwing.ts'
+import { inputHash } from '@tacho/policy/input-hash.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { orNull } from '../calls/known.ts'
+import { Refused, type OperatorClient } from '../calls/operator-client.ts'
+import type { Recorder } from '../calls/recorder-client.ts'
+import { allWorkspaces, environmentsOf, type Place } from '../calls/tenants.ts'
+import { chance } from './random.ts'
+import { placed, versionRuns, type Plot } from './runs.ts'
+import { largeRefund, SUPPORT } from './shop.ts'
+import { startStory, type DemoRun } from './story.ts'
+
+export interface Stage {
+  url: string
+  apiKey: string
+  seed: string
+  now: number
+  recorder: Recorder
+  /** Null without an operator token. */
+  operator: OperatorClient | null
+}
+
+const CLIENT_ID = 'tacho-demo'
+const DAY_MS = 86_400_000
+const REVIEW_MS = 20_000
+/** Requests of one call that may have expired before. */
+const MOST_REQUESTS = 30
+
+const POLICIES = [
+  {
+    policyId: 'refund-limit',
+    name: 'Large refunds',
+    description: 'A person looks at every refund over 200.',
+    condition: 'tool.name == "refund_payment" && tool.input.amount > 200.0',
+    severity: 'HIGH',
+    action: 'REQUIRE_APPROVAL',
+  },
+  {
+    policyId: 'refund-ceiling',
+    name: 'Never over 1,000',
+    description: 'No agent refunds this much, whatever it is told.',
+    condition: 'tool.name == "refund_payment" && tool.input.amount > 1000.0',
+    severity: 'CRITICAL',
+    action: 'BLOCK',
+  },
+] as const
+
+const PROMPT = 'shop-support'
+const PROMPT_TEXTS = [
+  'You help customers of {{shop}}. Look an order up before you act on it. Refunds over 200 need an approval.',
+  'You help customers of {{shop}}. Be quick: refund at once when a customer asks. Refunds over 200 need an approval.',
+] as const
+
+const REFUNDS = [
+  { orderId: 'A-20417', item: 'espresso machine', amount: 649, after: null },
+  { orderId: 'A-31872', item: 'road bike', amount: 980.5, after: null },
+  { orderId: 'A-11203', item: 'hiking boots', amount: 239.9, after: 'approved' },
+  { orderId: 'A-45550', item: 'board game', amount: 412, after: 'rejected' },
+] as const
+
+/** Approvals and issues, which need the API key alone. Returns the runs it recorded. */
+export async function playPeople(stage: Stage): Promise<DemoRun[]> {
+  const place = stage.operator && (await placeOf(stage.operator, `demo-${stage.seed}-01`))
+  const runs: DemoRun[] = []
+  if (stage.operator && place) runs.push(...(await playVersions(stage, stage.operator, place)))
+  for (const refund of REFUNDS) runs.push(...(await playRefund(stage, place, refund)))
+  await playIssues(stage, place)
+  return runs
+}
+
+/** Where the API key records. */
+async function placeOf(operator: OperatorClient, runId: string): Promise<Place | null> {
+  for (const workspace of await allWorkspaces(operator)) {
+    for (const environment of await environmentsOf(operator, workspace)) {
+      const params = { environmentId: environment.id, runId }
+      const name = `${workspace.name}/${environment.name}`
+      if (await orNull(operator.readOperatorRun({ params }))) return { workspace, environment, name }
+    }
+  }
+  return null
+}
+
+/** Two versions of a prompt, and policies, in force unless others are. */
+async function playVersions(stage: Stage, operator: OperatorClient, place: Place): Promise<DemoRun[]> {
+  const { workspace, environment } = place
+  const workspaceId = workspace.id
+  const [known] = (await operator.listPrompts({ params: { workspaceId }, query: { name: PROMPT } })).items
+  const [first, second] = PROMPT_TEXTS
+  const prompt =
+    known ??
+    (await operator.createPrompt({
+      params: { workspaceId },
+      body: { name: PROMPT, content: first, note: 'First version' },
+    }))
+  const params = { workspaceId, promptId: prompt.promptId }
+  if (prompt.newest.version === '1') {
+    await operator.createPromptVersion({ params, body: { content: second, note: 'Quicker answers', follows: '1' } })
+  }
+  for (const policy of POLICIES) {
+    if (await orNull(operator.readPolicy({ params: { workspaceId, policyId: policy.policyId } }))) continue
+    await operator.createPolicy({ params: { workspaceId }, body: policy })
+  }
+  const environmentId = environment.id
+  const deployed = (await operator.listDeployments({ params: { environmentId }, query: { limit: 200 } })).items
+  const items = [
+    { kind: 'prompt' as const, id: prompt.promptId, version: '2' },
+    ...POLICIES.map(({ policyId }) => ({ kind: 'policy' as const, id: policyId, version: '1' })),
+  ].filter(({ kind, id }) => !deployed.some((one) => one.kind === kind && one.id === id))
+  if (items.length > 0) await operator.deploy({ params: { environmentId }, body: { items, note: 'tacho demo' } })
+  const ids = await Promise.all(
+    ['1', '2'].map(async (version) => (await operator.readPromptVersion({ params: { ...params, version } })).versionId),
+  )
+  return record(stage, place, versionRuns(stage.seed, stage.now, [ids[0] ?? '', ids[1] ?? '']))
+}
+
+/** A run that is there already would differ in its times. */
+async function record({ recorder, operator }: Stage, place: Place | null, runs: DemoRun[]): Promise<DemoRun[]> {
+  for (const { runId, events } of runs) {
+    const params = { environmentId: place?.environment.id ?? '', runId }
+    if (operator && place && (await orNull(operator.readOperatorRun({ params })))) continue
+    await recorder.record(events)
+  }
+  return runs
+}
+
+function publicClient({ url, apiKey }: Stage) {
+  return throwing(createPublicClient({ url, apiKey }), (result) => new Refused(url, result))
+}
+
+/** A refund that asks a person: it waits, or was decided and followed. */
+async function playRefund(
+  stage: Stage,
+  place: Place | null,
+  { after, ...input }: (typeof REFUNDS)[number],
+): Promise<DemoRun[]> {
+  const { operator, seed, now } = stage
+  // Only an operator decides.
+  if (after !== null && !(operator && place)) return []
+  const plan = { toolName: 'refund_payment', input: { ...input, reason: 'broken' } }
+  const runId = `demo-${seed}-refund-${input.orderId}`
+  const hash = inputHash(plan.toolName, plan.input)
+  const approval = await waitingApproval(stage, runId, hash, `Refund of ${input.amount} EUR is over 200`)
+  if (operator && place && after !== null && approval.status === 'PENDING') {
+    const params = { environmentId: place.environment.id, approvalId: approval.id }
+    const approved = after === 'approved'
+    const reason = approved ? 'Two complaints about this item today' : 'The order is older than the warranty'
+    await operator.decideApproval({ params, body: { decision: approved ? 'APPROVED' : 'REJECTED', reason } })
+  }
+  const run: DemoRun = { runId, about: `a large refund, ${after ?? 'waiting for a person'}`, events: [] }
+  const plot: Plot = largeRefund(plan, { inputHash: hash, approvalId: approval.id }, after)
+  const random = chance(runId)
+  plot(startStory({ runId, sessionId: null, agent: SUPPORT }, random, run.events), random)
+  return record(stage, place, [placed(run, now)])
+}
+
+/** The first request of this call that has not expired: waiting requests come back when the demo is repeated. */
+async function waitingApproval(stage: Stage, runId: string, hash: string, reason: string) {
+  const client = publicClient(stage)
+  for (let request = 1; ; request++) {
+    const approval = await client.createApproval({
+      headers: { 'X-Service-Client-ID': CLIENT_ID },
+      body: {
+        clientRequestId: `${runId}-${request}`,
+        runId,
+        agentId: SUPPORT.id,
+        policyId: 'refund-limit',
+        toolName: 'refund_payment',
+        inputHash: hash,
+        reason,
+        timeoutMs: DAY_MS,
+      },
+    })
+    if (approval.status !== 'EXPIRED' || request === MOST_REQUESTS) return approval
+  }
+}
+
+/** Failing tools and a loop as issues; the loop was resolved and comes back. */
+async function playIssues(stage: Stage, place: Place | null): Promise<void> {
+  const { seed, now, operator } = stage
+  const client = publicClient(stage)
+  const report = (
+    name: string,
+    runId: string,
+    hoursAgo: number,
+    detectionType: string,
+    toolName: string,
+    reasonCode: string,
+  ) =>
+    client.submitIssueRecord({
+      body: {
+        sdkInstanceId: CLIENT_ID,
+        clientRecordId: `demo-${seed}-${name}`,
+        recordKind: 'DETECTION',
+        detectionType,
+        runId,
+        agentId: SUPPORT.id,
+        detectedAt: now - hoursAgo * 3_600_000,
+        payload: { toolName, reasonCode },
+      },
+    })
+  const [down, loop, blocked] = [`demo-${seed}-04`, `demo-${seed}-07`, `demo-${seed}-09`]
+  for (const hour of [44, 31, 19]) {
+    await report(`down-${hour}`, down, hour, 'TOOL_FAILED', 'refund_payment', 'PROVIDER_UNAVAILABLE')
+  }
+  await report('blocked', blocked, 1.3, 'TOOL_BLOCKED', 'refund_payment', 'OVER_LIMIT')
+  for (const hour of [40, 28]) await report(`loop-${hour}`, loop, hour, 'LOOP_DETECTED', 'get_order', 'SAME_ERROR')
+  if (!operator || !place) return
+  const params = { environmentId: place.environment.id }
+  const found = async () => {
+    const { items } = await operator.listIssues({ params, query: { runId: loop, detectionType: 'LOOP_DETECTED' } })
+    return items[0] ?? null
+  }
+  for (const end = Date.now() + REVIEW_MS; (await found()) === null && Date.now() < end;) await sleep(200)
+  const issue = await found()
+  if (issue?.state === 'OPEN' && issue.regressions === 0) {
+    await operator.resolveIssue({ params: { ...params, issueId: issue.id } })
+  }
+  await report('loop-again', loop, 0, 'LOOP_DETECTED', 'get_order', 'SAME_ERROR')
+}
