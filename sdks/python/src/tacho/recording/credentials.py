@@ -58,13 +58,29 @@ CREDENTIAL_FORMS: list[re.Pattern[str]] = [
     re.compile(r"(curl\s.{0,300}?-u(?:ser)?[\s=]{0,4}[\"']?[^\s:\"']{1,64}:)[^\s\"'`]{1,1024}", re.ASCII),
 ]
 
-# These find in JSON text whatever is recognised here, and more. Every record call runs them.
-MAYBE_NAMED = re.compile(
+# These find in JSON text whatever is recognised here, and more.
+_MAYBE_NAMED = re.compile(
     rf"{_PARTS}|(?:pass|pwd|{_WORDS})[\"'`\\\s:=>,]|curl|token(?!s)"
     r"|tokens[\"'`\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic|signature",
     re.ASCII | re.IGNORECASE,
 )
-MAYBE_FORM = re.compile("|".join(begin for begin, _ in _FORMS) + r"|://[^/@]{0,1100}@", re.ASCII)
+_MAYBE_FORM = re.compile("|".join(begin for begin, _ in _FORMS) + r"|://[^/@]{0,1100}@", re.ASCII)
+
+# Every match of the two above has one of these. Looking for them is fifty times as fast.
+_NEEDLES_NAMED = "pass pwd secret key auth credential cookie jwt otp cvv cvc curl token bearer basic signature".split()
+_NEEDLES_FORM = (
+    "-----BEGIN AKI ASI sk- xai- pypi- k_live_ k_test_ whsec_ npm_ gsk_ ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ hf_ tacho "
+    "glpat- xox AIza ya29. SG. eyJ ://"
+).split()
+
+
+def may_hold_credentials(text: str) -> bool:
+    """Whether JSON text may hold a credential. False is certain. Every record call asks."""
+    lower = text.lower()
+    if any(needle in lower for needle in _NEEDLES_NAMED) and _MAYBE_NAMED.search(text):
+        return True
+    return any(needle in text for needle in _NEEDLES_FORM) and _MAYBE_FORM.search(text) is not None
+
 
 # A name, perhaps quoted, with the sign that assigns; an option that ends with a space; an XML element. The host of an
 # address is no name.

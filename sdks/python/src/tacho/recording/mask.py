@@ -18,12 +18,11 @@ from .credentials import (
     CREDENTIAL_FORMS,
     CREDENTIAL_MARK,
     HEADER_NAME,
-    MAYBE_FORM,
-    MAYBE_NAMED,
     NameKind,
     is_count,
     kind_of_name,
     mask_assignments,
+    may_hold_credentials,
 )
 from .plain import Json, dump, read_safely
 
@@ -84,7 +83,6 @@ class Mask:
         self._rules: list[Callable[[str], str]] = []
         self._maybe: list[re.Pattern[str]] = []
         if options.credentials:
-            self._maybe += [MAYBE_NAMED, MAYBE_FORM]
             self._rules += [_replacing(form, CREDENTIAL_MARK) for form in CREDENTIAL_FORMS]
         if options.credentials or self._names:
             self._rules.append(lambda text: mask_assignments(text, self._kind_of))
@@ -107,7 +105,9 @@ class Mask:
 
     def touches(self, text: str) -> bool:
         """Whether this JSON text may contain something to mask. False is certain."""
-        return _ESCAPED in text or any(trigger.search(text) for trigger in self._maybe)
+        if _ESCAPED in text or (self._credentials and may_hold_credentials(text)):
+            return True
+        return any(trigger.search(text) for trigger in self._maybe)
 
     def text(self, text: str, level: int = 0) -> str:
         decoded = self._decode(text) if level < _LEVELS_MAX else None

@@ -1,0 +1,105 @@
+"""Prompts and policies: checked, swapped whole, kept while the service is away."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacho
+from conftest import Client, Service, refuse
+
+Make = Callable[..., Client]
+
+
+def prompt(name: str, content: str) -> dict[str, Any]:
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    ids = {"promptId": "p", "versionId": f"v-{digest[:8]}", "version": "1"}
+    return {**ids, "name": name, "content": content, "contentHash": digest}
+
+
+def test_a_prompt_is_rendered_once_and_its_version_is_recorded(make: Make, service: Service) -> None:
+    service.prompts = [prompt("greeting", "Hello {{ name }}, {{other}} {{name}}!")]
+    client = make()
+    assert client.tacho.configuration.ready(20)
+    with client.tacho.run() as run:
+        deployed = client.tacho.prompt("greeting", "Hi")
+        assert not deployed.is_fallback
+        assert deployed.render(name="{{other}}", unused=1) == "Hello {{other}}, {{other}} {{other}}!"
+        run.step("with the version")
+        assert client.tacho.prompt("missing", "Hi {{name}}").render(name=1) == "Hi 1"
+        run.step("without")
+    client.tacho.flush(20)
+    versions = [event["payload"].get("promptVersionId") for event in service.events]
+    assert versions == [deployed.version_id, None, None]
+
+
+def test_a_prompt_is_its_fallback_until_one_is_loaded(make: Make, service: Service) -> None:
+    service.script("/runtime-config", refuse(503))
+    client = make()
+    used = client.tacho.prompt("greeting", "Hi {{name}}")
+    assert used.is_fallback and used.version_id is None and used.render() == "Hi {{name}}"
+    assert not client.tacho.configuration.ready(20)
+    service.until(lambda: "configuration_unavailable" in client.codes)
+
+
+def test_changes_are_told_and_an_unchanged_answer_is_confirmed(make: Make, service: Service) -> None:
+    client = make()
+    seen: list[tuple[str, str | None]] = []
+    stop = client.tacho.configuration.on_change(
+        lambda current, before: seen.append((current.revision, before.revision if before else None))
+    )
+    client.tacho.configuration.on_change(lambda *_: 1 / 0)
+    assert client.tacho.configuration.ready(20)
+    service.script("/runtime-config", lambda _: (304, None, {}), service.scripts["/runtime-config"][0])
+    assert client.tacho.configuration.refresh()
+    service.revision = "r2"
+    assert client.tacho.configuration.refresh()
+    stop()
+    service.revision = "r3"
+    assert client.tacho.configuration.refresh()
+    assert seen == [("r1", None), ("r2", "r1")]
+    state = client.tacho.configuration.state
+    assert state.current and state.current.revision == "r3" and state.age is not None and state.source == "service"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_stops_refreshing_and_keeps_what_is_loaded(make: Make, service: Service, status: int) -> None:
+    client = make()
+    assert client.tacho.configuration.refresh()
+    service.script("/runtime-config", refuse(status))
+    assert not client.tacho.configuration.refresh()
+    assert not client.tacho.configuration.refresh()
+    assert len(service.of("/runtime-config")) == 2
+    assert client.tacho.configuration.current is not None
+    assert client.codes.count("configuration_refused") == 1
+
+
+def test_the_file_serves_while_the_service_is_down_but_only_for_the_same_key(
+    make: Make, service: Service, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "configuration.json")
+    service.prompts = [prompt("greeting", "Hello")]
+    service.deploy("true", "BLOCK")
+    assert make(configuration_file=file).tacho.configuration.refresh()
+    assert os.stat(file).st_mode & 0o777 == 0o600
+    assert "key" not in Path(file).read_text().replace('"apiKey"', "")
+    service.script("/runtime-config", refuse(503))
+    client = make(configuration_file=file).tacho
+    assert client.configuration.ready(20)
+    assert client.prompt("greeting", "Hi").content == "Hello"
+    assert client.decide("t").action == "BLOCK"
+    assert client.configuration.state.source == "disk"
+    other = make(configuration_file=file, api_key="other")
+    assert not other.tacho.configuration.ready(20)
+
+
+def test_ready_for_asyncio_and_without_a_key(make: Make) -> None:
+    import asyncio
+
+    assert asyncio.run(make().tacho.configuration.aready(20))
+    assert not tacho.Tacho(enabled=False).configuration.ready(20)

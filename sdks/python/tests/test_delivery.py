@@ -1,0 +1,248 @@
+"""Delivery: nothing is lost that the queue's bound does not force, every loss is counted, the host never waits."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tacho
+from conftest import Client, Service, accept_all, assert_balanced, judged, refuse
+from tacho.delivery.retry import backoff_seconds, retry_after_seconds, wait_seconds
+from tacho.delivery.transport import Connections, NoReply
+
+Make = Callable[..., Client]
+
+
+def record(client: Client, count: int) -> list[str | None]:
+    run = client.tacho.start_run()
+    return [run.step(f"step {n}") for n in range(count)]
+
+
+def test_two_flushes_at_once_send_each_event_once(make: Make, service: Service) -> None:
+    # open-telemetry/opentelemetry-js#1665
+    client = make()
+    ids = record(client, 150)
+    threads = [threading.Thread(target=client.tacho.flush) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert client.tacho.flush(20).left == 0
+    for thread in threads:
+        thread.join()
+    assert [event["eventId"] for event in service.events] == ids
+
+
+def test_a_full_batch_is_sent_at_once(make: Make, service: Service) -> None:
+    # open-telemetry/opentelemetry-js#3772
+    client = make(flush_interval=3_600)
+    record(client, 100)
+    service.until(lambda: client.tacho.counters().accepted == 100)
+
+
+def test_an_event_recorded_during_a_request_is_sent_without_another_call(make: Make, service: Service) -> None:
+    # PostHog/posthog-js#2144
+    client = make(flush_interval=0.05)
+    service.delay = 0.3
+    record(client, 1)
+    service.until(lambda: client.tacho.counters().queued == 1)
+    time.sleep(0.1)
+    record(client, 1)
+    service.until(lambda: client.tacho.counters().accepted == 2)
+
+
+def test_a_request_that_times_out_loses_nothing(make: Make, service: Service) -> None:
+    # open-telemetry/opentelemetry-js#4520, #4406
+    def silent(events: Any) -> Any:
+        time.sleep(2)
+        return accept_all(events)
+
+    service.script("/events/batch", silent, accept_all)
+    client = make(request_timeout=0.5, flush_interval=0)
+    ids = record(client, 3)
+    assert client.tacho.flush(20).left == 0
+    assert [event["eventId"] for event in service.batches[-1]] == ids
+    counts = client.tacho.counters()
+    assert (counts.accepted, counts.failed_requests >= 1, counts.retried >= 1) == (3, True, True)
+    assert_balanced(client.tacho)
+
+
+def test_a_server_that_answers_byte_by_byte_does_not_prolong_a_request() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def trickle() -> None:
+        connection, _ = listener.accept()
+        for byte in b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n" + b"x" * 60:
+            try:
+                connection.send(bytes([byte]))
+            except OSError:
+                return
+            time.sleep(0.1)
+
+    threading.Thread(target=trickle, daemon=True).start()
+    connections = Connections(f"http://127.0.0.1:{listener.getsockname()[1]}", lambda: "key")
+    # The whole answer takes ten seconds; each byte comes in time.
+    reply = connections.request("GET", "/runs", timeout=0.5)
+    assert isinstance(reply, NoReply) and reply.reason == "timeout"
+    listener.close()
+
+
+def test_only_retryable_ids_are_sent_again_and_unnamed_ones_if_the_count_is_short(make: Make, service: Service) -> None:
+    def partly(events: Any) -> Any:
+        ids = [event["eventId"] for event in events]
+        return judged(1, [ids[1]], [ids[2]])
+
+    def short(events: Any) -> Any:
+        return judged(0)
+
+    service.script("/events/batch", partly, short, accept_all)
+    client = make(flush_interval=0.2)
+    ids = record(client, 3)
+    result = client.tacho.flush(30)
+    assert (result.sent, result.rejected, result.left) == (2, 1, 0)
+    assert [[event["eventId"] for event in batch] for batch in service.batches] == [ids, [ids[1]], [ids[1]]]
+    assert "event_rejected" in client.codes
+    assert_balanced(client.tacho)
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_batch_that_is_refused_is_halved_until_the_faulty_event_is_alone(make: Make, service: Service, status: int) -> None:
+    def picky(events: Any) -> Any:
+        faulty = any(event["label"] == "step 5" for event in events)
+        return refuse(status)(events) if faulty else accept_all(events)
+
+    service.script("/events/batch", picky)
+    client = make()
+    record(client, 8)
+    assert client.tacho.flush(20).dropped == 1
+    counts = client.tacho.counters()
+    assert (counts.accepted, counts.dropped) == (7, {"refused": 1})
+    sent = [json.dumps(batch) for batch in service.batches]
+    assert len(set(sent)) == len(sent)
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, "unauthorized"), (403, "forbidden")])
+def test_a_wrong_key_stops_recording_and_says_so_once(make: Make, service: Service, status: int, code: str) -> None:
+    service.script("/events/batch", refuse(status))
+    client = make(flush_interval=0)
+    record(client, 2)
+    service.until(lambda: client.tacho.counters().queued == 0)
+    record(client, 1)
+    assert client.tacho.counters().dropped == {code: 3}
+    assert client.codes.count(code) == 1 and len(service.batches) == 1
+
+
+def test_the_oldest_events_are_dropped_first_and_outcomes_last(make: Make, service: Service) -> None:
+    service.script("/events/batch", refuse(503, retry_after="60"))
+    client = make(max_queued_events=10, flush_interval=3_600)
+    run = client.tacho.start_run()
+    run.end()
+    for n in range(50):
+        run.step(f"step {n}")
+    counts = client.tacho.counters()
+    assert (counts.queued, counts.dropped) == (10, {"queue_full": 41})
+    service.script("/events/batch", accept_all)
+    client.tacho.flush(20)
+    labels = [event["label"] for event in service.events]
+    assert labels == ["completed", *(f"step {n}" for n in range(41, 50))]
+    assert_balanced(client.tacho)
+
+
+def test_bytes_are_bounded_too(make: Make, service: Service) -> None:
+    service.script("/events/batch", refuse(503, retry_after="60"))
+    client = make(max_queued_bytes=1_048_576, flush_interval=3_600)
+    run = client.tacho.start_run()
+    for _ in range(100):
+        run.step("x", {"text": "x" * 100_000})
+    counts = client.tacho.counters()
+    assert counts.queued_bytes <= 1_048_576 and counts.dropped["queue_full"] >= 90
+    assert_balanced(client.tacho)
+
+
+def test_retry_after_holds_back_every_request(make: Make, service: Service) -> None:
+    service.script("/events/batch", refuse(429, retry_after="1"), accept_all)
+    client = make(flush_interval=0)
+    start = time.monotonic()
+    record(client, 1)
+    service.until(lambda: len(service.batches) == 1)
+    record(client, 150)
+    assert client.tacho.flush(30).left == 0
+    assert time.monotonic() - start >= 1
+
+
+def test_an_outage_does_not_reach_the_host(make: Make, service: Service) -> None:
+    service.script("/events/batch", refuse(500))
+    client = make(flush_interval=0)
+    ids = record(client, 500)
+    assert None not in ids
+    assert client.tacho.flush(0.2).left == 500
+    service.script("/events/batch", accept_all)
+    assert client.tacho.flush(60).left == 0
+    assert client.tacho.counters().accepted == 500
+
+
+def test_flush_with_an_empty_queue_returns_at_once_and_does_not_start_a_thread(make: Make) -> None:
+    # getsentry/sentry-javascript#18996
+    client = make()
+    before = threading.active_count()
+    assert client.tacho.flush(3_600) == tacho.FlushResult(0, 0, 0, 0)
+    assert threading.active_count() == before
+
+
+def test_after_shutdown_events_count_as_closed(make: Make, service: Service) -> None:
+    client = make()
+    record(client, 1)
+    assert client.tacho.shutdown(20).sent == 1
+    assert record(client, 1) == [None]
+    assert client.tacho.counters().dropped == {"closed": 1}
+    assert_balanced(client.tacho)
+
+
+def test_large_batches_are_compressed(make: Make, service: Service) -> None:
+    client = make(compression="auto")
+    # A service on the same machine gains nothing.
+    assert not client.tacho.core.settings.compress
+    assert tacho.Tacho(api_key="k", base_url="https://tacho.example.com").core.settings.compress
+    object.__setattr__(client.tacho.core.sender._settings, "compress", True)
+    record(client, 100)
+    assert client.tacho.flush(20).sent == 100
+    assert service.requests[0][2]["content-encoding"] == "gzip"
+
+
+def test_a_fault_in_a_listener_does_not_reach_the_host(make: Make, service: Service) -> None:
+    def broken(_: tacho.Diagnostic) -> None:
+        raise RuntimeError("no")
+
+    client = make(on_diagnostic=broken)
+    assert client.tacho.record("X", "outside a run") is None
+
+
+def test_issue_records_are_retried_with_the_same_id_and_counted(make: Make, service: Service) -> None:
+    accepted = service.scripts["/issue-records"][0]
+    service.script("/issue-records", refuse(500), accepted, refuse(400), accepted)
+    client = make()
+    with client.tacho.run(run_id="r", session_id="s"):
+        for n in range(3):
+            report = tacho.IssueReport("TOOL_FAILED", payload={"toolName": f"t{n}", "note": "password=hunter2"})
+            assert client.tacho.report_issue(report)
+    client.tacho.flush(30)
+    records = service.of("/issue-records")
+    assert records[0] == records[1]
+    assert records[0]["payload"]["note"] == "password=[masked:credential]"
+    assert (records[0]["runId"], records[0]["sessionId"], records[0]["sdkInstanceId"]) == ("r", "s", "c")
+    counts = client.tacho.issue_record_counters()
+    assert (counts.recorded, counts.accepted, counts.rejected, counts.queued, counts.retried) == (3, 2, 1, 0, 1)
+
+
+def test_waits_have_full_jitter_and_respect_a_bounded_retry_after() -> None:
+    assert [backoff_seconds(n, 1) for n in (1, 2, 3, 6, 1_000)] == [1, 2, 4, 30, 30]
+    assert backoff_seconds(5, 0) == 0
+    assert retry_after_seconds("2", 0) == 2 and retry_after_seconds("999999999", 0) == 300
+    assert retry_after_seconds("Thu, 01 Jan 1970 00:01:00 GMT", 30) == 30
+    for wrong in ("soon", "-1", "", None, "1e9", "nan"):
+        assert retry_after_seconds(wrong, 0) is None
+    assert wait_seconds(1, "10", 0, 0.5) == 10.25

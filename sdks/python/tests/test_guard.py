@@ -1,0 +1,293 @@
+"""Guarded tools: policies, detectors, approvals, and what is recorded about them."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tacho
+from conftest import Client, Service, refuse
+
+Make = Callable[..., Client]
+APPROVAL = {"id": "a1", "expiresAt": "2030-01-01T00:00:00Z", "decidedAt": "2026-01-01T00:00:00Z", "decisionReason": None}
+
+
+def created(_: Any) -> Any:
+    return 201, {**APPROVAL, "status": "PENDING", "decidedAt": None}, {}
+
+
+def answer(status: str, **given: Any) -> Any:
+    return lambda _: (200, {**APPROVAL, "status": status, **given}, {})
+
+
+def ask(service: Service, *answers: Any) -> None:
+    service.deploy('tool.name == "refund"', "REQUIRE_APPROVAL")
+    service.script("/firewall-approvals", created)
+    service.script("/firewall-approvals/id", *answers)
+
+
+def guarded(client: Client, is_async: bool, **options: Any) -> Callable[..., Any]:
+    if not is_async:
+
+        @client.tacho.guard(name="refund", **options)
+        def refund(order: str, amount: float = 10) -> str:
+            return f"refunded {amount}"
+
+        return refund
+
+    @client.tacho.guard(name="refund", **options)
+    async def refund_async(order: str, amount: float = 10) -> str:
+        await asyncio.sleep(0)
+        return f"refunded {amount}"
+
+    return lambda *args, **named: asyncio.run(refund_async(*args, **named))
+
+
+both = pytest.mark.parametrize("is_async", [False, True])
+
+
+@both
+def test_an_allowed_call_runs_and_is_recorded(make: Make, service: Service, is_async: bool) -> None:
+    service.deploy("tool.input.amount > 100.0", "BLOCK")
+    client = make()
+    refund = guarded(client, is_async)
+    with client.tacho.run():
+        assert refund("1007", amount=25) == "refunded 25"
+    client.tacho.flush(20)
+    payload = service.events[0]["payload"]
+    assert payload.pop("latency") >= 0 and len(payload.pop("inputHash")) == 64
+    assert payload == {"toolName": "refund", "input": {"order": "1007", "amount": 25}, "output": "refunded 25"}
+
+
+@both
+def test_a_blocked_call_does_not_run_and_becomes_an_issue(make: Make, service: Service, is_async: bool) -> None:
+    service.deploy("tool.input.amount > 100.0", "BLOCK")
+    client = make()
+    refund = guarded(client, is_async)
+    with client.tacho.run(run_id="r"), pytest.raises(tacho.ToolBlockedError) as blocked:
+        refund("1007", 500)
+    error = blocked.value
+    assert (error.code, error.tool_name, error.policy_ids) == ("policy", "refund", ("p",))
+    assert "was not run. A policy forbids this call." in error.model_text and "500" not in str(error)
+    client.tacho.flush(20)
+    decision = service.events[0]
+    assert decision["eventType"] == "POLICY_DECISION" and decision["payload"]["input"] == {"order": "1007", "amount": 500}
+    record = service.of("/issue-records")[0]
+    assert (record["detectionType"], record["policyId"], record["runId"]) == ("TOOL_BLOCKED", "p", "r")
+    assert record["payload"] == {"toolName": "refund", "reasonCode": "policy"}
+
+
+@both
+def test_an_approved_call_runs_and_operators_see_its_input_first(make: Make, service: Service, is_async: bool) -> None:
+    ask(service, answer("PENDING"), answer("APPROVED"))
+    client = make(flush_interval=3_600)
+    refund = guarded(client, is_async)
+    with client.tacho.run(run_id="r"):
+        assert refund("1007", 25) == "refunded 25"
+    request = service.of("/firewall-approvals")[0]
+    assert (request["toolName"], request["policyId"], request["runId"]) == ("refund", "p", "r")
+    assert "1007" not in str(request)
+    client.tacho.flush(20)
+    decision, call = service.events[0]["payload"], service.events[1]["payload"]
+    assert decision["approvalId"] == call["approvalId"] == "a1"
+    assert decision["inputHash"] == call["inputHash"] == request["inputHash"]
+    assert decision["input"] == {"order": "1007", "amount": 25}
+    paths = [path for path, _, _ in service.requests]
+    assert paths.index("/events/batch") < len(paths) - 1 - paths[::-1].index("/firewall-approvals/id")
+    headers = [sent for path, _, sent in service.requests if path.startswith("/firewall")]
+    assert {sent["x-service-client-id"] for sent in headers} == {"c"}
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "code"), [("REJECTED", "approval_rejected"), ("EXPIRED", "approval_expired"), ("DONE", "approval_unavailable")]
+)
+def test_every_other_answer_means_no(make: Make, service: Service, is_async: bool, status: str, code: str) -> None:
+    ask(service, answer(status, decisionReason="too much"))
+    client = make()
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        guarded(client, is_async)("1007")
+    assert blocked.value.code == code and blocked.value.approval_id == "a1"
+    assert ("They said: too much" in blocked.value.model_text) is (status == "REJECTED")
+
+
+@both
+def test_the_wait_ends_at_the_deadline(make: Make, service: Service, is_async: bool) -> None:
+    ask(service, answer("PENDING"))
+    client = make()
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        guarded(client, is_async, rules=tacho.Rules(approval_timeout=1))("1007")
+    assert blocked.value.code == "approval_timeout"
+
+
+def test_a_cancelled_task_ends_the_wait_and_the_event_loop_never_blocks(make: Make, service: Service) -> None:
+    def slow(_: Any) -> Any:
+        time.sleep(5)
+        return answer("PENDING")(_)
+
+    ask(service, slow)
+    client = make()
+    ran = False
+
+    @client.tacho.guard(name="refund")
+    async def refund() -> None:
+        nonlocal ran
+        ran = True
+
+    async def main() -> int:
+        ticks = 0
+        task = asyncio.create_task(refund())
+        while not service.of("/firewall-approvals") or ticks < 20:
+            await asyncio.sleep(0.01)
+            ticks += 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return ticks
+
+    start = time.monotonic()
+    assert asyncio.run(main()) >= 20
+    service.until(lambda: not any(thread.name == "tacho-wait" for thread in threading.enumerate()))
+    assert not ran and time.monotonic() - start < 60
+
+
+def test_a_changed_input_means_no(make: Make, service: Service) -> None:
+    given = {"amount": 1}
+
+    def change(_: Any) -> Any:
+        given["amount"] = 999
+        return answer("APPROVED")(_)
+
+    ask(service, change)
+    client = make()
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        client.tacho.guard(name="refund")(lambda one: one)(given)
+    assert blocked.value.code == "input_changed"
+
+
+def test_an_input_that_is_no_json_cannot_be_approved(make: Make, service: Service) -> None:
+    ask(service, answer("APPROVED"))
+    client = make()
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        guarded(client, False)({1, 2})
+    assert blocked.value.code == "input_not_json" and service.of("/firewall-approvals") == []
+
+
+def test_recording_fails_open_and_approvals_fail_closed(make: Make, service: Service) -> None:
+    ask(service, answer("APPROVED"))
+    service.script("/firewall-approvals", refuse(409))
+    service.script("/events/batch", refuse(500))
+    client = make()
+    assert client.tacho.configuration.ready(20)
+    with client.tacho.run():
+        assert client.tacho.guard(lambda: 1)() == 1
+        with pytest.raises(tacho.ToolBlockedError) as blocked:
+            guarded(client, False)("1007")
+    assert blocked.value.code == "approval_unavailable"
+
+
+def test_without_policies_a_tool_runs_unless_it_must_not(make: Make, service: Service) -> None:
+    service.script("/runtime-config", refuse(503))
+    client = make()
+    assert guarded(client, False)("1007") == "refunded 10"
+    assert "guard_unconfigured" in client.codes
+    with pytest.raises(tacho.ToolBlockedError) as blocked:
+        guarded(client, False, rules=tacho.Rules(when_unconfigured="block"))("1007")
+    assert blocked.value.code == "not_configured"
+
+
+def test_a_failing_tool_becomes_an_issue_and_its_success_a_recovery(make: Make, service: Service) -> None:
+    client = make(agent_id="agent")
+    fails = [True, True, False, False]
+
+    @client.tacho.guard
+    def flaky() -> str:
+        if fails.pop(0):
+            raise TimeoutError("no")
+        return "ok"
+
+    with client.tacho.run():
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                flaky()
+        assert (flaky(), flaky()) == ("ok", "ok")
+    client.tacho.flush(20)
+    records = [(one["recordKind"], one["detectionType"], one["payload"]) for one in service.of("/issue-records")]
+    facts = {"toolName": "flaky", "reasonCode": "TimeoutError"}
+    assert records == [("DETECTION", "TOOL_FAILED", facts)] * 2 + [("RECOVERY", "TOOL_FAILED", facts)]
+    assert service.events[0]["payload"]["error"] == "TimeoutError: no"
+    assert service.of("/issue-records")[2]["eventId"] == service.events[2]["eventId"]
+
+
+def test_loops_and_budgets_are_detected_once_and_act_each_time(make: Make, service: Service) -> None:
+    rules = tacho.GuardDefaults(loop=tacho.Loop(calls=3, action="BLOCK"), budget=tacho.Budget(total_tokens=10))
+    client = make(guard=rules)
+
+    @client.tacho.guard(name="t")
+    def tool(n: int) -> int:
+        return n
+
+    with client.tacho.run() as run:
+        assert (tool(1), tool(1), tool(2)) == (1, 1, 2)
+        for _ in range(2):
+            with pytest.raises(tacho.ToolBlockedError, match="loop_detected"):
+                tool(1)
+        run.llm_call(usage={"promptTokens": 8, "completionTokens": 3})
+        assert (tool(4), tool(5)) == (4, 5)
+    client.tacho.flush(20)
+    kinds = [one["detectionType"] for one in service.of("/issue-records")]
+    assert kinds.count("LOOP_DETECTED") == 1 and kinds.count("BUDGET_EXCEEDED") == 1
+
+
+def test_decide_records_without_running_and_sees_risks_and_local_policies(make: Make, service: Service) -> None:
+    service.deploy('"injection" in risk.signals', "WARN")
+    local = tacho.Policy("own", "own", "run.toolCalls >= 1", "BLOCK")
+    client = make(guard=tacho.GuardDefaults(policies=[local]))
+    with client.tacho.run():
+        assert client.tacho.decide("t", {"a": 1}).action == "ALLOW"
+        decision = client.tacho.decide("t", {"a": 1}, risk_signals=["injection"])
+        assert (decision.action, decision.policy_ids, decision.reason) == ("WARN", ("p",), 'policy "p"')
+        client.tacho.guard(lambda: 1)()
+        assert asyncio.run(client.tacho.adecide("t")).action == "BLOCK"
+    client.tacho.flush(20)
+    kinds = [event["eventType"] for event in service.events]
+    assert kinds == ["POLICY_DECISION", "TOOL_CALL", "POLICY_DECISION", "SESSION_OUTCOME"]
+
+
+def test_the_input_is_the_arguments_by_name() -> None:
+    from inspect import signature
+
+    from tacho.guarding.decorator import input_by_name
+
+    class Tools:
+        def method(self, a: int, *rest: int, b: int = 2, **more: int) -> None: ...
+
+    def one(given: Any) -> None: ...
+
+    read = functools.partial(input_by_name, signature(Tools.method))
+    assert read(Tools(), 1, 7, c=3) == {"a": 1, "rest": (7,), "b": 2, "c": 3}
+    assert input_by_name(signature(one), {"x": 1}) == {"x": 1}
+    assert input_by_name(signature(one), "x") == {"given": "x"}
+    with pytest.raises(TypeError, match="missing a required argument"):
+        input_by_name(signature(one))
+
+
+def test_the_module_uses_the_client_at_the_time_of_the_call(make: Make, service: Service) -> None:
+    @tacho.guard
+    def before_configure() -> int:
+        return 1
+
+    @tacho.run(agent_name="module")
+    def agent() -> int:
+        return before_configure()
+
+    tacho.configure(api_key="key", base_url=service.url)
+    assert agent() == 1
+    assert tacho.shutdown(20).sent == 2
+    assert {event["agentName"] for event in service.events} == {"module"}

@@ -1,0 +1,184 @@
+"""Payloads: bounded, readable whatever the host passes, reduced to metadata if configured."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from tacho.delivery.diagnostics import Diagnostics
+from tacho.recording.mask import Mask, Masking
+from tacho.recording.payload import Capture, Payloads
+
+KIB256 = 262_144
+
+
+def writer(capture: Capture = "full", keys: tuple[str, ...] = (), masking: Masking | None = None) -> Any:
+    codes: list[str] = []
+    diagnostics = Diagnostics(lambda said: codes.append(said.code))
+    payloads = Payloads(capture, frozenset(keys), Mask(masking or Masking()), diagnostics)
+    return payloads.write, codes
+
+
+def written(payload: Any) -> Any:
+    return json.loads(writer()[0](payload))
+
+
+def test_a_payload_of_256_kib_is_unchanged_and_with_one_more_byte_shortened() -> None:
+    write, codes = writer()
+    exact = "x" * (KIB256 - len('{"text":""}'))
+    assert write({"text": exact}) == f'{{"text":"{exact}"}}'
+    assert codes == []
+    over = json.loads(write({"text": exact + "x"}))
+    assert over["tachoShortened"] == {"originalBytes": KIB256 + 1, "cutTexts": 1, "cutLists": 0}
+    assert len(over["text"]) > 261_000 and over["text"].endswith("characters]")
+    assert codes == ["payload_shortened"]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"text": "é" * 200_000},
+        {"text": '\x01"' * 200_000},
+        {"list": list(range(200_000))},
+        {"a": "😀" * 90_000, "b": [{"c": "x" * 1_000}] * 500},
+        {f"key{n}": {"n": n} for n in range(100_000)},
+        {"numbers": [1] * 10_000_000, "last": 1},
+        {"text": "x" * 50_000_000},
+        {"deep": json.loads("[" * 190 + '"' + "x" * 400_000 + '"' + "]" * 190)},
+    ],
+)
+def test_a_shortened_payload_is_valid_json_within_the_limit(payload: Any) -> None:
+    text = writer()[0](payload)
+    assert KIB256 / 8 < len(text.encode()) <= KIB256
+    assert "tachoShortened" in json.loads(text)
+
+
+def test_short_texts_are_kept_beside_long_ones_and_cut_lists_end_with_a_mark() -> None:
+    short = {f"key{n}": f"value {n}" for n in range(100)}
+    assert short.items() <= written({**short, "long": "y" * 1_000_000}).items()
+    cut = written({"list": list(range(100_000))})["list"]
+    assert cut[:3] == [0, 1, 2] and cut[-1] == f"[cut: {100_000 - len(cut) + 1} more]"
+
+
+def test_200_levels_are_kept_and_deeper_ones_cut() -> None:
+    def nested(levels: int) -> Any:
+        return {"end": 1} if levels == 1 else {"in": nested(levels - 1)}
+
+    assert written(nested(200)) == nested(200)
+    assert "[cut: nested too deeply]" in json.dumps(written(nested(201)))
+
+
+class _Color(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class _Order:
+    order: str
+    amount: decimal.Decimal
+
+
+class _Model:
+    def model_dump(self) -> dict[str, Any]:
+        return {"a": 1}
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self.visible = 1
+        self._hidden = 2
+
+
+class _Bad:
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("no")
+
+
+def test_values_that_json_cannot_express_are_readable() -> None:
+    cycle: dict[str, Any] = {"big": 2**60, "huge": 10**2_000, "nan": float("nan"), "inf": float("inf")}
+    cycle["again"] = cycle
+    at = datetime.datetime(2026, 11, 22, tzinfo=datetime.timezone.utc)
+    assert written(
+        {
+            "cycle": cycle,
+            "bytes": b"123",
+            "set": {1},
+            "tuple": (1, 2),
+            "error": TypeError("no"),
+            "enum": _Color.RED,
+            "order": _Order("7", decimal.Decimal("1.50")),
+            "model": _Model(),
+            "object": _Plain(),
+            "at": at,
+            "id": uuid.UUID(int=1),
+            "function": print,
+            "cause": KeyError("k"),
+            "bad": _Bad(),
+            7: 8,
+        }
+    ) == {
+        "cycle": {"big": 2**60, "huge": "[integer: 6644 bits]", "nan": None, "inf": None, "again": "[circular]"},
+        "bytes": "[binary: 3 bytes]",
+        "set": [1],
+        "tuple": [1, 2],
+        "error": "TypeError: no",
+        "enum": "red",
+        "order": {"order": "7", "amount": "1.50"},
+        "model": {"a": 1},
+        "object": {"visible": 1},
+        "at": "2026-11-22T00:00:00+00:00",
+        "id": str(uuid.UUID(int=1)),
+        "cause": {"name": "KeyError", "message": "'k'"},
+        "bad": "[unreadable]",
+        "7": 8,
+    }
+    assert written(None) == {} and written([1, 2]) == {"value": [1, 2]} and written("text") == {"value": "text"}
+    assert written({"half": "\ud83d", "\udc00": 1}) == {"half": "\ufffd", "\ufffd": 1}
+
+
+def test_metadata_only_keeps_no_content() -> None:
+    write, _ = writer("metadata-only", ("tenant",))
+    secret = "secret plan"
+    call = {
+        "model": "m",
+        "latency": 12,
+        "cost": 0.1,
+        "toolName": "search",
+        "tenant": "acme",
+        "error": ValueError(secret),
+        "usage": {"promptTokens": 1, "note": "text", "details": {"cached": 2, "note": "text"}},
+        "messages": [{"content": secret}],
+        "output": secret,
+        "text": secret,
+        "input": {"plan": secret},
+        "custom": secret,
+    }
+    assert json.loads(write(call)) == {
+        "model": "m",
+        "latency": 12,
+        "cost": 0.1,
+        "toolName": "search",
+        "tenant": "acme",
+        "error": "ValueError",
+        "usage": {"promptTokens": 1, "details": {"cached": 2}},
+    }
+    given = {"model": "x" * 300, "policyIds": ["p"], "action": {"no": 1}}
+    assert json.loads(write(given)) == {"policyIds": ["p"]}
+    assert json.loads(write([secret])) == {}
+
+
+def test_an_error_in_masking_masks_everything_and_is_reported() -> None:
+    def broken(_: str) -> str:
+        raise RuntimeError("broken")
+
+    write, codes = writer(masking=Masking(custom=broken))
+    assert write({"text": "secret plan"}) == '{"masked":"[masked:error]"}'
+    assert codes == ["masking_failed"]
