@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { API_KEY, OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
 import { startAdapter, type Adapter } from '../src/adapter.ts'
 import { RULES, runRule } from '../src/suite.ts'
-import { interpreter, PYTHON_SDK, withoutPython } from './python.ts'
+import { interpreter, PYTHON_SDK, wheels, withoutPython } from './python.ts'
 
 const run = promisify(execFile)
 const TESTS_MS = 300_000
@@ -43,6 +43,7 @@ describe('the tests of the Python SDK pass, with a real service', { skip: withou
 
   test('pytest', { timeout: TESTS_MS }, () =>
     runPython(['-m', 'pytest'], {
+      TACHO_TEST_WHEELS: wheels,
       TACHO_TEST_URL: server.url,
       TACHO_TEST_KEY: API_KEY,
       TACHO_TEST_OPERATOR_TOKEN: OPERATOR_TOKEN,

@@ -9,6 +9,9 @@ export const PYTHON_SDK = fileURLToPath(new URL('../../../sdks/python', import.m
 const CACHE = fileURLToPath(new URL('../../../.cache', import.meta.url))
 /** Installs much faster than pip. */
 const UV = 'uv==0.13.9'
+/** Builds the package where no index is reachable: in the test that installs it. */
+const BUILD = 'setuptools==80.9.0'
+const WHEELS = 'wheels'
 const REQUIREMENTS = ['requirements.txt', 'requirements-integrations.txt']
 const INSTALL_MS = 600_000
 
@@ -17,6 +20,8 @@ const folder = found && path.join(CACHE, `python-${keyOf(found.version)}`)
 
 /** The interpreter that has everything, once it is installed. */
 export const interpreter = path.join(folder ?? '', 'bin', 'python')
+
+export const wheels = path.join(folder ?? '', WHEELS)
 
 /** Why tests in Python are skipped, or false. */
 export const withoutPython = whyNot()
@@ -40,6 +45,17 @@ export function installPython(): void {
   const isInstalled =
     run(found.command, '-m', 'venv', partial) &&
     run(path.join(bin, 'python'), '-m', 'pip', 'install', '--quiet', UV) &&
+    run(
+      path.join(bin, 'python'),
+      '-m',
+      'pip',
+      'download',
+      '--quiet',
+      '--no-deps',
+      '-d',
+      path.join(partial, WHEELS),
+      BUILD,
+    ) &&
     run(path.join(bin, 'uv'), 'pip', 'install', '--python', partial, ...requirements.flatMap((file) => ['-r', file]))
   if (isInstalled) renameSync(partial, folder)
   else rmSync(partial, { recursive: true, force: true })
@@ -62,7 +78,7 @@ function keyOf(version: string): string {
   const pins = REQUIREMENTS.map((file) => path.join(PYTHON_SDK, file))
   const texts = pins.filter((file) => existsSync(file)).map((file) => readFileSync(file, 'utf8'))
   return createHash('sha256')
-    .update([version, UV, ...texts].join('\n'))
+    .update([version, UV, BUILD, ...texts].join('\n'))
     .digest('hex')
     .slice(0, 16)
 }

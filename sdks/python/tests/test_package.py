@@ -1,0 +1,90 @@
+"""The package works in an empty environment, and the documentation's code runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacho
+from conftest import Client, Service
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT.parents[1] / "docs" / "sdk" / "python.md"
+WHEELS = os.environ.get("TACHO_TEST_WHEELS", "")
+PROGRAM = """
+import sys, tacho, importlib.resources
+client = tacho.Tacho(api_key="key", base_url=sys.argv[1])
+with client.run(agent_name="installed") as run:
+    run.user_input("Hello")
+assert client.decide("t", {"a": 1}).action == "ALLOW"
+assert client.shutdown(30).sent == 2
+assert importlib.resources.files("tacho").joinpath("py.typed").is_file()
+assert "site-packages" in tacho.__file__, tacho.__file__
+"""
+
+
+@pytest.mark.skipif(not WHEELS, reason="needs the wheel of setuptools: run `npm test -- python`")
+def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    quiet: dict[str, Any] = {"check": True, "capture_output": True, "text": True, "timeout": 200}
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path)], **quiet)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    # A copy: a build writes beside the sources.
+    copied = tmp_path / "sources"
+    subprocess.run(["cp", "-r", str(ROOT), str(copied)], **quiet)
+    # Without an index, nothing but the package itself and its build tool can be installed.
+    install = ["-m", "pip", "install", "-q", "--no-index", "--find-links", WHEELS, str(copied)]
+    subprocess.run([str(python), *install], env=variables, **quiet)
+    listed = subprocess.run([str(python), "-m", "pip", "list", "--format=freeze"], env=variables, **quiet).stdout
+    assert {line.split("==")[0] for line in listed.split()} <= {"tacho", "pip", "setuptools", "wheel"}
+    subprocess.run([str(python), "-W", "error", "-c", PROGRAM, service.url], env=variables, cwd=tmp_path, **quiet)
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+
+
+@pytest.mark.parametrize("number", range(len(blocks())))
+def test_the_code_of_the_guide_runs(
+    number: int, service: Service, make: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TACHO_URL", service.url)
+    monkeypatch.setenv("TACHO_API_KEY", "key")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tacho, "_client", None)
+    code = blocks()[number]
+    if "tacho.integrations" in code:
+        pytest.skip("runs with the framework, in tests/integrations")
+    exec(compile(code, f"{GUIDE.name} block {number}", "exec"), {"__name__": "__main__"})
+    client = tacho.client()
+    assert client.flush(30).left == 0
+    assert client.counters().dropped == {}
+    assert len(service.events) > 0
+    client.shutdown(0)
+
+
+def test_the_guide_names_every_option_and_public_name() -> None:
+    import inspect
+
+    text = GUIDE.read_text(encoding="utf-8")
+    options = [name for name in inspect.signature(tacho.Tacho).parameters if f"`{name}`" not in text]
+    assert options == []
+
+
+def test_the_limits_are_those_of_the_typescript_sdk() -> None:
+    from tacho import limits
+
+    source = (ROOT.parents[1] / "packages" / "sdk" / "src" / "limits.ts").read_text()
+    names = {"payloadDepthLevels": "PAYLOAD_LEVELS"}
+    theirs = re.findall(r"^  (\w+): ([\d_]+),", source, re.M)
+    assert len(theirs) >= 9
+    for name, value in theirs:
+        ours = names.get(name, re.sub("([A-Z])", r"_\1", name).upper())
+        assert getattr(limits, ours) == int(value), name
