@@ -48,6 +48,16 @@ export const REJECTIONS = {
 
 export type RejectionCode = keyof typeof REJECTIONS
 
+/** What of an accepted event was stored but not understood. */
+export const WARNINGS = {
+  usage_not_counted: 'Token counts in the payload were not understood and count as zero',
+  cost_not_counted: 'The cost in the payload was not understood and counts as zero',
+  outcome_not_understood: 'The outcome was not understood, so it did not close the run',
+  payload_not_understood: 'A payload field breaks the convention for its event type',
+} as const satisfies Record<string, string>
+
+export type WarningCode = keyof typeof WARNINGS
+
 /** Body of every error reply, `application/problem+json` (RFC 9457). */
 export const Problem = Type.Object(
   {

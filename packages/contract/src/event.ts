@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { anyObject, cursor, id, nextCursor, nullableText, optionalText, pageLimit, text, time, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
 import { PAYLOADS } from './payload.ts'
-import { REJECTIONS, type RejectionCode } from './errors.ts'
+import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from './errors.ts'
 
 /** Event, write shape (interface: "Event (write shape, sent in batches)"). Unknown fields are ignored. */
 export const EventInput = Type.Object(
@@ -88,6 +88,17 @@ export const Rejection = Type.Object(
 )
 export type Rejection = Static<typeof Rejection>
 
+export const Warning = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0, description: 'Position of the item in the request' }),
+    eventId: Type.String({ description: 'The id that was sent' }),
+    code: Type.Enum(Object.keys(WARNINGS) as WarningCode[]),
+    message: Type.String(),
+  },
+  { $id: 'Warning', description: 'What of an accepted event was not understood' },
+)
+export type Warning = Static<typeof Warning>
+
 export const BatchResult = Type.Object(
   {
     success: Type.Boolean({ description: 'True when every event was accepted' }),
@@ -95,6 +106,12 @@ export const BatchResult = Type.Object(
     retryableEventIds: Type.Array(Type.String(), { description: 'Retry these events unchanged' }),
     rejectedEventIds: Type.Array(Type.String(), { description: 'Never retry these events' }),
     rejections: Type.Array(Rejection, { description: 'Why each item was rejected' }),
+    warnings: Type.Optional(
+      Type.Array(Warning, {
+        maxItems: LIMITS.batchWarnings,
+        description: 'What of accepted events was stored but not understood; absent if there is nothing to say',
+      }),
+    ),
   },
   { $id: 'BatchResult' },
 )

@@ -4,6 +4,8 @@
  */
 export const LIMITS = {
   batchEvents: 100,
+  /** Warnings about accepted events in one reply. */
+  batchWarnings: 100,
   batchBytes: 1_048_576,
   /** An OTLP request after decompression. */
   otlpBytes: 4 * 1_048_576,

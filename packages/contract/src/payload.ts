@@ -4,6 +4,7 @@
  * omits text, messages, input and output.
  */
 import Type, { type Static, type TProperties, type TSchema } from 'typebox'
+import { LIMITS } from './limits.ts'
 import { POLICY_ACTIONS, RUN_OUTCOMES } from './words.ts'
 
 const convention = <Properties extends TProperties>($id: string, description: string, properties: Properties) =>
@@ -18,19 +19,27 @@ const toolCall = {
   approvalId: text('The approval that allowed the call'),
 }
 
+/** The names of each token count. The first one in the payload counts. */
+export const TOKEN_NAMES = {
+  promptTokens: ['promptTokens', 'prompt_tokens', 'inputTokens', 'input_tokens'],
+  completionTokens: ['completionTokens', 'completion_tokens', 'outputTokens', 'output_tokens'],
+  totalTokens: ['totalTokens', 'total_tokens'],
+} as const
+
+const tokens = (description: string) => Type.Integer({ minimum: 0, maximum: LIMITS.tokensPerCall, description })
+const promptTokens = tokens('Tokens sent to the model. Other names: prompt_tokens, inputTokens, input_tokens')
+const completionTokens = tokens('Tokens of its answer. Other names: completion_tokens, outputTokens, output_tokens')
+const totalTokens = tokens('Defaults to the sum of the other two. Other name: total_tokens')
+
 /** Usage and cost are added to the sums of the run. */
 export const LlmCallPayload = convention('LlmCallPayload', 'Payload of an LLM_CALL', {
   model: text('Name of the model'),
   latency,
-  cost: Type.Number({ minimum: 0, description: 'Cost of the call' }),
-  usage: Type.Partial(
-    Type.Object({
-      promptTokens: Type.Integer({ minimum: 0 }),
-      completionTokens: Type.Integer({ minimum: 0 }),
-      totalTokens: Type.Integer({ minimum: 0, description: 'Defaults to the sum of the other two' }),
-    }),
-    { $id: 'LlmCallUsage', description: 'Tokens of one model call' },
-  ),
+  cost: Type.Number({ minimum: 0, maximum: LIMITS.costPerCall, description: 'Cost of the call' }),
+  usage: Type.Partial(Type.Object({ promptTokens, completionTokens, totalTokens }), {
+    $id: 'LlmCallUsage',
+    description: 'Tokens of one model call',
+  }),
   messages: Type.Array(Type.Unknown(), { description: 'Messages sent to the model' }),
   output: any("The model's answer"),
 })

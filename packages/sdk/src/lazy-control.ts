@@ -52,7 +52,7 @@ export class LazyControl {
     try {
       return await this.load()
     } catch {
-      const message = 'Configuration, guards and issue records could not be loaded.'
+      const message = 'A part of the SDK is missing: guards do not work.'
       this.#core.diagnostics.report('error', 'control_unavailable', message)
       return undefined
     }

@@ -145,7 +145,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
   const hasKey = typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)
   if (!hasKey && options.enabled !== false) {
-    fatal.push('Nothing is recorded: apiKey is missing or malformed. Set it, or TACHO_API_KEY.')
+    fatal.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }
   const base = origin(options.baseUrl ?? environment['TACHO_URL'] ?? 'http://localhost:4680')
   if (!base) fatal.push('Nothing is recorded: baseUrl (or TACHO_URL) must be an http or https address.')

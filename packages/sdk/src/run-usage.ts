@@ -33,11 +33,17 @@ export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' |
 function count(usage: RunUsage, { type, payload }: Draft): void {
   if (type === 'TOOL_CALL') usage.toolCalls++
   if (type !== 'LLM_CALL') return
-  const { cost, usage: tokens } = payload ?? {}
-  // An object, whatever an untyped host passed.
-  const { promptTokens, completionTokens, totalTokens } = Object(tokens) as Record<string, unknown>
+  const { cost, usage: sent } = payload ?? {}
   usage.cost += amount(cost)
-  usage.totalTokens += amount(totalTokens) || amount(promptTokens) + amount(completionTokens)
+  usage.totalTokens += tokens(sent, 'total') || tokens(sent, 'prompt', 'input') + tokens(sent, 'completion', 'output')
+}
+
+/** As the service counts them: the first of these names that has a value, whatever an untyped host passed. */
+function tokens(sent: unknown, ...names: string[]): number {
+  const fields = Object(sent) as Record<string, unknown>
+  return amount(
+    names.flatMap((name) => [fields[`${name}Tokens`], fields[`${name}_tokens`]]).reduce((found, one) => found ?? one),
+  )
 }
 
 function amount(value: unknown): number {

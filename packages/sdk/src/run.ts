@@ -229,6 +229,6 @@ function runIdOf({ ids, diagnostics }: Core, given: unknown): string {
   if (given === undefined) return ids.uuid()
   if (typeof given === 'string' && given !== '' && cutText(given, LIMITS.runIdChars) === given) return given
   const runId = ids.uuid()
-  diagnostics.report('error', 'invalid_run_id', `runId must have 1 to 255 characters: the run is recorded as ${runId}.`)
+  diagnostics.report('error', 'invalid_run_id', `runId must be a text of 1 to 255 characters: recorded as ${runId}.`)
   return runId
 }

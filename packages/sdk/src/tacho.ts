@@ -1,4 +1,5 @@
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
+import type { RunScope } from './context.ts'
 import { attempt, createCore, type Core } from './core.ts'
 import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
@@ -50,7 +51,7 @@ export class Tacho {
         flush: () => this.#flushAtEnd(),
       })
     } catch {
-      const message = 'Events are not delivered when the process ends: a part of the package is missing.'
+      const message = 'A part of the SDK is missing: last events are lost.'
       this.#core.diagnostics.report('error', 'end_unavailable', message)
     }
   }
@@ -93,8 +94,8 @@ export class Tacho {
       return await this.run(options, act)
     } finally {
       const delivered = this.flush()
-      if (!waitUntil && !this.#core.settings.waitUntil) await delivered
-      else if (waitUntil) attempt(() => waitUntil(delivered))
+      if (waitUntil) attempt(() => waitUntil(delivered))
+      else if (!this.#core.settings.waitUntil) await delivered
     }
   }
 
@@ -110,7 +111,7 @@ export class Tacho {
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
   record(type: EventType, label: string, payload?: Payload): string | undefined {
-    return this.#core.record(this.#core.context.getStore()?.scope, { type, label, payload })
+    return this.#core.record(this.#scope, { type, label, payload })
   }
 
   /** Resolves when the end of the process is noticed, and the spool, if any, is open and what it kept is queued. */
@@ -126,11 +127,10 @@ export class Tacho {
    */
   prompt<const Text extends string>(name: string, fallback: Text): Prompt<VariablesOf<Text>> {
     if (!this.#control.loaded) void this.configuration.ready(0)
-    const { current } = this.configuration.state
-    const deployed = current?.prompts.find((prompt) => prompt.name === name)
-    const scope = this.#core.context.getStore()?.scope
-    if (deployed) scope?.annotations.set('promptVersionId', deployed.versionId)
-    else scope?.annotations.delete('promptVersionId')
+    const deployed = this.configuration.state.current?.prompts.find((prompt) => prompt.name === name)
+    const annotations = this.#scope?.annotations
+    if (deployed) annotations?.set('promptVersionId', deployed.versionId)
+    else annotations?.delete('promptVersionId')
     return toPrompt(name, fallback, deployed)
   }
 
@@ -145,7 +145,7 @@ export class Tacho {
   ): (...args: Args) => Promise<Awaited<T>> {
     const { name, input: inputOf = inputOfArguments, riskSignals, signal, ...rules } = options
     return async (...args): Promise<Awaited<T>> => {
-      const scope = this.#core.context.getStore()?.scope
+      const scope = this.#scope
       const current = (): Call => ({
         toolName: name,
         input: inputOf(...args),
@@ -161,7 +161,7 @@ export class Tacho {
    * requests no approval; on REQUIRE_APPROVAL, the caller must.
    */
   async decide(call: Call, rules: GuardRules = {}): Promise<CallDecision> {
-    const scope = this.#core.context.getStore()?.scope
+    const scope = this.#scope
     const guard = await this.#guard(call.toolName)
     await guard.prepare(rules)
     return guard.decide(scope, call, rules)
@@ -169,7 +169,7 @@ export class Tacho {
 
   /** Queues an issue record: a detection, or the recovery from one. Returns at once. */
   reportIssue(report: IssueReport): void {
-    this.#control.report(this.#core.context.getStore()?.scope, report)
+    this.#control.report(this.#scope, report)
   }
 
   /**
@@ -203,6 +203,11 @@ export class Tacho {
   /** The same for issue records; null if none was reported. */
   issueRecordCounters(): IssueRecordCounters | null {
     return this.#control.loaded?.issues.counters ?? null
+  }
+
+  /** Of the current run. */
+  get #scope(): RunScope | undefined {
+    return this.#core.context.getStore()?.scope
   }
 
   /** If a part cannot be loaded, the tool must not run unchecked. */

@@ -112,5 +112,6 @@ export function traceSentences(trace: EventTrace, runId: string, eventId: string
     `It happened at ${event.timestamp} and was stored at ${event.receivedAt}; client ${event.clientId} sent it.`,
     trace.countedUsage ? 'It added to the usage of its run.' : 'It added nothing to the usage of its run.',
     ...(trace.closedRun ? ['It is the outcome that closed its run.'] : []),
+    ...(trace.warnings ?? []).map(({ message }) => `Not understood: ${message}.`),
   ]
 }

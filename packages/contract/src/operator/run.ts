@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { Event, EventRow } from '../event.ts'
 import { cursor, id, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { REJECTIONS, type RejectionCode } from '../errors.ts'
+import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
 
 /** Names that events of a run give, in the order of their arrival. */
@@ -142,6 +142,11 @@ export const EventTrace = Type.Object(
     position: Type.Optional(Type.Integer({ minimum: 1, description: 'Position on the timeline of its run, from 1' })),
     countedUsage: Type.Optional(Type.Boolean({ description: 'Whether it added to the usage of its run' })),
     closedRun: Type.Optional(Type.Boolean({ description: 'Whether it is the outcome that closed its run' })),
+    warnings: Type.Optional(
+      Type.Array(Type.Object({ code: Type.Enum(Object.keys(WARNINGS) as WarningCode[]), message: Type.String() }), {
+        description: 'What of a stored event was not understood',
+      }),
+    ),
     rejection: Type.Optional(
       Type.Object({
         code: Type.Enum(Object.keys(REJECTIONS) as RejectionCode[]),

@@ -1,5 +1,5 @@
 /** Validates the events of a batch separately: "per-event evaluation" in the interface. */
-import { EventInput, type BatchResult, type Rejection } from '@tacho/contract/event.ts'
+import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
@@ -9,6 +9,7 @@ import { payloadSlices } from './json-slices.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText } from './text.ts'
+import { payloadWarnings } from './payload-warnings.ts'
 import { isErrorEvent, traitsOf } from './traits.ts'
 import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
@@ -28,6 +29,8 @@ export interface JudgedBatch {
   events: NewEvent[]
   indexes: number[]
   rejections: Rejection[]
+  /** What of `events` was not understood. */
+  warnings: Warning[]
   /** Rejections with a run and an event id, for the store to keep. */
   refused: RejectionRow[]
 }
@@ -74,7 +77,7 @@ export function judgeItems(
   payloadAt: (index: number) => PayloadText,
   context: JudgeContext,
 ): JudgedBatch {
-  const batch: JudgedBatch = { ids: [], events: [], indexes: [], rejections: [], refused: [] }
+  const batch: JudgedBatch = { ids: [], events: [], indexes: [], rejections: [], warnings: [], refused: [] }
   items.forEach((item, index) => {
     const eventId = usableId(item)
     batch.ids.push(eventId)
@@ -86,9 +89,16 @@ export function judgeItems(
     } else {
       batch.events.push(judged)
       batch.indexes.push(index)
+      if (batch.warnings.length < LIMITS.batchWarnings) addWarnings(batch.warnings, item as EventInput, index)
     }
   })
   return batch
+}
+
+function addWarnings(warnings: Warning[], { eventId, eventType, payload }: EventInput, index: number): void {
+  for (const warning of payloadWarnings(eventType, payload ?? {})) {
+    if (warnings.length < LIMITS.batchWarnings) warnings.push({ index, eventId, ...warning })
+  }
 }
 
 interface Fault {
@@ -241,7 +251,9 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
     }
   })
   if (rejections.length === 0 && retryable.size === 0) {
-    return { success: true, accepted: batch.ids.length, retryableEventIds: [], rejectedEventIds: [], rejections }
+    const accepted = batch.ids.length
+    const warned = told(batch.warnings)
+    return { success: true, accepted, retryableEventIds: [], rejectedEventIds: [], rejections, ...warned }
   }
   rejections.sort((a, b) => a.index - b.index)
   // One id can have several verdicts in a batch: retryable beats rejected, which beats accepted.
@@ -257,7 +269,13 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
     retryableEventIds: [...retryable],
     rejectedEventIds: [...rejected],
     rejections,
+    ...told(batch.warnings.filter(({ eventId }) => !retryable.has(eventId) && !rejected.has(eventId))),
   }
+}
+
+/** Absent from the reply if there are none. */
+function told(warnings: Warning[]): { warnings?: Warning[] } {
+  return warnings.length > 0 ? { warnings } : {}
 }
 
 function rejectionOf(verdict: EventVerdict | undefined): RejectionCode | null {

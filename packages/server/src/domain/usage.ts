@@ -2,6 +2,7 @@
  * Computes what an event adds to its run's usage and how it ends the run. Source: decision "Runs" in docs/decisions.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'
 import { isStorableText } from './text.ts'
@@ -10,20 +11,25 @@ import { RUN_STATUSES } from '@tacho/contract/words.ts'
 const NANOS = 1e9
 const MODEL_CHARS = 255
 
+const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
+const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
+
 type Payload = Record<string, unknown>
+type TokenCount = keyof typeof TOKEN_NAMES
+const COUNTS: readonly TokenCount[] = ['promptTokens', 'completionTokens', 'totalTokens']
 
 /** Usage of an LLM_CALL; null for other events. Missing or out-of-range values count as zero. */
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL') return null
   const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
-  const promptTokens = tokens(usage['promptTokens'])
-  const completionTokens = tokens(usage['completionTokens'])
+  const promptTokens = tokens(usage, 'promptTokens')
+  const completionTokens = tokens(usage, 'completionTokens')
   return {
     model: modelOf(payload['model']),
     promptTokens: promptTokens ?? 0,
     completionTokens: completionTokens ?? 0,
-    totalTokens: tokens(usage['totalTokens']) ?? (promptTokens ?? 0) + (completionTokens ?? 0),
-    costNanos: costNanos(payload['cost']),
+    totalTokens: tokens(usage, 'totalTokens') ?? (promptTokens ?? 0) + (completionTokens ?? 0),
+    costNanos: costNanos(payload['cost']) ?? 0,
   }
 }
 
@@ -32,6 +38,26 @@ export function latencyOf(eventType: string, payload: Payload): number | null {
   const latency = payload['latency']
   if (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL') return null
   return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
+}
+
+/** What of a call's usage and cost counts as zero because it was not understood, in words for its sender. */
+export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: string[] } {
+  return {
+    usage: (usage ?? null) === null ? [] : uncountedTokens(usage),
+    cost: (cost ?? null) === null || costNanos(cost) !== null ? [] : [`cost must be ${COST_RANGE}`],
+  }
+}
+
+function uncountedTokens(usage: unknown): string[] {
+  if (!isObject(usage)) return ['usage must be an object']
+  const names = COUNTS.map((count) => tokenName(usage, count))
+  if (names.every((name) => name === undefined)) {
+    const isUnknown = Object.values(usage).every((value) => value === null)
+    return isUnknown ? [] : [`usage must have one of ${Object.values(TOKEN_NAMES).flat().join(', ')}`]
+  }
+  return names
+    .filter((name) => name !== undefined && tokenCount(usage[name]) === null)
+    .map((name) => `usage/${name} must be ${TOKEN_RANGE}`)
 }
 
 /** The status that a SESSION_OUTCOME closes its run with; null for other events and statuses. */
@@ -47,14 +73,24 @@ export function toUsage(sums: Omit<NewUsage, 'model'>): Usage {
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
 }
 
-function tokens(value: unknown): number | null {
+function tokens(usage: Payload, count: TokenCount): number | null {
+  const name = tokenName(usage, count)
+  return name === undefined ? null : tokenCount(usage[name])
+}
+
+/** The first name of this count that the usage has. */
+function tokenName(usage: Payload, count: TokenCount): string | undefined {
+  return TOKEN_NAMES[count].find((name) => (usage[name] ?? null) !== null)
+}
+
+function tokenCount(value: unknown): number | null {
   if (typeof value !== 'number' || !Number.isInteger(value)) return null
   // -0 is an allowed integer but must not be stored as -0.
   return value >= 0 && value <= LIMITS.tokensPerCall ? value + 0 : null
 }
 
-function costNanos(value: unknown): number {
-  return typeof value === 'number' && value >= 0 && value <= LIMITS.costPerCall ? Math.round(value * NANOS) + 0 : 0
+function costNanos(value: unknown): number | null {
+  return typeof value === 'number' && value >= 0 && value <= LIMITS.costPerCall ? Math.round(value * NANOS) + 0 : null
 }
 
 function modelOf(value: unknown): string {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
 import { outcomeOf, toUsage, usageOf } from '../../src/domain/usage.ts'
 
 const call = (payload: Record<string, unknown>) => usageOf('LLM_CALL', payload)
@@ -28,6 +29,23 @@ test('a missing or invalid total is the sum of its valid parts', () => {
   assert.deepEqual(tokens({ promptTokens: 2, completionTokens: -3, totalTokens: 1e10 }), [2, 0, 2])
   assert.deepEqual(tokens({ totalTokens: 9 }), [0, 0, 9])
   assert.deepEqual(call({ usage: 'much' })?.totalTokens, 0)
+})
+
+test('token counts have other names; the first name in the order of the contract counts', () => {
+  assert.deepEqual(tokens({ prompt_tokens: 2, completion_tokens: 3, total_tokens: 6 }), [2, 3, 6])
+  assert.deepEqual(tokens({ input_tokens: 2, output_tokens: 3 }), [2, 3, 5])
+  assert.deepEqual(tokens({ inputTokens: 2, outputTokens: 3 }), [2, 3, 5])
+  const names = Object.entries(TOKEN_NAMES)
+  for (const [count, known] of names) {
+    const place = names.findIndex(([name]) => name === count)
+    for (const [at, name] of known.entries()) {
+      const rivals = Object.fromEntries(known.slice(at).map((other) => [other, 9]))
+      assert.equal(tokens({ ...rivals, [name]: 4 })[place], 4, name)
+      // Null means unknown: the next name counts. Anything else hides it.
+      assert.equal(tokens({ [name]: null, [known.at(-1) ?? '']: 5 })[place], 5, name)
+      if (name !== known.at(-1)) assert.notEqual(tokens({ [name]: 'x', [known.at(-1) ?? '']: 5 })[place], 5, name)
+    }
+  }
 })
 
 test('a cost counts from 0 to 1e6 and is kept in integers of 1e-9', () => {

@@ -13,6 +13,27 @@ after(() => service.close())
 const sent = (body: unknown, headers: Record<string, string> = {}) => service.api('/events/batch', { body, headers })
 const timeline = async (runId: string) => (await service.api<RunDetail>(`/runs/${encodeURIComponent(runId)}`)).body
 
+test('what of accepted events was not understood is told, at most 100 times, and nothing else', async () => {
+  const runId = 'warned'
+  const call = (usage: unknown, more: object = {}) =>
+    event({ runId, eventType: 'LLM_CALL', payload: { usage }, ...more })
+  const fine = await service.record([call({ input_tokens: 3, output_tokens: 4 })])
+  assert.equal('warnings' in fine.body, false)
+  const [bad, unstored] = [call({ tokens: 5 }), call({ tokens: 6 }, { label: 'x'.repeat(256) })]
+  const { body } = await service.record([call(null), unstored, bad])
+  const message =
+    'payload/usage must have one of promptTokens, prompt_tokens, inputTokens, input_tokens, completionTokens, ' +
+    'completion_tokens, outputTokens, output_tokens, totalTokens, total_tokens'
+  assert.deepEqual(body.warnings, [{ index: 2, eventId: bad.eventId, code: 'usage_not_counted', message }])
+  const many = Array.from({ length: 100 }, () =>
+    event({ runId, eventType: 'LLM_CALL', payload: { usage: 1, cost: 'x' } }),
+  )
+  const told = (await service.record(many)).body
+  assert.deepEqual([told.success, told.warnings?.length], [true, 100])
+  const run = await service.api(`/runs/${runId}`)
+  assert.equal((run.body as { usage: { totalTokens: number } }).usage.totalTokens, 7)
+})
+
 test('a batch is answered 200 with the verdict of every event', async () => {
   const { status, body } = await service.record([event({ runId: 'verdicts' }), event({ runId: 'verdicts' })])
   assert.equal(status, 200)

@@ -5,8 +5,9 @@ import type { EventTrace } from '@tacho/contract/operator/run.ts'
 import type { FastifyInstance } from 'fastify'
 import { eventJson, isoTime, toEventRow } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
+import { payloadWarnings } from '../../domain/payload-warnings.ts'
 import { usageOf } from '../../domain/usage.ts'
-import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/events.ts'
+import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent } from '../../storage/events.ts'
 import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -68,11 +69,14 @@ function filterOf(eventType: string | undefined, label: string | undefined): Eve
 
 /** JSON text of a stored event's trace, with the original payload text. */
 function storedTraceJson({ run, event, position, closedRun }: FoundEvent): string {
-  const facts = JSON.stringify({ position, countedUsage: countedUsage(event), closedRun } satisfies Partial<EventTrace>)
+  const payload = JSON.parse(event.payload) as Record<string, unknown>
+  const countedUsage = hasUsage(event.eventType, payload)
+  const warnings = payloadWarnings(event.eventType, payload)
+  const facts = JSON.stringify({ position, countedUsage, closedRun, warnings } satisfies Partial<EventTrace>)
   return `{"outcome":"stored","event":${eventJson(run, event)},${facts.slice(1)}`
 }
 
-function countedUsage({ eventType, payload }: StoredEvent): boolean {
-  const usage = usageOf(eventType, JSON.parse(payload) as Record<string, unknown>)
+function hasUsage(eventType: string, payload: Record<string, unknown>): boolean {
+  const usage = usageOf(eventType, payload)
   return usage !== null && usage.promptTokens + usage.completionTokens + usage.totalTokens + usage.costNanos > 0
 }

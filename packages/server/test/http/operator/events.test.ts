@@ -151,7 +151,7 @@ test('a missing event is 404, whichever part of the path is missing', async () =
 const trace = async (runId: string, eventId: string) =>
   replyOf('traceEvent', await service.operator(`${timelineOf(runId)}/${encodeURIComponent(eventId)}/trace`))
 
-test('a trace shows where a stored event is, and whether it counted or closed its run', async () => {
+test('a trace shows where a stored event is, whether it counted or closed its run, and what was not understood', async () => {
   const now = Date.now()
   await service.record([
     event({ runId: 'traced', eventId: 'step', timestamp: now - 30 }),
@@ -161,13 +161,13 @@ test('a trace shows where a stored event is, and whether it counted or closed it
     event({ runId: 'traced', eventId: 'end 2', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } }),
   ])
   const facts = async (eventId: string) => {
-    const { outcome, position, countedUsage, closedRun, event: stored } = await trace('traced', eventId)
+    const { outcome, position, countedUsage, closedRun, event: stored, warnings = [] } = await trace('traced', eventId)
     assert.equal(stored?.eventId, eventId)
-    return [outcome, position, countedUsage, closedRun]
+    return [outcome, position, countedUsage, closedRun, ...warnings.map(({ code }) => code)]
   }
   assert.deepEqual(await facts('step'), ['stored', 1, false, false])
   assert.deepEqual(await facts('call'), ['stored', 2, true, false])
-  assert.deepEqual(await facts('free'), ['stored', 3, false, false])
+  assert.deepEqual(await facts('free'), ['stored', 3, false, false, 'cost_not_counted'])
   assert.deepEqual(await facts('end'), ['stored', 4, false, true])
   assert.deepEqual(await facts('end 2'), ['stored', 5, false, false])
 })

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
+import type { RunScope } from '../src/context.ts'
+import type { Observer } from '../src/core.ts'
+import { createRunUsages } from '../src/run-usage.ts'
+import { hostRuntime } from '../src/runtime.ts'
+
+test("a run's tokens are counted under every name that the service counts", () => {
+  const observers = new Set<Observer>()
+  const usages = createRunUsages({ observers, runtime: hostRuntime })
+  const totalOf = (usage: unknown): number => {
+    const scope = {} as RunScope
+    for (const observe of observers) observe(scope, { type: 'LLM_CALL', label: 'call', payload: { usage } })
+    return usages.of(scope).totalTokens
+  }
+  for (const names of Object.values(TOKEN_NAMES)) {
+    for (const [at, name] of names.entries()) {
+      const later = Object.fromEntries(names.slice(at + 1).map((other) => [other, 9]))
+      assert.equal(totalOf({ [name]: 4, ...later }), 4, name)
+      assert.equal(totalOf({ ...later, [name]: null }), at + 1 < names.length ? 9 : 0, name)
+    }
+  }
+  assert.equal(totalOf({ promptTokens: 2, output_tokens: 3 }), 5)
+  assert.equal(totalOf({ input_tokens: 2, output_tokens: 3, total_tokens: 7 }), 7)
+  for (const odd of [null, 5, 'many', [1]]) assert.equal(totalOf(odd), 0)
+})

@@ -1,0 +1,63 @@
+/**
+ * What of a payload is stored but not understood: usage that counts as zero, an outcome that does not close its run, a
+ * field that breaks its convention. Messages name fields and rules, never a value from the payload.
+ */
+import type { WarningCode } from '@tacho/contract/errors.ts'
+import { PAYLOADS } from '@tacho/contract/payload.ts'
+import { RUN_OUTCOMES } from '@tacho/contract/words.ts'
+import type { TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import { schemaFaults } from './schema-faults.ts'
+import { outcomeOf, uncounted } from './usage.ts'
+
+type Payload = Record<string, unknown>
+
+export interface PayloadWarning {
+  code: WarningCode
+  message: string
+}
+
+/** Fields with a rule of their own. */
+const OWN_RULES = /^\/(?:usage|cost|status)\b/
+
+const conventions = new Map<string, TSchema>(Object.entries(PAYLOADS))
+/** Compiled with the first event of its type. */
+const compiled = new Map<string, Validator>()
+
+/** At most one warning of each code. */
+export function payloadWarnings(eventType: string, payload: Payload): PayloadWarning[] {
+  const schema = conventions.get(eventType)
+  if (schema === undefined) return []
+  const warnings: PayloadWarning[] = []
+  const warn = (code: WarningCode, faults: string[]): void => {
+    if (faults.length > 0) warnings.push({ code, message: faults.map((fault) => `payload/${fault}`).join('; ') })
+  }
+  if (eventType === 'LLM_CALL') {
+    const { usage, cost } = uncounted(payload)
+    warn('usage_not_counted', usage)
+    warn('cost_not_counted', cost)
+  }
+  if (eventType === 'SESSION_OUTCOME' && outcomeOf(eventType, payload) === null) {
+    warn('outcome_not_understood', [`status must be one of ${RUN_OUTCOMES.join(', ')} to close the run`])
+  }
+  warn('payload_not_understood', brokenConventions(eventType, schema, payload))
+  return warnings
+}
+
+function brokenConventions(eventType: string, schema: TSchema, payload: Payload): string[] {
+  let validator = compiled.get(eventType)
+  if (validator === undefined) {
+    validator = Compile(schema)
+    compiled.set(eventType, validator)
+  }
+  if (validator.Check(payload)) return []
+  return schemaFaults(schema, validator.Errors(payload))
+    .filter(({ path }) => !OWN_RULES.test(path) && !isNull(payload, path))
+    .map(({ path, message }) => `${path.slice(1)} ${message}`)
+}
+
+/** Many clients send null for what they do not know. */
+function isNull(payload: Payload, path: string): boolean {
+  const [name = '', ...rest] = path.slice(1).split('/')
+  return rest.length === 0 && Object.hasOwn(payload, name) && payload[name] === null
+}
