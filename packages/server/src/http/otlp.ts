@@ -31,8 +31,10 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       const receivedAt = now()
       const judged = await judge.judgeTelemetry(body, { signal, encoding }, { workspaceId, now: receivedAt })
       if (!judged.ok) return replyError(request, reply, refuse(judged.code, judged.detail))
-      const { batch } = judged
-      const verdicts = await storeParts(batch, (part) => storeBatch(storage, environmentId, receivedAt, part, request))
+      const { batch, namesAgent } = judged
+      const verdicts = await storeParts(batch, namesAgent, (part) =>
+        storeBatch(storage, environmentId, receivedAt, part, request),
+      )
       const result = batchResult(batch, verdicts)
       metrics.recordBatch(result)
       if (result.retryableEventIds.length > 0) {
@@ -82,12 +84,13 @@ type Part = Pick<JudgedBatch, 'events' | 'refused'>
  */
 async function storeParts(
   batch: JudgedBatch,
+  isFirstAlone: boolean,
   store: (part: Part) => Promise<EventVerdict[] | null>,
 ): Promise<EventVerdict[] | null> {
   const parts = partsOf(batch)
   const verdicts: EventVerdict[] = []
-  for (let at = 0; at < parts.length; at += PARTS_AT_ONCE) {
-    for (const stored of await Promise.all(parts.slice(at, at + PARTS_AT_ONCE).map(store))) {
+  for (let at = 0, atOnce = isFirstAlone ? 1 : PARTS_AT_ONCE; at < parts.length; at += atOnce, atOnce = PARTS_AT_ONCE) {
+    for (const stored of await Promise.all(parts.slice(at, at + atOnce).map(store))) {
       if (stored === null) return null
       verdicts.push(...stored)
     }

@@ -22,6 +22,8 @@ const MODEL_CALLS: [string, Record<string, Value>, object][] = [
       'gen_ai.response.model': 'gpt-5-2026',
       'gen_ai.usage.input_tokens': 7,
       'gen_ai.usage.output_tokens': 3,
+      'gen_ai.usage.cache_read.input_tokens': 5,
+      'gen_ai.usage.cache_creation.input_tokens': 1,
       'gen_ai.system_instructions': '[{"type":"text","content":"Be brief"}]',
       'gen_ai.input.messages': '[{"role":"user","parts":[{"type":"text","content":"Refund?"}]}]',
       'gen_ai.output.messages':
@@ -29,7 +31,7 @@ const MODEL_CALLS: [string, Record<string, Value>, object][] = [
     },
     {
       model: 'gpt-5-2026',
-      usage: { promptTokens: 7, completionTokens: 3 },
+      usage: { promptTokens: 7, completionTokens: 3, cachedTokens: 5, cacheWriteTokens: 1 },
       messages: [
         { role: 'system', content: 'Be brief' },
         { role: 'user', content: 'Refund?' },

@@ -104,6 +104,31 @@ test('agent, session and run come from their attributes', async () => {
   assert.deepEqual([body.items[0]?.sessionId, body.items[0]?.agentId], ['talk-1', 'agent-7'])
 })
 
+test('a run belongs to the agent that a span names, although the span of the agent ends last', async () => {
+  const traceId = newTraceId()
+  const [agent, inner] = [newSpanId(), newSpanId()]
+  const start = Date.now() - 5_000
+  // More spans than one part holds, and an agent inside the agent.
+  const calls = Array.from({ length: 2 * LIMITS.batchEvents }, () => span({ traceId, parentSpanId: inner }))
+  const named = (name: string) => ({ 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': name })
+  await send(
+    request([
+      ...calls,
+      span({
+        traceId,
+        spanId: inner,
+        parentSpanId: agent,
+        startTimeUnixNano: nanos(start + 1),
+        attributes: named('Lookup'),
+      }),
+      span({ traceId, spanId: agent, parentSpanId: '', startTimeUnixNano: nanos(start), attributes: named('Refunds') }),
+    ]),
+  )
+  const run = await timeline(traceId)
+  assert.equal(run.agent.name, 'Refunds')
+  assert.equal(run.status, 'COMPLETED')
+})
+
 test('invalid spans are counted and reported, the others are stored', async () => {
   const good = span()
   const old = span({ startTimeUnixNano: nanos(Date.now() - LIMITS.eventPastMs - 60_000) })

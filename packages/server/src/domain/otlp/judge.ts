@@ -13,6 +13,8 @@ export interface JudgedTelemetry {
   ok: true
   batch: JudgedBatch
   itemOf: number[]
+  /** Whether the first events must be stored before the others. */
+  namesAgent: boolean
   /** Spans or records that cannot be decoded, or have no valid ids. */
   unreadable: number
 }
@@ -35,8 +37,9 @@ export function judgeTelemetry(
     return { ok: false, code: 'invalid_request', detail: `The body is not an OTLP ${signal} request in ${encoding}` }
   }
   if (read === 'too_many') return tooLarge(`at most ${LIMITS.otlpItems} spans or log records`)
-  const events = read.flatMap((ofItem) => ofItem ?? [])
-  const itemOf = read.flatMap((ofItem, item) => (ofItem ?? []).map(() => item))
+  const made = inStoredOrder(read.flatMap((ofItem, item) => (ofItem ?? []).map((event) => ({ event, item }))))
+  const events = made.map(({ event }) => event)
+  const itemOf = made.map(({ item }) => item)
   let payloadBytes = 0
   const batch = judgeItems(
     events,
@@ -53,7 +56,22 @@ export function judgeTelemetry(
   if (payloadBytes > LIMITS.otlpPayloadBytes) {
     return tooLarge(`spans or log records that are at most ${LIMITS.otlpPayloadBytes} bytes as events`)
   }
-  return { ok: true, batch, itemOf, unreadable: read.filter((ofItem) => ofItem === null).length }
+  return {
+    ok: true,
+    batch,
+    itemOf,
+    namesAgent: events[0]?.namesAgent === true,
+    unreadable: read.filter((ofItem) => ofItem === null).length,
+  }
+}
+
+/**
+ * A run belongs to the agent of its first stored event. Spans end before the span of their agent does, so the spans that name
+ * an agent come first, the outermost before those inside it.
+ */
+function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] {
+  const [named, others] = [true, false].map((names) => made.filter(({ event }) => event.namesAgent === names))
+  return [...(named ?? []).sort((a, b) => a.event.timestamp - b.event.timestamp), ...(others ?? [])]
 }
 
 function eventsOf<Item>(read: Read<Item>, make: (sent: Sent<Item>) => OtlpEvent[] | null) {

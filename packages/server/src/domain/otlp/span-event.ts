@@ -1,7 +1,7 @@
 /** A span becomes one event at its start. The root of a trace also becomes the outcome of the run. See docs/otlp.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { hasAtMost } from '../text.ts'
-import { Attributes, set, type Json, type JsonObject } from './attributes.ts'
+import { Attributes, isObject, set, type Json, type JsonObject } from './attributes.ts'
 import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { Resource, Sent } from './read-request.ts'
@@ -15,6 +15,8 @@ export interface OtlpEvent {
   sessionId?: string
   agentId?: string
   agentName: string
+  /** The agent is named by the span itself, not by its process. */
+  namesAgent: boolean
   eventType: string
   label: string
   timestamp: number
@@ -88,14 +90,14 @@ export function envelopeOf(attributes: Attributes, resource: Resource, traceId: 
   const runId = attributes.takeText('tacho.run.id') ?? resource.runId ?? traceId
   const sessionId = named(LIMITS.textChars, 'gen_ai.conversation.id', 'session.id', ...SESSIONS) ?? resource.sessionId
   const agentId = named(LIMITS.textChars, 'gen_ai.agent.id')
-  const agentName =
-    named(LIMITS.textChars, 'gen_ai.agent.name', 'agent.name', 'agent_name') ?? agentId ?? resource.service
+  const agentName = named(LIMITS.textChars, 'gen_ai.agent.name', 'agent.name', 'agent_name') ?? agentId
   return {
     clientId: fit(resource.instance ?? resource.service ?? 'opentelemetry', LIMITS.clientIdChars),
     runId,
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(agentId === undefined ? {} : { agentId }),
-    agentName: fit(agentName ?? 'unknown_service', LIMITS.textChars),
+    agentName: fit(agentName ?? resource.service ?? 'unknown_service', LIMITS.textChars),
+    namesAgent: agentName !== undefined,
   }
 }
 
@@ -160,12 +162,14 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
     return {
       toolName: attributes.takeText('gen_ai.tool.name', 'tool.name', 'ai.toolCall.name', 'traceloop.entity.name'),
       toolCallId: attributes.takeText('gen_ai.tool.call.id', 'tool.id', 'ai.toolCall.id'),
-      input: attributes.takeJson(
-        'gen_ai.tool.call.arguments',
-        'tool_arguments',
-        'ai.toolCall.args',
-        'ai.toolCall.input',
-        ...input,
+      input: argumentsOf(
+        attributes.takeJson(
+          'gen_ai.tool.call.arguments',
+          'tool_arguments',
+          'ai.toolCall.args',
+          'ai.toolCall.input',
+          ...input,
+        ),
       ),
       output: from.isFailed
         ? undefined
@@ -182,6 +186,14 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
     input: attributes.takeJson(...input) ?? inputMessages(attributes) ?? some(from.messages),
     output: attributes.takeJson(...output) ?? outputOf(attributes) ?? oneOrAll(some(from.answers)),
   }
+}
+
+/** Traceloop has positional and named arguments; those of a tool are mostly named. */
+function argumentsOf(input: Json | undefined): Json | undefined {
+  if (!isObject(input)) return input
+  const { args, kwargs, ...more } = input
+  const areNamed = Array.isArray(args) && args.length === 0 && isObject(kwargs) && Object.keys(more).length === 0
+  return areNamed ? kwargs : input
 }
 
 function usageOf(attributes: Attributes): JsonObject | undefined {
@@ -206,6 +218,22 @@ function usageOf(attributes: Attributes): JsonObject | undefined {
       'gen_ai.usage.total_tokens',
       'llm.token_count.total',
       'ai.usage.totalTokens',
+    ),
+    cachedTokens: attributes.takeNumber(
+      'gen_ai.usage.cache_read.input_tokens',
+      'gen_ai.usage.cache_read_input_tokens',
+      'llm.token_count.prompt_details.cache_read',
+      'ai.usage.cachedInputTokens',
+    ),
+    cacheWriteTokens: attributes.takeNumber(
+      'gen_ai.usage.cache_creation.input_tokens',
+      'gen_ai.usage.cache_creation_input_tokens',
+      'llm.token_count.prompt_details.cache_write',
+    ),
+    reasoningTokens: attributes.takeNumber(
+      'gen_ai.usage.reasoning.output_tokens',
+      'llm.token_count.completion_details.reasoning',
+      'ai.usage.reasoningTokens',
     ),
   })
   return Object.keys(usage).length === 0 ? undefined : usage
