@@ -76,6 +76,10 @@ const COMMANDS: Record<string, Entry> = {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,
   },
+  hook: {
+    about: 'record and guard Claude Code and Codex',
+    load: async () => (await import('./commands/hook.ts')).addHook,
+  },
   'mcp-guard': {
     args: '[command...]',
     about: 'record and guard the tool calls of an MCP client',

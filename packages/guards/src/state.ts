@@ -36,7 +36,7 @@ export function openState({ url, apiKey }: Account, variables: Variables = proce
 }
 
 /** TACHO_STATE_DIR, or the folder that the operating system has for such files. */
-function stateRoot(variables: Variables): string {
+export function stateRoot(variables: Variables = process.env): string {
   const given = variables['TACHO_STATE_DIR']
   if (given) return path.resolve(given)
   const base = process.platform === 'win32' ? variables['LOCALAPPDATA'] : variables['XDG_STATE_HOME']

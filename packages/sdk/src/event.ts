@@ -27,6 +27,8 @@ export interface Draft {
   readonly payload?: Payload | undefined
   /** When it happened. Default: now. */
   readonly timestamp?: Date | number | undefined
+  /** Default: a new id. A repeated id counts once. */
+  readonly eventId?: string | undefined
   /** Default: the current span. */
   readonly span?: Span | undefined
 }
@@ -42,11 +44,12 @@ export interface EventParts {
 
 export const PROTECTED_TYPES: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'POLICY_DECISION'])
 
-export function makeEvent({ type, label }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
+export function makeEvent({ type, label, eventId }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
   const { scope, span, timestamp, payloadJson, sequence } = parts
-  const id = ids.uuid()
+  // A longer id is not cut, because two events could become one.
+  const id = eventId && eventId.length <= LIMITS.eventIdChars ? eventId : ids.uuid()
   const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
-  const json = `{"eventId":"${id}",${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
+  const json = `{"eventId":${JSON.stringify(wellFormed(id))},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
     label,
     LIMITS.labelChars,
   )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent},"payload":${payloadJson}}`

@@ -13,6 +13,14 @@ export type { ConfigurationOptions } from './configuration/options.ts'
 export type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 export { ToolBlockedError, type BlockCode, type BlockFacts } from './guard/blocked.ts'
 export type { BudgetOptions, Detection, DetectorAction, LoopOptions } from './guard/detectors.ts'
-export type { Action, Call, CallDecision, GuardDefaults, GuardRules, LocalPolicy } from './guard/rules.ts'
+export type {
+  Action,
+  Authorization,
+  Call,
+  CallDecision,
+  GuardDefaults,
+  GuardRules,
+  LocalPolicy,
+} from './guard/rules.ts'
 export type { IssueRecordCounters, IssueReport, RecordKind } from './issue-records.ts'
 export type { RuntimeConfiguration } from './lazy-control.ts'

@@ -4,6 +4,7 @@ export const LIMITS = {
   batchBytes: 1_048_576,
   payloadBytes: 262_144,
   payloadDepthLevels: 200,
+  eventIdChars: 160,
   clientIdChars: 120,
   runIdChars: 255,
   eventTypeChars: 50,

@@ -113,9 +113,18 @@ export class Run {
     })
   }
 
-  /** Records any event. The type is cut to 50 characters, the label to 255. */
-  record(type: EventType, label: string, payload?: Payload, timestamp?: Date | number): string | undefined {
-    return this.#add(() => ({ type, label, payload, timestamp }))
+  /**
+   * Records any event. The type is cut to 50 characters, the label to 255. With an `eventId` of your own (at most 160
+   * characters), an event that is recorded twice counts once.
+   */
+  record(
+    type: EventType,
+    label: string,
+    payload?: Payload,
+    timestamp?: Date | number,
+    eventId?: string,
+  ): string | undefined {
+    return this.#add(() => ({ type, label, payload, timestamp, eventId }))
   }
 
   /** Adds keys to the payload of every later event of this run, unless the payload has them already. */

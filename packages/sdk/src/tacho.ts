@@ -5,7 +5,7 @@ import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
 import { ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
-import type { Call, CallDecision, GuardRules } from './guard/rules.ts'
+import type { Authorization, Call, CallDecision, GuardRules } from './guard/rules.ts'
 import { readSafely } from './json.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
@@ -165,6 +165,17 @@ export class Tacho {
     const guard = await this.#guard(call.toolName)
     await guard.prepare(rules)
     return guard.decide(scope, call, rules)
+  }
+
+  /**
+   * Decides about a call, records the decision, and waits for a person if a policy requires that, without running
+   * anything: for tools that another program runs. Record the result with `toolCall`.
+   * @throws ToolBlockedError if the tool may not run.
+   */
+  async authorize(call: Call, rules: GuardRules = {}, signal?: StopSignal): Promise<Authorization> {
+    const scope = this.#core.context.getStore()?.scope
+    const guard = await this.#guard(call.toolName)
+    return guard.authorize(scope, call, rules, signal)
   }
 
   /** Queues an issue record: a detection, or the recovery from one. Returns at once. */

@@ -16,6 +16,8 @@ export interface ConfigurationCache {
   read(): Promise<KeptConfiguration | undefined>
   /** Replaces the whole file. Never rejects. */
   write(kept: KeptConfiguration): Promise<void>
+  /** Notes that the service confirmed the file's content now. Never rejects. */
+  confirm(): Promise<void>
 }
 
 /**
@@ -37,9 +39,18 @@ export function createDiskCache(
         const kept = JSON.parse(await readFile(file, 'utf8')) as Partial<KeptConfiguration> & { owner?: unknown }
         if (kept.owner !== (await owner()) || typeof kept.confirmedAt !== 'number') return undefined
         const etag = typeof kept.etag === 'string' ? kept.etag : null
-        return { etag, confirmedAt: kept.confirmedAt, body: kept.body }
+        return { etag, confirmedAt: Math.max(kept.confirmedAt, stats.mtimeMs), body: kept.body }
       } catch {
         return undefined
+      }
+    },
+    async confirm() {
+      try {
+        const { utimes } = await import('node:fs/promises')
+        const now = new Date()
+        await utimes(file, now, now)
+      } catch {
+        // Only the age after a restart is wrong then.
       }
     },
     async write(kept) {

@@ -162,6 +162,7 @@ export class ConfigurationSource {
     this.#failures = 0
     this.#source = 'service'
     this.#confirmedAt = this.#core.runtime.now()
+    void this.#cache?.confirm()
   }
 
   #fail(why: string, retryAfter: string | null): false {

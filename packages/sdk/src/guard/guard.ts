@@ -24,7 +24,7 @@ import {
   type LoopDetector,
 } from './detectors.ts'
 import { createRecoveries } from './recoveries.ts'
-import type { Call, CallDecision, GuardDefaults, GuardRules } from './rules.ts'
+import type { Authorization, Call, CallDecision, GuardDefaults, GuardRules } from './rules.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 export interface PolicyEngine {
@@ -106,6 +106,42 @@ export class Guard {
   }
 
   /**
+   * Decides, records, and asks a person if a policy requires that. Runs nothing.
+   * @throws ToolBlockedError if the call may not run.
+   */
+  async authorize(
+    scope: RunScope | undefined,
+    call: Call,
+    rules: GuardRules,
+    signal?: StopSignal,
+  ): Promise<Authorization> {
+    await this.prepare(rules)
+    const { judged, approvalId } = await this.#authorize(scope, call, rules, signal)
+    const { action, policyIds, reason, inputHash, detections, revision } = judged
+    return { action, policyIds, reason, inputHash, detections, revision, approvalId }
+  }
+
+  async #authorize(
+    scope: RunScope | undefined,
+    call: Call,
+    rules: GuardRules,
+    signal: StopSignal | undefined,
+  ): Promise<{ judged: Judged; approvalId: string | null }> {
+    const judged = this.#judge(scope, call, rules)
+    const { action } = judged
+    let approvalId: string | null = null
+    if (action === 'BLOCK') {
+      this.#recordDecision(scope, call, judged, {})
+      throw this.#refuse(scope, call, this.#blockFacts(call, judged, blockCodeOf(judged)))
+    }
+    if (action === 'REQUIRE_APPROVAL') approvalId = await this.#approve(scope, call, judged, rules, signal)
+    else if (action === 'WARN' || judged.policyIds.length > 0 || judged.failures.length > 0) {
+      this.#recordDecision(scope, call, judged, {})
+    }
+    return { judged, approvalId }
+  }
+
+  /**
    * Runs `act` if the call may run, and records the result.
    * @param current reads the call again, to check that its input is still the one the decision was about.
    * @throws ToolBlockedError if the call may not run; otherwise whatever `act` throws.
@@ -119,17 +155,7 @@ export class Guard {
   ): Promise<Awaited<T>> {
     await this.prepare(rules)
     const call = current()
-    const judged = this.#judge(scope, call, rules)
-    const { action } = judged
-    let approvalId: string | null = null
-    if (action === 'BLOCK') {
-      this.#recordDecision(scope, call, judged, {})
-      throw this.#refuse(scope, call, this.#blockFacts(call, judged, blockCodeOf(judged)))
-    }
-    if (action === 'REQUIRE_APPROVAL') approvalId = await this.#approve(scope, call, judged, rules, signal)
-    else if (action === 'WARN' || judged.policyIds.length > 0 || judged.failures.length > 0) {
-      this.#recordDecision(scope, call, judged, {})
-    }
+    const { judged, approvalId } = await this.#authorize(scope, call, rules, signal)
     // Nothing between here and `act` is asynchronous, so the input cannot change after the comparison.
     if (!this.#isUnchanged(current, call.toolName, judged.inputHash)) {
       throw this.#refuse(scope, call, { ...this.#blockFacts(call, judged, 'input_changed'), approvalId })

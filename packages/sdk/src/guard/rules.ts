@@ -36,6 +36,12 @@ export interface Call {
   riskSignals?: readonly string[]
 }
 
+/** The decision about a call that may run. */
+export interface Authorization extends CallDecision {
+  /** The approval of a person; null if no policy required one. */
+  readonly approvalId: string | null
+}
+
 /** The decision about a call, before a person is asked. */
 export interface CallDecision {
   readonly action: Action

@@ -1,0 +1,134 @@
+import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
+import type { AgentName } from '@tacho/guards/hook/record.ts'
+import {
+  ownHooks,
+  readSettings,
+  settingsFile,
+  withHooks,
+  withoutHooks,
+  writeSettings,
+  type InstallOptions,
+} from '@tacho/guards/hook/settings.ts'
+import { Argument, Option, type Command } from 'commander'
+import { fileURLToPath } from 'node:url'
+import { readApiKey, readUrl } from '../settings/credentials.ts'
+import { wholeNumber } from '../settings/options.ts'
+import { failed } from '../stop.ts'
+import { printable, printLine } from '../terminal/output.ts'
+
+interface Options {
+  project?: true
+  yes?: true
+}
+
+interface InstallCommandOptions extends Options {
+  url?: string
+  approvalTimeout: number
+  unconfigured: 'deny' | 'ask'
+}
+
+/** A hook starts without this file: see bin/tacho. */
+const PROGRAM = fileURLToPath(new URL('../../bin/tacho', import.meta.url))
+
+export function addHook(hook: Command): void {
+  hook.addHelpText(
+    'after',
+    `
+The agent itself runs "tacho hook claude-code" or "tacho hook codex" with a record on standard input. Each session becomes a run, and
+the policies of the environment decide about its tools.
+
+Examples:
+  TACHO_API_KEY=tacho_… tacho hook install claude-code
+  tacho hook install codex --project --yes
+  tacho hook uninstall claude-code`,
+  )
+  change(hook.command('install').description('add the hooks to the settings of an agent, and keep address and key'))
+    .option('--url <address>', 'address of Tacho (TACHO_URL; default http://localhost:4680)')
+    .option('--approval-timeout <seconds>', 'longest wait for a person', wholeNumber(86_400), 300)
+    .addOption(
+      new Option('--unconfigured <choice>', 'what happens to tools while no policies were ever loaded')
+        .choices(['deny', 'ask'])
+        .default('deny'),
+    )
+    .action(install)
+  change(hook.command('uninstall').description('remove exactly these hooks from the settings')).action(uninstall)
+}
+
+function change(command: Command): Command {
+  return command
+    .addArgument(new Argument('<agent>').choices(['claude-code', 'codex']))
+    .option('--project', 'the settings of the project in this directory, instead of your own')
+    .option('-y, --yes', 'write without asking')
+}
+
+async function install(agent: AgentName, options: InstallCommandOptions): Promise<void> {
+  const account = { url: readUrl(options.url), apiKey: readApiKey() }
+  const flags = [
+    ...(options.approvalTimeout === 300 ? [] : [`--approval-timeout ${options.approvalTimeout}`]),
+    ...(options.unconfigured === 'deny' ? [] : [`--unconfigured ${options.unconfigured}`]),
+  ]
+  const command = [quoted(PROGRAM), 'hook', agent, ...flags].join(' ')
+  const target = targetOf(agent, options)
+  const { file, settings } = settingsOf(target)
+  const next = withHooks(settings, agent, command, options.approvalTimeout)
+  const isWritten = await write({ file, agent, before: settings, after: next }, options)
+  if (!isWritten) return
+  writeAccount(account)
+  printLine(`Address and key are in ${accountFile()}, readable by you alone.`)
+  if (agent === 'codex') printLine('Codex runs new hooks only after you trust them: start codex and enter /hooks.')
+}
+
+async function uninstall(agent: AgentName, options: Options): Promise<void> {
+  const { file, settings } = settingsOf(targetOf(agent, options))
+  await write({ file, agent, before: settings, after: withoutHooks(settings, agent) }, options)
+}
+
+function targetOf(agent: AgentName, { project }: Options): InstallOptions {
+  return { agent, project: project === true }
+}
+
+function settingsOf(target: InstallOptions): { file: string; settings: Record<string, unknown> } {
+  const file = settingsFile(target)
+  try {
+    return { file, settings: readSettings(file) }
+  } catch (error) {
+    throw failed(`${(error as Error).message}; nothing was changed.`)
+  }
+}
+
+interface Change {
+  file: string
+  agent: AgentName
+  before: Record<string, unknown>
+  after: Record<string, unknown>
+}
+
+/** Shows the change and asks. True if the settings are now as wanted. */
+async function write({ file, agent, before, after }: Change, { yes }: Options): Promise<boolean> {
+  if (JSON.stringify(before) === JSON.stringify(after)) {
+    printLine(`${file} needs no change.`)
+    return true
+  }
+  printLine(`${file}:`)
+  const [old, next] = [ownHooks(before, agent), ownHooks(after, agent)]
+  for (const line of old.filter((each) => !next.includes(each))) printLine(`- ${printable(line)}`)
+  for (const line of next.filter((each) => !old.includes(each))) printLine(`+ ${printable(line)}`)
+  if (!yes && !(await isConfirmed())) {
+    process.stderr.write('Nothing was changed; add --yes to write.\n')
+    process.exitCode = 3
+    return false
+  }
+  writeSettings(file, after)
+  printLine(`Written to ${file}.`)
+  return true
+}
+
+async function isConfirmed(): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const { confirm } = await import('@clack/prompts')
+  return (await confirm({ message: 'Write these settings?' })) === true
+}
+
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

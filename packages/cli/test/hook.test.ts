@@ -1,0 +1,303 @@
+/** `tacho hook`: real child processes with records as Claude Code 2.1 and Codex 0.169 document them, on a real Tacho. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { startGuardedServer, type GuardedServer, type RecordedEvent } from './guarded-server.ts'
+import { API_KEY, runTacho, type Ended } from './tacho.ts'
+
+type Agent = 'claude-code' | 'codex'
+
+let server: GuardedServer
+let directory: string
+before(async () => {
+  directory = mkdtempSync(path.join(tmpdir(), 'tacho-hook-'))
+  server = await startGuardedServer()
+  await server.deploy({
+    'no-rm': { condition: 'tool.name == "Bash" && tool.input.command.contains("rm -rf")', action: 'BLOCK' },
+    'ask-push': {
+      condition: 'tool.name == "Bash" && tool.input.command.startsWith("git push")',
+      action: 'REQUIRE_APPROVAL',
+    },
+    'warn-curl': { condition: 'tool.name == "Bash" && tool.input.command.contains("curl")', action: 'WARN' },
+  })
+})
+after(async () => {
+  await server.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+interface Session {
+  id: string
+  /** Runs the hook with this event; what it printed as JSON, null for nothing. */
+  hook: (
+    event: string,
+    fields?: object,
+    more?: { args?: string[]; variables?: Record<string, string> },
+  ) => Promise<Answer>
+  tool: (command: string, id: string) => { tool_name: string; tool_input: object; tool_use_id: string }
+}
+
+interface Answer extends Ended {
+  answer: {
+    systemMessage?: string
+    hookSpecificOutput?: { hookEventName: string; permissionDecision: string; permissionDecisionReason: string }
+  } | null
+}
+
+let sessions = 0
+
+function session(agent: Agent = 'claude-code', state = path.join(directory, 'state')): Session {
+  const id = `session-${++sessions}`
+  const common = {
+    session_id: id,
+    transcript_path: path.join(directory, 'none.jsonl'),
+    cwd: directory,
+    permission_mode: 'default',
+  }
+  return {
+    id,
+    async hook(event, fields = {}, { args = [], variables = {} } = {}) {
+      const record = {
+        ...common,
+        ...(agent === 'codex' && { model: 'gpt-5', turn_id: 'turn-1' }),
+        hook_event_name: event,
+        ...fields,
+      }
+      const own = { ...server.variables, TACHO_STATE_DIR: state, ...variables }
+      const ended = await runTacho(['hook', agent, ...args], own, JSON.stringify(record))
+      return { ...ended, answer: ended.stdout === '' ? null : (JSON.parse(ended.stdout) as Answer['answer']) }
+    },
+    tool: (command, id) => ({ tool_name: 'Bash', tool_input: { command }, tool_use_id: id }),
+  }
+}
+
+const brief = (events: readonly RecordedEvent[]) => events.map(({ eventType, label }) => `${eventType} ${label}`)
+const denied = ({ answer }: Answer): string => {
+  assert.equal(answer?.hookSpecificOutput?.hookEventName, 'PreToolUse')
+  assert.equal(answer?.hookSpecificOutput?.permissionDecision, 'deny')
+  return answer?.hookSpecificOutput?.permissionDecisionReason ?? ''
+}
+
+test('claude-code: a session becomes a run; a hook that runs twice counts once', async () => {
+  const { id, hook, tool } = session()
+  const started = await hook('SessionStart', { source: 'startup', model: 'claude-opus-5-5' })
+  assert.deepEqual([started.code, started.stdout, started.stderr], [0, '', ''])
+  const prompt = { prompt: 'List the files.', prompt_id: 'p-1' }
+  await hook('UserPromptSubmit', prompt)
+  await hook('UserPromptSubmit', prompt)
+  assert.equal((await hook('PreToolUse', tool('ls', 't-1'))).answer, null, 'allowed: the rules of the agent go on')
+  const done = { ...tool('ls', 't-1'), tool_response: { stdout: 'a.txt' }, duration_ms: 12 }
+  await hook('PostToolUse', done)
+  await hook('PostToolUse', done)
+  await hook('PostToolUseFailure', { ...tool('false', 't-2'), error: 'exit 1', is_interrupt: false })
+  await hook('Notification', { message: 'Waiting', notification_type: 'idle_prompt' })
+  await hook('SubagentStop', {
+    agent_id: 'a',
+    agent_type: 'Explore',
+    agent_transcript_path: '/x',
+    stop_hook_active: false,
+  })
+  await hook('SomethingNew')
+  await hook('Stop', { stop_hook_active: false, last_assistant_message: 'One file: a.txt.' })
+  await hook('SessionEnd', { reason: 'prompt_input_exit' })
+  const events = await server.events(id)
+  assert.deepEqual(brief(events), [
+    'AGENT_STEP session startup',
+    'USER_INPUT user prompt',
+    'TOOL_CALL Bash',
+    'TOOL_CALL Bash',
+    'AGENT_STEP notification',
+    'AGENT_STEP end of Explore',
+    'AGENT_STEP SomethingNew',
+    'AGENT_STEP answer',
+    'SESSION_OUTCOME session end',
+  ])
+  const [, , call, failure] = events.map(({ payload }) => payload)
+  assert.deepEqual([call?.['input'], call?.['output'], call?.['latency']], [{ command: 'ls' }, { stdout: 'a.txt' }, 12])
+  assert.match(String(call?.['inputHash']), /^[0-9a-f]{64}$/)
+  assert.equal(failure?.['error'], 'exit 1')
+  const run = (await server.runs()).find(({ runId }) => runId === id)
+  assert.deepEqual([run?.status, run?.agent.name], ['COMPLETED', 'claude-code'])
+})
+
+for (const agent of ['claude-code', 'codex'] as const) {
+  test(`${agent}: BLOCK denies, WARN tells, a person approves or rejects, or nobody does`, async () => {
+    const { id, hook, tool } = session(agent)
+    assert.match(
+      denied(await hook('PreToolUse', tool('rm -rf /', 't-1'))),
+      /^The tool Bash was not run\. A policy forbids/,
+    )
+    const warned = await hook('PreToolUse', tool('curl example.com', 't-2'))
+    assert.deepEqual(warned.answer, { systemMessage: 'Tacho warns about Bash: policy "warn-curl".' })
+    const approving = hook('PreToolUse', tool('git push', 't-3'))
+    const approvalId = await server.decideNext('Bash', 'APPROVED')
+    assert.equal((await approving).answer, null)
+    await hook('PostToolUse', { ...tool('git push', 't-3'), tool_response: 'ok' })
+    const rejecting = hook('PreToolUse', tool('git push -f', 't-4'))
+    await server.decideNext('Bash', 'REJECTED', 'Not on Fridays.')
+    assert.match(denied(await rejecting), /A person rejected this call\. .*Not on Fridays\./)
+    const args = ['--approval-timeout', '1']
+    assert.match(denied(await hook('PreToolUse', tool('git push --tags', 't-5'), { args })), /got none in time/)
+    await hook('Stop', { stop_hook_active: false, last_assistant_message: null })
+    const events = await server.events(id)
+    const call = events.find(({ eventType }) => eventType === 'TOOL_CALL')?.payload
+    assert.equal(call?.['approvalId'], approvalId)
+    assert.equal(typeof call?.['latency'], 'number', 'measured from the hook before the call')
+    assert.equal(events.filter(({ eventType }) => eventType === 'POLICY_DECISION').length, 5)
+  })
+}
+
+test('the service is down: the last policies decide, and what was recorded is delivered later', async () => {
+  const state = path.join(directory, 'outage')
+  // The folder belongs to the address, so a proxy in between stands for the outage.
+  let isDown = false
+  const proxy = createServer((socket) => {
+    const up = connect(Number(new URL(server.url).port), new URL(server.url).hostname)
+    for (const each of [socket, up]) each.on('error', () => undefined)
+    if (isDown) socket.destroy()
+    else socket.pipe(up).pipe(socket)
+    socket.on('close', () => up.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const address = { TACHO_URL: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
+  const { id, hook: plainHook, tool } = session('claude-code', state)
+  const hook = (event: string, fields: object, args: string[] = []) =>
+    plainHook(event, fields, { variables: address, args })
+  await hook('SessionStart', { source: 'startup' })
+  const [folder = ''] = readdirSync(state)
+  const kept = path.join(state, folder, 'configuration.json')
+  assert.equal(statSync(kept).mode & 0o777, 0o600)
+  const old = new Date(Date.now() - 600_000)
+  const text = JSON.parse(readFileSync(kept, 'utf8')) as { confirmedAt: number }
+  isDown = true
+  try {
+    writeFileSync(kept, JSON.stringify({ ...text, confirmedAt: old.getTime() }))
+    utimesSync(kept, old, old)
+    assert.match(denied(await hook('PreToolUse', tool('rm -rf /', 't-1'))), /\(policies of 10 minutes ago\)$/)
+    assert.equal((await hook('PreToolUse', tool('ls', 't-2'))).answer, null)
+    await hook('PostToolUse', { ...tool('ls', 't-2'), tool_response: 'a' })
+    assert.match(denied(await hook('PreToolUse', tool('git push', 't-3'), ['--approval-timeout', '1'])), /approval/)
+    const greeting = await hook('SessionStart', { source: 'resume' })
+    assert.match(greeting.answer?.systemMessage ?? '', /cannot be reached; its last known policies decide/)
+    isDown = false
+    await hook('SessionEnd', { reason: 'other' })
+  } finally {
+    proxy.close()
+  }
+  const events = brief(await server.events(id))
+  assert.equal(events.filter((each) => each === 'TOOL_CALL Bash').length, 1)
+  assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 2)
+})
+
+test('without policies or key, tools are denied, or the user is asked; other hooks go on', async () => {
+  const state = path.join(directory, 'fresh')
+  const { hook, tool } = session('claude-code', state)
+  const nowhere = { variables: { TACHO_URL: 'http://127.0.0.1:9' } }
+  assert.match(denied(await hook('PreToolUse', tool('ls', 't-1'), nowhere)), /no policies for this machine yet/)
+  const asked = await hook('PreToolUse', tool('ls', 't-1'), { ...nowhere, args: ['--unconfigured', 'ask'] })
+  assert.equal(asked.answer?.hookSpecificOutput?.permissionDecision, 'ask')
+  const codex = session('codex', state)
+  denied(await codex.hook('PreToolUse', tool('ls', 't-1'), { ...nowhere, args: ['--unconfigured', 'ask'] }))
+  const keyless = { variables: { TACHO_API_KEY: '' } }
+  assert.match(denied(await hook('PreToolUse', tool('ls', 't-1'), keyless)), /Tacho has no API key/)
+  const stop = await hook('Stop', {}, keyless)
+  assert.deepEqual([stop.code, stop.stdout], [1, ''], 'not 2: that would keep the agent from stopping')
+})
+
+test('a hook before a tool that fails refuses the tool', async () => {
+  for (const input of ['', '{', '[]', '{"hook_event_name":"PreToolUse"}', '\u0000'.repeat(21 * 1_048_576)]) {
+    const { code, stdout, stderr } = await runTacho(['hook', 'claude-code'], server.variables, input)
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.match(stderr, /^tacho: the hook failed: .* The tool was not run\.\n$/)
+  }
+  const file = path.join(directory, 'a-file')
+  writeFileSync(file, '')
+  const { hook, tool } = session('claude-code', file)
+  assert.equal((await hook('PreToolUse', tool('ls', 't-1'))).code, 2)
+})
+
+test('codex notify: the record is an argument', async () => {
+  const variables = { ...server.variables, TACHO_STATE_DIR: path.join(directory, 'state') }
+  const record = {
+    type: 'agent-turn-complete',
+    'thread-id': 'thread-1',
+    'turn-id': '1',
+    'input-messages': ['Hello'],
+    'last-assistant-message': 'Hi.',
+  }
+  const { code, stderr } = await runTacho(['hook', 'codex', JSON.stringify(record)], variables)
+  assert.equal(code, 0, stderr)
+  assert.deepEqual(brief(await server.events('thread-1')), ['AGENT_STEP answer'])
+})
+
+for (const [agent, name] of [
+  ['claude-code', '.claude/settings.json'],
+  ['codex', '.codex/hooks.json'],
+] as const) {
+  test(`install and uninstall ${agent}: what is there stays, twice changes nothing, only ours goes`, async () => {
+    const home = path.join(directory, `home-${agent}`)
+    const file = path.join(home, name)
+    mkdirSync(path.dirname(file), { recursive: true })
+    const theirs = {
+      model: 'opus',
+      hooks: {
+        PreToolUse: [{ matcher: 'Bash', hooks: [{ type: 'command', command: 'mytacho hook other' }] }],
+        Custom: [],
+      },
+    }
+    writeFileSync(file, JSON.stringify(theirs))
+    const state = path.join(home, 'state')
+    const variables = { ...server.variables, HOME: home, CODEX_HOME: '', CLAUDE_CONFIG_DIR: '', TACHO_STATE_DIR: state }
+    const unasked = await runTacho(['hook', 'install', agent], variables)
+    assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
+    assert.match(unasked.stdout, /^\+ PreToolUse .*\/tacho hook (claude-code|codex) {2}\(timeout 330 s\)$/m)
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
+    assert.ok(!existsSync(path.join(state, 'hook.json')))
+
+    assert.equal((await runTacho(['hook', 'install', agent, '--yes'], variables)).code, 0)
+    const written = readFileSync(file, 'utf8')
+    assert.doesNotMatch(written, new RegExp(API_KEY))
+    assert.equal(statSync(path.join(state, 'hook.json')).mode & 0o777, 0o600)
+    const { hooks, model } = JSON.parse(written) as {
+      model: string
+      hooks: Record<string, { hooks: { command: string }[] }[]>
+    }
+    assert.equal(model, 'opus')
+    assert.equal(hooks['PreToolUse']?.[0]?.hooks[0]?.command, 'mytacho hook other')
+    const again = await runTacho(['hook', 'install', agent, '--yes'], variables)
+    assert.match(again.stdout, /needs no change/)
+    assert.equal(readFileSync(file, 'utf8'), written)
+
+    const command = hooks['SessionStart']?.[0]?.hooks[0]?.command ?? ''
+    const record = { session_id: `installed-${agent}`, hook_event_name: 'SessionEnd', reason: 'other' }
+    const words = command.split(' ').slice(1)
+    const ran = await runTacho(words, { HOME: home, TACHO_STATE_DIR: state }, JSON.stringify(record))
+    assert.equal(ran.code, 0, ran.stderr)
+    assert.deepEqual(
+      brief(await server.events(`installed-${agent}`)),
+      ['SESSION_OUTCOME session end'],
+      'by the stored key',
+    )
+
+    assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
+    writeFileSync(file, '{ broken')
+    const broken = await runTacho(['hook', 'install', agent, '--yes'], variables)
+    assert.deepEqual([broken.code, /is not JSON; nothing was changed/.test(broken.stderr)], [1, true])
+    assert.equal(readFileSync(file, 'utf8'), '{ broken')
+  })
+}

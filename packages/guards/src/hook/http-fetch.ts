@@ -1,0 +1,34 @@
+/**
+ * The part of `fetch` that the SDK uses, by node:http. The built-in fetch takes 30 ms of processor time when it is first
+ * used, a quarter of a hook.
+ */
+import { request as requestHttp, type IncomingMessage } from 'node:http'
+import type { TachoOptions } from '@tacho/sdk'
+
+type Fetch = NonNullable<TachoOptions['fetch']>
+
+export const httpFetch: Fetch = async (url, { method, headers, body, signal }) => {
+  const send = url.startsWith('https:') ? (await import('node:https')).request : requestHttp
+  return new Promise((resolve, reject) => {
+    const options = { method, headers, ...(signal instanceof AbortSignal && { signal }) }
+    const request = send(url, options, (reply) => {
+      const get = (name: string) => String(reply.headers[name.toLowerCase()] ?? '') || null
+      resolve({ status: reply.statusCode ?? 0, headers: { get }, body: { getReader: () => readerOf(reply) } })
+    })
+    request.once('error', reject)
+    request.end(body)
+  })
+}
+
+function readerOf(reply: IncomingMessage) {
+  const chunks = reply.iterator() as AsyncIterator<Uint8Array, undefined>
+  return {
+    async read() {
+      const { done = false, value } = await chunks.next()
+      return { done, value }
+    },
+    async cancel() {
+      reply.destroy()
+    },
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * The program of a hook: `tacho hook claude-code` and `tacho hook codex`. Loads as little as it can, because the agent
+ * waits for it. A hook before a tool that fails refuses the tool.
+ */
+import { parseArgs } from 'node:util'
+import type { AgentName } from './record.ts'
+
+const RECORD_BYTES_MAX = 20 * 1_048_576
+const NO_KEY = 'Tacho has no API key; run "tacho hook install", or set TACHO_API_KEY'
+/** Both agents treat this exit code as a refusal, with standard error as the reason. */
+const REFUSED = 2
+
+async function readInput(): Promise<string> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of process.stdin as AsyncIterable<Buffer>) {
+    bytes += part.length
+    if (bytes > RECORD_BYTES_MAX) throw new Error(`the record has more than ${RECORD_BYTES_MAX} bytes`)
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString()
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      'approval-timeout': { type: 'string', default: '300' },
+      unconfigured: { type: 'string', default: 'deny' },
+    },
+  })
+  const [name, notification] = positionals
+  if (name !== 'claude-code' && name !== 'codex') throw new Error('the agent must be claude-code or codex')
+  const agent: AgentName = name
+  const seconds = Number(values['approval-timeout'])
+  if (!(seconds >= 1 && seconds <= 86_400)) throw new Error('--approval-timeout must be from 1 to 86400 seconds')
+  const unconfigured = values.unconfigured
+  if (unconfigured !== 'deny' && unconfigured !== 'ask') throw new Error('--unconfigured must be deny or ask')
+
+  // Codex gives the record of `notify` as an argument.
+  const text = notification ?? (await readInput())
+  const { readRecord } = await import('./record.ts')
+  const record = readRecord(agent, text)
+  if (!record) throw new Error('standard input holds no record of a hook')
+  isBeforeTool = record.event === 'PreToolUse'
+  const { readAccount } = await import('./account.ts')
+  const account = readAccount()
+  if (!account) {
+    if (!isBeforeTool) throw new Error(NO_KEY)
+    const { notConfigured } = await import('./answer.ts')
+    process.stdout.write(`${notConfigured(`The tool was not run: ${NO_KEY}.`, agent, unconfigured)}\n`)
+    return
+  }
+  const { runHook } = await import('./run-hook.ts')
+  const answer = await runHook(account, record, { agent, approvalTimeoutMs: seconds * 1_000, unconfigured })
+  if (answer !== '') process.stdout.write(`${answer}\n`)
+}
+
+/** Until the record is read, it may be about a tool. */
+let isBeforeTool = true
+try {
+  await main()
+} catch (error) {
+  const why = error instanceof Error ? error.message : 'unknown error'
+  process.stderr.write(`tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`)
+  process.exitCode = isBeforeTool ? REFUSED : 1
+}

@@ -1,0 +1,110 @@
+/** What a coding agent hands to a hook, and what a hook records of it. */
+import { statSync } from 'node:fs'
+import { digest } from '../state.ts'
+
+export type AgentName = 'claude-code' | 'codex'
+
+/** The fields that Claude Code and Codex share; others differ by event. */
+export interface HookRecord {
+  readonly sessionId: string
+  readonly event: string
+  /** The same for the same record, also in another process. */
+  readonly eventId: string
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+export interface HookEvent {
+  readonly type: string
+  readonly label: string
+  readonly payload: Readonly<Record<string, unknown>>
+}
+
+/** Null if the text is no record of a hook. */
+export function readRecord(agent: AgentName, text: string): HookRecord | null {
+  const fields = objectOf(text)
+  if (!fields) return null
+  // Codex's `notify` program gets other names than its hooks.
+  const sessionId = textOf(fields['session_id']) ?? textOf(fields['thread-id'])
+  const event = textOf(fields['hook_event_name']) ?? textOf(fields['type'])
+  if (sessionId === undefined || sessionId === '' || event === undefined) return null
+  const isUnique = ['tool_use_id', 'prompt_id', 'turn_id', 'turn-id'].some((name) => typeof fields[name] === 'string')
+  // A user can send one prompt twice. The transcript has grown by then.
+  const place = isUnique ? '' : sizeOf(fields['transcript_path'])
+  const eventId = `${agent}-${digest(`${sessionId}\n${event}\n${place}\n${text.trim()}`)}`
+  return { sessionId, event, eventId, fields }
+}
+
+/** The event of a record; null for records that have another event, or none. */
+export function eventOf({ event, fields }: HookRecord): HookEvent | null {
+  const tool = textOf(fields['tool_name']) ?? 'tool'
+  switch (event) {
+    case 'PreToolUse':
+    case 'PostToolUse':
+    case 'PostToolUseFailure':
+      return null
+    case 'SessionStart':
+      return step(`session ${textOf(fields['source']) ?? 'startup'}`, { model: fields['model'], cwd: fields['cwd'] })
+    case 'SessionEnd':
+      return {
+        type: 'SESSION_OUTCOME',
+        label: 'session end',
+        payload: { status: 'COMPLETED', reason: fields['reason'] },
+      }
+    case 'UserPromptSubmit':
+      return { type: 'USER_INPUT', label: 'user prompt', payload: { text: fields['prompt'] } }
+    case 'Stop':
+      return step('answer', { text: fields['last_assistant_message'] })
+    case 'agent-turn-complete':
+      return step('answer', { text: fields['last-assistant-message'], messages: fields['input-messages'] })
+    case 'SubagentStart':
+    case 'SubagentStop': {
+      const label = `${event === 'SubagentStart' ? 'start' : 'end'} of ${textOf(fields['agent_type']) ?? 'subagent'}`
+      return step(label, { subagentId: fields['agent_id'], text: fields['last_assistant_message'] })
+    }
+    case 'Notification':
+      return step('notification', { text: fields['message'], kind: fields['notification_type'] })
+    case 'PermissionRequest':
+      return step(`permission for ${tool}`, { toolName: tool, input: fields['tool_input'] })
+    default:
+      return step(event, {})
+  }
+}
+
+/** The payload of TOOL_CALL, without what only the hook before the call knows. */
+export function toolCallOf({ event, fields }: HookRecord): Readonly<Record<string, unknown>> & { toolName: string } {
+  const isFailure = event === 'PostToolUseFailure'
+  return {
+    toolName: textOf(fields['tool_name']) ?? '',
+    input: fields['tool_input'] ?? {},
+    ...(isFailure ? { error: fields['error'] ?? 'failed' } : { output: fields['tool_response'] ?? null }),
+    ...(typeof fields['duration_ms'] === 'number' && { latency: fields['duration_ms'] }),
+    ...(fields['agent_type'] !== undefined && { subagent: fields['agent_type'] }),
+  }
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function step(label: string, payload: Readonly<Record<string, unknown>>): HookEvent {
+  return { type: 'AGENT_STEP', label, payload }
+}
+
+function objectOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+function sizeOf(file: unknown): string {
+  try {
+    return typeof file === 'string' ? String(statSync(file).size) : ''
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * One call of a hook. Records what the agent reports; before a tool call, lets the policies decide.
+ *
+ *   PreToolUse --ALLOW, a person approved--> no answer: the agent's own rules go on
+ *              --WARN--> a message      --BLOCK, rejected, too late, no policies--> deny
+ *
+ * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
+ */
+import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
+import { openState, type Account } from '../state.ts'
+import { deny, notConfigured, warn } from './answer.ts'
+import { httpFetch } from './http-fetch.ts'
+import { openPendingCalls } from './pending-calls.ts'
+import { eventOf, textOf, toolCallOf, type AgentName, type HookRecord } from './record.ts'
+
+export interface HookOptions {
+  readonly agent: AgentName
+  readonly approvalTimeoutMs: number
+  /** What happens to tools if no policies were ever loaded. */
+  readonly unconfigured: 'deny' | 'ask'
+}
+
+/** Longest wait for newer policies; then the last ones decide. */
+const CONFIGURATION_WAIT_MS = 1_000
+/** Longest wait for delivery. Codex gives the end of a session 3 seconds. */
+const DELIVERY_MS = 1_500
+const OLD_CONFIGURATION_MS = 60_000
+
+const NOT_CONFIGURED = 'Tacho has no policies for this machine yet, so the tool was not run.'
+
+/** What to print. Rejects if the hook itself fails; then a tool must not run. */
+export async function runHook(account: Account, record: HookRecord, options: HookOptions): Promise<string> {
+  const { agent } = options
+  const state = openState(account)
+  const tacho = new Tacho({
+    apiKey: account.apiKey,
+    baseUrl: account.url,
+    clientId: state.clientId,
+    fetch: httpFetch,
+    spool: state.spool,
+    configuration: { cacheFile: state.configurationFile },
+    guard: { whenUnconfigured: 'block', configurationWaitMs: CONFIGURATION_WAIT_MS, loop: false },
+    // Agents show what a hook prints on stderr only when it fails.
+    onDiagnostic: ({ level, message }) => {
+      if (level === 'error') process.stderr.write(`tacho: ${message}\n`)
+    },
+  })
+  const { sessionId } = record
+  const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent })
+  const calls = openPendingCalls(state.directory)
+  let answer = ''
+  let deliveryMs = DELIVERY_MS
+  if (record.event === 'PreToolUse') {
+    // The agent waits: the next hook delivers.
+    deliveryMs = 0
+    answer = await decide(tacho, run, record, options, ({ inputHash, approvalId }) => {
+      const id = callId(record)
+      if (id) calls.put(id, { startedAt: Date.now(), inputHash, approvalId })
+    })
+  } else if (record.event.startsWith('PostToolUse')) {
+    recordCall(tacho, run, record, calls.take(callId(record) ?? ''))
+  } else {
+    const event = eventOf(record)
+    if (event) run.record(event.type, event.label, event.payload, undefined, record.eventId)
+  }
+  if (record.event === 'SessionStart') {
+    calls.deleteOld(Date.now())
+    answer = await greet(tacho)
+  }
+  await tacho.ready()
+  await tacho.shutdown(deliveryMs)
+  return answer
+}
+
+async function decide(
+  tacho: Tacho,
+  run: Run,
+  { fields }: HookRecord,
+  { agent, approvalTimeoutMs, unconfigured }: HookOptions,
+  onAllowed: (authorization: Authorization) => void,
+): Promise<string> {
+  const toolName = textOf(fields['tool_name']) ?? ''
+  const call = { toolName, input: fields['tool_input'] ?? {} }
+  try {
+    const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
+    onAllowed(authorization)
+    const { action, reason } = authorization
+    return action === 'WARN' ? warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`) : ''
+  } catch (error) {
+    if (!(error instanceof ToolBlockedError)) throw error
+    if (error.code === 'not_configured') {
+      const reason = `${NOT_CONFIGURED} Check that Tacho runs and that its API key is right.`
+      return notConfigured(reason, agent, unconfigured)
+    }
+    return deny(`${error.modelText}${ageOf(tacho)}`)
+  }
+}
+
+function recordCall(
+  tacho: Tacho,
+  run: Run,
+  record: HookRecord,
+  pending: ReturnType<ReturnType<typeof openPendingCalls>['take']>,
+): void {
+  const call = toolCallOf(record)
+  const { toolName } = call
+  const payload = {
+    ...(pending && { latency: Math.max(0, Date.now() - pending.startedAt) }),
+    ...(pending?.inputHash && { inputHash: pending.inputHash }),
+    ...(pending?.approvalId && { approvalId: pending.approvalId }),
+    ...call,
+  }
+  const eventId = run.record('TOOL_CALL', toolName, payload, undefined, record.eventId)
+  if (record.event !== 'PostToolUseFailure') return
+  const reasonCode = record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error'
+  run.within(() => tacho.reportIssue({ detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId }))
+}
+
+/** Loads the policies, so that the first tool does not wait, and says if they could not be confirmed. */
+async function greet(tacho: Tacho): Promise<string> {
+  await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
+  const { current, source } = tacho.configuration.state
+  if (!current)
+    return warn(`Tacho cannot be reached. ${NOT_CONFIGURED.replace('the tool was not run', 'no tool runs')}`)
+  return source === 'disk' ? warn(`Tacho cannot be reached; its last known policies decide${ageOf(tacho)}.`) : ''
+}
+
+/** How old the policies are, if they could not be confirmed. */
+function ageOf(tacho: Tacho): string {
+  const { ageMs, source } = tacho.configuration.state
+  if (source !== 'disk' || ageMs === null || ageMs < OLD_CONFIGURATION_MS) return ''
+  return ` (policies of ${Math.round(ageMs / 60_000)} minutes ago)`
+}
+
+function callId({ sessionId, fields }: HookRecord): string | null {
+  const id = textOf(fields['tool_use_id'])
+  return id === undefined ? null : `${sessionId}\n${id}`
+}
