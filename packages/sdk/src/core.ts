@@ -84,7 +84,7 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
         return undefined
       }
       const event = makeEvent(
-        { type: String(draft.type), label: labelOf(draft.label), eventId: draft.eventId },
+        { ...draft, type: String(draft.type), label: labelOf(draft.label) },
         {
           scope,
           span: draft.span ?? spanOf(scope),

@@ -46,10 +46,9 @@ export const PROTECTED_TYPES: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 
 
 export function makeEvent({ type, label, eventId }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
   const { scope, span, timestamp, payloadJson, sequence } = parts
-  // A longer id is not cut, because two events could become one.
-  const id = eventId && eventId.length <= LIMITS.eventIdChars ? eventId : ids.uuid()
+  const id = eventId ?? ids.uuid()
   const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
-  const json = `{"eventId":${JSON.stringify(wellFormed(id))},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
+  const json = `{"eventId":${JSON.stringify(id)},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
     label,
     LIMITS.labelChars,
   )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent},"payload":${payloadJson}}`

@@ -1,4 +1,4 @@
-export { Tacho, type GuardOptions } from './tacho.ts'
+export { Tacho } from './tacho.ts'
 export { Run } from './run.ts'
 export type { Outcome, RunHandle, RunOptions, LlmCall, ToolCall } from './run.ts'
 export type { TachoOptions, Capture } from './options.ts'

@@ -4,7 +4,6 @@ export const LIMITS = {
   batchBytes: 1_048_576,
   payloadBytes: 262_144,
   payloadDepthLevels: 200,
-  eventIdChars: 160,
   clientIdChars: 120,
   runIdChars: 255,
   eventTypeChars: 50,

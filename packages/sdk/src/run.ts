@@ -115,7 +115,7 @@ export class Run {
 
   /**
    * Records any event. The type is cut to 50 characters, the label to 255. With an `eventId` of your own (at most 160
-   * characters), an event that is recorded twice counts once.
+   * characters, or the service rejects it), an event that is recorded twice counts once.
    */
   record(
     type: EventType,

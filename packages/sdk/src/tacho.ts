@@ -5,7 +5,7 @@ import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
 import { ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
-import type { Authorization, Call, CallDecision, GuardRules } from './guard/rules.ts'
+import type { Authorization, Call, CallDecision, GuardOptions, GuardRules } from './guard/rules.ts'
 import { readSafely } from './json.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
@@ -143,16 +143,10 @@ export class Tacho {
     tool: (...args: Args) => T,
     options: GuardOptions<Args>,
   ): (...args: Args) => Promise<Awaited<T>> {
-    const { name, input: inputOf = inputOfArguments, riskSignals, signal, ...rules } = options
+    const given = { ...options }
     return async (...args): Promise<Awaited<T>> => {
       const scope = this.#scope
-      const current = (): Call => ({
-        toolName: name,
-        input: inputOf(...args),
-        riskSignals: riskSignals?.(...args) ?? [],
-      })
-      const guard = await this.#guard(name)
-      return guard.call<T>(scope, current, rules, () => tool(...args), signal?.(...args))
+      return (await this.#guard(given.name)).wrapped<Args, T>(scope, tool, given, args)
     }
   }
 
@@ -160,11 +154,8 @@ export class Tacho {
    * Decides about a call and records the decision, without running anything: for tools that `guard` cannot wrap. It
    * requests no approval; on REQUIRE_APPROVAL, the caller must.
    */
-  async decide(call: Call, rules: GuardRules = {}): Promise<CallDecision> {
-    const scope = this.#scope
-    const guard = await this.#guard(call.toolName)
-    await guard.prepare(rules)
-    return guard.decide(scope, call, rules)
+  decide(call: Call, rules: GuardRules = {}): Promise<CallDecision> {
+    return this.#judge('decide', call, rules)
   }
 
   /**
@@ -172,10 +163,19 @@ export class Tacho {
    * anything: for tools that another program runs. Record the result with `toolCall`.
    * @throws ToolBlockedError if the tool may not run.
    */
-  async authorize(call: Call, rules: GuardRules = {}, signal?: StopSignal): Promise<Authorization> {
-    const scope = this.#core.context.getStore()?.scope
-    const guard = await this.#guard(call.toolName)
-    return guard.authorize(scope, call, rules, signal)
+  authorize(call: Call, rules: GuardRules = {}, signal?: StopSignal): Promise<Authorization> {
+    return this.#judge('authorize', call, rules, signal)
+  }
+
+  async #judge<Act extends 'decide' | 'authorize'>(
+    act: Act,
+    call: Call,
+    rules: GuardRules,
+    signal?: StopSignal,
+  ): Promise<Awaited<ReturnType<Guard[Act]>>> {
+    const scope = this.#scope
+    const guard: Pick<Guard, 'decide' | 'authorize'> = await this.#guard(call.toolName)
+    return (await guard[act](scope, call, rules, signal)) as Awaited<ReturnType<Guard[Act]>>
   }
 
   /** Queues an issue record: a detection, or the recovery from one. Returns at once. */
@@ -234,24 +234,6 @@ export class Tacho {
   }
 }
 
-export interface GuardOptions<Args extends unknown[]> extends GuardRules {
-  /** Name of the tool in policies, approvals and events. Keep it stable. */
-  name: string
-  /** What conditions see as `tool.input`. Default: the only argument, or `{ args }` if that is not one plain object. */
-  input?: (...args: Args) => unknown
-  /** Names of risks, for `risk.signals` in conditions. */
-  riskSignals?: (...args: Args) => readonly string[]
-  /** Ends the wait for approval; then the tool does not run. */
-  signal?: (...args: Args) => StopSignal | undefined
-}
-
 function hasProcess(): boolean {
   return typeof (globalThis as { process?: { on?: unknown } }).process?.on === 'function'
-}
-
-function inputOfArguments(...args: unknown[]): unknown {
-  const [first] = args
-  const isObject = typeof first === 'object' && first !== null && !Array.isArray(first)
-  if (args.length === 1 && isObject) return first
-  return args.length === 0 ? {} : { args }
 }

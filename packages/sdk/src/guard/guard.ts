@@ -24,7 +24,7 @@ import {
   type LoopDetector,
 } from './detectors.ts'
 import { createRecoveries } from './recoveries.ts'
-import type { Authorization, Call, CallDecision, GuardDefaults, GuardRules } from './rules.ts'
+import type { Authorization, Call, CallDecision, GuardDefaults, GuardOptions, GuardRules } from './rules.ts'
 import { judge, type Verdict } from './verdict.ts'
 
 export interface PolicyEngine {
@@ -93,8 +93,9 @@ export class Guard {
     if (!this.#configuration.state.current) await this.#configuration.ready(waitMs)
   }
 
-  /** Decides and records. Synchronous: policies are in memory. */
-  decide(scope: RunScope | undefined, call: Call, rules: GuardRules = {}): CallDecision {
+  /** Decides and records. */
+  async decide(scope: RunScope | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
+    await this.prepare(rules)
     const judged = this.#judge(scope, call, rules)
     const { action } = judged
     if (action !== 'ALLOW' || judged.policyIds.length > 0 || judged.failures.length > 0) {
@@ -139,6 +140,22 @@ export class Guard {
       this.#recordDecision(scope, call, judged, {})
     }
     return { judged, approvalId }
+  }
+
+  /** One call of a wrapped tool. */
+  wrapped<Args extends unknown[], T>(
+    scope: RunScope | undefined,
+    tool: (...args: Args) => T,
+    options: GuardOptions<Args>,
+    args: Args,
+  ): Promise<Awaited<T>> {
+    const { name, input: inputOf = inputOfArguments, riskSignals, signal, ...rules } = options
+    const current = (): Call => ({
+      toolName: name,
+      input: inputOf(...args),
+      riskSignals: riskSignals?.(...args) ?? [],
+    })
+    return this.call<T>(scope, current, rules, () => tool(...args), signal?.(...args))
   }
 
   /**
@@ -348,6 +365,13 @@ export class Guard {
     const payload = { toolName, reasonCode }
     this.#issues.report(scope, { detectionType: type, payload, evidence: { decision: action } })
   }
+}
+
+function inputOfArguments(...args: unknown[]): unknown {
+  const [first] = args
+  const isObject = typeof first === 'object' && first !== null && !Array.isArray(first)
+  if (args.length === 1 && isObject) return first
+  return args.length === 0 ? {} : { args }
 }
 
 const UNCONFIGURED =

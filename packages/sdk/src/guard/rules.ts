@@ -1,5 +1,6 @@
 /** How calls are decided: what users configure and read. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
+import type { StopSignal } from '../runtime.ts'
 import type { BudgetOptions, Detection, LoopOptions } from './detectors.ts'
 
 /** From least to most strict. */
@@ -25,6 +26,17 @@ export interface GuardDefaults extends GuardRules {
   loop?: LoopOptions | false
   /** The most one run may use. Default: no budget. */
   budget?: BudgetOptions
+}
+
+export interface GuardOptions<Args extends unknown[]> extends GuardRules {
+  /** Name of the tool in policies, approvals and events. Keep it stable. */
+  name: string
+  /** What conditions see as `tool.input`. Default: the only argument, or `{ args }` if that is not one plain object. */
+  input?: (...args: Args) => unknown
+  /** Names of risks, for `risk.signals` in conditions. */
+  riskSignals?: (...args: Args) => readonly string[]
+  /** Ends the wait for approval; then the tool does not run. */
+  signal?: (...args: Args) => StopSignal | undefined
 }
 
 /** A call that has not run yet. */
