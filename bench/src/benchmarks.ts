@@ -1,6 +1,7 @@
 /** All benchmarks, in the order of the page. */
 import type { Benchmark } from './benchmark.ts'
 import { acknowledgement } from './benchmarks/acknowledgement.ts'
+import { consolePages } from './benchmarks/console.ts'
 import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
 import { otlp } from './benchmarks/otlp.ts'
@@ -29,6 +30,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   readsFull,
   largeRun,
   start,
+  consolePages,
   runtimeConfig,
   policies,
   sdk,

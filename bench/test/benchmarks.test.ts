@@ -3,10 +3,12 @@ import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { test } from 'node:test'
 import { BENCHMARKS } from '../src/benchmarks.ts'
+import { CHROMIUM } from '../src/load/browser.ts'
 import { ROOT } from '../src/place.ts'
 import { tryBenchmarks } from './try-benchmark.ts'
 
-tryBenchmarks(BENCHMARKS.filter(({ part }) => part !== 'postgres'))
+const isPossible = (name: string) => name !== 'console' || CHROMIUM !== null
+tryBenchmarks(BENCHMARKS.filter(({ name, part }) => part !== 'postgres' && isPossible(name)))
 
 test('an unknown benchmark is refused by name and measures nothing', () => {
   const args = [path.join(ROOT, 'bench/src/main.ts'), 'nonsense', '--quick']

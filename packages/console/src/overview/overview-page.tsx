@@ -176,10 +176,10 @@ function NewestRuns() {
           note={run.agent.name}
           aside={
             <>
-              <span className="w-22">
+              <span className="w-24">
                 <RunStatusChip run={run} />
               </span>
-              <span className="w-14 text-right">
+              <span className="w-18 text-right whitespace-nowrap">
                 <Time at={run.startedAt} />
               </span>
             </>

@@ -92,5 +92,5 @@ function perRun(
   name: 'totalTokens' | 'cost',
   format: (value: number) => string,
 ): string {
-  return runs === 0 ? '' : format(usage[name] / runs)
+  return runs === 0 ? '' : format(name === 'cost' ? usage.cost / runs : Math.round(usage.totalTokens / runs))
 }

@@ -5,7 +5,8 @@ import 'uplot/dist/uPlot.min.css'
 
 export interface Series {
   name: string
-  values: readonly number[]
+  /** Null: nothing is known of that time. */
+  values: readonly (number | null)[]
 }
 
 interface Props {

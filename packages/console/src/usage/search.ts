@@ -2,8 +2,8 @@ import { textOf } from '../ui/search.ts'
 
 /** Days that the page goes back to. */
 export const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 } as const
-export const GROUPS = ['agent', 'model'] as const
-export const MEASURES = ['cost', 'tokens', 'steps'] as const
+export const GROUPS = ['agent', 'model', 'promptVersion'] as const
+export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'llm', 'tool'] as const
 
 /** What the address of the usage page holds. */
 export interface UsageSearch {

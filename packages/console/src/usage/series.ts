@@ -1,64 +1,78 @@
-/** Hours of usage as lines over time. Pure. */
-import type { UsageHour } from '@tacho/contract/operator/usage.ts'
-import type { GROUPS, MEASURES } from './search.ts'
+/** Points of usage as lines over time. Pure. */
+import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
+import type { Series } from '../ui/plot.tsx'
+import type { MEASURES } from './search.ts'
 
-type Group = (typeof GROUPS)[number]
 export type Measure = (typeof MEASURES)[number]
 
-export interface Sum {
-  key: string
-  name: string
-  cost: number
-  tokens: number
-  steps: number
-  /** The chosen measure in each slot of time. */
-  values: number[]
+export interface Window {
+  /** Milliseconds. */
+  from: number
+  to: number
+  stepMs: number
 }
 
-export interface Lines {
-  /** Unix seconds at which each slot begins. */
-  times: number[]
-  sums: Sum[]
-}
-
-const HOUR_MS = 3_600_000
 /** More than this is one line. */
 const LINES = 5
+/** A latency that nothing told is a gap, and cannot be added up. */
+const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
+  cost: ({ usage }) => usage.cost,
+  tokens: ({ usage }) => usage.totalTokens,
+  steps: ({ events }) => events,
+  llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
+  tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
+}
+const OUTCOMES: [string, (point: UsagePoint) => number][] = [
+  ['Running', ({ runs, completed, failed, cancelled }) => runs - completed - failed - cancelled],
+  ['Completed', ({ completed }) => completed],
+  ['Cancelled', ({ cancelled }) => cancelled],
+  ['Failed', ({ failed }) => failed],
+]
 
+/** Unix seconds at which each step begins. */
+export function timesOf({ from, to, stepMs }: Window): number[] {
+  return Array.from({ length: Math.floor((to - from) / stepMs) + 1 }, (_, step) => (from + step * stepMs) / 1_000)
+}
+
+/** `sums` are in the order of the table: the first ones have lines of their own. */
 export function linesOf(
-  hours: readonly UsageHour[],
-  { from, to, by, show }: { from: number; to: number; by: Group; show: Measure },
-): Lines {
-  // A point for each hour of up to a week, for each day of more.
-  const width = to - from > 8 * 24 * HOUR_MS ? 24 * HOUR_MS : HOUR_MS
-  const start = Math.floor(from / width) * width
-  const count = Math.floor((to - start) / width) + 1
-  const sums = new Map<string, Sum>()
-  for (const { hour, agent, model, events, usage } of hours) {
-    const [key, name] = by === 'agent' ? [agent.id, agent.name] : [model, model === '' ? 'no model' : model]
-    const sum = sums.get(key) ?? emptySum(key, name, count)
-    sums.set(key, sum)
-    const measured = { cost: usage.cost, tokens: usage.totalTokens, steps: events }
-    sum.cost += measured.cost
-    sum.tokens += measured.tokens
-    sum.steps += measured.steps
-    const slot = Math.floor((Date.parse(hour) - start) / width)
-    if (slot >= 0 && slot < count) sum.values[slot] = (sum.values[slot] ?? 0) + measured[show]
+  points: readonly UsagePoint[],
+  sums: readonly UsagePoint[],
+  window: Window,
+  show: Measure,
+): Series[] {
+  const { length } = timesOf(window)
+  const stepOf = ({ from }: UsagePoint) => Math.floor((Date.parse(from) - window.from) / window.stepMs)
+  const added = (of: readonly UsagePoint[], measured: (point: UsagePoint) => number) => {
+    const values = Array.from({ length }, () => 0)
+    for (const point of of) values[stepOf(point)] = (values[stepOf(point)] ?? 0) + measured(point)
+    return values
   }
-  const times = Array.from({ length: count }, (_, index) => (start + index * width) / 1_000)
-  return { times, sums: [...sums.values()].sort((a, b) => b[show] - a[show] || a.name.localeCompare(b.name)) }
+  if (show === 'outcomes') return OUTCOMES.map(([name, counted]) => ({ name, values: added(points, counted) }))
+  const byKey = Map.groupBy(points, ({ key }) => key)
+  const measured = MEASURED[show]
+  const line = (sum: UsagePoint): Series => {
+    const of = byKey.get(sum.key) ?? []
+    if (show !== 'llm' && show !== 'tool') return { name: nameOf(sum), values: added(of, (one) => measured(one) ?? 0) }
+    const values: (number | null)[] = Array.from({ length }, () => null)
+    for (const point of of) values[stepOf(point)] = measured(point)
+    return { name: nameOf(sum), values }
+  }
+  const drawn = sums.filter((sum) => (measured(sum) ?? 0) > 0)
+  if (drawn.length <= LINES + 1 || show === 'llm' || show === 'tool') return drawn.slice(0, LINES + 1).map(line)
+  const others = new Set(drawn.slice(LINES).map(({ key }) => key))
+  const rest = points.filter(({ key }) => others.has(key))
+  return [
+    ...drawn.slice(0, LINES).map(line),
+    { name: `${others.size} others`, values: added(rest, (one) => measured(one) ?? 0) },
+  ]
 }
 
-/** The largest ones, and the others together. */
-export function drawn(sums: readonly Sum[]): { name: string; values: number[] }[] {
-  if (sums.length <= LINES + 1) return [...sums]
-  const [shown, others] = [sums.slice(0, LINES), sums.slice(LINES)]
-  const values = (shown[0]?.values ?? []).map((_, slot) =>
-    others.reduce((all, sum) => all + (sum.values[slot] ?? 0), 0),
-  )
-  return [...shown, { name: `${others.length} others`, values }]
+export function sorted(sums: readonly UsagePoint[], show: Measure): UsagePoint[] {
+  const measured = show === 'outcomes' ? ({ runs }: UsagePoint) => runs : MEASURED[show]
+  return sums.toSorted((a, b) => (measured(b) ?? 0) - (measured(a) ?? 0) || nameOf(a).localeCompare(nameOf(b)))
 }
 
-function emptySum(key: string, name: string, count: number): Sum {
-  return { key, name, cost: 0, tokens: 0, steps: 0, values: Array.from({ length: count }, () => 0) }
+export function nameOf({ key, name }: Pick<UsagePoint, 'key' | 'name'>): string {
+  return name === null ? `version ${key.slice(0, 8)}` : name === '' ? 'no model' : name
 }

@@ -30,8 +30,8 @@ export const UsagePointsQuery = Type.Object({
   from: time('Start of the window; the whole hour is included'),
   to: time('End of the window; the whole hour is included'),
   by: Type.Enum(['agent', 'model', 'promptVersion'], { description: 'What to sum up by' }),
-  step: Type.Enum(['hour', 'day'], {
-    description: `Length of a point. Days begin at the hour of from. A window has at most ${LIMITS.usageSteps} steps`,
+  step: Type.Enum(['hour', 'day', 'window'], {
+    description: `Length of a point; window: one for the whole window. Days begin at the hour of from. At most ${LIMITS.usageSteps} steps`,
   }),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.usagePointsPage),
   cursor,

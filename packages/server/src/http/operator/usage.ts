@@ -46,15 +46,16 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     if (to < from) return refuseField('to', 'must not be before from')
     const environment = environmentOf(request)
     const { by, step, limit = LIMITS.operatorPageDefault, cursor } = query
-    const window = { by, from: hourOf(from), to: hourOf(to) + HOUR_MS, stepMs: STEPS[step] }
+    const [start, end] = [hourOf(from), hourOf(to) + HOUR_MS]
+    const window = { by, from: start, to: end, stepMs: step === 'window' ? end - start : STEPS[step] }
     if (window.to - window.from > LIMITS.usageSteps * window.stepMs) {
       return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
     }
     const walk = [environment.id, 'usage points', by, step, window.from, window.to]
-    const start = startOf<NonNullable<UsagePointPage['after']>>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
+    const place = startOf<NonNullable<UsagePointPage['after']>>(cursors, walk, cursor)
+    if (isRefusal(place)) return place
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
-    const page = await storage.readUsagePoints(tenant, window, { limit, ...start })
+    const page = await storage.readUsagePoints(tenant, window, { limit, ...place })
     return pageFrom(
       page,
       (row) => toUsagePoint(row, window),

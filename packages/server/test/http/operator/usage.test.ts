@@ -102,6 +102,7 @@ test('points have runs by outcome, tokens, cost and latency, by agent, model and
   assert.equal(none.length, 0)
   const [day] = await read('agent', 'day')
   assert.deepEqual(day, { ...first, events: 3 })
+  assert.deepEqual(await read('agent', 'window'), [day])
   const byModel = (await read('model', 'day')).map(({ name, events, usage: { cost } }) => [name, events, cost])
   assert.deepEqual(byModel, [
     ['', 2, 0],

@@ -1,0 +1,168 @@
+/** The console in a real browser. */
+import { readFileSync, statSync } from 'node:fs'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Page } from 'playwright-core'
+import type { Benchmark } from '../benchmark.ts'
+import { clickUntil, countNodes, heapOf, newSession, startChromium, watchFrames } from '../load/browser.ts'
+import { BATCH_EVENTS } from '../load/events.ts'
+import { newPlot, runIdOf } from '../load/shapes.ts'
+import { ROOT } from '../place.ts'
+import { row } from '../result.ts'
+import { startServer, type Server } from '../server.ts'
+import { whole } from '../text.ts'
+import { startIngestLoad } from './recording.ts'
+
+const DIST = path.join(ROOT, 'packages/console/dist')
+const LIVE_PER_SECOND = 50
+
+export const consolePages: Benchmark = {
+  name: 'console',
+  title: 'The console in Chromium',
+  part: 'process',
+  about: [
+    'A headless Chromium opens the console of an embedded store. Cold start: from the request for the page, with an empty cache, until its navigation \
+can be clicked; the bare limit is a page that loads as many bytes of script from a bare HTTP server. Page to page: between runs and \
+approvals, both visited before. The long run has 30,000 events: from the click on it until its steps are shown, then 60 turns of \
+the wheel and 60 presses of j. Live: 50 events a second for a minute are recorded into the run that is shown. Frames are measured with \
+requestAnimationFrame; a headless browser draws without a graphics processor.',
+  ],
+  run: async ({ plan, place, say }) => {
+    await using server = await startServer(path.join(place, 'store'))
+    await using load = startIngestLoad()
+    const { url, apiKey } = server
+    const plot = newPlot('long-run')
+    await load.call({ url, apiKey, plot, connections: 4, requests: plan.longRunEvents / BATCH_EVENTS })
+    const cookies = await newSession(server)
+    const shell = shellFiles()
+    await using bare = await startBarePage(shell.bytes)
+    await using browser = await startChromium()
+    const home = `${url}/w/default/development`
+    const open = async () => {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+      await context.addCookies(cookies)
+      return { page: await context.newPage(), close: () => context.close() }
+    }
+
+    const [starts, bareStarts, switches, runs, frames, nodes]: number[][] = [[], [], [], [], [], []]
+    for (let round = 1; round <= plan.rounds; round++) {
+      const { page, close } = await open()
+      starts!.push(await timed(() => page.goto(`${home}/runs`), page, 'nav a'))
+      await page.locator('main a[href*="/runs/"]').first().waitFor()
+      await clickUntil(page, 'nav a[href$="/approvals"]', 'nav a[href$="/approvals"][data-status=active]')
+      await page.locator('h1').first().waitFor()
+      switches!.push(await clickUntil(page, 'nav a[href$="/runs"]', 'main [role=table][aria-label="Runs"]'))
+      runs!.push(await clickUntil(page, `main a[href$="/${runIdOf(plot, 0)}"]`, '[role=listitem][aria-setsize]'))
+      frames!.push(await worstFrame(page))
+      nodes!.push(await countNodes(page))
+      await close()
+      const cold = await open()
+      bareStarts!.push(await timed(() => cold.page.goto(bare.url), cold.page, 'nav a'))
+      await cold.close()
+      say(`round ${round}: cold ${whole(starts!.at(-1) ?? 0)} ms, long run ${whole(runs!.at(-1) ?? 0)} ms`)
+    }
+    const live = await open()
+    await live.page.goto(`${home}/runs/live`)
+    const shown = await followLive(server, live.page, 3 * plan.idleSeconds)
+    await live.close()
+    const below = (limit: number) => [{ of: 'ours' as const, is: 'below' as const, limit }]
+    const figures = (what: string, unit: string, ours: number[] | undefined, limit: number, bareOnes?: number[]) =>
+      row({ what, unit, ours: ours ?? [], better: 'less', budgets: below(limit), ...(bareOnes && { bare: bareOnes }) })
+    return {
+      rows: [
+        figures('script of the shell, gzipped', 'kB', [shell.gzipped / 1_000], 150),
+        figures('interactive on a cold start', 'ms', starts, 1_000, bareStarts),
+        figures('page to page, with data kept', 'ms', switches, 100),
+        figures('long run on the screen', 'ms', runs, 1_000),
+        figures('longest frame while scrolling and stepping through it', 'ms', frames, 50),
+        figures('DOM nodes of it', 'nodes', nodes, 3_000),
+        row({ what: 'live run: frame, 99th percentile', unit: 'ms', ours: [shown.frameP99], better: 'less' }),
+        row({
+          what: 'live run: JavaScript heap after a third of the time',
+          unit: 'MB',
+          ours: [shown.before],
+          better: 'less',
+        }),
+        row({ what: 'live run: JavaScript heap at the end', unit: 'MB', ours: [shown.after], better: 'less' }),
+      ],
+      notes: [],
+    }
+  },
+}
+
+async function timed(go: () => Promise<unknown>, page: Page, shown: string): Promise<number> {
+  const begun = performance.now()
+  await Promise.all([go(), page.locator(shown).first().waitFor()])
+  return performance.now() - begun
+}
+
+/** Of 60 turns of the wheel and 60 steps by key. */
+async function worstFrame(page: Page): Promise<number> {
+  await page.locator('[role=listitem][aria-setsize]').first().hover()
+  const frames = await watchFrames(page)
+  for (let turn = 0; turn < 60; turn++) await page.mouse.wheel(0, 600)
+  for (let press = 0; press < 60; press++) await page.keyboard.press('j')
+  return Math.max(...(await frames()))
+}
+
+/** Records into the run `live` while the page shows it. */
+async function followLive({ url, apiKey }: Server, page: Page, seconds: number) {
+  const record = async (from: number, count: number) => {
+    const now = Date.now()
+    const events = Array.from({ length: count }, (_, index) => ({
+      eventId: String(from + index),
+      clientId: 'bench',
+      runId: 'live',
+      agentName: 'Live',
+      eventType: 'AGENT_STEP',
+      label: `Step ${from + index}`,
+      timestamp: now + index,
+      payload: { text: 'Reads the next page of the book.' },
+    }))
+    const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' }
+    const reply = await fetch(`${url}/openapi/v1/events/batch`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(events),
+    })
+    if (!reply.ok) throw new Error(`The live run could not be recorded: ${reply.status}`)
+  }
+  await record(0, LIVE_PER_SECOND)
+  await page.reload()
+  await page.locator('[role=listitem][aria-setsize]').first().waitFor()
+  const frames = await watchFrames(page)
+  const each = 5
+  const rounds = Math.max(3, Math.round((seconds * LIVE_PER_SECOND) / each))
+  const begun = performance.now()
+  let before = 0
+  for (let round = 0; round < rounds; round++) {
+    await record(LIVE_PER_SECOND + round * each, each)
+    if (round === Math.floor(rounds / 3)) before = await heapOf(page)
+    await sleep(Math.max(0, begun + ((round + 1) * 1_000 * each) / LIVE_PER_SECOND - performance.now()))
+  }
+  const all = (await frames()).toSorted((a, b) => a - b)
+  return { before, after: await heapOf(page), frameP99: all[Math.floor(all.length * 0.99)] ?? Number.NaN }
+}
+
+/** The scripts that the page itself names. */
+function shellFiles(): { bytes: number; gzipped: number } {
+  const html = readFileSync(path.join(DIST, 'index.html'), 'utf8')
+  const files = [...html.matchAll(/"\/(assets\/[^"]+\.js)"/g)].map(([, file = '']) => path.join(DIST, file))
+  const sizeOf = (ending: string) => files.reduce((sum, file) => sum + statSync(file + ending).size, 0)
+  return { bytes: sizeOf(''), gzipped: sizeOf('.gz') }
+}
+
+/** A page that loads one script of this size and then has a link. */
+async function startBarePage(bytes: number) {
+  const script = `document.body.innerHTML = '<nav><a href="/">Runs</a></nav>'; const text = '${'x'.repeat(bytes)}'`
+  const server = http.createServer(({ url }, reply) => {
+    const isScript = url === '/script.js'
+    reply.setHeader('content-type', isScript ? 'text/javascript' : 'text/html')
+    reply.end(isScript ? script : '<!doctype html><body><script type="module" src="/script.js"></script>')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}/`, [Symbol.asyncDispose]: async () => void server.close() }
+}
