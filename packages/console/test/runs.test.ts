@@ -28,6 +28,7 @@ describe('runs', { skip: withoutChromium }, () => {
     const key = await page.getByLabel('API key').textContent()
     assert.match(key ?? '', /^tacho_/)
     assert.ok((await page.getByLabel('A curl line').textContent())?.includes(key ?? '?'))
+    await page.getByRole('rowheader', { name: 'Vercel AI SDK' }).waitFor()
     await assertAccessible(page, 'get started')
     const { body } = await tacho.service.record([event({ runId: 'first', label: 'Hello' })], key ?? '')
     assert.equal(body.accepted, 1)

@@ -5,6 +5,7 @@ import { api } from '../api.ts'
 import { Code } from '../ui/code.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
+import { CONNECTIONS } from './connections.ts'
 import { NewKey } from './new-key.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -33,8 +34,9 @@ export function GetStartedPage() {
       <h2 className="mt-8 mb-2 font-semibold">2. Record an event</h2>
       <Code label="A curl line that records an event" text={curlLine(key ?? '<API key>')} />
       <p className="mt-2 text-sm text-soft">
-        From TypeScript, use the SDK. From anything that speaks HTTP, post up to 100 events at a time.
+        From anything that speaks HTTP, post up to 100 events at a time. Most agents need one line instead:
       </p>
+      <Connections />
       <h2 className="mt-8 mb-2 font-semibold">3. Look at it</h2>
       <div
         role="status"
@@ -56,6 +58,36 @@ export function GetStartedPage() {
           'Waiting for the first event…'
         )}
       </div>
+    </div>
+  )
+}
+
+function Connections() {
+  return (
+    <div className="mt-3 overflow-x-auto rounded-lg border border-line" tabIndex={0} role="region" aria-label="Connect">
+      <table className="w-full text-left text-sm">
+        <thead className="text-soft">
+          <tr>
+            {['Agent', 'One line', 'Guards tools', 'Page'].map((title) => (
+              <th key={title} scope="col" className="px-3 py-2 font-medium whitespace-nowrap">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {CONNECTIONS.map(({ name, line, guardsTools, page }) => (
+            <tr key={name} className="border-t border-line">
+              <th scope="row" className="px-3 py-1.5 font-normal whitespace-nowrap">
+                {name}
+              </th>
+              <td className="px-3 py-1.5 font-mono text-xs">{line}</td>
+              <td className="px-3 py-1.5">{guardsTools ? 'yes' : 'no'}</td>
+              <td className="px-3 py-1.5 font-mono text-xs whitespace-nowrap">{page}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </div>
   )
 }

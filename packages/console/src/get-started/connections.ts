@@ -1,0 +1,39 @@
+/** How each kind of agent is connected. README.md has the same table. */
+export interface Connection {
+  name: string
+  /** The setting or the code that connects it. */
+  line: string
+  /** Whether policies and approvals apply to its tools. */
+  guardsTools: boolean
+  /** The page that explains it, in the repository. */
+  page: string
+}
+
+export const CONNECTIONS: readonly Connection[] = [
+  connection('TypeScript', 'await tacho.run({}, async (run) => …)', true, 'docs/sdk/README.md'),
+  connection('Python', 'with tacho.run(): …', true, 'docs/sdk/python.md'),
+  connection(
+    'Vercel AI SDK',
+    'recordModel(model, tacho), guardTools(tools, tacho)',
+    true,
+    'docs/integrations/vercel-ai-sdk.md',
+  ),
+  connection('OpenAI client', 'recordClient(new OpenAI(), tacho)', true, 'docs/integrations/openai.md'),
+  connection('Anthropic client', 'recordClient(new Anthropic(), tacho)', true, 'docs/integrations/anthropic.md'),
+  connection('LangChain, LangGraph', 'callbacks: [recordCalls(tacho)]', true, 'docs/integrations/langchain.md'),
+  connection('OpenAI Agents', 'addTraceProcessor(recordTraces(tacho))', true, 'docs/integrations/openai-agents.md'),
+  connection('Mastra', 'recordModel(model, tacho), guardTools(tools, tacho)', true, 'docs/integrations/mastra.md'),
+  connection('OpenTelemetry', 'OTEL_EXPORTER_OTLP_ENDPOINT=…/openapi/v1/otlp', false, 'docs/otlp.md'),
+  connection(
+    'Claude Code, Codex',
+    'OTEL_LOGS_EXPORTER=otlp, or [otel] in config.toml',
+    false,
+    'docs/integrations/coding-agents.md',
+  ),
+  connection('MCP server', 'tacho mcp-guard -- <server command>', true, 'docs/mcp-guard.md'),
+  connection('Anything that speaks HTTP', 'POST /openapi/v1/events/batch', false, 'README.md'),
+]
+
+function connection(name: string, line: string, guardsTools: boolean, page: string): Connection {
+  return { name, line, guardsTools, page }
+}
