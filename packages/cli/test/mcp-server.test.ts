@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { runTacho, startServer, type TestServer } from './tacho.ts'
+import { ended, runTacho, startServer, startTacho, type TestServer } from './tacho.ts'
 
 const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
 
@@ -74,6 +74,41 @@ test('a refused call returns a tool error', async () => {
     }))
     assert.equal(result.isError, true, JSON.stringify(args))
   }
+})
+
+test('a misspelt argument is refused with the known names, a wrong value with the allowed ones', async () => {
+  const said = async (name: string, args: Record<string, unknown>) => (await call(name, args)).content[0]?.text ?? ''
+  assert.match(await said('list_runs', { statu: 'FAILED' }), /no argument "statu"; it has environmentId, .*status/)
+  assert.match(
+    await said('list_runs', { status: 'FAILD' }),
+    /status must be one of RUNNING, COMPLETED, FAILED, CANCELLED/,
+  )
+  assert.match(await said('list_environments', { all: true }), /no argument "all"; it has none/)
+  assert.match(await said('read_run', {}), /runId is missing/)
+})
+
+test('a draft policy is simulated on recorded calls', async () => {
+  const given = { condition: 'tool.name == "refund"', action: 'BLOCK', days: 30 }
+  const { status, result } = await read<{ status: string; result: { calls: number } }>('simulate_policy', given)
+  assert.deepEqual([status, result.calls > 0], ['DONE', true])
+  assert.match(
+    (await call('simulate_policy', { ...given, action: 'STOP' })).content[0]?.text ?? '',
+    /action must be one of/,
+  )
+})
+
+test('a line of 20 MB is refused, and the connection goes on', async () => {
+  const child = startTacho(['mcp-server'], server.variables)
+  const end = ended(child)
+  child.stdin?.write(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"text":"${'x'.repeat(20_000_000)}"}}\n`)
+  child.stdin?.end('{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+  const { code, stdout, stderr } = await end
+  const replies = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { id: unknown; error?: { message: string } })
+  assert.match(replies[0]?.error?.message ?? '', /at most 1048576 bytes/)
+  assert.deepEqual([replies[1]?.id, code, stderr], [2, 0, ''])
 })
 
 test('a condition is checked with its faults', async () => {

@@ -2,25 +2,23 @@
  * An MCP server over the operator API (Model Context Protocol 2026-07-28, and its sessions of 2025). A model can read what
  * agents did. It cannot decide approvals or change anything.
  */
-import {
-  fromJsonSchema,
-  McpServer,
-  ResourceTemplate,
-  type CallToolResult,
-  type JsonSchemaType,
-} from '@modelcontextprotocol/server'
+import { McpServer, ResourceTemplate, type CallToolResult } from '@modelcontextprotocol/server'
 import type { Failure, Refusal } from '@tacho/client/call.ts'
 import { allItems } from '@tacho/client/items.ts'
 import type { OperatorClient } from '@tacho/client/operator.ts'
 import { throwing, CallError } from '@tacho/client/throwing.ts'
+import { NewSimulation, type NewSimulation as Draft } from '@tacho/contract/operator/simulation.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
+import { argumentsOf } from './arguments.ts'
 import { TOOLS } from './tools.ts'
 
 /** Maximum characters of a result. More would fill a model's context; it can request a smaller page. */
 const RESULT_CHARS_MAX = 400_000
 const PAGE_DEFAULT = 20
+const SIMULATION_WAIT_MS = 20_000
+const SIMULATION_POLL_MS = 500
 
 const INSTRUCTIONS =
   'Tacho records what AI agents do. Start with list_environments. A run is one execution of an agent; its events are its steps. \
@@ -39,7 +37,7 @@ export function createTachoServer(client: OperatorClient, version: string): McpS
     'list_environments',
     {
       description: 'List the environments you can read, with their workspaces. Other tools need one of these ids.',
-      inputSchema: fromJsonSchema<object>({ type: 'object', properties: {} }),
+      inputSchema: argumentsOf<object>({}, []),
       annotations,
     },
     async () => told(JSON.stringify(await environments(client))),
@@ -50,11 +48,10 @@ export function createTachoServer(client: OperatorClient, version: string): McpS
       description:
         'Check the condition of a policy (a CEL expression over a tool call, such as tool.name == "refund" && tool.input.amount > 100.0): \
 its faults with their places, or none.',
-      inputSchema: fromJsonSchema<{ condition: string }>({
-        type: 'object',
-        properties: { condition: { type: 'string', minLength: 1, description: 'The condition' } },
-        required: ['condition'],
-      }),
+      inputSchema: argumentsOf<{ condition: string }>(
+        { condition: { type: 'string', minLength: 1, description: 'The condition' } },
+        ['condition'],
+      ),
       annotations,
     },
     ({ condition }) => {
@@ -62,20 +59,35 @@ its faults with their places, or none.',
       return told(JSON.stringify({ ok: compiled.ok, faults: compiled.ok ? [] : compiled.faults }))
     },
   )
+  server.registerTool(
+    'simulate_policy',
+    {
+      description:
+        'Try a draft policy on the recorded tool calls of the last days: what it would have blocked, asked a person for or warned about. \
+Changes no policy. Returns the simulation; if it is not DONE yet, read_simulation reads it.',
+      inputSchema: argumentsOf<Draft & Given>(
+        { environmentId: { type: 'string', description: PLACES.environmentId }, ...NewSimulation.properties },
+        ['condition', 'action', 'days'],
+      ),
+      annotations,
+    },
+    async ({ environmentId, ...body }) => {
+      const given: Given = environmentId === undefined ? {} : { environmentId }
+      const place = await placeOf(client, OPERATOR_ROUTES.createSimulation, given)
+      if (typeof place === 'string') return failed(place)
+      return simulated(client, String(place['environmentId'] ?? environmentId), body)
+    },
+  )
   for (const { name, description, read } of TOOLS) {
     const route: Route = OPERATOR_ROUTES[read]
     // The contract types each call; here its input comes from the same schema, checked by the protocol's library.
     const call = client[read as keyof OperatorClient] as unknown as Call
-    server.registerTool(
-      name,
-      { description, inputSchema: fromJsonSchema<Given>(inputSchema(route)), annotations },
-      async (given) => {
-        const place = await placeOf(client, route, given)
-        if (typeof place === 'string') return failed(place)
-        const result = await call(inputOf(route, { ...given, ...place }))
-        return result.ok ? told(result.text) : failed(sentenceOf(result))
-      },
-    )
+    server.registerTool(name, { description, inputSchema: inputSchema(route), annotations }, async (given) => {
+      const place = await placeOf(client, route, given)
+      if (typeof place === 'string') return failed(place)
+      const result = await call(inputOf(route, { ...given, ...place }))
+      return result.ok ? told(result.text) : failed(sentenceOf(result))
+    })
   }
   server.registerResource(
     'run',
@@ -91,23 +103,33 @@ its faults with their places, or none.',
   return server
 }
 
+/** Starts a simulation and waits for its end, within bounds. */
+async function simulated(client: OperatorClient, environmentId: string, body: Draft): Promise<CallToolResult> {
+  const created = await client.createSimulation({ params: { environmentId }, body })
+  if (!created.ok) return failed(sentenceOf(created))
+  const params = { environmentId, simulationId: created.value.id }
+  for (let waited = 0; ; waited += SIMULATION_POLL_MS) {
+    const result = await client.readSimulation({ params })
+    if (!result.ok) return failed(sentenceOf(result))
+    if (result.value.endedAt !== null || waited >= SIMULATION_WAIT_MS) return told(result.text)
+    await new Promise((resolve) => setTimeout(resolve, SIMULATION_POLL_MS))
+  }
+}
+
 const PLACES = {
   environmentId: 'Environment id of list_environments; can be left out if there is only one',
   workspaceId: 'Workspace id of list_environments; can be left out if there is only one',
 } as const
 
 /** The parameters of an endpoint as one object. */
-function inputSchema({ params, query }: Route): JsonSchemaType {
+function inputSchema({ params, query }: Route) {
   const properties: Record<string, object> = { ...params?.properties, ...query?.properties }
   for (const [name, description] of Object.entries(PLACES)) {
     if (Object.hasOwn(properties, name)) properties[name] = { ...properties[name], description }
   }
   if (Object.hasOwn(properties, 'limit')) properties['limit'] = { ...properties['limit'], default: PAGE_DEFAULT }
   const required = Object.keys(params?.properties ?? {}).filter((name) => !Object.hasOwn(PLACES, name))
-  // Without the schema library's own marks, which are not JSON Schema.
-  return JSON.parse(
-    JSON.stringify({ type: 'object', properties, required, additionalProperties: false }),
-  ) as JsonSchemaType
+  return argumentsOf<Given>(properties, required)
 }
 
 function inputOf({ params, query }: Route, given: Given): { params?: Given; query?: Given } {

@@ -1,5 +1,5 @@
 /** Splits a stream into lines of bounded length. Reads no further until the consumer asks for more. */
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 
 /** Longest line, in bytes. */
 export const LINE_BYTES_MAX = 20 * 1_048_576
@@ -63,4 +63,15 @@ export async function* linesOf(
 /** A copy, so that a chunk of the line is not kept in memory. */
 function tail(buffer: Buffer): Buffer {
   return Buffer.from(buffer.subarray(Math.max(0, buffer.length - SAMPLE_BYTES)))
+}
+
+/** The same stream without lines that are too long; `refused` is called for each of them. */
+export function boundedLines(stream: Readable, maxBytes: number, refused: () => void): Readable {
+  async function* kept(): AsyncGenerator<Buffer> {
+    for await (const line of linesOf(stream, maxBytes)) {
+      if (line instanceof LongLine) refused()
+      else yield Buffer.concat([line, Buffer.of(NEWLINE)])
+    }
+  }
+  return Readable.from(kept(), { objectMode: false })
 }
