@@ -99,6 +99,18 @@ const sessionsRoute = createRoute({
   component: lazyRouteComponent(() => import('./runs/run-groups.tsx'), 'SessionsPage'),
 })
 
+const agentRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/agents/$agent',
+  component: lazyRouteComponent(() => import('./agents/agent-page.tsx'), 'AgentPage'),
+})
+
+const sessionRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/sessions/$sessionId',
+  component: lazyRouteComponent(() => import('./sessions/session-page.tsx'), 'SessionPage'),
+})
+
 const approvalsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/approvals',
@@ -270,7 +282,9 @@ const routeTree = rootRoute.addChildren([
     runsRoute,
     runRoute,
     agentsRoute,
+    agentRoute,
     sessionsRoute,
+    sessionRoute,
     approvalsRoute.addChildren([approvalRoute]),
     issuesRoute,
     issueRoute,

@@ -61,13 +61,16 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.keyboard.press('e')
     await page.waitForURL('**/sessions')
     await page.getByRole('row').filter({ hasText: 'other' }).waitFor()
-    assert.deepEqual(await cells('talk'), ['2', '1', '1 (50 %)', '0', '1 m 00 s', '200', '0.5'])
+    assert.deepEqual(await cells('talk'), ['2', '1', '1 (50 %)', '0', '1 m 00 s', '200', '0.50'])
     await page.getByRole('link', { name: 'talk' }).click()
-    await page.waitForURL('**/runs?sessionId=talk')
+    await page.waitForURL('**/sessions/talk')
     await page.getByRole('link', { name: 'two' }).waitFor()
     assert.equal(await page.getByRole('link', { name: 'three' }).count(), 0)
     await page.goto(`${tacho.home}/agents`)
     await page.getByRole('row').filter({ hasText: 'billing' }).getByRole('link').click()
+    await page.waitForURL('**/agents/billing')
+    await page.getByRole('region', { name: 'Newest runs' }).getByRole('link', { name: 'four' }).waitFor()
+    await page.getByRole('link', { name: 'All runs' }).click()
     await page.waitForURL('**/runs?agent=billing')
     await page.getByRole('link', { name: 'four' }).waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
@@ -76,12 +79,19 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
 
   for (const [look, options] of LOOKS) {
     test(`the pages are accessible and fit: ${look}`, async () => {
+      const { page, close } = await tacho.open(`${tacho.home}/agents`, options)
       for (const name of ['agents', 'sessions']) {
-        const { page, close } = await tacho.open(`${tacho.home}/${name}`, options)
+        await page.goto(`${tacho.home}/${name}`)
         await page.getByRole('row').nth(2).waitFor()
         await assertFine(page, name, look)
-        await close()
       }
+      await page.goto(`${tacho.home}/agents/support`)
+      await page.getByRole('region', { name: 'The last 30 days' }).locator('canvas').waitFor()
+      await assertFine(page, 'an agent', look)
+      await page.goto(`${tacho.home}/sessions/talk`)
+      await page.getByRole('list', { name: 'Transcript' }).getByRole('link', { name: 'two' }).waitFor()
+      await assertFine(page, 'a session', look)
+      await close()
     })
   }
 })

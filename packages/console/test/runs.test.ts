@@ -72,6 +72,83 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('what clients send is text on every page, in every field', async () => {
+    const tool = `tool ${HARM}`
+    const agentId = `agent ${HARM}`
+    const escapes = String.raw`\u0000 \x00 %00 &#0; \u202e`
+    const failed = { toolName: tool, error: `${HARM} ${escapes}`, input: { [HARM]: escapes } }
+    const hostile = (runId: string) => [
+      event({ runId, agentId, agentName: HARM, sessionId: HARM, eventType: 'TOOL_CALL', label: HARM, payload: failed }),
+      event({
+        runId,
+        agentId,
+        agentName: HARM,
+        sessionId: HARM,
+        eventType: 'LLM_CALL',
+        label: HARM,
+        spanId: HARM,
+        schemaVersion: HARM,
+        payload: {
+          model: HARM,
+          output: { role: HARM, content: `data:text/html;base64,${'QUJD'.repeat(60_000)}` },
+          deep: JSON.parse(`${'{"a":['.repeat(98)}1${']}'.repeat(98)}`),
+        },
+      }),
+    ]
+    const [one, two] = [`${HARM} 1`, `${HARM} 2`]
+    assert.equal((await tacho.service.record([...hostile(one), ...hostile(two)])).body.accepted, 4)
+    const request = { clientRequestId: HARM, toolName: tool, inputHash: 'ab'.repeat(32), reason: `${HARM} ${escapes}` }
+    const named = { runId: one, sessionId: HARM, agentId, policyId: HARM }
+    const headers = { 'X-Service-Client-ID': 'client' }
+    const asked = await tacho.service.api('/firewall-approvals', { body: { ...request, ...named }, headers })
+    assert.equal(asked.status, 201)
+    const record = {
+      sdkInstanceId: HARM,
+      clientRecordId: HARM,
+      recordKind: 'DETECTION',
+      detectionType: HARM,
+      detectedAt: Date.now(),
+      payload: { toolName: tool, tools: [HARM], reasonCode: HARM, model: HARM, text: escapes },
+      evidence: { [HARM]: HARM, decision: escapes, approvalId: HARM },
+    }
+    assert.equal((await tacho.service.api('/issue-records', { body: { ...record, ...named } })).status, 202)
+
+    const { page, close } = await tacho.open(tacho.home)
+    const assertText = async (where: string) => {
+      assert.equal(await page.locator('img, #root script, #root iframe').count(), 0, where)
+      assert.notEqual(await page.title(), '1', where)
+    }
+    await page.getByRole('region', { name: 'Waiting for approval' }).getByRole('link').waitFor()
+    await page.getByRole('region', { name: 'Open issues' }).getByRole('link').first().click()
+    await page.getByRole('heading', { name: 'Why these are grouped' }).waitFor()
+    await page.getByRole('button', { name: 'Show what was reported' }).click()
+    await page.getByText('Evidence').waitFor()
+    await assertText('issue')
+    const inPath = encodeURIComponent
+    for (const [address, shows] of [
+      ['approvals', page.getByRole('link', { name: '<img' })],
+      [`runs?tool=${inPath(tool)}&hasErrors=true&columns=run,session,tools,models`, page.getByRole('row').nth(2)],
+      [`runs?q=${inPath(HARM.slice(0, 20))}`, page.getByRole('row').nth(2)],
+      [`agents/${inPath(agentId)}`, page.getByRole('region', { name: 'Tools' }).getByRole('link')],
+      [`sessions/${inPath(HARM)}`, page.getByRole('list', { name: 'Transcript' }).getByRole('listitem').nth(1)],
+      [`compare?a=${inPath(one)}&b=${inPath(two)}`, page.getByRole('listitem').nth(1)],
+    ] as const) {
+      await page.goto(`${tacho.home}/${address}`)
+      await shows.first().waitFor()
+      await assertText(address)
+    }
+    await page.goto(`${tacho.home}/approvals`)
+    await page.getByRole('link', { name: '<img' }).first().click()
+    await page.getByRole('heading', { name: 'The policy that asked' }).waitFor()
+    await assertText('approval')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('<img')
+    await page.getByRole('option').filter({ hasText: 'Agent' }).first().waitFor()
+    await page.getByRole('option').filter({ hasText: 'Open issue' }).first().waitFor()
+    await assertText('palette')
+    await close()
+  })
+
   test('the payload is shown as it was sent, to the last digit', async () => {
     const sent = '{"big": 9007199254740993, "a":1.0,"a":-0 , "text":"\\u003cb\\u003e"}'
     const { payload: _, ...fields } = event({ runId: 'exact', eventId: 'exact-1' })
@@ -101,6 +178,7 @@ describe('runs', { skip: withoutChromium }, () => {
     ].map((one, index) => ({ ...one, timestamp: Date.now() - 10_000 + index * 1_000 }))
     await tacho.service.record(steps)
     const { page, close } = await tacho.open(`${tacho.home}/runs/trouble`)
+    await page.getByRole('listitem').filter({ hasText: 'refund' }).getByText('failed').waitFor()
     const chips = page.getByRole('group', { name: 'Problems' })
     await chips.getByText('pay blocked').click()
     await step(page).getByRole('heading', { name: 'pay' }).waitFor()
@@ -109,6 +187,13 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.keyboard.press('[')
     await page.keyboard.press('[')
     await step(page).getByRole('heading', { name: 'refund' }).waitFor()
+    await page.keyboard.press('b')
+    await page.getByRole('list', { name: 'Steps' }).getByText('failed').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('as transcript')
+    await page.getByRole('option', { name: 'Show as transcript' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Transcript', pressed: true }).waitFor()
     await page.keyboard.press('b')
     await page.reload()
     await step(page).getByRole('heading', { name: 'refund' }).waitFor()

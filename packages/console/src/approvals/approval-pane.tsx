@@ -75,7 +75,13 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
       <Facts className="mt-3">
         {approval.agentId !== null && (
           <Fact name="Agent">
-            <bdi>{approval.agentId}</bdi>
+            <Link
+              to="/w/$workspace/$environment/agents/$agent"
+              params={{ workspace: params.workspace, environment: params.environment, agent: approval.agentId }}
+              className="link"
+            >
+              <bdi>{approval.agentId}</bdi>
+            </Link>
           </Fact>
         )}
         {approval.runId !== null && (
@@ -128,7 +134,7 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
               key={eventId}
               className="relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover"
             >
-              <span className="w-16 shrink-0">
+              <span className="w-20 shrink-0">
                 <EventType type={eventType} />
               </span>
               <Link

@@ -26,9 +26,9 @@ export function Decide({ environmentId, approval }: { environmentId: string; app
   const reject = useRef<HTMLButtonElement>(null)
   // A key moves to the button; Enter decides.
   useKeys({
-    a: () => approve.current?.focus(),
-    r: () => reject.current?.focus(),
-    e: () => reason.current?.focus(),
+    a: { name: 'Approve (Enter decides)', act: () => approve.current?.focus() },
+    r: { name: 'Reject (Enter decides)', act: () => reject.current?.focus() },
+    e: { name: 'Write a reason', act: () => reason.current?.focus() },
   })
   return (
     <form

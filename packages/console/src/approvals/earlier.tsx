@@ -50,7 +50,7 @@ function EarlierRow({ environmentId, earlier, isSameInput }: RowProps) {
   const aftermath = data && aftermathWord(data, earlier)
   return (
     <li className="relative flex flex-wrap items-center gap-x-3 gap-y-0.5 border-b border-line py-1.5 text-sm last:border-0 hover:bg-hover">
-      <span className="w-22">
+      <span className="w-24">
         <ApprovalStatusChip status={earlier.status} />
       </span>
       <Link

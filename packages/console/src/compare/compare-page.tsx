@@ -151,7 +151,7 @@ function PairRow({ pair, a, b }: { pair: Pair; a: string; b: string }) {
         onClick={() => setOpen(!isOpen)}
         className="flex min-h-9 w-full items-center gap-3 px-2 py-1 text-left hover:bg-hover"
       >
-        <span className="w-16 shrink-0">
+        <span className="w-20 shrink-0">
           <EventType type={step.eventType} />
         </span>
         <bdi className="min-w-0 flex-1 truncate" title={step.label}>

@@ -11,7 +11,7 @@ interface Props {
 export function InForceChips({ deployed, item, newestVersion }: Props) {
   const places = inForce(deployed, item).filter(({ deployment }) => deployment !== null)
   return (
-    <span className="flex gap-1">
+    <span className="flex flex-wrap gap-1">
       {places.map(({ environment, deployment }) => (
         <Chip key={environment.id} tone={deployment?.version === newestVersion ? 'plain' : 'amber'}>
           {environment.name}: {deployment?.version}

@@ -7,8 +7,8 @@ export type Part = (typeof PARTS)[number]
 export interface VersionedSearch {
   show?: Part
   /** Versions that are compared. */
-  from?: string
-  to?: string
+  from?: number
+  to?: number
 }
 
 const VERSION = /^[1-9][0-9]{0,8}$/
@@ -18,7 +18,8 @@ export function readVersionedSearch(search: Record<string, unknown>): VersionedS
   const part = PARTS.find((one) => one === show)
   return {
     ...(part && part !== 'edit' && { show: part }),
-    ...(from !== undefined && VERSION.test(from) && { from }),
-    ...(to !== undefined && VERSION.test(to) && { to }),
+    // As numbers, which the address shows without quotes.
+    ...(from !== undefined && VERSION.test(from) && { from: Number(from) }),
+    ...(to !== undefined && VERSION.test(to) && { to: Number(to) }),
   }
 }

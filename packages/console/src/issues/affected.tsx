@@ -19,9 +19,8 @@ export function Affected({ environmentId, issueId }: { environmentId: string; is
           {agents.items.map(({ agentId, name, occurrences }) => (
             <li key={agentId} className={ROW}>
               <Link
-                to="/w/$workspace/$environment/runs"
-                params={params}
-                search={{ agent: agentId }}
+                to="/w/$workspace/$environment/agents/$agent"
+                params={{ workspace: params.workspace, environment: params.environment, agent: agentId }}
                 className="min-w-0 flex-1 truncate after:absolute after:inset-0"
               >
                 <bdi>{name ?? agentId}</bdi>

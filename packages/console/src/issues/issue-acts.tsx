@@ -39,11 +39,14 @@ export function IssueActs({ environmentId, workspaceId, issue }: Props) {
   const isOpen = issue.state === 'OPEN'
   useKeys({
     ...(isOpen
-      ? { r: () => change.mutate('resolve'), i: () => change.mutate('ignore') }
-      : { o: () => change.mutate('reopen') }),
-    a: () => setOpen('assign'),
-    m: () => setOpen('merge'),
-    c: () => document.getElementById(COMMENT_ID)?.focus(),
+      ? {
+          r: { name: 'Resolve this issue', act: () => change.mutate('resolve') },
+          i: { name: 'Ignore this issue', act: () => change.mutate('ignore') },
+        }
+      : { o: { name: 'Reopen this issue', act: () => change.mutate('reopen') } }),
+    a: { name: 'Assign this issue', act: () => setOpen('assign') },
+    m: { name: 'Merge into another issue', act: () => setOpen('merge') },
+    c: { name: 'Comment on this issue', act: () => document.getElementById(COMMENT_ID)?.focus() },
   })
   return (
     <div className="mt-3 flex flex-wrap items-center gap-2">

@@ -13,6 +13,8 @@ import { recordQuery, useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
 /** The detections, latest first; each opens to what the client sent with it. */
 export function Occurrences({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const list = useOccurrences(environmentId, issueId)
@@ -70,9 +72,11 @@ function Occurrence({ environmentId, record }: { environmentId: string; record: 
 }
 
 function Reported({ environmentId, recordId }: { environmentId: string; recordId: string }) {
+  const params = route.useParams()
   const { data, error } = useQuery(recordQuery(environmentId, recordId))
   if (error) return <Refused error={error} className="py-2" />
   if (!data) return <Skeleton className="my-2 h-16" />
+  const approvalId = data.evidence['approvalId']
   return (
     <div className="grid gap-3 py-2 pl-8 sm:grid-cols-2">
       <div className="min-w-0">
@@ -82,6 +86,16 @@ function Reported({ environmentId, recordId }: { environmentId: string; recordId
       <div className="min-w-0">
         <p className="text-xs font-medium text-soft">Evidence</p>
         <JsonTree value={data.evidence} />
+        {typeof approvalId === 'string' && UUID.test(approvalId) && (
+          <Link
+            to="/w/$workspace/$environment/approvals/$approvalId"
+            params={{ ...params, approvalId }}
+            search={{ show: 'history' }}
+            className="link text-sm"
+          >
+            Open the approval
+          </Link>
+        )}
       </div>
     </div>
   )

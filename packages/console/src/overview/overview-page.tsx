@@ -90,7 +90,7 @@ function WaitingApprovals() {
             />
           )}
           name={approval.toolName}
-          note={approval.reason ?? approval.agentId ?? ''}
+          note={[approval.agentId, approval.reason].filter((text) => text !== null).join(' · ')}
           aside={<Countdown until={approval.expiresAt} />}
         />
       ))}
@@ -104,7 +104,9 @@ function OpenIssues() {
   const { data, error } = useOpenIssues(place.environment.id)
   return (
     <Card title="Open issues" note={data && countText(data)} error={error}>
-      {data?.items.length === 0 && <Nothing>Nothing is known to go wrong.</Nothing>}
+      {data?.items.length === 0 && (
+        <Nothing>No issue is open. Clients report issues; a run that fails makes none by itself.</Nothing>
+      )}
       {data?.items.map((issue) => (
         <Row
           key={issue.id}
@@ -176,7 +178,7 @@ function NewestRuns() {
           note={run.agent.name}
           aside={
             <>
-              <span className="w-24">
+              <span className="w-26">
                 <RunStatusChip run={run} />
               </span>
               <span className="w-18 text-right whitespace-nowrap">
@@ -212,7 +214,7 @@ function Row({ link, name, note, aside }: RowProps) {
       <span className="flex min-w-0 flex-1 gap-2">
         {link({
           title: name,
-          className: 'max-w-full truncate after:absolute after:inset-0',
+          className: 'max-w-[65%] truncate after:absolute after:inset-0',
           children: <bdi>{name}</bdi>,
         })}
         <bdi className="min-w-0 flex-1 truncate text-soft">{note}</bdi>

@@ -38,6 +38,11 @@ export function NewPolicyPage() {
   })
   if (!place.may('admin')) return <Forbidden>Only admins of this workspace write policies.</Forbidden>
   const isValid = new RegExp(POLICY_ID_PATTERN).test(policyId)
+  const missing = !isValid
+    ? 'Give it a valid id first.'
+    : compileCondition(draft.condition).ok
+      ? null
+      : 'Write a valid condition first.'
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">New policy</h1>
@@ -51,6 +56,11 @@ export function NewPolicyPage() {
           <Field
             label="Id"
             hint="Permanent: lower-case letters, digits, dots, dashes and underscores."
+            fault={
+              policyId === '' || isValid
+                ? null
+                : 'Use only lower-case letters, digits, dots, dashes and underscores, and begin with a letter or a digit.'
+            }
             className="mb-3"
             autoFocus
             required
@@ -60,15 +70,10 @@ export function NewPolicyPage() {
           />
           <DraftFields draft={draft} onChange={setDraft} readOnly={false} />
           <div className="mt-3 flex flex-wrap items-center gap-2">
-            <Button
-              type="submit"
-              look="accent"
-              busy={create.isPending}
-              disabled={!isValid || !compileCondition(draft.condition).ok}
-            >
+            <Button type="submit" look="accent" busy={create.isPending} disabled={missing !== null}>
               Create
             </Button>
-            <span className="text-sm text-soft">It acts only once it is deployed.</span>
+            <span className="text-sm text-soft">{missing ?? 'It acts only once it is deployed.'}</span>
             <Refused error={create.error} className="w-full" />
           </div>
         </form>

@@ -55,12 +55,11 @@ export function PoliciesPage() {
     { head: 'Severity', wide: true, cell: ({ newest }) => severityWord(newest.severity) },
     {
       head: 'In force',
-      wide: true,
       cell: ({ policyId, newest }) => (
         <InForceChips deployed={deployed} item={{ kind: 'policy', id: policyId }} newestVersion={newest.version} />
       ),
     },
-    { head: 'Newest', right: true, cell: ({ newest }) => `version ${newest.version}` },
+    { head: 'Newest', right: true, wide: true, cell: ({ newest }) => `version ${newest.version}` },
     { head: 'Written', wide: true, cell: ({ newest }) => <Time at={newest.createdAt} /> },
   ]
   return (

@@ -83,12 +83,12 @@ function Versions({ policy: { workspaceId, policyId, newest } }: { policy: Polic
   const search = route.useSearch()
   const navigate = useNavigate()
   const versions = usePolicyVersions(workspaceId, policyId)
-  const { to = newest.version, from = String(Math.max(1, Number(to) - 1)) } = search
+  const { to = Number(newest.version), from = Math.max(1, to - 1) } = search
   return (
     <VersionHistory
       list={versions}
-      from={from}
-      to={to}
+      from={String(from)}
+      to={String(to)}
       onCompare={(change) => void navigate({ to: '.', search: { ...search, from, to, ...change }, replace: true })}
       queryKey={['policies', workspaceId, policyId]}
       readDiff={(query, signal) => api.diffPolicyVersions({ params: { workspaceId, policyId }, query }, { signal })}
@@ -109,7 +109,7 @@ function AskedLately({ environmentId, policyId }: { environmentId: string; polic
             key={id}
             className="relative flex items-center gap-3 border-b border-line py-1.5 text-sm last:border-0 hover:bg-hover"
           >
-            <span className="w-22">
+            <span className="w-24">
               <ApprovalStatusChip status={status} />
             </span>
             <Link

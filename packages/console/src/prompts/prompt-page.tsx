@@ -144,12 +144,12 @@ function Versions({ prompt: { workspaceId, promptId, newest } }: { prompt: Promp
   const search = route.useSearch()
   const navigate = useNavigate()
   const versions = usePromptVersions(workspaceId, promptId)
-  const { to = newest.version, from = String(Math.max(1, Number(to) - 1)) } = search
+  const { to = Number(newest.version), from = Math.max(1, to - 1) } = search
   return (
     <VersionHistory
       list={versions}
-      from={from}
-      to={to}
+      from={String(from)}
+      to={String(to)}
       onCompare={(change) => void navigate({ to: '.', search: { ...search, from, to, ...change }, replace: true })}
       queryKey={['prompts', workspaceId, promptId]}
       readDiff={(query, signal) => api.diffPromptVersions({ params: { workspaceId, promptId }, query }, { signal })}

@@ -48,12 +48,11 @@ export function PromptsPage() {
     },
     {
       head: 'In force',
-      wide: true,
       cell: ({ promptId, newest }) => (
         <InForceChips deployed={deployed} item={{ kind: 'prompt', id: promptId }} newestVersion={newest.version} />
       ),
     },
-    { head: 'Newest', right: true, cell: ({ newest }) => `version ${newest.version}` },
+    { head: 'Newest', right: true, wide: true, cell: ({ newest }) => `version ${newest.version}` },
     { head: 'Size', right: true, wide: true, cell: ({ newest }) => bytes(newest.contentBytes) },
     { head: 'Author', wide: true, cell: ({ newest }) => <bdi>{newest.author}</bdi> },
     { head: 'Written', wide: true, cell: ({ newest }) => <Time at={newest.createdAt} /> },

@@ -154,9 +154,20 @@ function ToolCall({ label, payload, isFolded }: { label: string; payload: Json; 
       mono
     >
       <Part name="Input" value={input} />
-      {failed && <Part name="Error" value={error} />}
+      {failed && (typeof error === 'string' ? <ErrorText text={error} /> : <Part name="Error" value={error} />)}
       {(!failed || output !== error) && <Part name="Output" value={output} />}
     </Folded>
+  )
+}
+
+function ErrorText({ text }: { text: string }) {
+  return (
+    <section className="mt-2 first:mt-0">
+      <p className="mb-0.5 text-xs font-medium text-soft">Error</p>
+      <div className="text-red">
+        <LongText text={text} mono />
+      </div>
+    </section>
   )
 }
 

@@ -8,6 +8,8 @@ import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
 export interface Problem {
   tone: 'red' | 'amber'
   text: string
+  /** In the row of its step. */
+  word: string
   step: Step
 }
 
@@ -33,16 +35,17 @@ export function useProblems(environmentId: string, runId: string, steps: readonl
 
 function problemAt(step: Step, whole: WholeEvent | undefined): Problem | null {
   const payload = whole?.event.payload
-  if (step.eventType === 'ERROR') return { tone: 'red', text: step.label, step }
+  if (step.eventType === 'ERROR') return { tone: 'red', text: step.label, word: 'error', step }
   if (!isObject(payload)) return null
   if (step.eventType === 'TOOL_CALL') {
     const failed = Object.hasOwn(payload, 'error') && payload['error'] !== null && payload['error'] !== false
-    return failed ? { tone: 'red', text: `${step.label} failed`, step } : null
+    return failed ? { tone: 'red', text: `${step.label} failed`, word: 'failed', step } : null
   }
   const action = textAt(payload, 'action')
   const tool = textAt(payload, 'toolName') ?? step.label
-  if (action === 'BLOCK') return { tone: 'red', text: `${tool} blocked`, step }
-  if (action === 'REQUIRE_APPROVAL') return { tone: 'amber', text: `${tool} needed approval`, step }
+  if (action === 'BLOCK') return { tone: 'red', text: `${tool} blocked`, word: 'blocked', step }
+  if (action === 'REQUIRE_APPROVAL')
+    return { tone: 'amber', text: `${tool} needed approval`, word: 'needed approval', step }
   return null
 }
 

@@ -1,4 +1,4 @@
-/** Agents and sessions: what their newest runs came to. Each leads to its runs. */
+/** Agents and sessions: what their newest runs came to. Each leads to its page. */
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
@@ -30,10 +30,13 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
   const { data, error, refetch } = useNewestRuns(place.environment.id)
   const groups = useMemo(() => groupRuns(data?.runs ?? [], by), [data, by])
   useTitle(title)
-  const search = ({ key }: RunGroup) => (by === 'agent' ? { agent: key } : { sessionId: key })
+  const pageOf = ({ key }: RunGroup) =>
+    by === 'agent'
+      ? ({ to: '/w/$workspace/$environment/agents/$agent', params: { ...params, agent: key } } as const)
+      : ({ to: '/w/$workspace/$environment/sessions/$sessionId', params: { ...params, sessionId: key } } as const)
   const current = useListKeys({
     items: groups,
-    open: (group) => void navigate({ to: '/w/$workspace/$environment/runs', params, search: search(group) }),
+    open: (group) => void navigate(pageOf(group)),
     reset: by,
   })
   const columns: Column<RunGroup>[] = [
@@ -42,13 +45,7 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
       main: true,
       cell: (group) => (
         <>
-          <Link
-            to="/w/$workspace/$environment/runs"
-            params={params}
-            search={search(group)}
-            title={group.name}
-            className={ROW_LINK}
-          >
+          <Link {...pageOf(group)} title={group.name} className={ROW_LINK}>
             <bdi>{group.name}</bdi>
           </Link>
           {group.key !== group.name && <bdi className="block truncate font-mono text-xs text-soft">{group.key}</bdi>}

@@ -30,9 +30,8 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
           <Link
-            to="/w/$workspace/$environment/runs"
-            params={params}
-            search={{ agent: run.agentId ?? run.agent.name }}
+            to="/w/$workspace/$environment/agents/$agent"
+            params={{ ...params, agent: run.agentId ?? run.agent.name }}
             className="link"
           >
             <bdi>{run.agent.name}</bdi>
@@ -49,9 +48,8 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
           <Fact name="Session">
             session{' '}
             <Link
-              to="/w/$workspace/$environment/runs"
-              params={params}
-              search={{ sessionId: run.sessionId }}
+              to="/w/$workspace/$environment/sessions/$sessionId"
+              params={{ ...params, sessionId: run.sessionId }}
               className="link"
             >
               <bdi>{run.sessionId}</bdi>

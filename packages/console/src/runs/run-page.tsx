@@ -45,11 +45,11 @@ export function RunPage() {
     k: () => select(neighbour(shown, selected, -1)),
     ']': () => select(problems.find(({ step }) => step.index > (selected?.index ?? -1))?.step),
     '[': () => select(problems.findLast(({ step }) => step.index < (selected?.index ?? Infinity))?.step),
-    t: () => set({ view: 'timeline' }),
-    c: () => set({ view: 'transcript' }),
-    b: () => set({ view: 'table' }),
-    x: () => setComparing(true),
-    y: () => void navigator.clipboard?.writeText(window.location.href),
+    t: { name: 'Show as timeline', act: () => set({ view: 'timeline' }) },
+    c: { name: 'Show as transcript', act: () => set({ view: 'transcript' }) },
+    b: { name: 'Show as table', act: () => set({ view: 'table' }) },
+    x: { name: 'Compare with another run', act: () => setComparing(true) },
+    y: { name: 'Copy link', act: () => void navigator.clipboard?.writeText(window.location.href) },
     '/': () => document.getElementById(FIND_ID)?.focus(),
     Escape: () => select(null),
   })
@@ -57,7 +57,7 @@ export function RunPage() {
   const failure = run.error ?? error
   if (failure) return <Trouble error={failure} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
   if (!run.data || isPending) return <PagePending />
-  const list = { steps: shown, selected, onSelect: select, environmentId, runId }
+  const list = { steps: shown, problems, selected, onSelect: select, environmentId, runId }
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-3 sm:px-5">

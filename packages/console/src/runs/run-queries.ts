@@ -76,7 +76,7 @@ async function readRows(
   }
 }
 
-function toSteps(rows: readonly EventRow[]): Step[] {
+export function toSteps(rows: readonly EventRow[]): Step[] {
   const timed = rows.map((row) => ({ ...row, time: Date.parse(row.timestamp) }))
   // Stable: events of the same time stay in the order of their arrival.
   timed.sort((a, b) => a.time - b.time)

@@ -1,6 +1,8 @@
 import { useMemo } from 'react'
 import { bytes, clock, duration, number } from '../ui/format.ts'
 import { EventType } from './event-type.tsx'
+import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
+import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import type { Sort } from './search.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
@@ -12,6 +14,7 @@ const ORDERS: Record<Sort, (a: Step, b: Step) => number> = {
 }
 
 interface Props extends StepListProps {
+  problems: readonly Problem[]
   sort: Sort | undefined
   onSort: (by: Sort | undefined) => void
 }
@@ -19,7 +22,8 @@ interface Props extends StepListProps {
 const COLUMNS =
   'grid grid-cols-[3rem_4.5rem_minmax(0,1fr)] items-center gap-3 px-3 sm:grid-cols-[4rem_6rem_5.5rem_minmax(0,1fr)_5rem_5rem] sm:px-5'
 
-export function TableView({ sort, onSort, ...list }: Props) {
+export function TableView({ sort, onSort, problems, ...list }: Props) {
+  const marks = useProblemMarks(problems)
   const steps = useMemo(() => (sort ? [...list.steps].sort(ORDERS[sort]) : list.steps), [list.steps, sort])
   return (
     <>
@@ -42,9 +46,17 @@ export function TableView({ sort, onSort, ...list }: Props) {
             <span className="truncate">
               <EventType type={step.eventType} />
             </span>
-            <button type="button" title={step.label} onClick={() => list.onSelect(step)} className="truncate text-left">
-              <bdi>{step.label}</bdi>
-            </button>
+            <span className="flex min-w-0 items-center gap-2">
+              <button
+                type="button"
+                title={step.label}
+                onClick={() => list.onSelect(step)}
+                className="min-w-0 truncate text-left"
+              >
+                <bdi>{step.label}</bdi>
+              </button>
+              <ProblemMark problem={marks.get(step.eventId)} />
+            </span>
             <span className="hidden text-right text-soft sm:block">{bytes(step.payloadBytes)}</span>
             <span className="hidden text-right text-soft sm:block">{duration(step.gap)}</span>
           </div>

@@ -1,6 +1,8 @@
 import { useMemo } from 'react'
 import { duration } from '../ui/format.ts'
 import { EventType, lookOf } from './event-type.tsx'
+import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
+import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 
@@ -14,8 +16,13 @@ interface Bar {
 }
 
 /** Waterfall: a step of a span is drawn from the span's first event to its last, any other from the step before. */
-export function TimelineView({ all, ...list }: StepListProps & { all: readonly Step[] }) {
+export function TimelineView({
+  all,
+  problems,
+  ...list
+}: StepListProps & { all: readonly Step[]; problems: readonly Problem[] }) {
   const bars = useMemo(() => barsOf(all), [all])
+  const marks = useProblemMarks(problems)
   const start = all[0]?.time ?? 0
   const span = Math.max(1, (all.at(-1)?.time ?? 0) - start)
   return (
@@ -30,7 +37,7 @@ export function TimelineView({ all, ...list }: StepListProps & { all: readonly S
             className="flex h-full items-center gap-2 border-b border-line px-3 text-sm hover:bg-hover data-[current=true]:bg-accent-wash sm:px-5"
           >
             <span className="tabular w-14 shrink-0 text-right text-xs text-soft">{duration(step.time - start)}</span>
-            <span className="w-16 shrink-0">
+            <span className="w-18 shrink-0">
               <EventType type={step.eventType} />
             </span>
             <button
@@ -42,6 +49,7 @@ export function TimelineView({ all, ...list }: StepListProps & { all: readonly S
             >
               <bdi>{step.label}</bdi>
             </button>
+            <ProblemMark problem={marks.get(step.eventId)} />
             <span aria-hidden className="relative hidden h-full w-1/3 shrink-0 sm:block">
               <span
                 className={`absolute top-1/2 h-2 -translate-y-1/2 rounded-sm opacity-75 ${lookOf(step.eventType).fill}`}

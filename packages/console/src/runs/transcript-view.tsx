@@ -17,25 +17,48 @@ export function TranscriptView({ environmentId, runId, ...list }: Props) {
   return (
     <StepList {...list} label="Transcript" rowPx={96} measured>
       {(step) => (
-        <article
-          data-current={step === list.selected}
-          className="border-l-2 border-transparent px-3 py-2.5 data-[current=true]:border-accent data-[current=true]:bg-accent-wash sm:px-5"
-        >
-          <div className="mx-auto max-w-3xl">
-            <header className="mb-1 flex items-center gap-2 text-xs text-soft">
-              <EventType type={step.eventType} />
-              <span className="tabular">+{duration(step.time - start)}</span>
-            </header>
-            <Content environmentId={environmentId} runId={runId} step={step} />
-          </div>
-        </article>
+        <TranscriptStep
+          environmentId={environmentId}
+          runId={runId}
+          eventId={step.eventId}
+          step={step}
+          start={start}
+          isCurrent={step === list.selected}
+        />
       )}
     </StepList>
   )
 }
 
-function Content({ environmentId, runId, step }: { environmentId: string; runId: string; step: Step }) {
-  const { data, error } = useQuery(eventQuery(environmentId, runId, step.eventId))
+interface TranscriptStepProps {
+  environmentId: string
+  runId: string
+  eventId: string
+  step: Step
+  /** When the run began. */
+  start: number
+  isCurrent: boolean
+}
+
+export function TranscriptStep({ environmentId, runId, eventId, step, start, isCurrent }: TranscriptStepProps) {
+  return (
+    <article
+      data-current={isCurrent}
+      className="border-l-2 border-transparent px-3 py-2.5 data-[current=true]:border-accent data-[current=true]:bg-accent-wash sm:px-5"
+    >
+      <div className="mx-auto max-w-3xl">
+        <header className="mb-1 flex items-center gap-2 text-xs text-soft">
+          <EventType type={step.eventType} />
+          <span className="tabular">+{duration(step.time - start)}</span>
+        </header>
+        <Content environmentId={environmentId} runId={runId} eventId={eventId} />
+      </div>
+    </article>
+  )
+}
+
+function Content({ environmentId, runId, eventId }: { environmentId: string; runId: string; eventId: string }) {
+  const { data, error } = useQuery(eventQuery(environmentId, runId, eventId))
   if (error) return <p className="text-sm text-red">This step could not be read.</p>
   if (!data) return <Skeleton className="h-12" />
   return <EventContent event={data.event} isFolded />

@@ -5,7 +5,7 @@ const GROUPS = [
   {
     name: 'Everywhere',
     keys: [
-      ['Ctrl K', 'Go to a page or a run'],
+      ['Ctrl K', 'Do something here, or go anywhere'],
       ...PAGES.map(({ key, name }) => [`g ${key}`, name] as const),
       ['?', 'Show these keys'],
       ['Esc', 'Close'],

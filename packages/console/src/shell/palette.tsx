@@ -1,11 +1,17 @@
-/** Go to a page, a policy or a prompt, or to a run by the beginning of its id. */
+/**
+ * Do what the page on screen can do, or go to a page, a policy, a prompt, an issue or an agent, or to a run by the
+ * beginning of its id.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useId, useState, type KeyboardEvent } from 'react'
 import { api } from '../api.ts'
+import { stateWord } from '../issues/issue-state.tsx'
 import { policiesQuery } from '../policies/queries.ts'
 import { promptsQuery } from '../prompts/queries.ts'
 import { Dialog } from '../ui/dialog.tsx'
+import { actsOnScreen, type NamedAct } from '../ui/keys.ts'
 import { PAGES } from './pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -23,7 +29,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const id = useId()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const choices = useChoices(text.trim())
+  const [acts] = useState(actsOnScreen)
+  const choices = useChoices(text.trim(), acts)
+  const choose = (choice: Choice) => {
+    onClose()
+    // After the dialog has given the focus back.
+    setTimeout(choice.open)
+  }
   const chosen = choices[Math.min(at, choices.length - 1)]
 
   function onKeyDown(event: KeyboardEvent): void {
@@ -33,8 +45,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
       setAt((Math.min(at, choices.length - 1) + step + choices.length) % choices.length)
     } else if (event.key === 'Enter' && chosen) {
       event.preventDefault()
-      onClose()
-      chosen.open()
+      choose(chosen)
     }
   }
 
@@ -43,11 +54,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
       <input
         autoFocus
         role="combobox"
-        aria-label="Page, policy, prompt or run id"
+        aria-label="Page, policy, prompt, issue, agent or run id"
         aria-expanded
         aria-controls={id}
         aria-activedescendant={chosen && `${id}-${chosen.id}`}
-        placeholder="Page, policy, prompt, run id, session or agent"
+        placeholder="Do something here, or go to a page, run, agent, issue, policy or prompt"
         value={text}
         onChange={(event) => {
           setText(event.target.value)
@@ -64,13 +75,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
             role="option"
             aria-selected={choice === chosen}
             onMouseMove={() => setAt(choices.indexOf(choice))}
-            onClick={() => {
-              onClose()
-              choice.open()
-            }}
+            onClick={() => choose(choice)}
             className="flex items-center gap-3 rounded-md px-2.5 py-2 text-sm aria-selected:bg-hover"
           >
-            <span className="min-w-0 truncate">{choice.name}</span>
+            <bdi className="min-w-0 truncate">{choice.name}</bdi>
             <span className="ml-auto shrink-0 text-soft">{choice.note}</span>
           </li>
         ))}
@@ -80,7 +88,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   )
 }
 
-function useChoices(text: string): Choice[] {
+function useChoices(text: string, acts: readonly (NamedAct & { key: string })[]): Choice[] {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
@@ -92,7 +100,9 @@ function useChoices(text: string): Choice[] {
     enabled: text !== '',
     placeholderData: keepPreviousData,
   })
-  const pages = PAGES.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase())).map(({ name, to }) => ({
+  const isWanted = ({ name }: { name: string }) => name.toLowerCase().includes(text.toLowerCase())
+  const here = acts.filter(isWanted).map(({ key, name, act }) => ({ id: `act-${key}`, name, note: key, open: act }))
+  const pages = PAGES.filter(isWanted).map(({ name, to }) => ({
     id: `page${to}`,
     name,
     note: 'Page',
@@ -104,7 +114,65 @@ function useChoices(text: string): Choice[] {
     note: agent.name,
     open: () => void navigate({ to: '/w/$workspace/$environment/runs/$runId', params: { ...params, runId } }),
   }))
-  return [...pages, ...useNamed(text), ...found]
+  return [...here, ...pages, ...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...found]
+}
+
+/** Agents of the newest runs whose name or id contains the text. */
+function useAgents(text: string): Choice[] {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const environmentId = place.environment.id
+  const { data } = useQuery({
+    queryKey: ['palette agents', environmentId],
+    queryFn: ({ signal }) =>
+      api.listOperatorRuns({ params: { environmentId }, query: { limit: LIMITS.operatorPageMax } }, { signal }),
+    enabled: text !== '',
+    staleTime: 60_000,
+  })
+  if (text === '') return []
+  const wanted = text.toLowerCase()
+  const agents = new Map((data?.items ?? []).map((run) => [run.agent.id, run]))
+  return [...agents.values()]
+    .filter(({ agent, agentId }) => `${agent.name}\n${agentId ?? ''}`.toLowerCase().includes(wanted))
+    .slice(0, NAMED_SHOWN)
+    .map(({ agent, agentId }) => ({
+      id: agent.id,
+      name: agent.name,
+      note: 'Agent',
+      open: () =>
+        void navigate({
+          to: '/w/$workspace/$environment/agents/$agent',
+          params: { ...params, agent: agentId ?? agent.name },
+        }),
+    }))
+}
+
+/** Issues, the latest seen first, whose title contains the text. */
+function useIssuesOf(text: string): Choice[] {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const environmentId = place.environment.id
+  const { data } = useQuery({
+    queryKey: ['palette issues', environmentId],
+    queryFn: ({ signal }) =>
+      api.listIssues({ params: { environmentId }, query: { limit: LIMITS.operatorPageMax } }, { signal }),
+    enabled: text !== '',
+    staleTime: 10_000,
+  })
+  if (text === '') return []
+  const wanted = text.toLowerCase()
+  return (data?.items ?? [])
+    .filter(({ title }) => title.toLowerCase().includes(wanted))
+    .slice(0, NAMED_SHOWN)
+    .map(({ id, title, state }) => ({
+      id,
+      name: title,
+      note: `${stateWord(state)} issue`,
+      open: () =>
+        void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),
+    }))
 }
 
 /** Policies and prompts whose name or id contains the text. */

@@ -1,8 +1,9 @@
 /** What surrounds every page of an environment: where you are, where you can go, and the keys that work everywhere. */
-import { getRouteApi, Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { getRouteApi, Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { usePendingCount, WaitingApprovals } from '../approvals/waiting.tsx'
 import { rememberPlace } from '../home.ts'
+import { useActiveInSight } from '../ui/active-in-sight.ts'
 import { useKeys } from '../ui/keys.ts'
 import { Logo } from '../ui/logo.tsx'
 import { AccountMenu } from './account-menu.tsx'
@@ -21,6 +22,7 @@ export function Shell() {
   const close = () => setOpen(null)
 
   useEffect(() => rememberPlace(params), [params])
+  const tabs = useActiveInSight(useLocation().pathname)
   useKeys({
     'mod+k': () => setOpen('palette'),
     '?': () => setOpen('keys'),
@@ -56,7 +58,7 @@ export function Shell() {
             <AccountMenu onKeys={() => setOpen('keys')} />
           </div>
         </div>
-        <nav aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 xl:hidden">
+        <nav ref={tabs} aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 xl:hidden">
           <PageLinks />
         </nav>
       </header>
@@ -70,17 +72,21 @@ export function Shell() {
   )
 }
 
+/** Pages that Runs leads to and that are not below it in the address. */
+const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(agents|sessions|compare)(\/|$)/
+
 function PageLinks() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const waiting = usePendingCount(place.environment.id)
+  const isOfRuns = OF_RUNS.test(useLocation().pathname)
   return HEADER_PAGES.map(({ to, name }) => (
     <Link
       key={to}
       to={to}
       params={params}
       activeOptions={{ exact: to === '/w/$workspace/$environment', includeSearch: false }}
-      className="rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink"
+      className={`rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink${name === 'Runs' && isOfRuns ? ' bg-hover font-medium text-ink' : ''}`}
     >
       {name}
       {name === 'Approvals' && waiting.count > 0 && (

@@ -14,7 +14,8 @@ export type Tone = keyof typeof TONES
 export function Chip({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
   return (
     <span
-      className={`inline-flex h-5 max-w-full items-center gap-1 truncate rounded px-1.5 text-xs font-medium whitespace-nowrap ${TONES[tone]}`}
+      // A block, not a flex box: only a block cuts a long word with dots and keeps its padding.
+      className={`inline-block h-5 max-w-full truncate rounded px-1.5 align-middle text-xs leading-5 font-medium [&>[aria-hidden]]:mr-1 ${TONES[tone]}`}
     >
       {children}
     </span>

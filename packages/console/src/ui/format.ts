@@ -19,7 +19,11 @@ export function money(amount: number): string {
   if (amount === 0) return '0'
   if (amount >= 100) return amount.toLocaleString('en-US', { maximumFractionDigits: 0 })
   if (amount >= 1) return amount.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
-  return amount.toLocaleString('en-US', { maximumSignificantDigits: 3 })
+  // 0.50, 0.123, 0.000123
+  const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 } as const
+  return amount < 0.1
+    ? amount.toLocaleString('en-US', { maximumSignificantDigits: 3 })
+    : amount.toLocaleString('en-US', { ...cents, maximumFractionDigits: 3 })
 }
 
 /** `120 ms`, `1.2 s`, `3 m 04 s`, `2 h 05 m`, `3 d 4 h`. */

@@ -2,9 +2,25 @@
  * Keys of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two after each other (`g r`).
  * Nothing happens while a person types, or while a dialog is open.
  */
-import { useEffect, useLayoutEffect, useRef } from 'react'
+import { useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
 
-export type Keys = Readonly<Record<string, () => void>>
+export type Keys = Readonly<Record<string, (() => void) | NamedAct>>
+
+/** With a name, the command palette offers it too. */
+export interface NamedAct {
+  name: string
+  act: () => void
+}
+
+/** The keys of the pages on screen. */
+const bound = new Set<RefObject<Keys>>()
+
+/** What can be done on the page that is on screen, with its key. */
+export function actsOnScreen(): (NamedAct & { key: string })[] {
+  return [...bound].flatMap(({ current }) =>
+    Object.entries(current).flatMap(([key, act]) => (typeof act === 'function' ? [] : [{ key, ...act }])),
+  )
+}
 
 const SEQUENCE_MS = 1_000
 
@@ -14,6 +30,10 @@ export function useKeys(keys: Keys): void {
   useLayoutEffect(() => {
     latest.current = keys
   })
+  useEffect(() => {
+    bound.add(latest)
+    return () => void bound.delete(latest)
+  }, [])
   useEffect(() => {
     let first: { key: string; at: number } | null = null
     function onKeyDown(event: KeyboardEvent): void {
@@ -28,7 +48,9 @@ export function useKeys(keys: Keys): void {
       if (name === undefined || name === null) return
       event.preventDefault()
       first = null
-      latest.current[name]?.()
+      const act = latest.current[name]
+      if (typeof act === 'function') act()
+      else act?.act()
     }
     document.addEventListener('keydown', onKeyDown)
     return () => document.removeEventListener('keydown', onKeyDown)

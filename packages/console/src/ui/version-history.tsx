@@ -24,7 +24,7 @@ interface Props {
   }
   from: string
   to: string
-  onCompare: (change: { from: string } | { to: string }) => void
+  onCompare: (change: { from: number } | { to: number }) => void
   queryKey: readonly unknown[]
   readDiff: (query: { from: string; to: string }, signal: AbortSignal) => Promise<VersionDiff>
 }
@@ -43,8 +43,14 @@ export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }
         title="Differences"
         note={
           <span className="flex items-center gap-1.5">
-            <Choice label="From" value={from} options={options} onChange={(chosen) => onCompare({ from: chosen })} />→
-            <Choice label="To" value={to} options={options} onChange={(chosen) => onCompare({ to: chosen })} />
+            <Choice
+              label="From"
+              value={from}
+              options={options}
+              onChange={(chosen) => onCompare({ from: Number(chosen) })}
+            />
+            →
+            <Choice label="To" value={to} options={options} onChange={(chosen) => onCompare({ to: Number(chosen) })} />
           </span>
         }
       >

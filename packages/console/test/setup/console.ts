@@ -29,7 +29,7 @@ export interface TestConsole {
 
 export interface OpenPage {
   page: Page
-  /** Fails for a console error, a violation of the Content-Security-Policy, or a request to another origin. */
+  /** Fails for a dialog, a console error, a violation of the Content-Security-Policy, or a request to another origin. */
   close(): Promise<void>
 }
 
@@ -82,6 +82,10 @@ async function openPage(
     if (message.type() === 'error' && !isRefusal) faults.push(`console: ${message.text()}`)
   })
   page.on('pageerror', (error) => faults.push(`error: ${error.message}`))
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
   page.on('request', (request) => {
     const url = request.url()
     if (!url.startsWith(origin) && !url.startsWith('data:')) faults.push(`request: ${url}`)

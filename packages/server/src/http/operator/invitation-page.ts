@@ -24,6 +24,8 @@ const PAGE = `<!doctype html>
 </head>
 <body>
 <main>
+<svg viewBox="0 0 32 32" fill="none" stroke="currentColor" stroke-width="3" stroke-linecap="round" aria-hidden="true">
+<circle cx="16" cy="16" r="12.5"/><path d="M16 16 22 9"/><circle cx="16" cy="16" r="2.5" fill="currentColor" stroke="none"/></svg>
 <h1>Invitation to Tacho</h1>
 <noscript><p>This page needs JavaScript.</p></noscript>
 <p id="invited" role="status">Reading the invitation…</p>
@@ -41,12 +43,37 @@ const PAGE = `<!doctype html>
 </html>
 `
 
-const STYLE = `:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 }
-main { max-width: 26rem; margin: 4rem auto; padding: 0 1rem }
-label { display: block; margin: 1rem 0 }
-input { display: block; box-sizing: border-box; width: 100%; font: inherit; padding: .4rem }
-button { font: inherit; padding: .4rem 1rem }
+/** Looks like the sign-in page of the console, whose styles a server may be without. */
+const STYLE = `:root {
+  color-scheme: light dark;
+  --page: light-dark(#ffffff, #0d0e11);
+  --raised: light-dark(#ffffff, #191b20);
+  --edge: light-dark(#c9ccd3, #3b3e48);
+  --ink: light-dark(#16181d, #eceef2);
+  --soft: light-dark(#555a65, #a3a8b3);
+  --accent: light-dark(#4450d6, #98a2ff);
+  --fill: light-dark(#4450d6, #4d59e3);
+}
+* { box-sizing: border-box }
+body { margin: 0; background: var(--page); color: var(--ink); overflow-wrap: break-word;
+  font: .875rem/1.375rem system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif }
+main { display: flex; flex-direction: column; justify-content: center; min-height: 100dvh; max-width: 24rem;
+  margin: 0 auto; padding: 2rem 1.25rem 6rem }
+svg { width: 2.25rem; height: 2.25rem; color: var(--accent) }
+h1 { margin: 1rem 0 0; font-size: 1.3125rem; line-height: 1.75rem; font-weight: 600 }
+p { margin: 1rem 0 0 }
+#invited { color: var(--soft) }
+p:empty { display: none }
+form { margin-top: .5rem }
+label { display: block; margin-top: 1rem; font-size: .8125rem; font-weight: 500 }
+label[hidden], form[hidden] { display: none }
+input { display: block; width: 100%; height: 2.5rem; margin-top: .25rem; padding: 0 .625rem; font: inherit;
+  font-size: .875rem; color: inherit; background: var(--raised); border: 1px solid var(--edge); border-radius: .375rem }
+button, a.main { display: flex; align-items: center; justify-content: center; width: 100%; height: 2.5rem; margin-top: 1.25rem;
+  font: inherit; font-weight: 500; color: #fff; background: var(--fill); border: 0; border-radius: .375rem; cursor: pointer;
+  text-decoration: none }
+button:disabled { opacity: .6; cursor: default }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px }
 `
 
 const SCRIPT = `const form = document.getElementById('form')
@@ -77,7 +104,10 @@ async function open() {
   if (!reply.ok) return say(body.detail || body.title)
   const { email, role, workspace, invitedBy, expiresAt, account } = body
   const where = workspace === null ? 'all workspaces of this installation' : 'the workspace “' + workspace + '”'
-  say(
+  if (email === '') {
+    say('Make the first account of this installation. It owns every workspace. The link expires on ' +
+      new Date(expiresAt).toLocaleString() + '.')
+  } else say(
     invitedBy + ' invites ' + (email || 'you') + ' to ' + where + ', with the role ' + role + '. The link expires on ' +
       new Date(expiresAt).toLocaleString() + '.',
   )
@@ -101,6 +131,7 @@ async function open() {
 /** A link to the console. */
 const link = () => {
   const to = document.createElement('a')
+  to.className = 'main'
   to.href = '/'
   to.textContent = 'Open Tacho'
   return to
@@ -115,6 +146,7 @@ form.addEventListener('submit', async (event) => {
   const password = document.getElementById('password').value
   const button = form.querySelector('button')
   button.disabled = true
+  button.textContent = 'One moment…'
   outcome.textContent = ''
   try {
     const reply = await post('${OPERATOR_ROUTES.acceptInvitation.path}', {
@@ -128,10 +160,11 @@ form.addEventListener('submit', async (event) => {
       outcome.textContent = body.detail || body.title
       return
     }
-    form.hidden = true
-    say('You accepted the invitation.')
     const signIn = await post('${OPERATOR_ROUTES.signIn.path}', { email: body.email, password })
     const { status } = signIn.ok ? await signIn.json() : { status: '' }
+    // Only now: signing in can take seconds, and the link must lead in.
+    form.hidden = true
+    say('You accepted the invitation.')
     outcome.textContent =
       status === 'signed_in'
         ? 'Welcome. You are signed in as ' + body.email + '. '
@@ -141,6 +174,7 @@ form.addEventListener('submit', async (event) => {
     outcome.textContent = 'The server cannot be reached. Try again.'
   } finally {
     button.disabled = false
+    button.textContent = 'Accept the invitation'
   }
 })
 `

@@ -1,0 +1,282 @@
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState, type ReactNode } from 'react'
+import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
+import { groupRuns } from '../runs/group.ts'
+import { RunStatusChip } from '../runs/status.tsx'
+import type { RunsSearch } from '../runs/search.ts'
+import { Copy } from '../ui/copy.tsx'
+import { compact, counted, duration, money, number } from '../ui/format.ts'
+import { Plot } from '../ui/plot.tsx'
+import { Nothing, Section } from '../ui/section.tsx'
+import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { Time } from '../ui/time.tsx'
+import { useTitle } from '../ui/title.ts'
+import { DAYS_SHOWN, useAgentApprovals, useAgentDays, useAgentIssues, useAgentRuns } from './queries.ts'
+import { usedBy } from './used.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
+const RUNS_LISTED = 10
+const NAMES_LISTED = 8
+
+/** One agent: what its newest runs came to, what they used, and what is open. */
+export function AgentPage() {
+  const { agent } = route.useParams()
+  const { place } = route.useRouteContext()
+  const environmentId = place.environment.id
+  const { data, error, refetch } = useAgentRuns(environmentId, agent)
+  useTitle(agent)
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (!data) return <PagePending />
+  const [newest] = data.items
+  if (!newest) return <Empty title="No run of this agent">No recorded run is of an agent with this id or name.</Empty>
+  const id = newest.agentId ?? newest.agent.name
+  return (
+    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
+      <div className="flex flex-wrap items-center gap-x-2 pt-5">
+        <h1 className="min-w-0 truncate text-xl font-semibold">
+          <bdi>{newest.agent.name}</bdi>
+        </h1>
+        {newest.agentId !== null && newest.agentId !== newest.agent.name && (
+          <bdi className="min-w-0 truncate font-mono text-sm text-soft">{newest.agentId}</bdi>
+        )}
+        <Copy text={id} label="Copy id" />
+      </div>
+      <Numbers runs={data.items} isAll={data.nextCursor === null} agent={id} />
+      <Days environmentId={environmentId} agentId={newest.agent.id} agent={id} />
+      <div className="grid gap-x-10 lg:grid-cols-2">
+        <Section
+          title="Newest runs"
+          note={
+            <RunsLink search={{ agent: id }} className="link">
+              All runs
+            </RunsLink>
+          }
+        >
+          {data.items.slice(0, RUNS_LISTED).map((run) => (
+            <RunRow key={run.id} run={run} />
+          ))}
+        </Section>
+        <div>
+          <Issues environmentId={environmentId} agentId={id} />
+          <Approvals environmentId={environmentId} agentId={id} />
+        </div>
+        <Used title="Tools" agent={id} runs={data.items} of={({ tools }) => tools} searchOf={(tool) => ({ tool })} />
+        <Used
+          title="Models"
+          agent={id}
+          runs={data.items}
+          of={({ models }) => models}
+          searchOf={(model) => ({ model })}
+        />
+        <Used
+          title="Policies that matched"
+          agent={id}
+          runs={data.items}
+          of={({ policyIds }) => policyIds}
+          searchOf={(policyId) => ({ policyId })}
+        />
+        <Used
+          title="Prompt versions"
+          agent={id}
+          runs={data.items}
+          of={({ promptVersionIds }) => promptVersionIds}
+          searchOf={(promptVersionId) => ({ promptVersionId })}
+        />
+      </div>
+    </div>
+  )
+}
+
+interface RunsLinkProps {
+  search: RunsSearch
+  className: string
+  children: ReactNode
+}
+
+function RunsLink({ search, className, children }: RunsLinkProps) {
+  const { workspace, environment } = route.useParams()
+  return (
+    <Link
+      to="/w/$workspace/$environment/runs"
+      params={{ workspace, environment }}
+      search={search}
+      className={className}
+    >
+      {children}
+    </Link>
+  )
+}
+
+function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: boolean; agent: string }) {
+  const [group] = groupRuns(runs, 'agent')
+  if (!group) return null
+  const withErrors = runs.filter(({ errorCount }) => (errorCount ?? 0) > 0).length
+  const numbers: [word: string, value: string, search: RunsSearch][] = [
+    ['Runs', number(group.runs), { agent }],
+    ['Completed', number(group.completed), { agent, status: 'COMPLETED' }],
+    ['Failed', number(group.failed), { agent, status: 'FAILED' }],
+    ['Running', number(group.running), { agent, status: 'RUNNING' }],
+    ['With errors', number(withErrors), { agent, hasErrors: true }],
+    ['p95 length', group.p95 === null ? '–' : duration(group.p95), { agent }],
+    ['Tokens', compact(group.tokens), { agent }],
+    ['Cost', money(group.cost), { agent }],
+  ]
+  return (
+    <>
+      <p className="pt-1 text-sm text-soft">
+        {isAll ? `All ${counted(runs.length, 'run')}.` : `The newest ${counted(runs.length, 'run')}.`}
+      </p>
+      <div className="mt-3 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-4 xl:grid-cols-8">
+        {numbers.map(([word, value, search]) => (
+          <RunsLink key={word} search={search} className="bg-page px-4 py-3 hover:bg-hover">
+            <span className="text-sm text-soft">{word}</span>
+            <span className="tabular mt-0.5 block text-lg font-semibold">{value}</span>
+          </RunsLink>
+        ))}
+      </div>
+    </>
+  )
+}
+
+const MEASURES = [
+  ['cost', 'Cost'],
+  ['tokens', 'Tokens'],
+  ['runs', 'Runs'],
+] as const
+const FORMATS = { cost: money, tokens: compact, runs: number }
+
+function Days({ environmentId, agentId, agent }: { environmentId: string; agentId: string; agent: string }) {
+  const params = route.useParams()
+  const navigate = useNavigate()
+  const [show, setShow] = useState<(typeof MEASURES)[number][0]>('cost')
+  const { data } = useAgentDays(environmentId, agentId)
+  const openDay = (seconds: number) => {
+    const [from, to] = [seconds, seconds + 86_400].map((time) => new Date(time * 1_000).toISOString())
+    void navigate({ to: '/w/$workspace/$environment/runs', params, search: { agent, from: from ?? '', to: to ?? '' } })
+  }
+  return (
+    <Section title={`The last ${DAYS_SHOWN} days`}>
+      <Tabs label="Measure" value={show} options={MEASURES} onChange={setShow} />
+      <div className="mt-3">
+        {data ? (
+          <Plot
+            label={`${show} by day`}
+            times={data.map(({ start }) => start / 1_000)}
+            series={[{ name: show, values: data.map((day) => day[show]) }]}
+            format={FORMATS[show]}
+            onPick={openDay}
+          />
+        ) : (
+          <Skeleton className="h-72" />
+        )}
+      </div>
+    </Section>
+  )
+}
+
+const ROW = 'relative flex h-9 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover'
+const MAIN = 'min-w-0 flex-1 truncate after:absolute after:inset-0'
+
+function RunRow({ run }: { run: OperatorRun }) {
+  const { workspace, environment } = route.useParams()
+  return (
+    <div className={ROW}>
+      <span className="w-24 shrink-0">
+        <RunStatusChip run={run} />
+      </span>
+      <Link
+        to="/w/$workspace/$environment/runs/$runId"
+        params={{ workspace, environment, runId: run.runId }}
+        className={MAIN}
+      >
+        <bdi>{run.runId}</bdi>
+      </Link>
+      <span className="tabular text-soft">{money(run.usage.cost)}</span>
+      <span className="w-16 text-right text-soft">
+        <Time at={run.startedAt} />
+      </span>
+    </div>
+  )
+}
+
+function Issues({ environmentId, agentId }: { environmentId: string; agentId: string }) {
+  const { workspace, environment } = route.useParams()
+  const { data } = useAgentIssues(environmentId, agentId)
+  return (
+    <Section title="Open issues">
+      {data?.items.length === 0 && <Nothing>No open issue affects this agent.</Nothing>}
+      {data?.items.map((issue) => (
+        <div key={issue.id} className={ROW}>
+          <Link
+            to="/w/$workspace/$environment/issues/$issueId"
+            params={{ workspace, environment, issueId: issue.id }}
+            title={issue.title}
+            className={MAIN}
+          >
+            <bdi>{issue.title}</bdi>
+          </Link>
+          <span className="tabular text-soft">{number(issue.occurrences)}×</span>
+          <span className="w-16 text-right text-soft">
+            <Time at={issue.lastSeenAt} />
+          </span>
+        </div>
+      ))}
+    </Section>
+  )
+}
+
+function Approvals({ environmentId, agentId }: { environmentId: string; agentId: string }) {
+  const { workspace, environment } = route.useParams()
+  const { data } = useAgentApprovals(environmentId, agentId)
+  return (
+    <Section title="Approvals">
+      {data?.items.length === 0 && <Nothing>This agent asked for no approval.</Nothing>}
+      {data?.items.map((approval) => (
+        <div key={approval.id} className={ROW}>
+          <span className="w-24 shrink-0">
+            <ApprovalStatusChip status={approval.status} />
+          </span>
+          <Link
+            to="/w/$workspace/$environment/approvals/$approvalId"
+            params={{ workspace, environment, approvalId: approval.id }}
+            search={approval.status === 'PENDING' ? {} : { show: 'history' }}
+            className={`font-mono ${MAIN}`}
+          >
+            <bdi>{approval.toolName}</bdi>
+          </Link>
+          <span className="w-16 text-right text-soft">
+            <Time at={approval.createdAt} />
+          </span>
+        </div>
+      ))}
+    </Section>
+  )
+}
+
+interface UsedProps {
+  title: string
+  agent: string
+  runs: readonly OperatorRun[]
+  of: (run: OperatorRun) => readonly string[]
+  searchOf: (name: string) => RunsSearch
+}
+
+/** Names that the runs gave; each leads to the runs with it. */
+function Used({ title, agent, runs, of, searchOf }: UsedProps) {
+  const used = usedBy(runs, of)
+  if (used.length === 0) return null
+  return (
+    <Section title={title} note={used.length > NAMES_LISTED ? `${NAMES_LISTED} of ${used.length}` : undefined}>
+      {used.slice(0, NAMES_LISTED).map(([name, count]) => (
+        <div key={name} className={ROW}>
+          <RunsLink search={{ agent, ...searchOf(name) }} className={`font-mono ${MAIN}`}>
+            <bdi>{name}</bdi>
+          </RunsLink>
+          <span className="tabular text-soft">{counted(count, 'run')}</span>
+        </div>
+      ))}
+    </Section>
+  )
+}

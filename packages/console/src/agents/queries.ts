@@ -1,0 +1,64 @@
+/** What the page of an agent reads. An agent is named by its external id, or by its name if it has none. */
+import { allItems } from '@tacho/client/items.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { api } from '../api.ts'
+
+const REFRESH_MS = 10_000
+const RUNS_READ = 200
+const LISTED = 10
+const DAY_MS = 86_400_000
+export const DAYS_SHOWN = 30
+
+export function useAgentRuns(environmentId: string, agent: string) {
+  return useQuery({
+    queryKey: ['runs', environmentId, 'of agent', agent],
+    queryFn: ({ signal }) =>
+      api.listOperatorRuns({ params: { environmentId }, query: { agent, limit: RUNS_READ } }, { signal }),
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** Usage of the agent by day. `agentId`: its internal id. */
+export function useAgentDays(environmentId: string, agentId: string | undefined) {
+  return useQuery({
+    queryKey: ['usage of agent', environmentId, agentId],
+    queryFn: async () => {
+      const to = Date.now()
+      const from = Math.floor(to / DAY_MS) * DAY_MS - (DAYS_SHOWN - 1) * DAY_MS
+      const query = {
+        from: new Date(from).toISOString(),
+        to: new Date(to).toISOString(),
+        by: 'agent',
+        step: 'day',
+      } as const
+      const points = await allItems(api.readUsagePoints, { params: { environmentId }, query })
+      const byDay = new Map(points.filter(({ key }) => key === agentId).map((point) => [Date.parse(point.from), point]))
+      return Array.from({ length: DAYS_SHOWN }, (_, day) => {
+        const start = from + day * DAY_MS
+        const point = byDay.get(start)
+        return { start, runs: point?.runs ?? 0, cost: point?.usage.cost ?? 0, tokens: point?.usage.totalTokens ?? 0 }
+      })
+    },
+    enabled: agentId !== undefined,
+    staleTime: 60_000,
+  })
+}
+
+export function useAgentIssues(environmentId: string, agentId: string) {
+  return useQuery({
+    queryKey: ['issues', environmentId, 'of agent', agentId],
+    queryFn: ({ signal }) =>
+      api.listIssues({ params: { environmentId }, query: { agentId, state: 'OPEN', limit: LISTED } }, { signal }),
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+export function useAgentApprovals(environmentId: string, agentId: string) {
+  return useQuery({
+    queryKey: ['approvals', environmentId, 'of agent', agentId],
+    queryFn: ({ signal }) =>
+      api.listApprovals({ params: { environmentId }, query: { agentId, limit: LISTED } }, { signal }),
+    refetchInterval: REFRESH_MS,
+  })
+}
