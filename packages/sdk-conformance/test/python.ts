@@ -12,7 +12,7 @@ const UV = 'uv==0.13.9'
 /** Builds the package where no index is reachable: in the test that installs it. */
 const BUILD = 'setuptools==80.9.0'
 const WHEELS = 'wheels'
-const REQUIREMENTS = ['requirements.txt', 'requirements-integrations.txt']
+const REQUIREMENTS = 'requirements.txt'
 const INSTALL_MS = 600_000
 
 const found = findPython()
@@ -41,7 +41,6 @@ export function installPython(): void {
   const run = (command: string, ...args: string[]) =>
     spawnSync(command, args, { cwd: PYTHON_SDK, stdio: 'ignore', timeout: INSTALL_MS }).status === 0
   const bin = path.join(partial, 'bin')
-  const requirements = REQUIREMENTS.filter((file) => existsSync(path.join(PYTHON_SDK, file)))
   const isInstalled =
     run(found.command, '-m', 'venv', partial) &&
     run(path.join(bin, 'python'), '-m', 'pip', 'install', '--quiet', UV) &&
@@ -56,7 +55,7 @@ export function installPython(): void {
       path.join(partial, WHEELS),
       BUILD,
     ) &&
-    run(path.join(bin, 'uv'), 'pip', 'install', '--python', partial, ...requirements.flatMap((file) => ['-r', file]))
+    run(path.join(bin, 'uv'), 'pip', 'install', '--python', partial, '-r', REQUIREMENTS)
   if (isInstalled) renameSync(partial, folder)
   else rmSync(partial, { recursive: true, force: true })
 }
@@ -75,10 +74,6 @@ function findPython(): { command: string; version: string } | undefined {
 
 /** A change of Python or of a pin makes a new environment. */
 function keyOf(version: string): string {
-  const pins = REQUIREMENTS.map((file) => path.join(PYTHON_SDK, file))
-  const texts = pins.filter((file) => existsSync(file)).map((file) => readFileSync(file, 'utf8'))
-  return createHash('sha256')
-    .update([version, UV, BUILD, ...texts].join('\n'))
-    .digest('hex')
-    .slice(0, 16)
+  const pins = readFileSync(path.join(PYTHON_SDK, REQUIREMENTS), 'utf8')
+  return createHash('sha256').update([version, UV, BUILD, pins].join('\n')).digest('hex').slice(0, 16)
 }

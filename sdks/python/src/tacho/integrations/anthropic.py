@@ -1,0 +1,127 @@
+"""
+The Anthropic client.
+
+    client = record_client(Anthropic())
+    answers = call_tools(message, [refund])
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from ..client import Tacho
+from .messages import answer_of, fields_of, messages_of, parsed, with_system
+from .methods import Method, record_methods
+from .model_call import usage_of
+from .tool_calls import Tools, aguarded_answer, guarded_answer
+
+C = TypeVar("C")
+
+
+def record_client(client: C, tacho: Tacho | None = None) -> C:
+    """
+    The same client, `Anthropic` or `AsyncAnthropic`. `messages.create` and `beta.messages.create`, streamed or not, are
+    recorded as LLM_CALL events of the current run; outside a run, each becomes a run of its own. The answers and errors of
+    the client stay the same. `messages.stream` and a copy made by `with_options` are not recorded.
+    """
+    return record_methods(client, tacho, _METHODS)
+
+
+def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
+    """
+    Runs the tool uses of a message, each guarded. Returns the `tool_result` blocks for the next message of the user. A refusal
+    and the exception of a tool are results with `is_error`, which the model reads.
+    """
+    return [_block(use, guarded_answer(tacho, tools, use["name"], use["input"])) for use in _uses_of(message)]
+
+
+async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
+    """The same for asyncio; the calls run at once."""
+
+    async def answer(use: Mapping[str, Any]) -> dict[str, Any]:
+        return _block(use, await aguarded_answer(tacho, tools, use["name"], use["input"]))
+
+    return await asyncio.gather(*map(answer, _uses_of(message)))
+
+
+def _uses_of(message: Any) -> list[Mapping[str, Any]]:
+    parts = [fields_of(part) for part in fields_of(message).get("content") or ()]
+    return [part for part in parts if part.get("type") == "tool_use"]
+
+
+def _block(use: Mapping[str, Any], answer: tuple[str, bool]) -> dict[str, Any]:
+    text, is_error = answer
+    block = {"type": "tool_result", "tool_use_id": use.get("id"), "content": text}
+    return {**block, "is_error": True} if is_error else block
+
+
+def _request(named: dict[str, Any]) -> dict[str, Any]:
+    messages = with_system(named.get("system"), messages_of(named.get("messages")))
+    return {"model": named.get("model"), "provider": "anthropic", "messages": messages}
+
+
+def _result(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "model": answer.get("model"),
+        "usage": _usage(fields_of(answer.get("usage"))),
+        "output": answer_of(answer.get("content")),
+        "finishReason": answer.get("stop_reason"),
+    }
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, int] | None:
+    """Anthropic counts the tokens of the cache apart."""
+    read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+    parts = [part for part in (usage.get("input_tokens"), read, written) if type(part) is int]
+    return usage_of(
+        promptTokens=sum(parts) if parts else None,
+        completionTokens=usage.get("output_tokens"),
+        cachedTokens=read,
+        cacheWriteTokens=written,
+    )
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._message: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[Any, dict[str, Any]] = {}
+
+    def add(self, piece: Mapping[str, Any]) -> bool:
+        kind = piece.get("type")
+        if kind == "message_start":
+            self._message = dict(fields_of(piece.get("message")))
+            self._count(self._message.get("usage"))
+        elif kind == "content_block_start":
+            self._blocks[piece.get("index")] = {**fields_of(piece.get("content_block"))}
+        elif kind == "content_block_delta":
+            self._append(self._blocks.setdefault(piece.get("index"), {"type": "text"}), fields_of(piece.get("delta")))
+        elif kind == "message_delta":
+            self._message["stop_reason"] = fields_of(piece.get("delta")).get("stop_reason")
+            self._count(piece.get("usage"))
+        elif kind == "message_stop":
+            self.is_complete = True
+        return kind == "content_block_delta"
+
+    def _count(self, usage: Any) -> None:
+        self._usage.update({name: value for name, value in fields_of(usage).items() if value is not None})
+
+    def _append(self, block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+        if "text" in delta:
+            block["text"] = block.get("text", "") + delta["text"]
+        elif "partial_json" in delta:
+            before = block.get("input")
+            block["input"] = (before if isinstance(before, str) else "") + delta["partial_json"]
+
+    def result(self) -> dict[str, Any]:
+        blocks = [{**block, "input": parsed(block.get("input"))} for block in self._blocks.values()]
+        return _result({**self._message, "usage": self._usage, "content": blocks})
+
+
+_METHODS = [
+    Method("messages.create", _request, _result, _Stream),
+    Method("beta.messages.create", _request, _result, _Stream),
+]

@@ -1,0 +1,264 @@
+"""
+LangChain and LangGraph.
+
+    agent = create_react_agent(model, guard_tools([refund]))
+    agent.invoke({"messages": "Refund order 7"}, {"callbacks": [TachoHandler()]})
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, TypeVar
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.tools import BaseTool, ToolException
+
+import tacho as tacho_module
+
+from ..client import Tacho
+from ..guarding.blocked import ToolBlockedError
+from ..recording.context import CURRENT, Context, RunScope
+from ..recording.plain import read_safely
+from ..recording.run import Run, create_scope, outcome_of
+from .messages import Message, fields_of, messages_of
+from .model_call import ModelCall, usage_of
+
+T = TypeVar("T", bound=BaseTool)
+
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool", "system": "system"}
+# A chain whose end is never told must not be kept forever.
+_OPEN_MAX = 10_000
+
+
+class TachoHandler(BaseCallbackHandler):
+    """
+    Records the model calls of a chain or graph as LLM_CALL events of the current run. Outside a run, the outermost chain
+    becomes a run of its own. Pass it in `callbacks`. One handler may serve all chains.
+    """
+
+    # A callback in a thread pool could come after the tool has run.
+    run_inline = True
+
+    def __init__(self, tacho: Tacho | None = None) -> None:
+        self._tacho = tacho
+        self._lock = threading.Lock()
+        self._calls: dict[UUID, ModelCall] = {}
+        self._scopes: dict[UUID, RunScope] = {}
+        self._own: dict[UUID, Run] = {}
+
+    @property
+    def _client(self) -> Tacho:
+        return self._tacho or tacho_module.client()
+
+    def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
+        read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+
+    def on_chain_end(self, *args: Any, run_id: UUID, **more: Any) -> None:
+        self._end_chain(run_id, None)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        self._end_chain(run_id, error)
+
+    def on_tool_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
+        read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+
+    def on_tool_end(self, *args: Any, run_id: UUID, **more: Any) -> None:
+        self._end_chain(run_id, None)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        self._end_chain(run_id, error)
+
+    def on_chat_model_start(
+        self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
+        def request() -> dict[str, Any]:
+            said = [_message_of(message) for batch in messages for message in batch]
+            return {**_model_of(more), "messages": [one for given in said for one in messages_of([given])]}
+
+        self._begin_call(run_id, parent_run_id, request)
+
+    def on_llm_start(
+        self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
+        def request() -> dict[str, Any]:
+            return {**_model_of(more), "messages": [{"role": "user", "content": prompt} for prompt in prompts]}
+
+        self._begin_call(run_id, parent_run_id, request)
+
+    def on_llm_new_token(self, *args: Any, run_id: UUID, **more: Any) -> None:
+        call = self._calls.get(run_id)
+        if call:
+            call.token()
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
+        call = self._calls.pop(run_id, None)
+        if call:
+            call.end(lambda: _result_of(response))
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        call = self._calls.pop(run_id, None)
+        if call:
+            call.fail(error)
+
+    def _begin_call(self, run_id: UUID, parent_run_id: UUID | None, request: Callable[[], dict[str, Any]]) -> None:
+        parent = self._scopes.get(parent_run_id) if parent_run_id else None
+        _add(self._calls, run_id, ModelCall(self._client, request, self._client.core.current_scope() or parent))
+
+    def _begin_chain(self, run_id: UUID, parent_run_id: UUID | None) -> None:
+        core = self._client.core
+        scope = core.current_scope() or (self._scopes.get(parent_run_id) if parent_run_id else None)
+        with self._lock:
+            if scope is None:
+                scope = create_scope(core, {})
+                _add(self._own, run_id, Run(core, scope))
+            _add(self._scopes, run_id, scope)
+        # Guarded tools are on this run too: LangChain calls them in a copy of this context.
+        if core.current_scope() is None:
+            CURRENT.set(Context(core, scope, scope.span, CURRENT.get()))
+
+    def _end_chain(self, run_id: UUID, error: BaseException | None) -> None:
+        with self._lock:
+            scope = self._scopes.pop(run_id, None)
+            own = self._own.pop(run_id, None)
+        if own is None:
+            return
+        status = outcome_of(error)
+        own.end(status, {"error": error} if status == "FAILED" else None)
+        current = CURRENT.get()
+        if current is not None and current.scope is scope:
+            CURRENT.set(current.outer)
+
+
+def _add(entries: dict[UUID, Any], key: UUID, value: Any) -> None:
+    if len(entries) >= _OPEN_MAX:
+        entries.pop(next(iter(entries)), None)
+    entries[key] = value
+
+
+def _model_of(more: Mapping[str, Any]) -> dict[str, Any]:
+    metadata, params = more.get("metadata") or {}, more.get("invocation_params") or {}
+    model = metadata.get("ls_model_name") or params.get("model") or params.get("model_name")
+    return {"model": model, "provider": metadata.get("ls_provider")}
+
+
+def _message_of(message: Any) -> Message:
+    kind = getattr(message, "type", None)
+    given: Message = {"role": _ROLES.get(str(kind), kind), "content": getattr(message, "content", None)}
+    # Parts that are calls of tools stand in `tool_calls` too.
+    calls = getattr(message, "tool_calls", None)
+    if calls:
+        content = given["content"]
+        parts = content if isinstance(content, list) else []
+        given["content"] = [part for part in parts if fields_of(part).get("type") == "text"] if parts else content or None
+        given["tool_calls"] = calls
+    call_id = getattr(message, "tool_call_id", None)
+    return {**given, "tool_call_id": call_id} if call_id else given
+
+
+def _result_of(response: Any) -> dict[str, Any]:
+    generation = response.generations[0][0]
+    message = getattr(generation, "message", None)
+    if message is None:
+        return {"output": {"role": "assistant", "content": getattr(generation, "text", None)}}
+    usage = getattr(message, "usage_metadata", None) or {}
+    details, out = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
+    metadata = getattr(message, "response_metadata", None) or {}
+    output = messages_of([_message_of(message)])
+    return {
+        "model": metadata.get("model_name") or metadata.get("model"),
+        "output": output[0] if output else None,
+        "finishReason": metadata.get("finish_reason") or metadata.get("stop_reason"),
+        "usage": usage_of(
+            promptTokens=usage.get("input_tokens"),
+            completionTokens=usage.get("output_tokens"),
+            totalTokens=usage.get("total_tokens"),
+            cachedTokens=details.get("cache_read"),
+            cacheWriteTokens=details.get("cache_creation"),
+            reasoningTokens=out.get("reasoning"),
+        ),
+    }
+
+
+class _Refused(ToolException):
+    """A guarded call that may not run; the message is for the model."""
+
+
+# Set while the asynchronous method of a tool runs, which may call its synchronous one.
+_IS_GUARDED: ContextVar[bool] = ContextVar("tacho_langchain_guarded", default=False)
+
+
+def guard_tools(tools: Sequence[T], tacho: Tacho | None = None) -> list[T]:
+    """
+    Copies of the tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
+    recorded as a TOOL_CALL. A refusal is a tool error with a text that the model reads; the agent goes on.
+    """
+    return [_guard_tool(tool, tacho) for tool in tools]
+
+
+def _guard_tool(tool: T, given: Tacho | None) -> T:
+    guarded = copy.copy(tool)
+    # Arguments that LangChain injects, such as the state of a graph, are not the model's.
+    names: set[str] = read_safely(lambda: set(tool.args), set())
+    run, arun = tool._run, tool._arun
+
+    def input_of(named: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in named.items() if name in names}
+
+    @functools.wraps(run)
+    def guarded_run(*args: Any, **named: Any) -> Any:
+        client = given or tacho_module.client()
+        if _IS_GUARDED.get():
+            return run(*args, **named)
+        try:
+            return client.call_guarded(tool.name, lambda: _input(args, input_of(named)), lambda: run(*args, **named))
+        except ToolBlockedError as error:
+            raise _Refused(error.model_text) from error
+
+    @functools.wraps(arun)
+    async def guarded_arun(*args: Any, **named: Any) -> Any:
+        client = given or tacho_module.client()
+
+        async def act() -> Any:
+            token = _IS_GUARDED.set(True)
+            try:
+                return await arun(*args, **named)
+            finally:
+                _IS_GUARDED.reset(token)
+
+        try:
+            return await client.acall_guarded(tool.name, lambda: _input(args, input_of(named)), act)
+        except ToolBlockedError as error:
+            raise _Refused(error.model_text) from error
+
+    # Past the model's own __setattr__, which knows fields only.
+    object.__setattr__(guarded, "_run", guarded_run)
+    object.__setattr__(guarded, "_arun", guarded_arun)
+    guarded.handle_tool_error = _handler(tool.handle_tool_error)
+    return guarded
+
+
+def _input(args: tuple[Any, ...], named: dict[str, Any]) -> object:
+    """A tool with one text has it as a positional argument."""
+    return {**named, "args": list(args)} if args else named
+
+
+def _handler(own: Any) -> Callable[[ToolException], str]:
+    """The tool's own handling of its errors stays as it is."""
+
+    def handle(error: ToolException) -> str:
+        if isinstance(error, _Refused):
+            return str(error)
+        if callable(own):
+            return str(own(error))
+        if isinstance(own, str):
+            return own
+        if own:
+            return str(error.args[0]) if error.args else "Tool execution error"
+        raise error
+
+    return handle

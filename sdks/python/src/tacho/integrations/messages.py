@@ -1,0 +1,121 @@
+"""
+Messages of models in one shape, the same in every SDK: `{role, content, toolCalls: [{id, name, arguments}], toolCallId}`. Reads
+those of OpenAI (chat completions, responses), Anthropic and LangChain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# Of a longer list, the newest are read.
+_MESSAGES_MAX = 10_000
+_CALLS = frozenset({"tool_use", "function_call", "tool_call", "server_tool_use"})
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+
+Message = dict[str, Any]
+
+
+def fields_of(value: object) -> Mapping[str, Any]:
+    """The members of a mapping or a model; empty for anything else."""
+    if isinstance(value, Mapping):
+        return value
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        try:
+            dumped = dump(warnings=False)
+        except TypeError:
+            dumped = dump()
+        return dumped if isinstance(dumped, Mapping) else {}
+    return getattr(value, "__dict__", {})
+
+
+def messages_of(given: object) -> list[Message]:
+    """A text is the message of a user. Results of several tools become a message each."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    if isinstance(given, (list, tuple)):
+        return [message for one in given[-_MESSAGES_MAX:] for message in _messages_of_one(one)]
+    return _messages_of_one(given)
+
+
+def with_system(system: object, messages: list[Message]) -> list[Message]:
+    """A system prompt before the messages; it may be a text or a list of parts."""
+    return [*_messages_of_one({"role": "system", "content": system}), *messages] if system else messages
+
+
+def answer_of(parts: object) -> Message | None:
+    """The answer of a model: one message."""
+    messages = _messages_of_one({"role": "assistant", "content": parts})
+    if len(messages) > 1:
+        return {"role": "assistant", "content": messages}
+    return messages[0] if messages else None
+
+
+def _messages_of_one(given: object) -> list[Message]:
+    if isinstance(given, str):
+        return [{"role": "assistant", "content": given}]
+    message = fields_of(given)
+    kind = message.get("type")
+    if kind in ("function_call", "custom_tool_call"):
+        return [{"role": "assistant", "toolCalls": [_tool_call(message)]}]
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return [_present({"role": "tool", "content": message.get("output"), "toolCallId": message.get("call_id")})]
+    role = message.get("role")
+    if role is None:
+        return [{"role": "assistant", "content": given}]
+    content = message.get("content")
+    calls = [_tool_call(fields_of(call)) for call in message.get("tool_calls") or ()]
+    if not isinstance(content, (list, tuple)):
+        return [_shaped(role, content, calls, message.get("tool_call_id"))]
+    results: list[Message] = []
+    left: list[Any] = []
+    for part in content[:_MESSAGES_MAX]:
+        read = fields_of(part)
+        part_kind = read.get("type")
+        if part_kind in _CALLS:
+            calls.append(_tool_call(read))
+        elif part_kind == "tool_result":
+            results.append(_result(read))
+        else:
+            left.append(read.get("text", part) if part_kind in _TEXTS else part)
+    is_text = all(isinstance(part, str) for part in left)
+    own = None if not left else "\n".join(left) if is_text else left
+    if results and own is None and not calls:
+        return results
+    return [*results, _shaped(role, own, calls, message.get("tool_call_id"))]
+
+
+def _shaped(role: object, content: object, calls: list[Any], call_id: object) -> Message:
+    return _present({"role": role, "content": content, "toolCalls": calls or None, "toolCallId": call_id})
+
+
+def _result(part: Mapping[str, Any]) -> Message:
+    content = part.get("content")
+    if isinstance(content, (list, tuple)):
+        content = _messages_of_one({"role": "tool", "content": content})[0].get("content")
+    return _present({"role": "tool", "content": content, "toolCallId": part.get("tool_use_id")})
+
+
+def _tool_call(call: Mapping[str, Any]) -> Message:
+    named = fields_of(call["function"]) if call.get("function") else call
+    arguments = named.get("arguments", named.get("input", named.get("args")))
+    given = {"id": call.get("call_id") or call.get("id"), "name": named.get("name"), "arguments": parsed(arguments)}
+    return _present(given)
+
+
+def parsed(value: object) -> Any:
+    """The value of a JSON text. Any other value is returned unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _present(given: Message) -> Message:
+    return {name: value for name, value in given.items() if value is not None}

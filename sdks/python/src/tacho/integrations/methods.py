@@ -1,0 +1,127 @@
+"""Records methods of a model client: the answers, the streams and the errors stay the client's own."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from ..client import Tacho
+from ..recording.plain import read_safely
+from .messages import fields_of
+from .model_call import ModelCall
+
+C = TypeVar("C")
+
+
+class Collector(Protocol):
+    """Collects the pieces of a stream."""
+
+    is_complete: bool
+
+    def add(self, piece: Mapping[str, Any]) -> bool:
+        """True if the piece holds output."""
+
+    def result(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    path: str
+    request: Callable[[dict[str, Any]], dict[str, Any]]
+    """From the named arguments: `model`, `provider`, `messages`."""
+    result: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """From the answer: `model`, `usage`, `output`, `finishReason`."""
+    collector: Callable[[], Collector]
+
+
+def record_methods(client: C, tacho: Tacho | None, methods: list[Method]) -> C:
+    """The same client. A method that it does not have is left out."""
+    for method in methods:
+        *path, name = method.path.split(".")
+        holder: Any = client
+        for part in path:
+            holder = getattr(holder, part, None)
+        original = getattr(holder, name, None)
+        if callable(original) and not hasattr(original, "__tacho__"):
+            recorded = _recorded(original, tacho, method)
+            recorded.__tacho__ = True
+            setattr(holder, name, recorded)
+    return client
+
+
+def _recorded(original: Any, tacho: Tacho | None, method: Method) -> Any:
+    def begin(named: dict[str, Any]) -> ModelCall:
+        return ModelCall(tacho, lambda: method.request(named))
+
+    @functools.wraps(original)
+    def call(*args: Any, **named: Any) -> Any:
+        recorded = begin(named)
+        try:
+            answer = original(*args, **named)
+        except BaseException as error:
+            recorded.fail(error)
+            raise
+        if inspect.isawaitable(answer):
+            return _awaited(recorded, method, answer)
+        return _received(recorded, method, answer)
+
+    return call
+
+
+async def _awaited(call: ModelCall, method: Method, answer: Awaitable[Any]) -> Any:
+    try:
+        received = await answer
+    except BaseException as error:
+        call.fail(error)
+        raise
+    return _received(call, method, received)
+
+
+def _received(call: ModelCall, method: Method, answer: Any) -> Any:
+    """A stream is recorded at its end; it stays the host's own object, with another iterator inside."""
+    iterator: Any = getattr(answer, "_iterator", None)
+    if hasattr(iterator, "__anext__"):
+        answer._iterator = _tap_async(call, method.collector(), iterator)
+    elif hasattr(iterator, "__next__"):
+        answer._iterator = _tap(call, method.collector(), iterator)
+    else:
+        call.end(lambda: method.result(fields_of(answer)))
+    return answer
+
+
+def _tap(call: ModelCall, collector: Collector, pieces: Iterator[Any]) -> Iterator[Any]:
+    try:
+        for piece in pieces:
+            _collect(call, collector, piece)
+            yield piece
+    except BaseException as error:
+        _ended(call, collector, error)
+        raise
+    _ended(call, collector, None)
+
+
+async def _tap_async(call: ModelCall, collector: Collector, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    try:
+        async for piece in pieces:
+            _collect(call, collector, piece)
+            yield piece
+    except BaseException as error:
+        _ended(call, collector, error)
+        raise
+    _ended(call, collector, None)
+
+
+def _collect(call: ModelCall, collector: Collector, piece: Any) -> None:
+    if read_safely(lambda: collector.add(fields_of(piece)), False):
+        call.token()
+
+
+def _ended(call: ModelCall, collector: Collector, error: BaseException | None) -> None:
+    # Hosts often stop after the last piece, without reading to the end.
+    if error is None or (collector.is_complete and isinstance(error, GeneratorExit)):
+        call.end(collector.result)
+    else:
+        call.fail(error, collector.result)

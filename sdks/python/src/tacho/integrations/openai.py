@@ -1,0 +1,186 @@
+"""
+The OpenAI client.
+
+    client = record_client(OpenAI())
+    answers = call_tools(completion.choices[0].message, [refund])
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from ..client import Tacho
+from .messages import answer_of, fields_of, messages_of, with_system
+from .methods import Method, record_methods
+from .model_call import usage_of
+from .tool_calls import Tools, aguarded_answer, arguments_of, guarded_answer
+
+C = TypeVar("C")
+
+
+def record_client(client: C, tacho: Tacho | None = None) -> C:
+    """
+    The same client, `OpenAI` or `AsyncOpenAI`. Its model calls are recorded as LLM_CALL events of the current run; outside a
+    run, each becomes a run of its own. Recorded are `chat.completions`, `responses` and `embeddings`, streamed or not. The
+    answers and errors of the client stay the same. A copy made by `with_options` is not recorded.
+    """
+    return record_methods(client, tacho, _METHODS)
+
+
+def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
+    """
+    Runs the tool calls of a message, or the function calls of a response, each guarded. Returns the messages, or the input
+    items, with their answers. A refusal and the exception of a tool are answers too, which the model reads.
+    """
+    return [
+        shape(guarded_answer(tacho, tools, name, arguments)[0])
+        for name, arguments, shape in (_call_of(call) for call in _calls_of(message))
+    ]
+
+
+async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
+    """The same for asyncio; the calls run at once."""
+
+    async def answer(call: Any) -> dict[str, Any]:
+        name, arguments, shape = _call_of(call)
+        return shape((await aguarded_answer(tacho, tools, name, arguments))[0])  # type: ignore[no-any-return]
+
+    return await asyncio.gather(*map(answer, _calls_of(message)))
+
+
+def _calls_of(message: Any) -> list[Mapping[str, Any]]:
+    read = fields_of(message)
+    given = read.get("tool_calls") or [item for item in read.get("output") or () if _is_function_call(item)]
+    return [fields_of(call) for call in given]
+
+
+def _is_function_call(item: Any) -> bool:
+    return fields_of(item).get("type") == "function_call"
+
+
+def _call_of(call: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    if "call_id" in call:
+        call_id = call["call_id"]
+        item = {"type": "function_call_output", "call_id": call_id}
+        return call["name"], arguments_of(call["arguments"]), lambda text: {**item, "output": text}
+    function = fields_of(call.get("function"))
+    answer = {"role": "tool", "tool_call_id": call.get("id")}
+    return function["name"], arguments_of(function["arguments"]), lambda text: {**answer, "content": text}
+
+
+def _chat_request(named: dict[str, Any]) -> dict[str, Any]:
+    return {"model": named.get("model"), "provider": "openai", "messages": messages_of(named.get("messages"))}
+
+
+def _chat_result(answer: Mapping[str, Any]) -> dict[str, Any]:
+    choice = fields_of((answer.get("choices") or [{}])[0])
+    output = messages_of([choice.get("message")])[0] if choice.get("message") else None
+    usage = _usage(answer.get("usage"))
+    return {"model": answer.get("model"), "usage": usage, "output": output, "finishReason": choice.get("finish_reason")}
+
+
+def _response_request(named: dict[str, Any]) -> dict[str, Any]:
+    messages = with_system(named.get("instructions"), messages_of(named.get("input")))
+    return {"model": named.get("model"), "provider": "openai", "messages": messages}
+
+
+def _response_result(answer: Mapping[str, Any]) -> dict[str, Any]:
+    parts: list[Any] = []
+    for item in answer.get("output") or ():
+        read = fields_of(item)
+        parts.extend(read.get("content") or () if read.get("type") == "message" else [item])
+    usage = _usage(answer.get("usage"))
+    return {"model": answer.get("model"), "usage": usage, "output": answer_of(parts), "finishReason": answer.get("status")}
+
+
+def _embedding_request(named: dict[str, Any]) -> dict[str, Any]:
+    messages = [{"role": "user", "content": named.get("input")}]
+    return {"model": named.get("model"), "provider": "openai", "messages": messages}
+
+
+def _embedding_result(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": answer.get("model"), "usage": _usage(answer.get("usage"))}
+
+
+def _usage(given: Any) -> dict[str, int] | None:
+    usage = fields_of(given)
+    prompt = fields_of(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    completion = fields_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
+    return usage_of(
+        promptTokens=usage.get("prompt_tokens", usage.get("input_tokens")),
+        completionTokens=usage.get("completion_tokens", usage.get("output_tokens")),
+        totalTokens=usage.get("total_tokens"),
+        cachedTokens=prompt.get("cached_tokens"),
+        reasoningTokens=completion.get("reasoning_tokens"),
+    )
+
+
+class _ChatStream:
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._model: Any = None
+        self._usage: Any = None
+        self._finish_reason: Any = None
+        self._content: list[str] = []
+        self._calls: dict[Any, dict[str, Any]] = {}
+
+    def add(self, piece: Mapping[str, Any]) -> bool:
+        self._model = piece.get("model") or self._model
+        self._usage = piece.get("usage") or self._usage
+        choices = piece.get("choices") or ()
+        if not choices:
+            return False
+        choice = fields_of(choices[0])
+        delta = fields_of(choice.get("delta"))
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        self.is_complete = self._finish_reason is not None
+        content, calls = delta.get("content"), delta.get("tool_calls") or ()
+        if content:
+            self._content.append(content)
+        for given in calls:
+            call = fields_of(given)
+            known = self._calls.setdefault(call.get("index"), {"id": call.get("id"), "name": "", "arguments": ""})
+            named = fields_of(call.get("function"))
+            known["name"] += named.get("name") or ""
+            known["arguments"] += named.get("arguments") or ""
+        return bool(content or calls)
+
+    def result(self) -> dict[str, Any]:
+        message = {"role": "assistant", "content": "".join(self._content) or None, "tool_calls": [*self._calls.values()]}
+        output = messages_of([message])[0]
+        usage = _usage(self._usage)
+        return {"model": self._model, "usage": usage, "output": output, "finishReason": self._finish_reason}
+
+
+class _ResponseStream:
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._response: Mapping[str, Any] = {}
+        self._content: list[str] = []
+
+    def add(self, piece: Mapping[str, Any]) -> bool:
+        kind = str(piece.get("type"))
+        ends = ("response.completed", "response.failed", "response.incomplete")
+        if kind in ("response.created", *ends):
+            self._response = fields_of(piece.get("response"))
+        self.is_complete = self.is_complete or kind in ends
+        if kind == "response.output_text.delta":
+            self._content.append(str(piece.get("delta")))
+        return kind.endswith(".delta")
+
+    def result(self) -> dict[str, Any]:
+        result = _response_result(self._response)
+        if result["output"] is None or not self.is_complete:
+            result["output"] = {"role": "assistant", "content": "".join(self._content)}
+        return result
+
+
+_METHODS = [
+    Method("chat.completions.create", _chat_request, _chat_result, _ChatStream),
+    Method("chat.completions.parse", _chat_request, _chat_result, _ChatStream),
+    Method("responses.create", _response_request, _response_result, _ResponseStream),
+    Method("responses.parse", _response_request, _response_result, _ResponseStream),
+    Method("embeddings.create", _embedding_request, _embedding_result, _ChatStream),
+]

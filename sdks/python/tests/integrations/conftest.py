@@ -1,0 +1,83 @@
+"""The scene that every integration must pass: three tool calls at once, of which one is blocked and one is approved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from conftest import Client, Service
+
+from .model_server import FINAL, ModelServer
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    server = ModelServer()
+    yield server
+    server.close()
+
+
+class Scene:
+    """Policies, an approval, the tool, and what must be recorded in the end."""
+
+    def __init__(self, client: Client, service: Service) -> None:
+        self.client = client
+        self.tacho = client.tacho
+        self.ran: list[int] = []
+        self._service = service
+        service.deploy('tool.name == "refund" && tool.input.amount > 100', "BLOCK")
+        service.deploy('tool.name == "refund" && tool.input.amount > 40', "REQUIRE_APPROVAL")
+        approval = {
+            "id": "a1",
+            "expiresAt": "2030-01-01T00:00:00Z",
+            "decidedAt": "2026-01-01T00:00:00Z",
+            "decisionReason": None,
+        }
+        service.script("/firewall-approvals", lambda _: (201, {**approval, "status": "PENDING", "decidedAt": None}, {}))
+        service.script("/firewall-approvals/id", lambda _: (200, {**approval, "status": "APPROVED"}, {}))
+
+    def refund(self, order: int, amount: int) -> str:
+        """Refunds an order."""
+        self.ran.append(order)
+        return f"refunded {amount} for {order}"
+
+    def check(self, *, provider: str | None, answer: object, messages: list[Any], is_stream: bool = False) -> None:
+        """`messages`: the answers of the tools, as the model got them."""
+        assert answer == FINAL
+        assert sorted(self.ran) == [1, 3]
+        said = [str(message) for message in messages]
+        assert len(said) == 3
+        assert "refunded 10 for 1" in said[0]
+        assert "A policy forbids this call" in said[1]
+        assert "refunded 50 for 3" in said[2]
+        self.tacho.flush(30)
+        events = self._service.events
+        assert self.tacho.counters().dropped == {}
+        assert len({event["runId"] for event in events}) == 1
+        calls = [event["payload"] for event in events if event["eventType"] == "TOOL_CALL"]
+        assert sorted(call["input"]["order"] for call in calls) == [1, 3]
+        assert {call["toolName"] for call in calls} == {"refund"}
+        approved = [call.get("approvalId") for call in calls if call["input"]["order"] == 3]
+        assert approved == ["a1"]
+        decisions = [event["payload"]["action"] for event in events if event["eventType"] == "POLICY_DECISION"]
+        assert sorted(decisions) == ["BLOCK", "REQUIRE_APPROVAL"]
+        models = [event["payload"] for event in events if event["eventType"] == "LLM_CALL"]
+        assert len(models) == 2
+        for call in models:
+            assert call["model"] == "scripted-1" and call["latency"] >= 0
+            assert {"promptTokens": 10, "completionTokens": 5}.items() <= call["usage"].items()
+            assert provider is None or call["provider"] == provider
+            if is_stream:
+                assert call["timeToFirstOutput"] <= call["latency"]
+        assert [call["arguments"]["order"] for call in models[0]["output"]["toolCalls"]] == [1, 2, 3]
+        assert models[1]["output"]["content"] == FINAL
+        assert models[0]["messages"][-1] == {"role": "user", "content": "Refund 1, 2 and 3"}
+
+
+@pytest.fixture
+def scene(make: Callable[..., Client], service: Service) -> Scene:
+    return Scene(make(), service)

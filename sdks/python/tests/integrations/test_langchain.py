@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from conftest import Service
+
+from .conftest import Scene
+from .model_server import CALLS, ModelServer
+
+pytest.importorskip("langgraph")
+pytest.importorskip("langchain_openai")
+
+
+def agent_of(scene: Scene, model: ModelServer, **options: Any) -> Any:
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+    from langgraph.prebuilt import create_react_agent
+
+    from tacho.integrations.langchain import guard_tools
+
+    chat = ChatOpenAI(model="m", base_url=f"{model.url}/v1", stream_usage=True, **options)
+    return create_react_agent(chat, guard_tools([tool(scene.refund)], scene.tacho))
+
+
+def answers_of(messages: list[Any]) -> list[Any]:
+    found = {message.tool_call_id: message for message in messages if message.type == "tool"}
+    assert [found[call_id].status for call_id, _ in CALLS] == ["success", "error", "success"]
+    return [found[call_id].content for call_id, _ in CALLS]
+
+
+def test_a_graph_in_a_run(scene: Scene, model: ModelServer) -> None:
+    from tacho.integrations.langchain import TachoHandler
+
+    handler = TachoHandler(scene.tacho)
+    with scene.tacho.run():
+        result = agent_of(scene, model).invoke({"messages": "Refund 1, 2 and 3"}, {"callbacks": [handler]})
+    messages = result["messages"]
+    scene.check(provider="openai", answer=messages[-1].content, messages=answers_of(messages))
+    assert not handler._calls and not handler._scopes and not handler._own
+
+
+def test_a_graph_async_streamed(scene: Scene, model: ModelServer) -> None:
+    from tacho.integrations.langchain import TachoHandler
+
+    async def main() -> Any:
+        agent = agent_of(scene, model, streaming=True)
+        async with scene.tacho.run():
+            given = {"messages": "Refund 1, 2 and 3"}
+            options = {"callbacks": [TachoHandler(scene.tacho)]}
+            states = [state async for state in agent.astream(given, options, stream_mode="values")]
+        return states[-1]["messages"]
+
+    messages = asyncio.run(main())
+    scene.check(provider="openai", answer=messages[-1].content, messages=answers_of(messages), is_stream=True)
+
+
+def test_outside_a_run_the_outermost_chain_is_one(scene: Scene, model: ModelServer, service: Service) -> None:
+    from tacho.integrations.langchain import TachoHandler
+
+    given = {"messages": "Refund 1, 2 and 3"}
+    result = agent_of(scene, model).invoke(given, {"callbacks": [TachoHandler(scene.tacho)]})
+    messages = result["messages"]
+    scene.check(provider="openai", answer=messages[-1].content, messages=answers_of(messages))
+    assert [event["payload"]["status"] for event in service.events if event["eventType"] == "SESSION_OUTCOME"] == ["COMPLETED"]
+    assert scene.tacho.current_run() is None
+
+
+def test_a_tools_own_errors_stay_its_own(scene: Scene) -> None:
+    from langchain_core.tools import ToolException, tool
+
+    from tacho.integrations.langchain import guard_tools
+
+    @tool
+    def fails(order: int) -> str:
+        """Fails."""
+        raise ToolException("no such order")
+
+    (guarded,) = guard_tools([fails], scene.tacho)
+    with scene.tacho.run(), pytest.raises(ToolException, match="no such order"):
+        guarded.invoke({"order": 1})
+    fails.handle_tool_error = True
+    (guarded,) = guard_tools([fails], scene.tacho)
+    with scene.tacho.run():
+        assert guarded.invoke({"order": 1}) == "no such order"
