@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { ApiKeyRow } from '../../../src/storage/api-keys.ts'
 import type { FirstTenant } from '../../../src/storage/control.ts'
 import type { OperatorTokenRow } from '../../../src/storage/operator-tokens.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
+import { ownStorage, sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
 const workspace = (name: string = newId()) => ({ id: newId(), name, createdAt: NOON })
@@ -45,7 +45,7 @@ const all = { limit: 1000, after: null }
 
 export function controlSuite(open: OpenStorage) {
   describe('first tenant', () => {
-    const storage = sharedStorage(open)
+    const storage = ownStorage(open)
 
     test('an empty store gets its first tenant once, also when two processes start at once', async () => {
       const tenants = [firstTenant(), firstTenant()]
@@ -122,7 +122,7 @@ export function controlSuite(open: OpenStorage) {
   })
 
   describe('keys and tokens', () => {
-    const storage = sharedStorage(open)
+    const storage = ownStorage(open)
 
     async function newEnvironment() {
       const home = workspace()

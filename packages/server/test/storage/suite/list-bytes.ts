@@ -6,7 +6,7 @@ import type { Page } from '../../../src/storage/page.ts'
 import { ask, BEGINNING } from './approval-sample.ts'
 import { newHome, newPolicy, policyVersion } from './configuration-sample.ts'
 import { auditEntry, change, issueRecord, reviewed } from './issue-sample.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
+import { ownStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
 const COUNT = 20
@@ -37,7 +37,7 @@ function assertCut(sizes: number[], count = COUNT): void {
 
 export function listBytesSuite(open: OpenStorage) {
   describe('lists with long texts end at the byte limit of a page', () => {
-    const storage = sharedStorage(open)
+    const storage = ownStorage(open)
     const each = (work: (n: number) => Promise<unknown>) =>
       Array.from({ length: COUNT }).reduce<Promise<unknown>>(
         (before, _, n) => before.then(() => work(n)),

@@ -6,7 +6,7 @@ import { createWorkRunner } from '../../../src/jobs/work.ts'
 import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { issueRecord, issueOf, listAll } from './issue-sample.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
+import { ownStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 import { eventually } from '../../setup/eventually.ts'
 
@@ -16,7 +16,7 @@ const NODES = 4
 
 export function reviewSuite(open: OpenStorage) {
   describe('review', () => {
-    const storage = sharedStorage(open)
+    const storage = ownStorage(open)
 
     /** Runs the review on several nodes until `work` is done and the queue is empty. */
     async function onNodes(nodes: number, of: (storage: Storage) => Storage, work: () => Promise<unknown>) {

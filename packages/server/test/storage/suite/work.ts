@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { WorkClaim, WorkHold } from '../../../src/storage/work.ts'
 import { issueRecord } from './issue-sample.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
+import { ownStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
 const KIND = 'review_issue_record' as const
@@ -10,7 +10,7 @@ const LEASE = 60_000
 
 export function workSuite(open: OpenStorage) {
   describe('background work', () => {
-    const storage = sharedStorage(open)
+    const storage = ownStorage(open)
 
     /** Work of the kind, due at the given times. All tests share one queue, so each empties it. */
     async function enqueue(...due: number[]): Promise<string[]> {
