@@ -17,7 +17,6 @@ import pg from 'pg'
 import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { Plot } from '../load/shapes.ts'
-import { copyOldEvents, OLD_EVENTS, OLD_MIGRATIONS, OLD_RUNS, oldEventRow, oldRunRow } from './old-tables.ts'
 import { count, ENVIRONMENT, newChanges, rowMaker, type Recorded } from './rows.ts'
 
 export interface BarePostgresWrites {
@@ -28,12 +27,10 @@ export interface BarePostgresWrites {
   eventsPerCommit: number
   /** How events travel. */
   way: 'insert' | 'copy'
-  /** Today's tables, or those before migration 010. */
-  tables: 'today' | 'old'
 }
 
 /** Rows are made in portions, outside of the time that counts. */
-const PORTION_EVENTS = 40_000
+const PORTION_EVENTS_PER_SECOND = 13_000
 const NUMBERS_PER_LANE = 2 ** 40
 const TIMEOUTS = { connectMs: 5_000, statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
 
@@ -56,13 +53,14 @@ const EVENTS: InsertedTable = {
 
 const opened = new Map<string, Promise<Lane[]>>()
 
-answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit, way, tables }) => {
-  const known = opened.get(url) ?? openLanes(url, plot, connections, tables)
+answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, eventsPerCommit, way }) => {
+  const known = opened.get(url) ?? openLanes(url, plot, connections)
   opened.set(url, known)
   const lanes = await known
+  const portionEvents = PORTION_EVENTS_PER_SECOND * seconds
   let [events, busyMs, cpuUs] = [0, 0, 0]
   while (busyMs < seconds * 1000) {
-    const portion = lanes.map((lane) => lane.take(PORTION_EVENTS / connections, eventsPerCommit))
+    const portion = lanes.map((lane) => lane.take(portionEvents / connections, eventsPerCommit))
     const [from, cpuFrom] = [performance.now(), process.cpuUsage()]
     await Promise.all(lanes.map((lane, index) => lane.commitAll(portion[index] ?? [], way)))
     busyMs += performance.now() - from
@@ -73,23 +71,22 @@ answer<BarePostgresWrites, Recorded>(async ({ url, plot, connections, seconds, e
   return { eventsPerSecond: (events * 1000) / busyMs, cpuUsPerEvent: cpuUs / events }
 })
 
-type Tables = BarePostgresWrites['tables']
 type Lane = Awaited<ReturnType<typeof openLane>>
 
-async function openLanes(url: string, plot: Plot, connections: number, tables: Tables): Promise<Lane[]> {
+async function openLanes(url: string, plot: Plot, connections: number): Promise<Lane[]> {
   const unhurried = new pg.Client(clientConfig({ connectionString: url }, TIMEOUTS))
   await unhurried.connect()
-  await migrate(unhurried, tables === 'old' ? { migrations: OLD_MIGRATIONS.postgres() } : {})
+  await migrate(unhurried)
   await unhurried.end()
   // Runs of their own, so that no connection waits for another's rows.
   return Promise.all(
     Array.from({ length: connections }, (_, slot) =>
-      openLane(url, { ...plot, salt: `${slot}${plot.salt.slice(1)}` }, slot, tables),
+      openLane(url, { ...plot, salt: `${slot}${plot.salt.slice(1)}` }, slot),
     ),
   )
 }
 
-async function openLane(url: string, plot: Plot, slot: number, tables: Tables) {
+async function openLane(url: string, plot: Plot, slot: number) {
   const client = new pg.Client({ ...clientConfig({ connectionString: url }, TIMEOUTS), pipeline: true })
   await client.connect()
   await client.query('SET search_path = tacho; SET jit = off')
@@ -98,12 +95,6 @@ async function openLane(url: string, plot: Plot, slot: number, tables: Tables) {
   let requests = 0
 
   function store(rows: readonly PlacedEvent[], seqs: readonly number[], way: BarePostgresWrites['way']) {
-    if (tables === 'old') {
-      const old = rows.map((row, index) => oldEventRow(row, seqs[index] ?? 0))
-      return way === 'insert'
-        ? insertJsonRows(sql, OLD_EVENTS, ENVIRONMENT, old)
-        : copyOldEvents(client, ENVIRONMENT, old)
-    }
     const values = rows.map(({ run, envelope, event, receivedAt }, index): Row => {
       const named = [run.number, envelope, seqs[index] ?? 0, receivedAt, event.eventId, ownSession(run, event)]
       return [...named, ...eventValues(event)]
@@ -131,9 +122,7 @@ async function openLane(url: string, plot: Plot, slot: number, tables: Tables) {
     await Promise.all([
       begun,
       store(rows, seqs, way),
-      tables === 'old'
-        ? insertJsonRows(sql, OLD_RUNS, ENVIRONMENT, Array.from(changes.runs, oldRunRow))
-        : insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, Array.from(changes.runs, runRow)),
+      insertJsonRows(sql, CHANGE_RUNS, ENVIRONMENT, Array.from(changes.runs, runRow)),
       ...writeCounts(sql, ENVIRONMENT, changes.counts, changes.buckets, slot),
       client.query('COMMIT'),
     ])

@@ -15,14 +15,11 @@ import { answer } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
 import type { Plot } from '../load/shapes.ts'
 import { timesOf, type Times } from '../stats.ts'
-import { OLD_MIGRATIONS, oldRowWriter } from './old-tables.ts'
 import { count, ENVIRONMENT, newChanges, rowMaker, type Recorded } from './rows.ts'
 
 export interface BareWrites {
   file: string
   plot: Plot
-  /** Today's tables, or those before migration 010. */
-  tables: 'today' | 'old'
   seconds: number
   eventsPerCommit: number
   /** As many commits a second; as many as it takes where none is given. */
@@ -36,8 +33,8 @@ export interface BareWritten extends Recorded {
 
 const stores = new Map<string, ReturnType<typeof openStore>>()
 
-answer<BareWrites, BareWritten>(async ({ file, plot, tables, seconds, eventsPerCommit, perSecond }) => {
-  const store = stores.get(file) ?? openStore(file, plot, tables)
+answer<BareWrites, BareWritten>(async ({ file, plot, seconds, eventsPerCommit, perSecond }) => {
+  const store = stores.get(file) ?? openStore(file, plot)
   stores.set(file, store)
   const took: number[] = []
   const begun = performance.now()
@@ -60,13 +57,13 @@ answer<BareWrites, BareWritten>(async ({ file, plot, tables, seconds, eventsPerC
   return { eventsPerSecond: (events * 1000) / busyMs, cpuUsPerEvent: cpuUs / events, times: timesOf(took) }
 })
 
-function openStore(file: string, plot: Plot, tables: BareWrites['tables']) {
+function openStore(file: string, plot: Plot) {
   const db = openDatabase(file)
-  migrate(db, tables === 'old' ? OLD_MIGRATIONS.sqlite() : undefined)
+  migrate(db)
   const sql = sqliteSql(db)
   const checkpoint = checkpointer(db)
   const rowsOf = rowMaker(plot)
-  const { insertEvent, writeRun } = tables === 'old' ? oldRowWriter(db) : rowWriter(db)
+  const { insertEvent, writeRun } = rowWriter(db)
   const renameAgent = db.prepare(`INSERT INTO agents (environment_id, id, agent_key, external_id, name, name_time)
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (environment_id, id) DO UPDATE SET name_time = excluded.name_time`)
   let requests = 0

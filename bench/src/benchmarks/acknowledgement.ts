@@ -28,7 +28,7 @@ times, however slow the answers are. The wait for a free connection counts.`,
     await using bare = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
     const plot = newPlot('whole-run')
     const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
-    const limit = { file: path.join(place, 'bare.db'), plot, tables: 'old' as const, eventsPerCommit: BATCH_EVENTS }
+    const limit = { file: path.join(place, 'bare.db'), plot, eventsPerCommit: BATCH_EVENTS }
     await load.call({ ...target, seconds: plan.warmUpSeconds })
     const most = rateOf(await load.call({ ...target, seconds: plan.seconds / 2 }))
     const perSecond = (most * SHARE) / BATCH_EVENTS

@@ -35,10 +35,7 @@ async function measure(setting: Setting, shape: Shape, budgets: Recording['budge
   await using server = await startServer(path.join(setting.place, 'store'))
   await using child = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
   const plot = newPlot(shape)
-  const into =
-    (tables: BareWrites['tables']): Recording['bare'] =>
-    (args) =>
-      child.call({ ...args, file: path.join(setting.place, `bare-${tables}.db`), plot, tables })
-  const beside = [{ what: "events, beside today's tables", bare: into('today') }]
-  return await measureRecording(setting, { server, plot, name: 'events', bare: into('old'), beside, budgets })
+  const file = path.join(setting.place, 'bare.db')
+  const bare: Recording['bare'] = (args) => child.call({ ...args, file, plot })
+  return await measureRecording(setting, { server, plot, name: 'events', bare, beside: [], budgets })
 }

@@ -1,7 +1,12 @@
 /** Recording and reading on PostgreSQL, and with two processes. */
 import path from 'node:path'
 import pg from 'pg'
-import { databasesOf, startPostgres } from '../../../packages/server/test/setup/postgres-server.ts'
+import {
+  databasesOf,
+  startPostgres,
+  testDatabases,
+  type TestDatabases,
+} from '../../../packages/server/test/setup/postgres-server.ts'
 import type { PostgresReads } from '../bare/postgres-reads.ts'
 import type { BarePostgresWrites } from '../bare/postgres.ts'
 import type { Recorded } from '../bare/rows.ts'
@@ -135,27 +140,28 @@ async function record(setting: Setting, shape: Shape): Promise<Result> {
   ])
   await using child = startChild<BarePostgresWrites, Recorded>(new URL('../bare/postgres.ts', import.meta.url))
   const plot = newPlot(shape)
-  const urls = { old: await databases.create(), today: await databases.create() }
+  const url = await databases.create()
   const by =
-    (way: BarePostgresWrites['way'], tables: BarePostgresWrites['tables']): Recording['bare'] =>
+    (way: BarePostgresWrites['way']): Recording['bare'] =>
     (args) =>
-      child.call({ ...args, url: urls[tables], plot, connections: BARE_CONNECTIONS, way, tables })
+      child.call({ ...args, url, plot, connections: BARE_CONNECTIONS, way })
   const budgets = { rate: [{ of: 'ratio', is: 'at least', limit: 0.6 } as const] }
-  const beside = [
-    { what: 'events, beside COPY', bare: by('copy', 'old') },
-    { what: "events, beside COPY into today's tables", bare: by('copy', 'today') },
-  ]
+  const beside = [{ what: 'events, beside COPY', bare: by('copy') }]
   const name = 'events, beside INSERT'
-  return await measureRecording(setting, { server, plot, name, bare: by('insert', 'old'), beside, budgets })
+  return await measureRecording(setting, { server, plot, name, bare: by('insert'), beside, budgets })
 }
 
-/** A PostgreSQL that syncs its commits to disk. */
+/** A PostgreSQL that syncs its commits to disk. Quick benchmarks use that of the test run. */
 async function startDatabases({ size }: Plan) {
-  const isMeasured = size !== 'quick'
-  const server = await startPostgres({ durable: isMeasured, settings: SETTINGS })
-  if (isMeasured) await fillWal(server.url())
-  const databases = databasesOf((name) => server.url(name), server.url())
-  return { create: async () => (await databases.create()).url, [Symbol.asyncDispose]: () => server.close() }
+  const databases = size === 'quick' ? await testDatabases() : await durableDatabases()
+  const create = async () => (await databases.create()).url
+  return { create, [Symbol.asyncDispose]: () => databases.close() }
+}
+
+async function durableDatabases(): Promise<TestDatabases> {
+  const server = await startPostgres({ durable: true, settings: SETTINGS })
+  await fillWal(server.url())
+  return { ...databasesOf((name) => server.url(name), server.url()), close: () => server.close() }
 }
 
 /**

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
 import { openDatabase, STORE_FILE } from '../../../src/storage/sqlite/database.ts'
+import { restoreSqlite } from '../../../src/storage/sqlite/restore.ts'
 import { knownMigrations, migrate, migrating } from '../../../src/storage/sqlite/migrate.ts'
 import type { MovedRows } from '../../../src/storage/sql/migrations.ts'
 import { oldRows, readSample, recordSample, type OldRows } from '../suite/old-store.ts'
@@ -64,6 +65,31 @@ test('a store of the old tables is read like a new one, and goes on', async (t) 
   assert.deepEqual(await append(storage, environment, event({ runId: 'a', clientId: 'client 0' })), ['stored'])
   assert.deepEqual(await append(storage, environment, event({ runId: 'new', clientId: 'client 0' })), ['stored'])
   assert.equal(envelopes(), before, 'an envelope that was moved is used again')
+})
+
+test('a backup of the old tables is restored beside a new store, with every row, sum and id', async (t) => {
+  const { directory, file, recorded, expected } = await oldStore(t)
+  const backup = path.join(directory, 'backup.db')
+  const db = openDatabase(file)
+  const sums = 'SELECT count(*), sum(seq), sum(received_at), sum(length(payload)) FROM'
+  const ids = 'SELECT group_concat(event_id ORDER BY seq) FROM'
+  const before = [`${sums} events`, `${ids} events`].map((query) => db.prepare(query).get())
+  db.prepare('VACUUM INTO ?').run(backup)
+  db.close()
+  const target = temporaryDirectory(t)
+  const newer = await openStore(t, { directory: target })
+  await append(newer, recorded.environments[0] ?? '', event({ runId: 'newer' }))
+  await newer.close()
+  assert.notEqual(restoreSqlite({ from: backup, directory: target, replace: true }).replaced, null)
+  const restored = await openStore(t, { directory: target })
+  assert.deepEqual(withoutUsage(await readSample(restored, recorded)), expected)
+  assert.ok((await restored.inspect()).every(({ ok }) => ok))
+  const after = new Database(path.join(target, STORE_FILE), { readonly: true })
+  t.after(() => after.close())
+  assert.deepEqual(
+    [`${sums} events`, `${ids} events`].map((query) => after.prepare(query).get()),
+    before,
+  )
 })
 
 test('a migration that is killed again and again goes on where it was', async (t) => {
