@@ -34,8 +34,7 @@ function isInstalled() {
 
 async function install() {
   if (!madeByHand()) {
-    console.log('Installing dependencies…')
-    await npmCi()
+    await withClock('Installing dependencies…', npmCi)
   }
   if (existsSync(pinnedNode) && spawnSync(pinnedNode, ['--version']).status !== 0) {
     stop('the pinned Node does not run on this system (it needs glibc).')
@@ -56,6 +55,22 @@ function madeByHand() {
     })
   } catch {
     return false
+  }
+}
+
+/** On a terminal, counts the seconds: the first installation takes up to a minute. */
+async function withClock(text, act) {
+  if (!process.stdout.isTTY) console.log(text)
+  const begun = Date.now()
+  const show = () =>
+    process.stdout.isTTY && process.stdout.write(`\r${text} ${Math.round((Date.now() - begun) / 1000)} s`)
+  show()
+  const clock = setInterval(show, 1_000)
+  try {
+    await act()
+  } finally {
+    clearInterval(clock)
+    if (process.stdout.isTTY) process.stdout.write('\n')
   }
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
+import { firstLogLevel } from '../src/commands/serve.ts'
 import { runTacho } from './tacho.ts'
 
 /** Prints the address of each file that the program loads. */
@@ -53,4 +54,10 @@ test('a command that reads loads few files, and so does its help', async () => {
       assert.ok(files.length <= 50, `${args.join(' ')}: ${files.length} files`)
     }
   }
+})
+
+test('on a terminal, the server logs warnings only, unless a variable says otherwise', () => {
+  assert.equal(firstLogLevel(true, {}), 'warn')
+  assert.equal(firstLogLevel(true, { TACHO_LOG_LEVEL: 'info' }), undefined)
+  assert.equal(firstLogLevel(false, {}), undefined)
 })

@@ -20,7 +20,7 @@ export class Refused extends Stop {
   readonly result: Refusal | Failure
 
   constructor(url: string, result: Refusal | Failure) {
-    super(1, sentenceOf(url, result))
+    super(1, sentenceOf(url, result, 'operator token'))
     this.name = 'Refused'
     this.result = result
   }

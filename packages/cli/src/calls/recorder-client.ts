@@ -64,7 +64,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       const result = await patiently(() => client.listRunEvents({ params: { runId }, query: { limit: 1 } }))
       if (result.ok) return result.value.items[0] ?? null
       if (result.code === 'not_found') return null
-      throw failed(sentenceOf(url, result))
+      throw failed(sentenceOf(url, result, 'API key'))
     },
   }
 
@@ -83,7 +83,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
         )
         break
       }
-      if (!result.ok) throw failed(sentenceOf(url, result))
+      if (!result.ok) throw failed(sentenceOf(url, result, 'API key'))
       const answer = verdicts(left, result.value)
       refused.push(...answer.refused)
       left = answer.left
@@ -98,7 +98,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
     for (let attempt = 1; ; attempt++) {
       const result = await call()
       if (result.ok || !result.temporary) return result
-      const trouble = sentenceOf(url, result)
+      const trouble = sentenceOf(url, result, 'API key')
       if (attempt === ATTEMPTS) throw failed(trouble)
       if (!hasTold) onTrouble(`${trouble} Retrying.`)
       hasTold = true

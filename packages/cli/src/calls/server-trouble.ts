@@ -24,11 +24,19 @@ const CAUSES = new Map(
   }),
 )
 
+/** What a call shows the server. */
+type Credential = 'operator token' | 'API key'
+
+const CREDENTIALS: Record<Credential, string> = {
+  'operator token': 'TACHO_OPERATOR_TOKEN, or the file of --token-file',
+  'API key': 'TACHO_API_KEY',
+}
+
 /** A sentence about a call that failed. */
-export function sentenceOf(url: string, result: Refusal | Failure): string {
+export function sentenceOf(url: string, result: Refusal | Failure, credential: Credential): string {
   switch (result.reason) {
     case 'refused':
-      return refusal(result.problem)
+      return refusal(result.problem, credential)
     case 'no_answer':
     case 'timeout':
     case 'aborted':
@@ -59,14 +67,14 @@ function errorCode(error: unknown): string {
 }
 
 /** A sentence about an error response. */
-function refusal({ code, title, detail = title, errors = [], requestId }: Refusal['problem']): string {
+function refusal(
+  { code, title, detail = title, errors = [], requestId }: Refusal['problem'],
+  credential: Credential,
+): string {
   const fields = errors
     .filter(({ message }) => !detail.includes(message))
     .map(({ path, message }) => `${path} ${message}`)
   const said = [detail, ...fields].map((text) => printable(text).replace(/\.$/, ''))
-  const hint =
-    code === 'unauthenticated'
-      ? ': check TACHO_OPERATOR_TOKEN for operator commands, TACHO_API_KEY for import and demo'
-      : ''
+  const hint = code === 'unauthenticated' ? `: check ${CREDENTIALS[credential]}` : ''
   return `${said.join('; ')}${hint} (${printable(code)}, request ${printable(requestId)}).`
 }

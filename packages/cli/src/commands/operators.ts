@@ -77,6 +77,8 @@ async function list(options: ScopeOptions): Promise<void> {
       ...invitations.map((one) => [one.email, '', one.role, '', `invited until ${one.expiresAt}`, one.id]),
     ],
   )
+  if (scope !== null)
+    process.stderr.write('People with a role in every workspace: tacho operators list --installation\n')
 }
 
 async function invite(email: string, options: InviteOptions): Promise<void> {

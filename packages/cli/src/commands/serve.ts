@@ -30,9 +30,19 @@ function toOption(flag: string, { help, byDefault }: SettingText): Option {
 
 type Flags = Readonly<Record<string, string | undefined>>
 
+/** Someone who looks at a terminal sees warnings only, unless they ask for more. */
+export function firstLogLevel(isTerminal: boolean, variables: NodeJS.ProcessEnv): string | undefined {
+  return isTerminal && variables['TACHO_LOG_LEVEL'] === undefined ? 'warn' : undefined
+}
+
 /** Commander gives a negated flag as false. */
 async function start({ console, ...flags }: Omit<Flags, 'console'> & { console?: string | false }): Promise<void> {
-  const read = readConfig({ ...flags, console: console === false ? 'off' : console } as Flags, process.env)
+  const given = {
+    logLevel: firstLogLevel(process.stderr.isTTY, process.env),
+    ...flags,
+    console: console === false ? 'off' : console,
+  } as Flags
+  const read = readConfig(given, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
   // Loaded late: other commands must not wait for it.
   const { serve } = await import('@tacho/server/process/serve.ts')

@@ -91,9 +91,36 @@ function occurrenceLine({ detectedAt, agentId, runId, eventId, id }: IssueRecord
   return `${detectedAt}  ${agentId}${run}${eventId === null ? '' : `, event ${eventId}`} (${id})`
 }
 
-function activityLine({ at, kind, actor, text, detail }: IssueActivity): string {
-  const what = text ?? (Object.keys(detail).length === 0 ? '' : JSON.stringify(detail))
-  return `${at}  ${kind}${actor === null ? '' : ` by ${actor.name}`}${what === '' ? '' : `: ${what}`}`
+function activityLine(entry: IssueActivity): string {
+  const { at, actor, text } = entry
+  return `${at}  ${actor?.name ?? 'The service'} ${activityText(entry)}${text === null ? '' : `: ${text}`}`
+}
+
+function activityText({ kind, detail }: IssueActivity): string {
+  const { assignee, issueId } = detail
+  const other = typeof issueId === 'string' ? `issue ${issueId}` : 'another issue'
+  switch (kind) {
+    case 'COMMENTED':
+      return 'commented'
+    case 'RESOLVED':
+      return 'resolved it'
+    case 'IGNORED':
+      return 'ignored it'
+    case 'REOPENED':
+      return 'reopened it'
+    case 'REGRESSED':
+      return 'reopened it, because it was detected again'
+    case 'ASSIGNED':
+      return typeof assignee === 'string' ? `assigned it to ${assignee}` : 'removed the assignee'
+    case 'MERGED':
+      return `merged ${other} into it`
+    case 'MERGED_INTO':
+      return `merged it into ${other}`
+    case 'SPLIT':
+      return `split facts off into ${other}`
+    case 'SPLIT_FROM':
+      return `split it off ${other}`
+  }
 }
 
 function spokenTimes(count: number): string {

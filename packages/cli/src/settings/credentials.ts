@@ -22,7 +22,7 @@ export function readUrl(flag: string | undefined, variables: Variables = process
 
 /** The operator token. Never from a flag: other users can read the arguments of a process. */
 export function readOperatorToken(tokenFile: string | undefined, variables: Variables = process.env): string {
-  if (tokenFile !== undefined) return credential(`The file of --token-file`, fileText(tokenFile))
+  if (tokenFile !== undefined) return operatorToken('The file of --token-file', fileText(tokenFile))
   const given = variables['TACHO_OPERATOR_TOKEN']
   if (given === undefined) {
     throw wrongUsage(
@@ -30,7 +30,7 @@ export function readOperatorToken(tokenFile: string | undefined, variables: Vari
         "(the server's first start prints a token; `tacho recover` makes a new one).",
     )
   }
-  return credential('TACHO_OPERATOR_TOKEN', given)
+  return operatorToken('TACHO_OPERATOR_TOKEN', given)
 }
 
 /** The API key for `import` and `demo`. */
@@ -41,7 +41,25 @@ export function readApiKey(variables: Variables = process.env): string {
       "No API key: set TACHO_API_KEY (the server's first start prints a key; `tacho keys create` makes one).",
     )
   }
-  return credential('TACHO_API_KEY', given)
+  const key = credential('TACHO_API_KEY', given)
+  if (key.startsWith(OPERATOR_TOKEN)) {
+    throw wrongUsage('TACHO_API_KEY is an operator token: recording needs an API key (`tacho keys create` makes one).')
+  }
+  return key
+}
+
+/** How these begin; both are read by people, so they can be told apart. */
+const OPERATOR_TOKEN = 'tacho-operator_'
+const API_KEY = 'tacho_'
+
+function operatorToken(name: string, given: string): string {
+  const token = credential(name, given)
+  if (token.startsWith(API_KEY)) {
+    throw wrongUsage(
+      `${name} is an API key: operator commands need an operator token (\`tacho recover\` makes a new one).`,
+    )
+  }
+  return token
 }
 
 function credential(name: string, given: string): string {

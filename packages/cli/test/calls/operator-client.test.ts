@@ -9,7 +9,11 @@ const problem = (code: string, more: object = {}) =>
 
 test('an error, or a reply from another server, becomes a sentence', async (t) => {
   const answers: [status: number, body: string, sentence: RegExp][] = [
-    [401, problem('unauthenticated'), /^A title: check TACHO_OPERATOR_TOKEN .* \(unauthenticated, request req-1\)\.$/],
+    [
+      401,
+      problem('unauthenticated'),
+      /^A title: check TACHO_OPERATOR_TOKEN, or the file of --token-file \(unauthenticated, request req-1\)\.$/,
+    ],
     [
       400,
       problem('x', { detail: 'No.', errors: [{ path: '/a', message: 'is b' }] }),

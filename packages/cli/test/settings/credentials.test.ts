@@ -29,6 +29,14 @@ test('a missing, empty or invalid credential is wrong usage and is never printed
     )
   }
   assert.equal(readApiKey({ TACHO_API_KEY: 'tacho_a_b\n' }), 'tacho_a_b')
+  assert.throws(() => readApiKey({ TACHO_API_KEY: 'tacho-operator_a_b' }), {
+    exitCode: 2,
+    message: /is an operator token/,
+  })
+  assert.throws(() => readOperatorToken(undefined, { TACHO_OPERATOR_TOKEN: 'tacho_a_b' }), {
+    exitCode: 2,
+    message: /^TACHO_OPERATOR_TOKEN is an API key/,
+  })
 })
 
 test('a token file wins over the variable, and an unreadable file is named', () => {

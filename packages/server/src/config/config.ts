@@ -57,7 +57,7 @@ export const SETTINGS = {
     byDefault: 'none',
     help: 'Proxies whose X-Forwarded headers are trusted, separated by commas',
   }),
-  logLevel: choice({ byDefault: 'info', help: 'Lowest level to log' }, [
+  logLevel: choice({ byDefault: 'info', help: 'Lowest level to log; on a terminal, tacho serve begins with warn' }, [
     'debug',
     'info',
     'warn',

@@ -32,7 +32,8 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
   const unlock = lockStore(directory)
   try {
     const store = path.join(directory, STORE_FILE)
-    if (existsSync(store) && !replace) throw new StoreRefused(`${directory} already contains a store.`)
+    if (existsSync(store) && !replace)
+      throw new StoreRefused(`${directory} already contains a store: --replace moves it aside.`)
     const copy = `${store}.restoring`
     rmSync(copy, { force: true })
     copyFileSync(from, copy, constants.COPYFILE_FICLONE)
