@@ -48,12 +48,24 @@ const MODEL_CALLS: [string, Record<string, Value>, object][] = [
     {
       'gen_ai.operation.name': 'chat',
       'gen_ai.request.model': 'm',
-      'gen_ai.input.messages': [{ role: 'tool', parts: [{ type: 'tool_call_response', id: 'c1', response: 'done' }] }],
+      // Pydantic AI sends the results of all calls in one message of the user.
+      'gen_ai.input.messages': [
+        {
+          role: 'user',
+          parts: [
+            { type: 'tool_call_response', id: 'c1', response: 'done' },
+            { type: 'tool_call_response', id: 'c2', response: 'failed' },
+          ],
+        },
+      ],
       'gen_ai.output.messages': [{ role: 'assistant', parts: [{ type: 'text', content: 'Hi' }] }],
     },
     {
       model: 'm',
-      messages: [{ role: 'tool', content: 'done', toolCallId: 'c1' }],
+      messages: [
+        { role: 'tool', content: 'done', toolCallId: 'c1' },
+        { role: 'tool', content: 'failed', toolCallId: 'c2' },
+      ],
       output: { role: 'assistant', content: 'Hi' },
     },
   ],

@@ -50,61 +50,70 @@ function vercelAnswer(attributes: Attributes): Json | undefined {
 function listOf(...found: (Json | undefined)[]): Json[] | undefined {
   const first = found.find((value) => value !== undefined)
   if (first === undefined) return undefined
-  if (Array.isArray(first)) return first.map(messageOf)
-  if (!isObject(first)) return [messageOf(first)]
+  if (Array.isArray(first)) return first.flatMap(messagesOf)
+  if (!isObject(first)) return messagesOf(first)
   const { system, prompt, messages } = first
-  if (system === undefined && prompt === undefined && messages === undefined) return [messageOf(first)]
+  if (system === undefined && prompt === undefined && messages === undefined) return messagesOf(first)
   const given = messages ?? prompt
   return [
     ...(system === undefined ? [] : [set({ role: 'system', content: system })]),
     ...(Array.isArray(given)
-      ? given.map(messageOf)
+      ? given.flatMap(messagesOf)
       : given === undefined
         ? []
         : [set({ role: 'user', content: given })]),
   ]
 }
 
-function messageOf(given: Json): JsonObject {
-  if (!isObject(given)) return { content: given }
+/** Results of several tools in one message become a message each. */
+function messagesOf(given: Json): JsonObject[] {
+  if (!isObject(given)) return [{ content: given }]
   const message = isObject(given['message']) ? given['message'] : given
-  const parts = message['parts'] ?? message['contents'] ?? message['content']
+  const sent = message['parts'] ?? message['contents'] ?? message['content'] ?? null
+  const parts = parsed(sent)
   const calls = message['tool_calls'] ?? message['toolCalls']
-  const {
-    content,
-    toolCalls: inContent,
-    toolCallId: answered,
-  } = Array.isArray(parsed(parts ?? null)) ? contentOf(parsed(parts ?? null) as Json[]) : { content: parts }
+  const { content, toolCalls: inContent, results } = Array.isArray(parts) ? contentOf(parts) : { content: sent }
   const direct = Array.isArray(calls) ? calls.map((call) => toolCall(call)) : []
   const toolCalls = [...direct, ...(inContent ?? [])]
-  return set({
+  if (results !== undefined && content === undefined && toolCalls.length === 0) return results
+  const shaped = set({
     role: message['role'],
     name: message['name'],
     content: content ?? undefined,
     toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
-    toolCallId: textOf(message['tool_call_id'] ?? message['toolCallId'] ?? message['id']) ?? answered,
+    toolCallId: textOf(message['tool_call_id'] ?? message['toolCallId'] ?? message['id']),
     finishReason: message['finish_reason'] ?? given['finish_reason'],
   })
+  return [...(results ?? []), shaped]
 }
 
-/** If all parts are texts, they become one text. Tool calls are taken out of the list; other parts stay unchanged. */
-function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json[]; toolCallId?: string | undefined } {
+/**
+ * If all parts are texts, they become one text. Calls and results of tools are taken out of the list; other parts stay
+ * unchanged.
+ */
+function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json[]; results?: JsonObject[] } {
   const toolCalls: Json[] = []
+  const results: JsonObject[] = []
   const left: Json[] = []
-  let toolCallId: string | undefined
   for (const given of parts) {
     const part = isObject(given) && isObject(given['message_content']) ? given['message_content'] : given
     const type = isObject(part) ? textOf(part['type']) : undefined
     if (isObject(part) && (CALLS.has(type ?? '') || isObject(part['functionCall']))) toolCalls.push(toolCall(part))
-    else if (isObject(part) && RESULTS.has(type ?? '')) {
-      toolCallId ??= textOf(part['id'] ?? part['tool_use_id'] ?? part['toolCallId'])
-      const result = part['response'] ?? part['result'] ?? part['output'] ?? part['content'] ?? null
-      left.push(isObject(result) && result['type'] === 'text' ? (result['value'] ?? result) : result)
-    } else left.push(textPart(part, type) ?? part)
+    else if (isObject(part) && RESULTS.has(type ?? '')) results.push(resultOf(part))
+    else left.push(textPart(part, type) ?? part)
   }
   const isText = left.every((part) => typeof part === 'string')
   const content = left.length === 0 ? undefined : left.length === 1 ? left[0] : isText ? left.join('\n') : left
-  return { content, ...(toolCalls.length > 0 ? { toolCalls } : {}), toolCallId }
+  return { content, ...(toolCalls.length > 0 ? { toolCalls } : {}), ...(results.length > 0 ? { results } : {}) }
+}
+
+function resultOf(part: JsonObject): JsonObject {
+  const result = part['response'] ?? part['result'] ?? part['output'] ?? part['content'] ?? null
+  return set({
+    role: 'tool',
+    content: isObject(result) && result['type'] === 'text' ? (result['value'] ?? result) : result,
+    toolCallId: textOf(part['id'] ?? part['tool_use_id'] ?? part['toolCallId']),
+  })
 }
 
 const CALLS = new Set(['tool_call', 'tool-call', 'tool_use', 'function_call'])
@@ -140,7 +149,7 @@ export function eventMessage(
   if (role !== undefined) {
     const given: JsonObject = { ...(isObject(body) ? body : { content: body ?? null }), ...attributes.takeRest() }
     const members = Object.entries(given).map(([key, value]): [string, Json] => [key, parsed(value)])
-    return { isOutput: name === 'gen_ai.choice', message: { role, ...messageOf(Object.fromEntries(members)) } }
+    return { isOutput: name === 'gen_ai.choice', message: { role, ...messagesOf(Object.fromEntries(members))[0] } }
   }
   const prompt = attributes.takeJson('gen_ai.prompt')
   if (name === 'gen_ai.content.prompt' && prompt !== undefined) return { isOutput: false, message: prompt }
