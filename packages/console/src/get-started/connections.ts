@@ -24,8 +24,9 @@ export const CONNECTIONS: readonly Connection[] = [
   connection('OpenAI Agents', 'addTraceProcessor(recordTraces(tacho))', true, 'docs/integrations/openai-agents.md'),
   connection('Mastra', 'recordModel(model, tacho), guardTools(tools, tacho)', true, 'docs/integrations/mastra.md'),
   connection('OpenTelemetry', 'OTEL_EXPORTER_OTLP_ENDPOINT=…/openapi/v1/otlp', false, 'docs/otlp.md'),
+  connection('Claude Code, Codex', 'tacho hook install claude-code', true, 'docs/coding-agents.md'),
   connection(
-    'Claude Code, Codex',
+    'Claude Code, Codex: tokens and cost',
     'OTEL_LOGS_EXPORTER=otlp, or [otel] in config.toml',
     false,
     'docs/integrations/coding-agents.md',
