@@ -167,7 +167,8 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
         return verdicts
       } catch (error) {
         known.agents.forget()
-        if (tries === TRIES || !engine.isRace(error)) throw error
+        if (!engine.isRace(error)) throw error
+        if (tries === TRIES) throw new StorageError('storage_unavailable', 'A commit lost too many races', error)
       }
     }
   }

@@ -1,11 +1,14 @@
 /** How nodes behave while the database is in trouble. */
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { describe, test } from 'node:test'
 import { StorageError, type Storage } from '../../../src/storage/storage.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
 import { append, batch, event, llmCall, newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 
+const OPERATIONS = path.join(import.meta.dirname, '../../../../../docs/operations.md')
 const { query, whileFailing, whileLocked, withStorage } = useTestDatabase()
 
 describe('a database in trouble', () => {
@@ -148,6 +151,24 @@ describe('a database in trouble', () => {
         if (answers[number]?.status === 'fulfilled') assert.equal(verdicts[0], 'duplicate')
       }
       assert.equal(await assertCounted(storage, env, 3), batches.length * 100)
+    })
+  })
+
+  test('whose sequence lags after a logical failover rejects no event, and is mended as docs/operations.md says', async () => {
+    const [, mend = ''] =
+      /```sql\n(SELECT setval\('tacho.numbers'[^`]*)```/.exec(await readFile(OPERATIONS, 'utf8')) ?? []
+    const env = newId()
+    await withStorage({}, async (storage) => {
+      await append(storage, env, ...Array.from({ length: 50 }, (_, n) => event({ runId: `run ${n}` })))
+    })
+    // As the replica has it: its next number is one that a run has.
+    await query(`SELECT setval('tacho.numbers', min(number), false) FROM tacho.runs WHERE environment_id = '${env}'`)
+    await withStorage({}, async (storage) => {
+      await assert.rejects(append(storage, env, event({ runId: 'new' })), refusal('storage_unavailable'))
+    })
+    await query(mend)
+    await withStorage({}, async (storage) => {
+      assert.deepEqual(await append(storage, env, event({ runId: 'new' })), ['stored'])
     })
   })
 
