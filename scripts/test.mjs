@@ -6,6 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
 import { run } from 'node:test'
 import { dot, spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
@@ -72,7 +73,8 @@ async function runTests() {
   await installPython(files)
   const tests = run({
     files,
-    concurrency: 2,
+    // One more than cores, because a file often waits for its browser, its server or a timeout.
+    concurrency: availableParallelism() + 1,
     isolation: 'process',
     testNamePatterns: options.name,
     watch: options.watch,

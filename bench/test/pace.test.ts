@@ -14,7 +14,7 @@ test('times far below a millisecond are measured', async () => {
 })
 
 test('at least one reply counts, with its own time, however slow it is', async () => {
-  const { answered, seconds } = await paceRequests([0, 1], { seconds: 0.001 }, () => wait(50).then(() => undefined))
+  const { answered, seconds } = await paceRequests([0, 1], { seconds: 0 }, () => wait(50).then(() => undefined))
   assert.equal(answered, 1)
   assert.ok(seconds >= 0.045)
 })

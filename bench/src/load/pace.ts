@@ -42,12 +42,12 @@ async function closedLoop<Lane>(
   let answered = 0
   let lastAt = begun
   async function keepSending(lane: Lane): Promise<void> {
-    for (let sentAt = performance.now(); sentAt < end && sent < requests;) {
+    for (let sentAt = performance.now(); (sentAt < end || sent === 0) && sent < requests;) {
       sent++
       await send(lane)
       const now = performance.now()
       took.push(now - sentAt)
-      // At least one reply counts, however slow it is.
+      // At least one request is sent and counts, however slow this process or the reply is.
       if (now <= end || answered === 0) {
         answered++
         lastAt = now
