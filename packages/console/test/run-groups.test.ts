@@ -51,6 +51,13 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
       ...run('two', 'support', 'talk', 'FAILED', 2_000),
       ...run('three', 'support', null, null, 1_000),
       ...run('four', 'billing', 'other', 'COMPLETED', 3_000),
+      event({
+        runId: `wide-${'0123456789'.repeat(8)}`,
+        agentId: 'wide',
+        agentName: 'wide',
+        eventType: 'TOOL_CALL',
+        payload: { toolName: `a_tool_with_${'a_long_name_'.repeat(8)}` },
+      }),
     ])
     const { page, close } = await tacho.open(`${tacho.home}/agents`)
     const cells = async (name: string) =>
@@ -85,7 +92,8 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
         await page.getByRole('row').nth(2).waitFor()
         await assertFine(page, name, look)
       }
-      await page.goto(`${tacho.home}/agents/support`)
+      await page.goto(`${tacho.home}/agents/wide`)
+      await page.getByRole('region', { name: 'Tools' }).getByRole('link').waitFor()
       await page.getByRole('region', { name: 'The last 30 days' }).locator('canvas').waitFor()
       await assertFine(page, 'an agent', look)
       await page.goto(`${tacho.home}/sessions/talk`)

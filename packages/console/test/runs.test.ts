@@ -251,7 +251,14 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.waitForURL('**/runs?tool=refund&hasErrors=true')
     await page.waitForFunction(() => document.querySelectorAll('[aria-label=Runs] [role=row]').length === 2)
     await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
-    await page.getByRole('button', { name: 'Columns' }).click()
+    const button = page.getByRole('button', { name: 'Columns' })
+    await button.click()
+    const [opened, opener] = [
+      await page.getByRole('group', { name: 'Columns' }).boundingBox(),
+      await button.boundingBox(),
+    ]
+    assert.ok(opened && opener && opened.y > opener.y, 'the menu opens below its button')
+    assert.equal(Math.round(opened.x + opened.width), Math.round(opener.x + opener.width))
     await page.getByRole('group', { name: 'Columns' }).getByLabel('Errors').check()
     await page.getByRole('columnheader', { name: 'Errors' }).waitFor()
     await page.keyboard.press('Escape')

@@ -45,7 +45,7 @@ export function AgentPage() {
       </div>
       <Numbers runs={data.items} isAll={data.nextCursor === null} agent={id} />
       <Days environmentId={environmentId} agentId={newest.agent.id} agent={id} />
-      <div className="grid gap-x-10 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-2">
         <Section
           title="Newest runs"
           note={

@@ -1,4 +1,4 @@
-import { useId } from 'react'
+import { useId, useRef } from 'react'
 import { columnWord, RUN_COLUMNS, type RunColumn } from './columns.ts'
 
 interface Props {
@@ -9,15 +9,23 @@ interface Props {
 /** The browser's own popover: it closes on Escape and on a click elsewhere. */
 export function ColumnMenu({ columns, onChange }: Props) {
   const id = useId()
+  const panel = useRef<HTMLFieldSetElement>(null)
   const toggle = (column: RunColumn) =>
     onChange(RUN_COLUMNS.filter((one) => (one === column) !== columns.includes(one)))
   return (
-    <div className="menu ml-auto hidden w-48 text-right sm:block">
-      <button type="button" popoverTarget={id} className="field text-soft hover:bg-hover">
+    <div className="menu ml-auto hidden sm:block">
+      <button
+        type="button"
+        popoverTarget={id}
+        // A popover knows nothing of its button: it lies in the top layer.
+        onClick={({ currentTarget }) => panel.current && putBelow(panel.current, currentTarget)}
+        className="field text-soft hover:bg-hover"
+      >
         Columns
       </button>
       <fieldset
         id={id}
+        ref={panel}
         popover="auto"
         className="fixed inset-auto w-48 rounded-lg border border-line bg-raised p-2 text-left text-sm text-ink shadow-xl"
       >
@@ -37,4 +45,13 @@ export function ColumnMenu({ columns, onChange }: Props) {
       </fieldset>
     </div>
   )
+}
+
+const GAP_PX = 4
+
+/** With their right edges in line. */
+function putBelow(panel: HTMLElement, button: HTMLElement): void {
+  const { bottom, right } = button.getBoundingClientRect()
+  panel.style.top = `${bottom + GAP_PX}px`
+  panel.style.right = `${document.documentElement.clientWidth - right}px`
 }
