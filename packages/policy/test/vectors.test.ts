@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { decisionVectors } from '../vectors/decisions.ts'
 import { conditionVectors, hashVectors, linesOf } from '../vectors/vectors.ts'
 
 const CHANGED = 'run scripts/node packages/policy/vectors/write.ts, and check that SDKs in other languages still agree'
@@ -17,3 +18,18 @@ for (const [name, vectors] of [
     assert.ok(lines.length > 400)
   })
 }
+
+test('the shared decisions are what this package gives, and each action and policy is among them', () => {
+  const written = JSON.parse(readFileSync(new URL('../vectors/decisions.json', import.meta.url), 'utf8')) as unknown
+  const vectors = decisionVectors()
+  assert.deepEqual(written, vectors, CHANGED)
+  const { policies, calls } = vectors
+  assert.deepEqual([policies.length, calls.length], [20, 200])
+  assert.equal(new Set(calls.map(({ action }) => action)).size, 4)
+  const matched = new Set(calls.flatMap(({ policyIds }) => policyIds))
+  // The eighteenth blocks every other agent, so it must never match here.
+  assert.deepEqual(
+    policies.map(({ policyId }) => policyId).filter((id) => !matched.has(id)),
+    ['rule-18'],
+  )
+})
