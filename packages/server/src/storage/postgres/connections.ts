@@ -35,8 +35,8 @@ export interface Connections {
 
 /**
  * Transactions on one connection, in order. The next one begins as soon as the end of the one before has been sent, so
- * the database never waits for this process between them. Because it executes them in order, the next one finds no lock
- * of the one before, and sees what it stored.
+ * the database never waits for this process between them. PostgreSQL executes them in order, so the next one waits for
+ * no lock and sees what the one before stored.
  */
 export interface Pipeline {
   /** `onSent`: the end has been sent. */
