@@ -79,7 +79,7 @@ async function runTests() {
     testNamePatterns: options.name,
     watch: options.watch,
     coverage: options.coverage,
-    execArgv: ['--test-timeout=60000', '--import=./scripts/test-end.mjs'],
+    execArgv: ['--test-timeout=300000', '--import=./scripts/test-end.mjs'],
   })
   tests.on('test:summary', ({ file, counts, success }) => {
     if (file !== undefined) return // the one without a file is the sum
