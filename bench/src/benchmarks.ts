@@ -2,6 +2,7 @@
 import type { Benchmark } from './benchmark.ts'
 import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { consolePages } from './benchmarks/console.ts'
+import { hook } from './benchmarks/hook.ts'
 import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
 import { otlp } from './benchmarks/otlp.ts'
@@ -30,6 +31,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   readsFull,
   largeRun,
   start,
+  hook,
   consolePages,
   runtimeConfig,
   policies,
