@@ -66,7 +66,10 @@ function addTriage(issues: Command): void {
     reopen: 'reopen a resolved or ignored issue',
   }
   for (const verb of ['resolve', 'ignore', 'reopen'] as const) {
-    inEnvironment(issues.command(`${verb} <issueId>`).description(about[verb]))
+    const command = inEnvironment(issues.command(`${verb} <issueId>`).description(about[verb]))
+    if (verb === 'ignore')
+      command.option('--until <when>', 'when it opens again by itself: a time, or a duration from now')
+    command
       .option('--comment <text>', 'reason, added as a comment')
       .addHelpText('after', `\nExample:\n  tacho issues ${verb} 019a0c44-3700-7686-a2e1-3c01640563f0`)
       .action((issueId: string, options: ChangeOptions) => changeState(verb, issueId, options))

@@ -7,17 +7,22 @@ import { Refused, type OperatorClient } from '../calls/operator-client.ts'
 import type { EnvironmentOptions } from '../settings/options.ts'
 import { counted, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
+import { moment } from '../terminal/time-text.ts'
 import { connected } from '../calls/connected.ts'
 import { issueLine } from './show.ts'
 
 export interface ChangeOptions extends EnvironmentOptions {
   comment?: string
+  /** Only of `ignore`. */
+  until?: string
 }
 
 export async function changeState(verb: 'resolve' | 'ignore' | 'reopen', issueId: string, options: ChangeOptions) {
   const { client, environmentId } = await connected(options)
   const params = { environmentId, issueId }
-  const issue = await known('issue', issueId, client[`${verb}Issue`]({ params }))
+  const until = options.until === undefined ? {} : { until: moment('--until', options.until, 1, Date.now()) }
+  const call = verb === 'ignore' ? client.ignoreIssue({ params, query: until }) : client[`${verb}Issue`]({ params })
+  const issue = await known('issue', issueId, call)
   if (options.comment !== undefined) await client.commentIssue({ params, body: { text: options.comment } })
   printIssue(issue, options)
 }

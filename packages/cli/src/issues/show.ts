@@ -46,12 +46,14 @@ export function issueLine({ id, state, title, mergedInto }: Issue): string {
 }
 
 function head(issue: Issue): string[] {
-  const { stateChangedBy, regressions, assignee, mergedInto, mergedFrom } = issue
+  const { stateChangedBy, regressions, assignee, mergedInto, mergedFrom, ignoredUntil } = issue
   const by = stateChangedBy === null ? '' : ` by ${stateChangedBy.name}`
   return [
     strong(printable(`${issue.state}  ${issue.title}`)),
     `Issue     ${issue.id}`,
-    printable(`State     ${issue.state} since ${issue.stateChangedAt}${by}`),
+    printable(
+      `State     ${issue.state} since ${issue.stateChangedAt}${by}${ignoredUntil === null ? '' : `, until ${ignoredUntil}`}`,
+    ),
     `Seen      ${issue.firstSeenAt} to ${issue.lastSeenAt}`,
     `Numbers   ${[
       counted(issue.occurrences, 'detection'),

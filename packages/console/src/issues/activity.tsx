@@ -6,6 +6,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { LongText } from '../ui/long-text.tsx'
+import { exact } from '../ui/format.ts'
 import { More } from '../ui/more.tsx'
 import { Refused } from '../ui/refused.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
@@ -49,14 +50,14 @@ export function Activity({ environmentId, issueId, canComment }: Props) {
 }
 
 function Act({ entry: { kind, detail } }: { entry: IssueActivity }) {
-  const { assignee, issueId } = detail
+  const { assignee, issueId, until } = detail
   switch (kind) {
     case 'COMMENTED':
       return 'commented'
     case 'RESOLVED':
       return 'resolved the issue'
     case 'IGNORED':
-      return 'ignored the issue'
+      return typeof until === 'string' ? <>ignored the issue until {exact(Date.parse(until))}</> : 'ignored the issue'
     case 'REOPENED':
       return 'reopened the issue'
     case 'REGRESSED':

@@ -8,6 +8,7 @@ import { useKeys } from '../ui/keys.ts'
 import { Refused } from '../ui/refused.tsx'
 import { COMMENT_ID } from './activity.tsx'
 import { AssignDialog } from './assign-dialog.tsx'
+import { IgnoreDialog } from './ignore-dialog.tsx'
 import { MergeDialog } from './merge-dialog.tsx'
 import { SplitDialog } from './split-dialog.tsx'
 
@@ -17,12 +18,12 @@ interface Props {
   issue: Issue
 }
 
-const STATE_CALLS = { resolve: api.resolveIssue, ignore: api.ignoreIssue, reopen: api.reopenIssue } as const
+const STATE_CALLS = { resolve: api.resolveIssue, reopen: api.reopenIssue } as const
 
 export function IssueActs({ environmentId, workspaceId, issue }: Props) {
   const cache = useQueryClient()
   const navigate = useNavigate()
-  const [open, setOpen] = useState<'assign' | 'merge' | 'split' | null>(null)
+  const [open, setOpen] = useState<'ignore' | 'assign' | 'merge' | 'split' | null>(null)
   const params = { environmentId, issueId: issue.id }
   const renew = () => cache.invalidateQueries({ queryKey: ['issues', environmentId] })
   const change = useMutation({
@@ -41,7 +42,7 @@ export function IssueActs({ environmentId, workspaceId, issue }: Props) {
     ...(isOpen
       ? {
           r: { name: 'Resolve this issue', act: () => change.mutate('resolve') },
-          i: { name: 'Ignore this issue', act: () => change.mutate('ignore') },
+          i: { name: 'Ignore this issue', act: () => setOpen('ignore') },
         }
       : { o: { name: 'Reopen this issue', act: () => change.mutate('reopen') } }),
     a: { name: 'Assign this issue', act: () => setOpen('assign') },
@@ -55,9 +56,7 @@ export function IssueActs({ environmentId, workspaceId, issue }: Props) {
           <Button look="accent" busy={change.isPending} onClick={() => change.mutate('resolve')}>
             Resolve
           </Button>
-          <Button busy={change.isPending} onClick={() => change.mutate('ignore')}>
-            Ignore
-          </Button>
+          <Button onClick={() => setOpen('ignore')}>Ignore…</Button>
         </>
       ) : (
         <Button busy={change.isPending} onClick={() => change.mutate('reopen')}>
@@ -74,6 +73,7 @@ export function IssueActs({ environmentId, workspaceId, issue }: Props) {
         </Button>
       )}
       <Refused error={change.error} className="w-full" />
+      {open === 'ignore' && <IgnoreDialog params={params} onClose={close} onDone={renew} />}
       {open === 'assign' && (
         <AssignDialog
           params={params}

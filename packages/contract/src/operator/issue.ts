@@ -21,6 +21,7 @@ const issueFields = {
   state: IssueState,
   stateChangedAt: time('When the state last changed'),
   stateChangedBy: nullableActor,
+  ignoredUntil: nullableTime('When an ignored issue opens again by itself; null: only when someone reopens it'),
   firstSeenAt: time('Earliest detection'),
   lastSeenAt: time('Latest detection'),
   openedAt: time('When the service opened it'),
@@ -124,6 +125,10 @@ export const IssueTrends = Type.Object(
 export type IssueTrends = Static<typeof IssueTrends>
 
 export const IssueParams = Type.Object({ environmentId: uuid('Environment id'), issueId: uuid('Issue id') })
+
+export const IgnoreQuery = Type.Object({
+  until: Type.Optional(time('When it opens again by itself; without it, only when someone reopens it')),
+})
 
 export const IssuePartsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),

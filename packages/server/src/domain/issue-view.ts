@@ -30,6 +30,7 @@ export function toIssueSummary(row: IssueRow): IssueSummary {
     state: row.state,
     stateChangedAt: isoTime(row.stateAt),
     stateChangedBy: row.stateBy,
+    ignoredUntil: row.ignoredUntil === null ? null : isoTime(row.ignoredUntil),
     firstSeenAt: isoTime(row.firstSeen),
     lastSeenAt: isoTime(row.lastSeen),
     openedAt: isoTime(row.openedAt),

@@ -33,6 +33,7 @@ import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
+import { reopenIssues } from '../jobs/reopen-issues.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { simulate } from '../jobs/simulate.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
@@ -139,6 +140,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     storage,
     handlers: [
       reviewIssueRecords({ storage, now, random: randomBytes }),
+      reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],

@@ -21,7 +21,16 @@ export interface IssueStore {
   listAffectedRuns(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedRunRow>>
   listAffectedAgents(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedAgentRow>>
   listIssueActivity(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<IssueActivityRow>>
-  changeIssueState(issue: IssueRef, to: IssueState, by: IssueChange, audit: AuditEntry[]): Promise<ChangedIssue | null>
+  changeIssueState(
+    issue: IssueRef,
+    to: IssueState,
+    by: IssueChange,
+    audit: AuditEntry[],
+    /** Only for IGNORED; null: until someone reopens it. */
+    ignoredUntil?: number | null,
+  ): Promise<ChangedIssue | null>
+  /** Opens an issue that was ignored until now or earlier. `entryId`: of its activity. */
+  endIgnoring(issue: IssueRef, entryId: string, now: number): Promise<void>
   assignIssue(
     issue: IssueRef,
     assignee: string | null,
@@ -72,6 +81,8 @@ export interface IssueRow extends Seen, IssueCounts {
   state: IssueState
   stateAt: number
   stateBy: IssueActor | null
+  /** When it opens again by itself. */
+  ignoredUntil: number | null
   openedAt: number
   regressions: number
   lastRegressionAt: number | null

@@ -3,16 +3,17 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
 import { toActivity, toIssue } from '../../domain/issue-view.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { ChangedIssue, IssueActivityRow, IssueChange, IssueRef, IssueWhole } from '../../storage/issues.ts'
 import type { Deps } from '../deps.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from './field.ts'
+import { refuseField, textsRefusal, timeOf } from './field.ts'
 import { NO_ISSUE } from './issues.ts'
 
 /** A requested change: the issue, the actor and the entry for its history. */
@@ -44,17 +45,27 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     return toActivity(row)
   })
 
-  async function changeState(request: FastifyRequest, issueId: string, verb: string, to: IssueState) {
-    const { issue, change, audit } = ask(request, issueId, verb)
-    return changedReply(await storage.changeIssueState(issue, to, change, audit))
+  async function changeState(
+    request: FastifyRequest,
+    issueId: string,
+    verb: string,
+    state: IssueState,
+    ignoredUntil: number | null = null,
+  ) {
+    const detail = ignoredUntil === null ? {} : { until: isoTime(ignoredUntil) }
+    const { issue, change, audit } = ask(request, issueId, verb, detail)
+    return changedReply(await storage.changeIssueState(issue, state, change, audit, ignoredUntil))
   }
 
   serveRoute(app, OPERATOR_ROUTES.resolveIssue, deps, ({ params, request }) =>
     changeState(request, params.issueId, 'resolve', 'RESOLVED'),
   )
-  serveRoute(app, OPERATOR_ROUTES.ignoreIssue, deps, ({ params, request }) =>
-    changeState(request, params.issueId, 'ignore', 'IGNORED'),
-  )
+  serveRoute(app, OPERATOR_ROUTES.ignoreIssue, deps, ({ params, query, request }) => {
+    const until = query.until === undefined ? null : timeOf('until', query.until)
+    if (isRefusal(until)) return until
+    if (until !== null && until <= now()) return refuseField('until', 'must be in the future')
+    return changeState(request, params.issueId, 'ignore', 'IGNORED', until)
+  })
   serveRoute(app, OPERATOR_ROUTES.reopenIssue, deps, ({ params, request }) =>
     changeState(request, params.issueId, 'reopen', 'OPEN'),
   )

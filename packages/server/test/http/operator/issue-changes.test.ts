@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
 import { issueRoutes } from '@tacho/contract/operator/issue-routes.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { issueRecord, openedIssue, reviewed, submit } from '../../setup/issue-service.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
@@ -25,6 +26,18 @@ const activity = async (id: string) =>
     .items
 const opened = (detectionType: string, more: object = {}) =>
   openedIssue(service, issueRecord({ detectionType, ...more }))
+
+test('an issue that is ignored until a time opens again by itself', async () => {
+  const { id } = await opened('UNTIL')
+  for (const until of ['soon', '', new Date(Date.now() - 1).toISOString()]) {
+    assert.deepEqual(refusalOf(await post(`${id}/ignore?until=${until}`)), [400, 'invalid_request'], until)
+  }
+  const until = new Date(Date.now() + 500).toISOString()
+  assert.equal(replyOf('ignoreIssue', await post(`${id}/ignore?until=${until}`)).ignoredUntil, until)
+  await eventually(async () => (await read(id)).state === 'OPEN', 'the issue opens again')
+  const [last, before] = await activity(id)
+  assert.deepEqual([last?.kind, last?.actor, before?.detail], ['REOPENED', null, { until }])
+})
 
 test('an issue is resolved, ignored and reopened, each from the states that allow it; 409 shows the current one', async () => {
   const { id } = await opened('STATES')

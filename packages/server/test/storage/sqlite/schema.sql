@@ -318,7 +318,7 @@ CREATE TABLE issues (
   regressions INTEGER NOT NULL,
   last_regression_at INTEGER,
   assignee TEXT,
-  merged_into TEXT, -- never an issue that is merged itself
+  merged_into TEXT, ignored_until INTEGER, -- never an issue that is merged itself
   PRIMARY KEY (environment_id, id)
 ) STRICT, WITHOUT ROWID;
 

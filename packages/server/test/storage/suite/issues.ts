@@ -34,6 +34,7 @@ export function issuesSuite(open: OpenStorage) {
         state: 'OPEN',
         stateAt: NOON + 3_000,
         stateBy: null,
+        ignoredUntil: null,
         openedAt: NOON + 3_000,
         firstSeen: NOON - 5,
         lastSeen: NOON + 500,
@@ -280,6 +281,36 @@ export function issuesSuite(open: OpenStorage) {
         { state, occurrences, runs, regressions },
         { state: 'IGNORED', occurrences: 2, runs: 2, regressions: 0 },
       )
+    })
+
+    test('that is ignored until a time opens then, once, unless someone changed it before', async () => {
+      const environmentId = newId()
+      await review(issueRecord(environmentId))
+      const ref = { environmentId, id: (await onlyIssue(storage(), environmentId)).id }
+      const ignore = (until: number) =>
+        storage().changeIssueState(ref, 'IGNORED', change(), audit(environmentId), until)
+      const state = async () => {
+        const issue = await onlyIssue(storage(), environmentId)
+        return [issue.state, issue.ignoredUntil]
+      }
+      const claim = { kind: 'reopen_issue' as const, owner: 'o', leaseUntil: NOON + 100, limit: 9 }
+      const due = async (now: number) =>
+        (await storage().claimWork({ ...claim, now })).filter(({ subjectId }) => subjectId === ref.id).length
+      await ignore(NOON + 50)
+      assert.deepEqual(await state(), ['IGNORED', NOON + 50])
+      await storage().changeIssueState(ref, 'OPEN', change(), audit(environmentId))
+      assert.deepEqual([await state(), await due(NOON + 90)], [['OPEN', null], 0])
+      await ignore(NOON + 20)
+      await storage().endIgnoring(ref, newRecordId(), NOON + 19)
+      assert.deepEqual(await state(), ['IGNORED', NOON + 20])
+      await storage().changeIssueState(ref, 'OPEN', change(), audit(environmentId))
+      await ignore(NOON + 20)
+      assert.deepEqual([await due(NOON + 19), await due(NOON + 20)], [0, 1])
+      for (let n = 0; n < 2; n++) await storage().endIgnoring(ref, newRecordId(), NOON + 20)
+      assert.deepEqual(await state(), ['OPEN', null])
+      const { rows } = await storage().listIssueActivity(environmentId, ref.id, { limit: 9, after: null })
+      assert.equal(rows.filter(({ kind, actor }) => kind === 'REOPENED' && actor === null).length, 1)
+      assert.equal(await due(NOON + 200), 0)
     })
 
     test('is assigned and commented on, and lists its activity page by page', async () => {

@@ -7,7 +7,7 @@
  *               || +--next detection---+  a regression
  *        ignore ||reopen
  *               v|
- *             IGNORED   detections count and change nothing
+ *             IGNORED   detections count and change nothing; until a time: the service reopens it then
  *
  * Every state change is one compare-and-set. A merged issue cannot be changed.
  */
@@ -15,6 +15,7 @@ import { write, type Acts } from '../act.ts'
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { ChangedIssue, IssueChange, IssueRef, IssueStore } from '../../issues.ts'
+import { enqueueWork } from '../work.ts'
 import { insertAudit } from '../audit.ts'
 import { insertActivity } from './issue-activity.ts'
 import { findIssue } from './issues.ts'
@@ -22,6 +23,7 @@ import type { Sql } from '../sql.ts'
 
 export const issueChangesActs = {
   changeIssueState: write(changeIssueState),
+  endIgnoring: write(endIgnoring),
   assignIssue: write(assignIssue),
   commentIssue: write(commentIssue),
 } satisfies Partial<Acts<IssueStore>>
@@ -39,17 +41,39 @@ async function changeIssueState(
   to: IssueState,
   { id, at, actor }: IssueChange,
   audit: AuditEntry[],
+  ignoredUntil: number | null = null,
 ): Promise<ChangedIssue | null> {
   const { from, kind } = CHANGES[to]
-  const text = `UPDATE issues SET state = ?, state_at = ?, state_by = ?
+  const text = `UPDATE issues SET state = ?, state_at = ?, state_by = ?, ignored_until = ?
     WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state IN (${from.map(() => '?').join(', ')})`
-  const params = [to, at, JSON.stringify(actor), issue.environmentId, issue.id, ...from]
+  const params = [to, at, JSON.stringify(actor), ignoredUntil, issue.environmentId, issue.id, ...from]
   const changed = (await sql.run(text, params)) === 1
   if (changed) {
-    await insertActivity(sql, issue, { id, at, kind, actor, text: null, detail: {} })
+    const detail = ignoredUntil === null ? {} : { until: new Date(ignoredUntil).toISOString() }
+    await insertActivity(sql, issue, { id, at, kind, actor, text: null, detail })
     await insertAudit(sql, audit)
+    await forgetDue(sql, issue)
+    if (ignoredUntil !== null) {
+      const { environmentId, id: subjectId } = issue
+      await enqueueWork(sql, [{ kind: 'reopen_issue', environmentId, subjectId, dueAt: ignoredUntil }])
+    }
   }
   return changedIssue(sql, issue, changed)
+}
+
+function forgetDue(sql: Sql, { environmentId, id }: IssueRef): Promise<unknown> {
+  const text = "DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = ? AND environment_id = ?"
+  return sql.run(text, [id, environmentId])
+}
+
+async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: number): Promise<void> {
+  const text = `UPDATE issues SET state = 'OPEN', state_at = ?, state_by = NULL, ignored_until = NULL
+    WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= ?`
+  const changed = await sql.run(text, [now, issue.environmentId, issue.id, now])
+  if (changed === 1) {
+    await insertActivity(sql, issue, { id: entryId, at: now, kind: 'REOPENED', actor: null, text: null, detail: {} })
+  }
+  await forgetDue(sql, issue)
 }
 
 async function assignIssue(

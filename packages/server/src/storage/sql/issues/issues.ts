@@ -30,7 +30,7 @@ export const issuesActs = {
 } satisfies Partial<Acts<IssueStore>>
 
 const COLUMNS = `i.id, i.title, i.detection_type AS "detectionType", i.state, i.state_at AS "stateAt",
-  i.state_by AS "stateBy", i.opened_at AS "openedAt", i.first_seen AS "firstSeen", i.last_seen AS "lastSeen",
+  i.state_by AS "stateBy", i.ignored_until AS "ignoredUntil", i.opened_at AS "openedAt", i.first_seen AS "firstSeen", i.last_seen AS "lastSeen",
   i.occurrences, i.recoveries, i.runs, i.agents, i.regressions, i.last_regression_at AS "lastRegressionAt",
   i.assignee, i.merged_into AS "mergedInto"`
 

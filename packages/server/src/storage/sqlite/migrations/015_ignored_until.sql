@@ -1,0 +1,2 @@
+-- When an ignored issue opens again by itself.
+ALTER TABLE issues ADD COLUMN ignored_until INTEGER; -- null: not by itself
