@@ -43,7 +43,7 @@ export function installPython(): void {
   const bin = path.join(partial, 'bin')
   const isInstalled =
     run(found.command, '-m', 'venv', partial) &&
-    run(path.join(bin, 'python'), '-m', 'pip', 'install', '--quiet', UV) &&
+    run(path.join(bin, 'python'), '-m', 'pip', 'install', '--quiet', '--retries', '1', UV) &&
     run(
       path.join(bin, 'python'),
       '-m',

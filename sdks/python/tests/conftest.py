@@ -104,7 +104,7 @@ class Service:
     def events(self) -> list[dict[str, Any]]:
         return [event for batch in self.batches for event in batch]
 
-    def until(self, condition: Callable[[], bool], seconds: float = 30) -> None:
+    def until(self, condition: Callable[[], bool], seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "timeout"
@@ -134,7 +134,9 @@ def make(service: Service) -> Iterator[Callable[..., Client]]:
 
     def make(**options: Any) -> Client:
         codes: list[str] = []
-        defaults = {"api_key": "key", "base_url": service.url, "client_id": "c", "compression": "never"}
+        defaults: dict[str, Any] = {"api_key": "key", "base_url": service.url, "client_id": "c", "compression": "never"}
+        # A slow machine must not be taken for a service without policies.
+        defaults["guard"] = tacho.GuardDefaults(configuration_wait=120)
         given = {**defaults, "on_diagnostic": lambda said: codes.append(said.code), **options}
         client = tacho.Tacho(**given)
         made.append(client)

@@ -25,7 +25,7 @@ def prompt(name: str, content: str) -> dict[str, Any]:
 def test_a_prompt_is_rendered_once_and_its_version_is_recorded(make: Make, service: Service) -> None:
     service.prompts = [prompt("greeting", "Hello {{ name }}, {{other}} {{name}}!")]
     client = make()
-    assert client.tacho.configuration.ready(20)
+    assert client.tacho.configuration.ready(120)
     with client.tacho.run() as run:
         deployed = client.tacho.prompt("greeting", "Hi")
         assert not deployed.is_fallback
@@ -33,7 +33,7 @@ def test_a_prompt_is_rendered_once_and_its_version_is_recorded(make: Make, servi
         run.step("with the version")
         assert client.tacho.prompt("missing", "Hi {{name}}").render(name=1) == "Hi 1"
         run.step("without")
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     versions = [event["payload"].get("promptVersionId") for event in service.events]
     assert versions == [deployed.version_id, None, None]
 
@@ -43,7 +43,7 @@ def test_a_prompt_is_its_fallback_until_one_is_loaded(make: Make, service: Servi
     client = make()
     used = client.tacho.prompt("greeting", "Hi {{name}}")
     assert used.is_fallback and used.version_id is None and used.render() == "Hi {{name}}"
-    assert not client.tacho.configuration.ready(20)
+    assert not client.tacho.configuration.ready(120)
     service.until(lambda: "configuration_unavailable" in client.codes)
 
 
@@ -54,7 +54,7 @@ def test_changes_are_told_and_an_unchanged_answer_is_confirmed(make: Make, servi
         lambda current, before: seen.append((current.revision, before.revision if before else None))
     )
     client.tacho.configuration.on_change(lambda *_: 1 / 0)
-    assert client.tacho.configuration.ready(20)
+    assert client.tacho.configuration.ready(120)
     service.script("/runtime-config", lambda _: (304, None, {}), service.scripts["/runtime-config"][0])
     assert client.tacho.configuration.refresh()
     service.revision = "r2"
@@ -90,16 +90,16 @@ def test_the_file_serves_while_the_service_is_down_but_only_for_the_same_key(
     assert "key" not in Path(file).read_text().replace('"apiKey"', "")
     service.script("/runtime-config", refuse(503))
     client = make(configuration_file=file).tacho
-    assert client.configuration.ready(20)
+    assert client.configuration.ready(120)
     assert client.prompt("greeting", "Hi").content == "Hello"
     assert client.decide("t").action == "BLOCK"
     assert client.configuration.state.source == "disk"
     other = make(configuration_file=file, api_key="other")
-    assert not other.tacho.configuration.ready(20)
+    assert not other.tacho.configuration.ready(120)
 
 
 def test_ready_for_asyncio_and_without_a_key(make: Make) -> None:
     import asyncio
 
-    assert asyncio.run(make().tacho.configuration.aready(20))
-    assert not tacho.Tacho(enabled=False).configuration.ready(20)
+    assert asyncio.run(make().tacho.configuration.aready(120))
+    assert not tacho.Tacho(enabled=False).configuration.ready(120)

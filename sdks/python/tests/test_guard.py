@@ -59,7 +59,7 @@ def test_an_allowed_call_runs_and_is_recorded(make: Make, service: Service, is_a
     refund = guarded(client, is_async)
     with client.tacho.run():
         assert refund("1007", amount=25) == "refunded 25"
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     payload = service.events[0]["payload"]
     assert payload.pop("latency") >= 0 and len(payload.pop("inputHash")) == 64
     assert payload == {"toolName": "refund", "input": {"order": "1007", "amount": 25}, "output": "refunded 25"}
@@ -75,7 +75,7 @@ def test_a_blocked_call_does_not_run_and_becomes_an_issue(make: Make, service: S
     error = blocked.value
     assert (error.code, error.tool_name, error.policy_ids) == ("policy", "refund", ("p",))
     assert "was not run. A policy forbids this call." in error.model_text and "500" not in str(error)
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     decision = service.events[0]
     assert decision["eventType"] == "POLICY_DECISION" and decision["payload"]["input"] == {"order": "1007", "amount": 500}
     record = service.of("/issue-records")[0]
@@ -93,7 +93,7 @@ def test_an_approved_call_runs_and_operators_see_its_input_first(make: Make, ser
     request = service.of("/firewall-approvals")[0]
     assert (request["toolName"], request["policyId"], request["runId"]) == ("refund", "p", "r")
     assert "1007" not in str(request)
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     decision, call = service.events[0]["payload"], service.events[1]["payload"]
     assert decision["approvalId"] == call["approvalId"] == "a1"
     assert decision["inputHash"] == call["inputHash"] == request["inputHash"]
@@ -154,7 +154,7 @@ def test_a_cancelled_task_ends_the_wait_and_the_event_loop_never_blocks(make: Ma
     start = time.monotonic()
     assert asyncio.run(main()) >= 20
     service.until(lambda: not any(thread.name == "tacho-wait" for thread in threading.enumerate()))
-    assert not ran and time.monotonic() - start < 60
+    assert not ran and time.monotonic() - start < 200
 
 
 def test_a_changed_input_means_no(make: Make, service: Service) -> None:
@@ -184,7 +184,7 @@ def test_recording_fails_open_and_approvals_fail_closed(make: Make, service: Ser
     service.script("/firewall-approvals", refuse(409))
     service.script("/events/batch", refuse(500))
     client = make()
-    assert client.tacho.configuration.ready(20)
+    assert client.tacho.configuration.ready(120)
     with client.tacho.run():
         assert client.tacho.guard(lambda: 1)() == 1
         with pytest.raises(tacho.ToolBlockedError) as blocked:
@@ -217,7 +217,7 @@ def test_a_failing_tool_becomes_an_issue_and_its_success_a_recovery(make: Make, 
             with pytest.raises(TimeoutError):
                 flaky()
         assert (flaky(), flaky()) == ("ok", "ok")
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     records = [(one["recordKind"], one["detectionType"], one["payload"]) for one in service.of("/issue-records")]
     facts = {"toolName": "flaky", "reasonCode": "TimeoutError"}
     assert records == [("DETECTION", "TOOL_FAILED", facts)] * 2 + [("RECOVERY", "TOOL_FAILED", facts)]
@@ -240,7 +240,7 @@ def test_loops_and_budgets_are_detected_once_and_act_each_time(make: Make, servi
                 tool(1)
         run.llm_call(usage={"promptTokens": 8, "completionTokens": 3})
         assert (tool(4), tool(5)) == (4, 5)
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     kinds = [one["detectionType"] for one in service.of("/issue-records")]
     assert kinds.count("LOOP_DETECTED") == 1 and kinds.count("BUDGET_EXCEEDED") == 1
 
@@ -248,14 +248,14 @@ def test_loops_and_budgets_are_detected_once_and_act_each_time(make: Make, servi
 def test_decide_records_without_running_and_sees_risks_and_local_policies(make: Make, service: Service) -> None:
     service.deploy('"injection" in risk.signals', "WARN")
     local = tacho.Policy("own", "own", "run.toolCalls >= 1", "BLOCK")
-    client = make(guard=tacho.GuardDefaults(policies=[local]))
+    client = make(guard=tacho.GuardDefaults(policies=[local], configuration_wait=120))
     with client.tacho.run():
         assert client.tacho.decide("t", {"a": 1}).action == "ALLOW"
         decision = client.tacho.decide("t", {"a": 1}, risk_signals=["injection"])
         assert (decision.action, decision.policy_ids, decision.reason) == ("WARN", ("p",), 'policy "p"')
         client.tacho.guard(lambda: 1)()
         assert asyncio.run(client.tacho.adecide("t")).action == "BLOCK"
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     kinds = [event["eventType"] for event in service.events]
     assert kinds == ["POLICY_DECISION", "TOOL_CALL", "POLICY_DECISION", "SESSION_OUTCOME"]
 
@@ -289,5 +289,5 @@ def test_the_module_uses_the_client_at_the_time_of_the_call(make: Make, service:
 
     tacho.configure(api_key="key", base_url=service.url)
     assert agent() == 1
-    assert tacho.shutdown(20).sent == 2
+    assert tacho.shutdown(120).sent == 2
     assert {event["agentName"] for event in service.events} == {"module"}

@@ -24,7 +24,7 @@ client = tacho.Tacho(api_key="key", base_url=sys.argv[1])
 with client.run(agent_name="installed") as run:
     run.user_input("Hello")
 assert client.decide("t", {"a": 1}).action == "ALLOW"
-assert client.shutdown(30).sent == 2
+assert client.shutdown(120).sent == 2
 assert importlib.resources.files("tacho").joinpath("py.typed").is_file()
 assert "site-packages" in tacho.__file__, tacho.__file__
 """
@@ -33,7 +33,7 @@ assert "site-packages" in tacho.__file__, tacho.__file__
 @pytest.mark.skipif(not WHEELS, reason="needs the wheel of setuptools: run `npm test -- python`")
 def test_pip_installs_it_in_an_empty_environment(service: Service, tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
-    quiet: dict[str, Any] = {"check": True, "capture_output": True, "text": True, "timeout": 200}
+    quiet: dict[str, Any] = {"check": True, "capture_output": True, "text": True, "timeout": 600}
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path)], **quiet)
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     # A copy: a build writes beside the sources.
@@ -64,7 +64,7 @@ def test_the_code_of_the_guide_runs(
         pytest.skip("runs with the framework, in tests/integrations")
     exec(compile(code, f"{GUIDE.name} block {number}", "exec"), {"__name__": "__main__"})
     client = tacho.client()
-    assert client.flush(30).left == 0
+    assert client.flush(120).left == 0
     assert client.counters().dropped == {}
     assert len(service.events) > 0
     client.shutdown(0)

@@ -19,7 +19,7 @@ Make = Callable[..., Client]
 
 
 def sent(client: Client, service: Service) -> list[dict[str, Any]]:
-    assert client.tacho.flush(20).left == 0
+    assert client.tacho.flush(120).left == 0
     return service.events
 
 
@@ -231,7 +231,7 @@ def test_recording_never_raises(make: Make, service: Service) -> None:
     run.record("X", "x", [1, 2])  # type: ignore[arg-type]
     run.record("X", "x", "text")  # type: ignore[arg-type]
     run.llm_call(usage=7, cost="free")  # type: ignore[arg-type]
-    client.tacho.flush(20)
+    client.tacho.flush(120)
     assert_balanced(client.tacho)
     assert service.events[0]["payload"] == {"value": "[unreadable]", "key": "[unreadable]"}
 

@@ -54,7 +54,7 @@ class Scene:
         assert "refunded 10 for 1" in said[0]
         assert "A policy forbids this call" in said[1]
         assert "refunded 50 for 3" in said[2]
-        self.tacho.flush(30)
+        self.tacho.flush(120)
         events = self._service.events
         assert self.tacho.counters().dropped == {}
         assert len({event["runId"] for event in events}) == 1

@@ -90,7 +90,7 @@ def test_outside_a_run_each_call_is_a_run_and_errors_stay_the_clients_own(
     stream.close()
     del stream
     gc.collect()
-    scene.tacho.flush(30)
+    scene.tacho.flush(120)
     statuses = [event["payload"]["status"] for event in service.events if event["eventType"] == "SESSION_OUTCOME"]
     assert statuses == ["COMPLETED", "FAILED", "CANCELLED"]
     calls = [event["payload"] for event in service.events if event["eventType"] == "LLM_CALL"]

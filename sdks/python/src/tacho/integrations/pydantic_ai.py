@@ -1,0 +1,138 @@
+"""
+Pydantic AI.
+
+    agent = Agent(record_model(model), toolsets=[guard_toolset(FunctionToolset([refund]))])
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
+
+import tacho as tacho_module
+
+from ..client import Tacho
+from ..guarding.blocked import ToolBlockedError
+from .messages import Message, parsed
+from .model_call import ModelCall, usage_of
+
+_ROLES = {"system-prompt": "system", "user-prompt": "user", "retry-prompt": "user", "tool-return": "tool"}
+
+
+def record_model(model: Model, tacho: Tacho | None = None) -> Model:
+    """
+    A model whose calls, streamed or not, are recorded as LLM_CALL events of the current run; outside a run, each becomes a run
+    of its own.
+    """
+    return _RecordedModel(model, tacho)
+
+
+class _RecordedModel(WrapperModel):
+    def __init__(self, model: Model, tacho: Tacho | None) -> None:
+        super().__init__(model)
+        self._tacho = tacho
+
+    def _begin(self, messages: list[ModelMessage]) -> ModelCall:
+        def request() -> dict[str, Any]:
+            said = [one for message in messages for one in _messages_of(message)]
+            return {"model": self.wrapped.model_name, "provider": self.wrapped.system, "messages": said}
+
+        return ModelCall(self._tacho, request)
+
+    async def request(self, messages: list[ModelMessage], *more: Any, **named: Any) -> ModelResponse:
+        call = self._begin(messages)
+        try:
+            response = await super().request(messages, *more, **named)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.end(lambda: _result_of(response))
+        return response
+
+    @asynccontextmanager
+    async def request_stream(self, messages: list[ModelMessage], *more: Any, **named: Any) -> AsyncIterator[Any]:
+        call = self._begin(messages)
+        try:
+            async with super().request_stream(messages, *more, **named) as stream:
+                call.token()
+                yield stream
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.end(lambda: _result_of(stream.get()))
+
+
+def _messages_of(message: ModelMessage) -> list[Message]:
+    if isinstance(message, ModelResponse):
+        return [_answer_of(message)]
+    said: list[Message] = []
+    for part in message.parts:
+        one: Message = {"role": _ROLES.get(part.part_kind, part.part_kind), "content": getattr(part, "content", None)}
+        call_id = getattr(part, "tool_call_id", None)
+        said.append({**one, "toolCallId": call_id} if part.part_kind == "tool-return" else one)
+    return said
+
+
+def _answer_of(response: ModelResponse) -> Message:
+    texts = [part.content for part in response.parts if part.part_kind == "text"]
+    calls = [
+        {"id": part.tool_call_id, "name": part.tool_name, "arguments": parsed(part.args)}
+        for part in response.parts
+        if part.part_kind == "tool-call"
+    ]
+    answer: Message = {"role": "assistant"}
+    if texts:
+        answer["content"] = "\n".join(texts)
+    return {**answer, "toolCalls": calls} if calls else answer
+
+
+def _result_of(response: ModelResponse) -> dict[str, Any]:
+    usage = response.usage
+    return {
+        "model": response.model_name,
+        "output": _answer_of(response),
+        "finishReason": response.finish_reason,
+        "usage": usage_of(
+            promptTokens=usage.input_tokens,
+            completionTokens=usage.output_tokens,
+            cachedTokens=usage.cache_read_tokens,
+            cacheWriteTokens=usage.cache_write_tokens,
+            reasoningTokens=usage.details.get("reasoning_tokens"),
+        ),
+    }
+
+
+def guard_toolset(toolset: AbstractToolset[Any], tacho: Tacho | None = None) -> AbstractToolset[Any]:
+    """
+    A toolset whose tools are guarded: policies decide each call, a person approves it if a policy requires that, and the call
+    is recorded as a TOOL_CALL. A refusal is the tool's answer, which the model reads. Tools that are given to the agent
+    itself (`@agent.tool`) are not guarded: put them into a `FunctionToolset`.
+    """
+    return _GuardedToolset(toolset, tacho)
+
+
+@dataclass
+class _GuardedToolset(WrapperToolset[Any]):
+    tacho: Tacho | None = None
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        client = self.tacho or tacho_module.client()
+        inherited = super().call_tool
+
+        async def act() -> Any:
+            return await inherited(name, tool_args, ctx, tool)
+
+        try:
+            if client.current_run() is not None:
+                return await client.acall_guarded(name, tool_args, act)
+            async with client.run():
+                return await client.acall_guarded(name, tool_args, act)
+        except ToolBlockedError as error:
+            return error.model_text
