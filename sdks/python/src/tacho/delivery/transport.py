@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Imported by the first look-up of an address. In a process that forks meanwhile, the child could never import it.
+import encodings.idna  # noqa: F401
 import http.client
 import io
 import json
