@@ -139,7 +139,7 @@ async function guarded(t: TestContext, approval: object): Promise<{ error: unkno
   const paths: string[] = []
   const { tacho } = client(t, 'http://tacho.test', {
     compression: 'never',
-    guard: { policies: [POLICY], configurationWaitMs: 0, approvalTimeoutMs: 1_000 },
+    guard: { policies: [POLICY], whenUnconfigured: 'allow', configurationWaitMs: 0, approvalTimeoutMs: 1_000 },
     fetch: (url, { method }) => {
       if (!url.includes('firewall-approvals')) return Promise.reject(new Error('down'))
       paths.push(new URL(url).pathname)

@@ -192,14 +192,14 @@ def test_recording_fails_open_and_approvals_fail_closed(make: Make, service: Ser
     assert blocked.value.code == "approval_unavailable"
 
 
-def test_without_policies_a_tool_runs_unless_it_must_not(make: Make, service: Service) -> None:
+def test_without_policies_a_tool_does_not_run_unless_it_may(make: Make, service: Service) -> None:
     service.script("/runtime-config", refuse(503))
     client = make()
-    assert guarded(client, False)("1007") == "refunded 10"
-    assert "guard_unconfigured" in client.codes
     with pytest.raises(tacho.ToolBlockedError) as blocked:
-        guarded(client, False, rules=tacho.Rules(when_unconfigured="block"))("1007")
+        guarded(client, False)("1007")
     assert blocked.value.code == "not_configured"
+    assert "guard_unconfigured" in client.codes
+    assert guarded(client, False, rules=tacho.Rules(when_unconfigured="allow"))("1007") == "refunded 10"
 
 
 def test_a_failing_tool_becomes_an_issue_and_its_success_a_recovery(make: Make, service: Service) -> None:

@@ -181,7 +181,7 @@ export class Guard {
   }
 
   #judge(scope: RunScope | undefined, call: Call, rules: GuardRules): Judged {
-    const { runtime, settings } = this.#core
+    const { options, runtime, settings } = this.#core
     const { toolName } = call
     const { current } = this.#configuration.state
     const own = [...(this.#defaults.policies ?? []), ...(rules.policies ?? [])]
@@ -198,9 +198,13 @@ export class Guard {
       risk: { signals },
       now: runtime.now(),
     })
-    const isOpen = (rules.whenUnconfigured ?? this.#defaults.whenUnconfigured ?? 'allow') === 'allow'
+    const isOff = options.enabled === false
+    const fallback = rules.whenUnconfigured ?? this.#defaults.whenUnconfigured ?? (isOff ? 'allow' : 'block')
+    const isOpen = fallback === 'allow'
     const verdict = judge(decision, detections, current !== null || isOpen)
-    if (current === null && isOpen) this.#core.diagnostics.report('warning', 'guard_unconfigured', UNCONFIGURED)
+    if (current === null && !isOff) {
+      this.#core.diagnostics.report('warning', 'guard_unconfigured', isOpen ? UNCHECKED : UNCONFIGURED)
+    }
     for (const detection of detections) this.#reportDetection(scope, call, detection)
     const { action, policyIds, reason } = verdict
     const revision = current?.revision ?? null
@@ -375,7 +379,8 @@ function inputOfArguments(...args: unknown[]): unknown {
 }
 
 const UNCONFIGURED =
-  'No policies were loaded: guarded tools run without the deployed policies. Set whenUnconfigured to block to stop them.'
+  'No policies could be loaded, so guarded tools do not run. Check the service, the key and its scopes config:read and policies:read.'
+const UNCHECKED = 'No policies could be loaded: guarded tools run unchecked, as whenUnconfigured says.'
 
 function blockCodeOf({ verdict }: Judged): BlockCode {
   return BLOCK_CODES[verdict.cause ?? 'policy']

@@ -13,7 +13,10 @@ export type LocalPolicy = Omit<DeployedPolicy, 'description'>
 export interface GuardRules {
   /** Policies in your own code, in addition to those of the service. */
   policies?: readonly LocalPolicy[]
-  /** What happens if no policies were ever loaded. Choose `block` for a risky tool. Default: allow. */
+  /**
+   * What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with
+   * `enabled: false`.
+   */
   whenUnconfigured?: 'allow' | 'block'
   /** Longest wait for the first policies, in milliseconds. Default: 2,000. */
   configurationWaitMs?: number

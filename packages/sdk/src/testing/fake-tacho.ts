@@ -74,7 +74,16 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
   service.setPolicies(deployedPolicies)
   service.prompts = deployedPrompts
   const defaults = { clientId: 'fake', flushIntervalMs: 0 }
-  const tacho = new Tacho({ ...defaults, ...given, apiKey: 'fake', baseUrl: 'http://localhost', fetch: service.fetch })
+  // On a busy machine, policies in memory may take longer than a call of the service.
+  const guard = { configurationWaitMs: 60_000, ...given.guard }
+  const tacho = new Tacho({
+    ...defaults,
+    ...given,
+    guard,
+    apiKey: 'fake',
+    baseUrl: 'http://localhost',
+    fetch: service.fetch,
+  })
 
   async function afterDelivery<T>(read: () => T): Promise<T> {
     await tacho.flush()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { inputHash } from '@tacho/policy/input-hash.ts'
-import { ToolBlockedError, type GuardRules, type LocalPolicy } from '../../src/index.ts'
+import { Tacho, ToolBlockedError, type GuardRules, type LocalPolicy } from '../../src/index.ts'
 import { fakeTacho, type FakeOptions } from '../../src/testing/fake-tacho.ts'
 
 const RUN = { agentName: 'support', agentId: 'support-1' }
@@ -170,23 +170,26 @@ test('no decision in time stops the tool, and is not reported as a failure of th
 test('if the service is down, approvals fail and recording is not affected', async (t) => {
   const local = [policy('REQUIRE_APPROVAL')]
   const service = fake(t)
-  const rules = { policies: local, approvalTimeoutMs: 1_000, configurationWaitMs: 0 }
+  const unconfigured = { whenUnconfigured: 'allow', configurationWaitMs: 0 } as const
+  const rules = { policies: local, approvalTimeoutMs: 1_000, ...unconfigured }
   const { call, ran } = refund(service, rules)
   service.setDown(true)
   const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
   assert.equal(error.code, 'approval_timeout')
   assert.deepEqual(ran, [])
   service.setDown(false)
-  await service.tacho.run(RUN, () => service.tacho.guard(() => 'ok', { name: 'other' })())
+  await service.tacho.run(RUN, () => service.tacho.guard(() => 'ok', { name: 'other', ...unconfigured })())
   await service.assertEvent('TOOL_CALL', { toolName: 'other' })
 })
 
-test('a tool can be blocked until policies were loaded once', async (t) => {
-  const service = fake(t)
+test('no guarded tool runs until policies were loaded once', async (t) => {
+  const codes: string[] = []
+  const service = fake(t, { onDiagnostic: ({ code }) => codes.push(code) })
   service.setDown(true)
-  const { call, ran } = refund(service, { whenUnconfigured: 'block', configurationWaitMs: 10 })
+  const { call, ran } = refund(service, { configurationWaitMs: 10 })
   const error = await service.tacho.run(RUN, () => blockedBy(call({ amount: 1 })))
-  assert.equal(error.code, 'not_configured')
+  assert.deepEqual([error.code, ran], ['not_configured', []])
+  assert.ok(codes.includes('guard_unconfigured'), codes.join(', '))
   service.setDown(false)
   await service.tacho.configuration.refresh()
   service.setDown(true)
@@ -195,15 +198,20 @@ test('a tool can be blocked until policies were loaded once', async (t) => {
   service.setDown(false)
 })
 
-test('a tool that runs without policies is reported', async (t) => {
+test('a tool may run without policies if it is told so, and that is reported', async (t) => {
   const codes: string[] = []
   const service = fake(t, { onDiagnostic: ({ code }) => codes.push(code) })
   service.setDown(true)
-  const { call, ran } = refund(service, { configurationWaitMs: 10 })
+  const { call, ran } = refund(service, { whenUnconfigured: 'allow', configurationWaitMs: 10 })
   await service.tacho.run(RUN, () => call({ amount: 1 }))
   assert.equal(ran.length, 1)
   assert.ok(codes.includes('guard_unconfigured'), codes.join(', '))
   service.setDown(false)
+})
+
+test('a client that is turned off runs its tools', async () => {
+  const tacho = new Tacho({ enabled: false })
+  assert.equal(await tacho.guard(() => 'ran', { name: 'refund', configurationWaitMs: 0 })(), 'ran')
 })
 
 test('an input that is not plain JSON cannot be approved', async (t) => {

@@ -23,6 +23,8 @@ class Settings:
     """Holds no key. Times are in seconds."""
 
     enabled: bool
+    turned_off: bool
+    """The host asked for it; unlike a client that a faulty option disables, its guarded tools run."""
     base_url: str
     client_id: str
     agent_name: str
@@ -101,6 +103,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     capture: Capture = choice("capture", ("full", "metadata-only"), "metadata-only")
     settings = Settings(
         enabled=choice("enabled", (True, False), False) and has_key and base is not None,
+        turned_off=given.get("enabled") is False,
         base_url=base[0] if base else "",
         client_id=text("client_id", CLIENT_ID_CHARS)
         or (os.environ.get("TACHO_CLIENT_ID") or f"sdk-{new_id}")[:CLIENT_ID_CHARS],

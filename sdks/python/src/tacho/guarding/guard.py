@@ -52,8 +52,10 @@ _APPROVAL_CODES: dict[str, BlockCode] = {
     "aborted": "aborted",
 }
 _UNCONFIGURED = (
-    'No policies were loaded: guarded tools run without the deployed policies. Set when_unconfigured to "block" to stop them.'
+    "No policies could be loaded, so guarded tools do not run. "
+    "Check the service, the key and its scopes config:read and policies:read."
 )
+_UNCHECKED = "No policies could be loaded: guarded tools run unchecked, as when_unconfigured says."
 
 
 @dataclass(frozen=True)
@@ -207,10 +209,11 @@ class Guard:
                 risk_signals=[*call.risk_signals, *(found.type.lower() for found in detections)],
             ),
         )
-        is_open = (rules.when_unconfigured or self._defaults.when_unconfigured or "allow") == "allow"
+        fallback = rules.when_unconfigured or self._defaults.when_unconfigured
+        is_open = (fallback or ("allow" if settings.turned_off else "block")) == "allow"
         verdict = judge(decision, detections, current is not None or is_open)
-        if current is None and is_open:
-            self._core.diagnostics.report("warning", "guard_unconfigured", _UNCONFIGURED)
+        if current is None and not settings.turned_off:
+            self._core.diagnostics.report("warning", "guard_unconfigured", _UNCHECKED if is_open else _UNCONFIGURED)
         for found in detections:
             self._report_detection(scope, call, found)
         revision = current.revision if current else None

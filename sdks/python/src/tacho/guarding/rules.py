@@ -20,7 +20,8 @@ class Rules:
     policies: Sequence[Policy] = ()
     """Policies in your own code, in addition to those of the service."""
     when_unconfigured: Literal["allow", "block"] | None = None
-    """What happens if no policies were ever loaded. Choose `block` for a risky tool. Default: allow."""
+    """What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with
+    `enabled=False`."""
     configuration_wait: float | None = None
     """Longest wait for the first policies, in seconds. Default: 2."""
     approval_timeout: float | None = None
