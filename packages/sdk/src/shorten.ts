@@ -44,10 +44,9 @@ function waterLevel(sizes: readonly number[], room: number): number {
   const sorted = sizes.toSorted((a, b) => a - b)
   let left = room
   for (const [index, size] of sorted.entries()) {
-    const rest = sorted.length - index
     // Cut a text only if it is longer than its share.
-    const part = Math.floor(left / rest) - TEXT_MARK_BYTES
-    if (size > part) return part
+    const share = Math.floor(left / (sorted.length - index))
+    if (size > share) return share - TEXT_MARK_BYTES
     left -= size
   }
   return Infinity

@@ -76,6 +76,11 @@ test('a shortened payload is valid JSON within the limit and uses most of it', (
   )
 })
 
+test('many short texts leave the room that they do not need to a long one', () => {
+  const payload = { tags: Array<string>(7_000).fill(''), filler: 'z'.repeat(KIB256) }
+  assert.ok(Buffer.byteLength(writer().write(payload)) > KIB256 * 0.99)
+})
+
 test('200 levels are kept, deeper ones are cut with a mark', () => {
   const nested = (levels: number): unknown => (levels === 1 ? { end: 1 } : { in: nested(levels - 1) })
   assert.deepEqual(written(nested(200)), nested(200))

@@ -60,9 +60,9 @@ def _water_level(sizes: list[int], room: int) -> float:
     left = room
     for index, size in enumerate(sorted(sizes)):
         # Cut a text only if it is longer than its share.
-        part = left // (len(sizes) - index) - _TEXT_MARK_BYTES
-        if size > part:
-            return part
+        share = left // (len(sizes) - index)
+        if size > share:
+            return share - _TEXT_MARK_BYTES
         left -= size
     return math.inf
 
