@@ -67,6 +67,11 @@ def test_short_texts_are_kept_beside_long_ones_and_cut_lists_end_with_a_mark() -
     assert cut[:3] == [0, 1, 2] and cut[-1] == f"[cut: {100_000 - len(cut) + 1} more]"
 
 
+def test_many_short_texts_leave_the_room_that_they_do_not_need_to_a_long_one() -> None:
+    text = writer()[0]({"tags": [""] * 7_000, "filler": "z" * KIB256})
+    assert KIB256 * 0.99 < len(text.encode()) <= KIB256
+
+
 def test_200_levels_are_kept_and_deeper_ones_cut() -> None:
     def nested(levels: int) -> Any:
         return {"end": 1} if levels == 1 else {"in": nested(levels - 1)}
