@@ -17,12 +17,15 @@ const policy = (policyId: string, condition: string, action: 'BLOCK' | 'REQUIRE_
 })
 
 const POLICIES = [
-  policy('no-second', 'tool.name == "refund" && tool.input.order == 2.0', 'BLOCK'),
-  policy('ask-third', 'tool.name == "refund" && tool.input.order == 3.0', 'REQUIRE_APPROVAL'),
+  policy('no-second', 'tool.name.endsWith("refund") && tool.input.order == 2.0', 'BLOCK'),
+  policy('ask-third', 'tool.name.endsWith("refund") && tool.input.order == 3.0', 'REQUIRE_APPROVAL'),
 ]
 
-const refund = (order: number) => ({ name: 'refund', input: { order } })
-export const THREE_REFUNDS: Answer = { text: 'I refund.', toolCalls: [refund(1), refund(2), refund(3)] }
+/** `name` is that of the tool. */
+export function threeRefunds(name: string): Answer {
+  return { text: 'I refund.', toolCalls: [1, 2, 3].map((order) => ({ name, input: { order } })) }
+}
+export const THREE_REFUNDS = threeRefunds('refund')
 export const DONE: Answer = { text: 'Two of three are refunded.' }
 
 export interface Scene {
@@ -61,7 +64,7 @@ export async function startScene(t: TestContext, ...answers: Answer[]): Promise<
 /** The whole of the scene is recorded, and the model was told why one call did not run. */
 export async function assertScene(
   { fake, model, refunded }: Scene,
-  expected: { provider?: string } = {},
+  { toolName: expectedName = 'refund', ...expected }: { provider?: string; toolName?: string } = {},
 ): Promise<void> {
   assert.deepEqual(
     refunded.toSorted((a, b) => a - b),
@@ -85,7 +88,7 @@ export async function assertScene(
   const calls = first?.payload['output'] as { toolCalls: { name: string; arguments: unknown }[] } | undefined
   assert.deepEqual(
     calls?.toolCalls.map(({ name, arguments: input }) => [name, input]),
-    [1, 2, 3].map((order) => ['refund', { order }]),
+    [1, 2, 3].map((order) => [expectedName, { order }]),
   )
   assert.equal(typeof first?.payload['latency'], 'number')
   assert.partialDeepStrictEqual(second?.payload, { output: { role: 'assistant', content: DONE.text } })
@@ -101,7 +104,7 @@ export async function assertScene(
         output: typeof output === 'string' ? (JSON.parse(output) as unknown) : output,
       }))
       .toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
-    [1, 3].map((order) => ({ toolName: 'refund', input: { order }, output: { refunded: order } })),
+    [1, 3].map((order) => ({ toolName: expectedName, input: { order }, output: { refunded: order } })),
   )
   assert.deepEqual((await fake.decisions()).map(({ action }) => action).toSorted(), ['BLOCK', 'REQUIRE_APPROVAL'])
   const spans = new Set(events.map(({ spanId }) => spanId))

@@ -22,6 +22,7 @@ export const CONNECTIONS: readonly Connection[] = [
   connection('Anthropic client', 'recordClient(new Anthropic(), tacho)', true, 'docs/integrations/anthropic.md'),
   connection('LangChain, LangGraph', 'callbacks: [recordCalls(tacho)]', true, 'docs/integrations/langchain.md'),
   connection('OpenAI Agents', 'addTraceProcessor(recordTraces(tacho))', true, 'docs/integrations/openai-agents.md'),
+  connection('Claude Agent SDK', 'guardQuery(query, tacho)', true, 'docs/integrations/claude-agent-sdk.md'),
   connection('Mastra', 'recordModel(model, tacho), guardTools(tools, tacho)', true, 'docs/integrations/mastra.md'),
   connection('OpenTelemetry', 'OTEL_EXPORTER_OTLP_ENDPOINT=…/openapi/v1/otlp', false, 'docs/otlp.md'),
   connection('Claude Code, Codex', 'tacho hook install claude-code', true, 'docs/coding-agents.md'),

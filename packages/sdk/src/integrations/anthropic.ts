@@ -46,7 +46,8 @@ const METHODS: readonly Method[] = [['messages'], ['beta', 'messages']].map((pat
   stream: () => new MessageStream(),
 }))
 
-class MessageStream implements Collector {
+/** Collects the events of one streamed message. */
+export class MessageStream implements Collector {
   isComplete = false
   #message: Fields = {}
   #usage: Fields = {}
@@ -85,7 +86,8 @@ class MessageStream implements Collector {
   }
 }
 
-function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
+/** The answer of a whole message. */
+export function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
   const output = Array.isArray(content) && content.length > 0 ? answerOf(content) : undefined
   return { model, usage: usageOf(fields(usage)), output, finishReason }
 }

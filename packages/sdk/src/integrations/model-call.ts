@@ -26,6 +26,7 @@ export interface ModelResult {
   model?: unknown
   usage?: Usage | undefined
   output?: unknown
+  cost?: number | undefined
   finishReason?: unknown
 }
 
@@ -92,6 +93,7 @@ export class ModelCall {
         model,
         usage: result.usage && set({ ...result.usage }),
         output: result.output,
+        cost: result.cost,
         finishReason: result.finishReason ?? undefined,
         latency: this.#since(this.#now()),
         timeToFirstOutput: this.#firstToken === undefined ? undefined : this.#since(this.#firstToken),

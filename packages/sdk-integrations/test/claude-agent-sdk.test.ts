@@ -1,0 +1,163 @@
+/**
+ * `@tacho/sdk/claude-agent-sdk`. Its binary has 364 MB, so these tests use a script of its messages and hooks. By hand, with
+ * the real one: `npm install @anthropic-ai/claude-agent-sdk @anthropic-ai/sdk zod` in an empty folder, whose path is
+ * TACHO_TEST_CLAUDE_AGENT_SDK.
+ */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
+import type * as Zod from 'zod'
+import { CALL_COST, claudeCode, type Message, type QueryOptions } from '../src/claude-code.ts'
+import { assertScene, DONE, onlyCall, startScene, threeRefunds, type Scene } from './scene.ts'
+
+const TOOL = 'mcp__shop__refund'
+const REFUNDS = threeRefunds(TOOL)
+const folder = process.env['TACHO_TEST_CLAUDE_AGENT_SDK']
+
+type Query = (given: { prompt: string; options?: QueryOptions }) => AsyncGenerator<Message, void>
+
+const scripted = ({ model, refund }: Scene): Query =>
+  claudeCode(model.url, (_name, { order }) => JSON.stringify(refund(Number(order))))
+
+interface RealSdk {
+  query(given: { prompt: string; options: object }): AsyncGenerator<Message, void>
+  createSdkMcpServer(given: object): unknown
+  tool(name: string, description: string, input: object, act: (input: { order: number }) => Promise<unknown>): unknown
+}
+
+/** With an empty home, and nothing but the tool of the scene. */
+async function real(t: TestContext, { model, refund }: Scene): Promise<Query> {
+  const require = createRequire(path.join(folder ?? '', 'package.json'))
+  const load = (name: string) => import(pathToFileURL(require.resolve(name)).href) as Promise<unknown>
+  const sdk = (await load('@anthropic-ai/claude-agent-sdk')) as RealSdk
+  const { z } = (await load('zod')) as typeof Zod
+  const home = mkdtempSync(path.join(tmpdir(), 'tacho-claude-'))
+  t.after(() => rmSync(home, { recursive: true, force: true }))
+  const refundTool = sdk.tool('refund', 'Refunds an order', { order: z.number() }, async ({ order }) => ({
+    content: [{ type: 'text', text: JSON.stringify(refund(order)) }],
+  }))
+  const settings = {
+    cwd: home,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: home,
+      CLAUDE_CONFIG_DIR: home,
+      ANTHROPIC_BASE_URL: model.url,
+      ANTHROPIC_API_KEY: 'key',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    },
+    model: 'claude-opus-5-5',
+    tools: [],
+    settingSources: [],
+    mcpServers: { shop: sdk.createSdkMcpServer({ name: 'shop', tools: [refundTool] }) },
+    allowedTools: [TOOL],
+  }
+  return ({ prompt, options }) => sdk.query({ prompt, options: { ...settings, ...options } })
+}
+
+async function consume(messages: AsyncIterable<Message>): Promise<Message[]> {
+  const found: Message[] = []
+  for await (const message of messages) found.push(message)
+  return found
+}
+
+const KINDS = [
+  ['a script of the SDK', false],
+  ['the real SDK', folder === undefined && 'by hand: set TACHO_TEST_CLAUDE_AGENT_SDK'],
+] as const
+
+for (const [kind, skip] of KINDS) {
+  const start = async (t: TestContext, scene: Scene) =>
+    guardQuery(kind === 'the real SDK' ? await real(t, scene) : scripted(scene), scene.fake.tacho)
+
+  test(`${kind}: calls are recorded, tools are guarded, a refusal is a tool error`, { skip }, async (t) => {
+    const scene = await startScene(t, REFUNDS, DONE)
+    const query = await start(t, scene)
+    const messages = await scene.fake.tacho.run({}, () => consume(query({ prompt: 'Refund all' })))
+    await assertScene(scene, { provider: 'anthropic', toolName: TOOL })
+    assert.ok(!messages.some(({ type }) => type === 'stream_event'), 'the host did not ask for events of the stream')
+    const events = await scene.fake.events()
+    const of = (type: string) => events.filter(({ eventType }) => eventType === type).map(({ payload }) => payload)
+    assert.deepEqual(of('USER_INPUT'), [{ text: 'Refund all' }])
+    const [first, second] = of('LLM_CALL')
+    assert.equal(typeof first?.['timeToFirstOutput'], 'number')
+    const cost = messages.find(({ type }) => type === 'result')?.['total_cost_usd']
+    assert.deepEqual([first?.['cost'], second?.['cost']], [undefined, cost])
+    assert.ok(of('TOOL_CALL').every(({ latency }) => typeof latency === 'number'))
+    assert.ok(of('TOOL_CALL').some(({ approvalId }) => typeof approvalId === 'string'))
+  })
+
+  test(`${kind}: outside a run, a query is a run of its own, with its session`, { skip }, async (t) => {
+    const scene = await startScene(t, DONE)
+    const query = await start(t, scene)
+    const [first] = await consume(query({ prompt: 'Hello', options: { includePartialMessages: true } }))
+    const [run, ...others] = await scene.fake.runs()
+    assert.deepEqual([run?.status, others.length, run?.events[0]?.sessionId], ['COMPLETED', 0, first?.['session_id']])
+    assert.partialDeepStrictEqual(await onlyCall(scene), { finishReason: 'end_turn', output: { content: DONE.text } })
+  })
+
+  test(`${kind}: a query that the host leaves is cancelled`, { skip }, async (t) => {
+    const scene = await startScene(t, { text: 'A long answer that nobody reads to its end' })
+    const query = await start(t, scene)
+    for await (const { type } of query({ prompt: 'Hello' })) if (type === 'assistant') break
+    const [run] = await scene.fake.runs()
+    assert.equal(run?.status, 'CANCELLED')
+    assert.partialDeepStrictEqual(await onlyCall(scene), { finishReason: 'aborted' })
+  })
+
+  test(`${kind}: a hook of the host that changes the input does not get around a policy`, { skip }, async (t) => {
+    const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 1 } }] }, DONE)
+    const query = await start(t, scene)
+    const change = async () => ({
+      hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'allow', updatedInput: { order: 2 } },
+    })
+    await consume(query({ prompt: 'Refund', options: { hooks: { PreToolUse: [{ hooks: [change] }] } } }))
+    assert.deepEqual(scene.refunded, [])
+  })
+}
+
+test('a permission function of the host that changes the input does not get around a policy', async (t) => {
+  const { fake } = await startScene(t)
+  const allow = (order: number) => async () => ({ behavior: 'allow', updatedInput: { order } })
+  const ask = async (order: number) => {
+    let asked: { canUseTool(name: string, input: object, options: object): Promise<unknown> } | undefined
+    const capture = (given: { prompt: string; options: object }) => {
+      asked = given.options as typeof asked
+      return (async function* () {})()
+    }
+    guardQuery(capture, fake.tacho)({ prompt: 'Refund', options: { canUseTool: allow(order) } })
+    return await asked?.canUseTool(TOOL, { order: 1 }, { toolUseID: 'toolu_1', signal: new AbortController().signal })
+  }
+  assert.deepEqual(await ask(4), { behavior: 'allow', updatedInput: { order: 4 } })
+  assert.partialDeepStrictEqual(await ask(2), { behavior: 'deny' })
+})
+
+test('a tool that fails is recorded with its error, and the cost of the turn with its last call', async (t) => {
+  const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 7 } }] }, DONE)
+  const failing = claudeCode(scene.model.url, () => {
+    throw new Error('no such order')
+  })
+  await consume(guardQuery(failing, scene.fake.tacho)({ prompt: 'Refund' }))
+  const call = (await scene.fake.events()).find(({ eventType }) => eventType === 'TOOL_CALL')
+  assert.partialDeepStrictEqual(call?.payload, { error: 'no such order', latency: 21 })
+  assert.deepEqual(await costs(scene), [2 * CALL_COST])
+})
+
+test('a query that fails stays the same error, and its run failed', async (t) => {
+  const scene = await startScene(t, { status: 400 })
+  const query = guardQuery(scripted(scene), scene.fake.tacho)
+  await assert.rejects(consume(query({ prompt: 'Hello' })), /The script says no/)
+  assert.equal((await scene.fake.runs())[0]?.status, 'FAILED')
+  assert.match(String((await onlyCall(scene))['error']), /The script says no/)
+})
+
+/** The costs of the model calls that have one. */
+async function costs({ fake }: Scene): Promise<unknown[]> {
+  const calls = (await fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
+  return calls.map(({ payload }) => payload['cost']).filter((cost) => cost !== undefined)
+}

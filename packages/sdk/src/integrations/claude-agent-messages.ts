@@ -1,0 +1,195 @@
+/** Messages of the Claude Agent SDK become model calls, one for each answer of the model, and the result of the query. */
+import type { EventType } from '../event.ts'
+import type { Payload } from '../payload.ts'
+import type { Tacho } from '../tacho.ts'
+import { MessageStream, messageResult } from './anthropic.ts'
+import type { AgentTools } from './claude-agent-tools.ts'
+import { beginPart, fields, number, set, text, type Fields, type Part } from './host.ts'
+import { messagesOf, type Message } from './messages.ts'
+import { ModelCall, type ModelResult } from './model-call.ts'
+
+/** One agent: the main one, or a subagent. */
+interface Conversation {
+  readonly messages: Message[]
+  call?: Call | undefined
+  /** The id of its last finished answer. */
+  finished?: unknown
+}
+
+interface Call {
+  readonly recorded: ModelCall
+  /** Of the answer; undefined until it begins. */
+  id?: unknown
+  /** The blocks of the answer, one message each. */
+  whole: Fields
+  /** Complete, unlike `whole`, but Claude Code does not send it for every call. */
+  stream?: MessageStream
+  /** Results of tools that arrived while the model still answered. */
+  readonly results: Message[]
+}
+
+/** Of a longer conversation, the newest are recorded with a call. */
+const MESSAGES_MAX = 1_000
+const CONVERSATIONS_MAX = 1_000
+
+export class AgentMessages {
+  readonly #tacho: Tacho
+  readonly #begin: (sessionId?: unknown) => Part
+  readonly #tools: AgentTools
+  /** By the id of the tool use that started the agent; null for the main one. */
+  readonly #conversations = new Map<unknown, Conversation>()
+  #prompts: string[] = []
+  #isBegun = false
+  #isEnded = false
+  #status: 'COMPLETED' | 'FAILED' | undefined
+  #cost = 0
+
+  constructor(tacho: Tacho, begin: (sessionId?: unknown) => Part, tools: AgentTools) {
+    this.#tacho = tacho
+    this.#begin = begin
+    this.#tools = tools
+  }
+
+  /** What the host sends to the main agent. */
+  prompt(content: unknown): void {
+    const messages = messagesOf([{ role: 'user', content }])
+    this.#say(this.#conversation(null), messages)
+    this.#prompts.push(...messages.map((message) => text(message.content) ?? JSON.stringify(message.content)))
+    if (this.#isBegun) this.#recordPrompts()
+  }
+
+  add(message: Fields): void {
+    const { type, parent_tool_use_id: parent = null } = message
+    if (!this.#isBegun) this.#begin(message['session_id'])
+    this.#isBegun = true
+    this.#recordPrompts()
+    if (type === 'system') {
+      if (message['status'] === 'requesting') this.#call(this.#conversation(null), null)
+    } else if (type === 'stream_event') this.#addEvent(fields(message['event']), parent)
+    else if (type === 'assistant') this.#addAnswer(fields(message['message']), parent)
+    else if (type === 'user') {
+      const conversation = this.#conversation(parent)
+      if (!conversation.call?.stream) this.#finish(conversation)
+      const results = messagesOf([fields(message['message'])])
+      if (conversation.call?.stream) conversation.call.results.push(...results)
+      else this.#say(conversation, results)
+    } else if (type === 'result') this.#addResult(message)
+  }
+
+  /** The query ended, failed, or the host left it. */
+  end(error?: unknown): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    const part = this.#begin()
+    this.#recordPrompts()
+    for (const { call } of this.#conversations.values()) {
+      if (call && error !== undefined) call.recorded.fail(error, () => resultOf(call))
+      else call?.recorded.abort(() => resultOf(call))
+    }
+    this.#conversations.clear()
+    part.end(error === undefined ? (this.#status ?? 'CANCELLED') : 'FAILED')
+  }
+
+  #addEvent(event: Fields, parent: unknown): void {
+    const conversation = this.#conversation(parent)
+    if (event['type'] === 'message_start') {
+      const { id } = fields(event['message'])
+      if (conversation.call?.id !== undefined && conversation.call.id !== id) this.#finish(conversation)
+      const call = this.#call(conversation, parent)
+      call.id = id
+      call.stream = new MessageStream()
+    }
+    const { call } = conversation
+    if (!call?.stream) return
+    if (call.stream.add(event)) call.recorded.token()
+    // The cost of a turn follows at once with its result, so its last call waits for that.
+    if (call.stream.isComplete && (parent !== null || call.stream.result().finishReason === 'tool_use')) {
+      this.#finish(conversation)
+    }
+  }
+
+  #addAnswer(answer: Fields, parent: unknown): void {
+    const conversation = this.#conversation(parent)
+    const { call, finished } = conversation
+    if (finished !== undefined && finished === answer['id']) return
+    if (call?.id !== undefined && call.id !== answer['id']) this.#finish(conversation)
+    const open = this.#call(conversation, parent)
+    open.id = answer['id']
+    open.whole = { ...answer, content: [...list(open.whole['content']), ...list(answer['content'])] }
+  }
+
+  #addResult(result: Fields): void {
+    const cost = number(result['total_cost_usd'])
+    // It counts from the begin of the query.
+    const added = cost === undefined ? undefined : Math.max(0, cost - this.#cost)
+    this.#cost = cost ?? this.#cost
+    const main = this.#conversation(null)
+    const isPaid = main.call !== undefined && main.call.id !== undefined
+    for (const conversation of this.#conversations.values())
+      this.#finish(conversation, conversation === main ? added : undefined)
+    const isFailed = result['is_error'] === true || result['subtype'] !== 'success'
+    this.#status = isFailed ? 'FAILED' : 'COMPLETED'
+    const payload = set({
+      result: result['result'],
+      error: isFailed ? (result['errors'] ?? result['subtype']) : undefined,
+      turns: result['num_turns'],
+      latency: result['duration_ms'],
+      ...(!isPaid && { cost: added }),
+    })
+    this.#record('AGENT_STEP', `result ${String(result['subtype'])}`, payload)
+  }
+
+  #conversation(parent: unknown): Conversation {
+    const found = this.#conversations.get(parent)
+    if (found) return found
+    const [oldest] = [...this.#conversations.keys()].filter((key) => key !== null)
+    if (this.#conversations.size > CONVERSATIONS_MAX) this.#conversations.delete(oldest)
+    const conversation: Conversation = { messages: [] }
+    this.#conversations.set(parent, conversation)
+    return conversation
+  }
+
+  /** The open call of an agent, or a new one. */
+  #call(conversation: Conversation, parent: unknown): Call {
+    if (conversation.call) return conversation.call
+    const context = this.#tools.contextOf(parent) ?? this.#begin().context
+    const request = () => ({ provider: 'anthropic', messages: [...conversation.messages] })
+    conversation.call = { recorded: new ModelCall(this.#tacho, request, context), whole: {}, results: [] }
+    return conversation.call
+  }
+
+  #finish(conversation: Conversation, cost?: number): void {
+    const { call } = conversation
+    // A request without an answer is still waiting for it, or is being retried.
+    if (call?.id === undefined) return
+    conversation.call = undefined
+    conversation.finished = call.id
+    const result = { ...resultOf(call), ...(cost !== undefined && { cost }) }
+    call.recorded.end(() => result)
+    const answer = result.output === undefined ? [] : [result.output as Message]
+    this.#say(conversation, [...answer, ...call.results])
+  }
+
+  #say({ messages }: Conversation, more: readonly Message[]): void {
+    messages.push(...more)
+    messages.splice(0, messages.length - MESSAGES_MAX)
+  }
+
+  #recordPrompts(): void {
+    for (const prompt of this.#prompts) this.#record('USER_INPUT', 'user input', { text: prompt })
+    this.#prompts = []
+  }
+
+  #record(type: EventType, label: string, payload: Payload): void {
+    const { core, context } = beginPart(this.#tacho, this.#begin().context)
+    core.record(context.scope, { type, label, payload, span: context.span })
+  }
+}
+
+function resultOf({ stream, whole }: Call): ModelResult {
+  return stream ? stream.result() : messageResult(whole)
+}
+
+function list(given: unknown): unknown[] {
+  return Array.isArray(given) ? given : []
+}
