@@ -1,6 +1,5 @@
 /** The console in a real browser. */
 import { execFileSync } from 'node:child_process'
-import { spawnSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -32,7 +31,6 @@ the wheel and 60 presses of j. Live: 50 events a second for a minute are recorde
 requestAnimationFrame; a headless browser draws without a graphics processor.',
   ],
   run: async ({ plan, place, say }) => {
-    spawnSync(path.join(ROOT, 'scripts/node'), ['scripts/build-console.mjs'], { cwd: ROOT })
     execFileSync(path.join(ROOT, 'scripts/node'), [path.join(ROOT, 'scripts/build-console.mjs')])
     await using server = await startServer(path.join(place, 'store'))
     await using load = startIngestLoad()

@@ -2,13 +2,11 @@
 import type { Event, EventRow } from '@tacho/contract/event.ts'
 import { CallError } from '@tacho/client/throwing.ts'
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { useEffect, useMemo } from 'react'
+import { useEffect } from 'react'
 import { api, operator } from '../api.ts'
 
 const FOLLOW_MS = 1_500
 const PAGE_ROWS = 200
-/** While a long run loads, the page is drawn again so often. */
-const DRAW_MS = 200
 
 export const runQuery = (environmentId: string, runId: string) =>
   queryOptions({
@@ -17,13 +15,14 @@ export const runQuery = (environmentId: string, runId: string) =>
     refetchInterval: ({ state }) => (state.data?.status === 'RUNNING' ? FOLLOW_MS : false),
   })
 
-interface Rows {
-  /** In the order of their arrival. */
-  rows: readonly EventRow[]
+interface Loaded {
+  steps: readonly Step[]
   /** Where the next look begins. */
   cursor: string | undefined
   isComplete: boolean
 }
+
+const NONE: readonly Step[] = []
 
 /** A row of the timeline with its place, from 0. */
 export interface Step extends EventRow {
@@ -39,7 +38,7 @@ export function useSteps(environmentId: string, runId: string, isRunning: boolea
   const queryKey = ['steps', environmentId, runId]
   const query = useQuery({
     queryKey,
-    queryFn: ({ signal }) => readRows(cache, queryKey, { environmentId, runId }, signal),
+    queryFn: ({ signal }) => readSteps(cache, queryKey, { environmentId, runId }, signal),
     refetchInterval: isRunning ? FOLLOW_MS : false,
     structuralSharing: false,
   })
@@ -48,39 +47,45 @@ export function useSteps(environmentId: string, runId: string, isRunning: boolea
   useEffect(() => {
     if (!isRunning) void refetch({ cancelRefetch: false })
   }, [isRunning, refetch])
-  const steps = useMemo(() => toSteps(query.data?.rows ?? []), [query.data])
+  const steps = query.data?.steps ?? NONE
   return { steps, isPending: query.isPending, isComplete: query.data?.isComplete ?? false, error: query.error, query }
 }
 
-async function readRows(
+async function readSteps(
   cache: QueryClient,
   queryKey: string[],
   params: { environmentId: string; runId: string },
   signal: AbortSignal,
-): Promise<Rows> {
-  const known = cache.getQueryData<Rows>(queryKey)
-  const rows = [...(known?.rows ?? [])]
-  let cursor = known?.cursor
-  let drawnAt = 0
+): Promise<Loaded> {
+  let { steps, cursor } = cache.getQueryData<Loaded>(queryKey) ?? { steps: [], cursor: undefined }
+  let drawn = steps.length
   for (;;) {
     const query = { order: 'arrival', limit: PAGE_ROWS, cursor } as const
     const page = await api.listEventRows({ params, query }, { signal })
     cursor = page.nextCursor ?? undefined
     // By arrival the list has no end; an empty page is the end for now.
-    if (page.items.length === 0) return { rows, cursor, isComplete: true }
-    rows.push(...page.items)
-    const now = performance.now()
-    if (now - drawnAt < DRAW_MS) continue
-    drawnAt = now
-    cache.setQueryData<Rows>(queryKey, { rows: [...rows], cursor, isComplete: false })
+    if (page.items.length === 0) return { steps, cursor, isComplete: true }
+    steps = withRows(steps, page.items)
+    // Drawing takes longer the longer the run is, so it is drawn again when it has doubled.
+    if (steps.length < 2 * drawn) continue
+    drawn = steps.length
+    cache.setQueryData<Loaded>(queryKey, { steps, cursor, isComplete: false })
   }
 }
 
-export function toSteps(rows: readonly EventRow[]): Step[] {
-  const timed = rows.map((row) => ({ ...row, time: Date.parse(row.timestamp) }))
+/** The steps and these rows, which arrived later, by time. Steps before the first of the rows stay the same objects. */
+export function withRows(steps: readonly Step[], rows: readonly EventRow[]): Step[] {
+  const added = rows.map((row) => ({ ...row, time: Date.parse(row.timestamp), index: 0, gap: 0 }))
+  const first = Math.min(...added.map(({ time }) => time))
+  const kept = steps.findLastIndex(({ time }) => time <= first) + 1
   // Stable: events of the same time stay in the order of their arrival.
-  timed.sort((a, b) => a.time - b.time)
-  return timed.map((row, index) => ({ ...row, index, gap: index === 0 ? 0 : row.time - (timed[index - 1]?.time ?? 0) }))
+  const moved = [...steps.slice(kept).map((step) => ({ ...step })), ...added].sort((a, b) => a.time - b.time)
+  const all = [...steps.slice(0, kept), ...moved]
+  for (const [place, step] of moved.entries()) {
+    step.index = kept + place
+    step.gap = step.time - (all[step.index - 1]?.time ?? step.time)
+  }
+  return all
 }
 
 export interface WholeEvent {

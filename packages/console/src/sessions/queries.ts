@@ -2,7 +2,7 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { toSteps, type Step } from '../runs/run-queries.ts'
+import { withRows, type Step } from '../runs/run-queries.ts'
 
 const REFRESH_MS = 5_000
 /** Newest runs of the session that are read. */
@@ -33,7 +33,7 @@ export function useFirstSteps(environmentId: string, runs: readonly OperatorRun[
       queryFn: async ({ signal }: { signal: AbortSignal }) => {
         const query = { limit: STEPS_READ }
         const { items } = await api.listEventRows({ params: { environmentId, runId }, query }, { signal })
-        return toSteps(items)
+        return withRows([], items)
       },
       staleTime: Infinity,
     })),
