@@ -1,0 +1,125 @@
+/** Instrumentations of OpenTelemetry, as their users set them up, against a real server: no SDK of ours. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createOpenAI } from '@ai-sdk/openai'
+import { OpenTelemetry } from '@ai-sdk/otel'
+import { OpenAIInstrumentation } from '@arizeai/openinference-instrumentation-openai'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import { resourceFromAttributes } from '@opentelemetry/resources'
+import { BatchSpanProcessor, InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { generateText, isStepCount, streamText, tool } from 'ai'
+import OpenAI from 'openai'
+import { z } from 'zod'
+import { startService, type RunDetail, type Service } from '../../server/test/setup/service.ts'
+import { startModelServer, type ModelServer } from '../src/model-server.ts'
+import { DONE, THREE_REFUNDS } from './scene.ts'
+
+let service: Service
+let model: ModelServer
+before(async () => {
+  service = await startService()
+  // The first call of an agent has no results of tools yet.
+  model = await startModelServer(({ body }) => (/refunded/.test(JSON.stringify(body)) ? DONE : THREE_REFUNDS))
+})
+after(async () => {
+  await model.close()
+  await service.close()
+})
+
+const createExporter = () =>
+  new OTLPTraceExporter({
+    url: `${service.url}/openapi/v1/otlp/v1/traces`,
+    headers: { 'x-api-key': service.apiKey },
+  })
+
+/** The run of the spans that `act` makes. They are sent twice. */
+async function runOf(act: (provider: TracerProvider) => Promise<unknown>): Promise<RunDetail> {
+  const made = new InMemorySpanExporter()
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'shop' }),
+    spanProcessors: [
+      new BatchSpanProcessor({ exporter: createExporter() }),
+      new SimpleSpanProcessor({ exporter: made }),
+    ],
+  })
+  await act(provider)
+  await provider.forceFlush()
+  const spans = made.getFinishedSpans()
+  const runId = spans[0]?.spanContext().traceId ?? ''
+  const first = await service.api<RunDetail>(`/runs/${runId}`)
+  assert.equal(first.status, 200)
+  const again = createExporter()
+  await new Promise<void>((done, fail) =>
+    again.export(spans, ({ code, error }) => (code === 0 ? done() : fail(error ?? new Error('not exported')))),
+  )
+  await again.shutdown()
+  await provider.shutdown()
+  const second = await service.api<RunDetail>(`/runs/${runId}`)
+  assert.deepEqual(second.body.usage, first.body.usage, 'sent twice, counted once')
+  assert.equal(second.body.events.length, first.body.events.length, 'sent twice, stored once')
+  return second.body
+}
+
+const payloads = ({ events }: RunDetail, type: string) =>
+  events.filter(({ eventType }) => eventType === type).map(({ payload }) => payload)
+
+/** The messages of a call, as docs/otlp.md shows their shape. */
+function assertCalls(run: RunDetail): void {
+  assert.partialDeepStrictEqual(payloads(run, 'LLM_CALL').at(0), {
+    model: 'gpt-5',
+    usage: { promptTokens: 20, completionTokens: 10 },
+    messages: [{ role: 'user', content: 'Refund all' }],
+    output: {
+      role: 'assistant',
+      content: 'I refund.',
+      toolCalls: [1, 2, 3].map((order) => ({ name: 'refund', arguments: { order } })),
+    },
+  })
+}
+
+const refund = tool({
+  description: 'Refunds an order',
+  inputSchema: z.object({ order: z.number() }),
+  execute: async ({ order }) => ({ refunded: order }),
+})
+
+for (const name of ['generateText', 'streamText'] as const) {
+  test(`the telemetry of the Vercel AI SDK: ${name}`, async () => {
+    const run = await runOf(async (provider) => {
+      const options = {
+        model: createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })('gpt-5'),
+        tools: { refund },
+        prompt: 'Refund all',
+        maxRetries: 0,
+        stopWhen: isStepCount(3),
+        telemetry: { functionId: 'Refunds', integrations: [new OpenTelemetry({ tracer: provider.getTracer('ai') })] },
+      }
+      if (name === 'generateText') await generateText(options)
+      else await streamText(options).consumeStream()
+    })
+    assert.equal(run.status, 'COMPLETED')
+    assert.equal(run.agent.name, 'Refunds')
+    assert.deepEqual([run.usage.promptTokens, run.usage.completionTokens], [40, 20])
+    assertCalls(run)
+    assert.deepEqual(
+      // They may have the same time.
+      payloads(run, 'TOOL_CALL')
+        .map(({ toolName, input, output }) => [toolName, input, output])
+        .toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
+      [1, 2, 3].map((order) => ['refund', { order }, { refunded: order }]),
+    )
+  })
+}
+
+test('OpenInference for the OpenAI client', async () => {
+  const run = await runOf(async (provider) => {
+    const instrumentation = new OpenAIInstrumentation({ tracerProvider: provider })
+    instrumentation.manuallyInstrument(OpenAI as never)
+    const client = new OpenAI({ apiKey: 'key', baseURL: `${model.url}/v1`, maxRetries: 0 })
+    await client.chat.completions.create({ model: 'gpt-5', messages: [{ role: 'user', content: 'Refund all' }] })
+    instrumentation.disable()
+  })
+  assert.equal(run.status, 'COMPLETED')
+  assert.equal(run.agent.name, 'shop')
+  assertCalls(run)
+})
