@@ -61,6 +61,11 @@ const layers = [
   },
   // The operator API builds on the files of http, which do not know it. deps.ts lists what all routes need.
   side(`${server}/http/deps.ts`, `${server}/http/**`),
+  // Answers models with the tools of the MCP server, which read by the operator API.
+  {
+    folder: `${server}/http/operator/mcp-answer.ts`,
+    may: [client, mcp, 'npm/@modelcontextprotocol/server', 'npm/fastify'],
+  },
   side(`${server}/http/operator/**`, `${server}/http/**`),
   side(`${server}/http/*.ts`, `${server}/http/*.ts`),
   side(`${server}/jobs/**`, `${server}/jobs/**`, ['npm/fastify', 'npm/@fastify/*']),

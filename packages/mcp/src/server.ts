@@ -28,6 +28,37 @@ type Given = Readonly<Record<string, string | number>>
 type Answer = { ok: true; text: string } | Refusal | Failure
 type Call = (input: { params?: Given; query?: Given }) => Promise<Answer>
 
+const PLACES = {
+  environmentId: 'Environment id of list_environments; can be left out if there is only one',
+  workspaceId: 'Workspace id of list_environments; can be left out if there is only one',
+} as const
+
+// Compiled once: over HTTP, each message gets a server of its own.
+const NOTHING = argumentsOf<object>({}, [])
+const CONDITION = argumentsOf<{ condition: string }>(
+  { condition: { type: 'string', minLength: 1, description: 'The condition' } },
+  ['condition'],
+)
+const DRAFT = argumentsOf<Draft & Given>(
+  { environmentId: { type: 'string', description: PLACES.environmentId }, ...NewSimulation.properties },
+  ['condition', 'action', 'days'],
+)
+const READS = TOOLS.map((tool) => {
+  const route: Route = OPERATOR_ROUTES[tool.read]
+  return { ...tool, route, inputSchema: schemaOf(route) }
+})
+
+/** The parameters of an endpoint as one object. */
+function schemaOf({ params, query }: Route) {
+  const properties: Record<string, object> = { ...params?.properties, ...query?.properties }
+  for (const [name, description] of Object.entries(PLACES)) {
+    if (Object.hasOwn(properties, name)) properties[name] = { ...properties[name], description }
+  }
+  if (Object.hasOwn(properties, 'limit')) properties['limit'] = { ...properties['limit'], default: PAGE_DEFAULT }
+  const required = Object.keys(params?.properties ?? {}).filter((name) => !Object.hasOwn(PLACES, name))
+  return argumentsOf<Given>(properties, required)
+}
+
 /** The role of the client's operator token decides what can be read. */
 export function createTachoServer(client: OperatorClient, version: string): McpServer {
   const server = new McpServer({ name: 'tacho', version }, { instructions: INSTRUCTIONS })
@@ -37,7 +68,7 @@ export function createTachoServer(client: OperatorClient, version: string): McpS
     'list_environments',
     {
       description: 'List the environments you can read, with their workspaces. Other tools need one of these ids.',
-      inputSchema: argumentsOf<object>({}, []),
+      inputSchema: NOTHING,
       annotations,
     },
     async () => told(JSON.stringify(await environments(client))),
@@ -48,10 +79,7 @@ export function createTachoServer(client: OperatorClient, version: string): McpS
       description:
         'Check the condition of a policy (a CEL expression over a tool call, such as tool.name == "refund" && tool.input.amount > 100.0): \
 its faults with their places, or none.',
-      inputSchema: argumentsOf<{ condition: string }>(
-        { condition: { type: 'string', minLength: 1, description: 'The condition' } },
-        ['condition'],
-      ),
+      inputSchema: CONDITION,
       annotations,
     },
     ({ condition }) => {
@@ -65,10 +93,7 @@ its faults with their places, or none.',
       description:
         'Try a draft policy on the recorded tool calls of the last days: what it would have blocked, asked a person for or warned about. \
 Changes no policy. Returns the simulation; if it is not DONE yet, read_simulation reads it.',
-      inputSchema: argumentsOf<Draft & Given>(
-        { environmentId: { type: 'string', description: PLACES.environmentId }, ...NewSimulation.properties },
-        ['condition', 'action', 'days'],
-      ),
+      inputSchema: DRAFT,
       annotations,
     },
     async ({ environmentId, ...body }) => {
@@ -78,11 +103,10 @@ Changes no policy. Returns the simulation; if it is not DONE yet, read_simulatio
       return simulated(client, String(place['environmentId'] ?? environmentId), body)
     },
   )
-  for (const { name, description, read } of TOOLS) {
-    const route: Route = OPERATOR_ROUTES[read]
+  for (const { name, description, read, route, inputSchema } of READS) {
     // The contract types each call; here its input comes from the same schema, checked by the protocol's library.
     const call = client[read as keyof OperatorClient] as unknown as Call
-    server.registerTool(name, { description, inputSchema: inputSchema(route), annotations }, async (given) => {
+    server.registerTool(name, { description, inputSchema, annotations }, async (given) => {
       const place = await placeOf(client, route, given)
       if (typeof place === 'string') return failed(place)
       const result = await call(inputOf(route, { ...given, ...place }))
@@ -114,22 +138,6 @@ async function simulated(client: OperatorClient, environmentId: string, body: Dr
     if (result.value.endedAt !== null || waited >= SIMULATION_WAIT_MS) return told(result.text)
     await new Promise((resolve) => setTimeout(resolve, SIMULATION_POLL_MS))
   }
-}
-
-const PLACES = {
-  environmentId: 'Environment id of list_environments; can be left out if there is only one',
-  workspaceId: 'Workspace id of list_environments; can be left out if there is only one',
-} as const
-
-/** The parameters of an endpoint as one object. */
-function inputSchema({ params, query }: Route) {
-  const properties: Record<string, object> = { ...params?.properties, ...query?.properties }
-  for (const [name, description] of Object.entries(PLACES)) {
-    if (Object.hasOwn(properties, name)) properties[name] = { ...properties[name], description }
-  }
-  if (Object.hasOwn(properties, 'limit')) properties['limit'] = { ...properties['limit'], default: PAGE_DEFAULT }
-  const required = Object.keys(params?.properties ?? {}).filter((name) => !Object.hasOwn(PLACES, name))
-  return argumentsOf<Given>(properties, required)
 }
 
 function inputOf({ params, query }: Route, given: Given): { params?: Given; query?: Given } {

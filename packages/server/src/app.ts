@@ -20,6 +20,7 @@ import { invitationPageRoutes } from './http/operator/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
 import { callerAgainHook, callerHook } from './http/operator/caller.ts'
 import { createOperatorLimits } from './http/operator/limits.ts'
+import { mcpRoutes } from './http/operator/mcp.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
@@ -106,19 +107,21 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     { prefix: PUBLIC_PREFIX },
   )
 
-  // The operator API.
-  void app.register(
-    async (api) => {
-      const limits = createOperatorLimits({
-        requestsPerSecond: config.operatorRateLimit,
-        nodes: () => deps.storage.nodes(),
-      })
-      api.addHook('onRequest', callerHook(deps, limits))
-      api.addHook('onRequest', accessHook(deps.storage, limits, deps.now))
-      api.addHook('preHandler', callerAgainHook(deps))
-      operatorRoutes(api, deps, approvals)
-    },
-    { prefix: OPERATOR_PREFIX },
-  )
+  // The operator API, and its MCP server.
+  void app.register(async (operators) => {
+    const limits = createOperatorLimits({
+      requestsPerSecond: config.operatorRateLimit,
+      nodes: () => deps.storage.nodes(),
+    })
+    operators.decorateRequest('operatorToken', null)
+    operators.decorateRequest('session', null)
+    operators.decorateRequest('actor', null)
+    operators.decorateRequest('operator', null)
+    operators.addHook('onRequest', callerHook(deps, limits))
+    operators.addHook('onRequest', accessHook(deps.storage, limits, deps.now))
+    operators.addHook('preHandler', callerAgainHook(deps))
+    void operators.register(async (api) => operatorRoutes(api, deps, approvals), { prefix: OPERATOR_PREFIX })
+    void operators.register(async (mcp) => mcpRoutes(mcp, deps))
+  })
   return app
 }

@@ -35,10 +35,6 @@ import { workspacesRoutes } from './workspaces.ts'
 /** All operator API routes, behind the authentication hook. */
 export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalReader): void {
   const deps: Deps = { ...given, once: (route) => onceByKey(route, given.storage, given.now) }
-  app.decorateRequest('operatorToken', null)
-  app.decorateRequest('session', null)
-  app.decorateRequest('actor', null)
-  app.decorateRequest('operator', null)
   workspacesRoutes(app, deps)
   environmentsRoutes(app, deps)
   apiKeysRoutes(app, deps)

@@ -1,0 +1,68 @@
+/** Answers one message of MCP with the official library. Loaded with the first message. */
+import { createOperatorClient } from '@tacho/client/operator.ts'
+import { createTachoServer } from '@tacho/mcp/server.ts'
+import { createMcpHandler } from '@modelcontextprotocol/server'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+/** Answers are short, and are sent when they are complete, so nothing needs to be kept alive. */
+const NO_KEEP_ALIVE = 0
+
+export interface McpMessage {
+  message: object
+  /** The caller's operator token. */
+  token: string
+  version: string
+  /** Ends the reads. */
+  end: AbortSignal
+}
+
+export interface McpAnswer {
+  status: number
+  type: string | null
+  text: string
+}
+
+export async function answerMcp(
+  app: FastifyInstance,
+  request: FastifyRequest,
+  { message, token, version, end }: McpMessage,
+): Promise<McpAnswer> {
+  const client = createOperatorClient({ url: '', token, fetch: fetchFrom(app, request.ip, end) })
+  let failure: Error | null = null
+  const handler = createMcpHandler(() => createTachoServer(client, version), {
+    onerror: (error) => (failure = error),
+    keepAliveMs: NO_KEEP_ALIVE,
+    // A subscription would stay open, and no tool or resource of this server changes.
+    maxSubscriptions: 0,
+  })
+  const headers = Object.entries(request.headers).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value] as [string, string]] : [],
+  )
+  const given = new Request('http://localhost/mcp', { method: 'POST', headers })
+  const response = await handler.fetch(given, { parsedBody: message })
+  const { status } = response
+  if (status >= 500) request.log.error({ requestId: request.id, err: failure }, 'unexpected error')
+  return { status, type: response.headers.get('content-type'), text: await response.text() }
+}
+
+/**
+ * Calls the operator API of this process as the caller would: each read has its own checks of the token and role, its own limits,
+ * and its own line in the log.
+ */
+function fetchFrom(app: FastifyInstance, remoteAddress: string, end: AbortSignal): typeof globalThis.fetch {
+  return async (url, { method, headers, body, signal } = {}) => {
+    const reply = await app.inject({
+      method: method as 'GET' | 'POST',
+      url: url as string,
+      headers: Object.fromEntries(new Headers(headers)),
+      remoteAddress,
+      signal: signal ? AbortSignal.any([signal, end]) : end,
+      ...(typeof body === 'string' ? { payload: body } : {}),
+    })
+    const { 'retry-after': retryAfter } = reply.headers
+    return new Response(reply.body, {
+      status: reply.statusCode,
+      ...(retryAfter === undefined ? {} : { headers: { 'retry-after': String(retryAfter) } }),
+    })
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * The MCP server: POST /mcp (streamable HTTP of the Model Context Protocol). Stateless: each message is answered on its own, by
+ * reads of the operator API with the caller's own token.
+ */
+import { MCP_ROUTE } from '@tacho/contract/operator/mcp.ts'
+import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
+import { jsonFault } from '../../domain/json-fault.ts'
+import type { Deps } from '../deps.ts'
+import { holderOf } from '../holder.ts'
+import { isRefusal, refuse, replyError, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { sendInPieces } from '../stalled-readers.ts'
+import { bearerOf } from './operator-token.ts'
+import { foreignOrigin } from './same-origin.ts'
+
+/** All reads of one message together. Official clients give up after as long. */
+const READS_MS = 60_000
+
+export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
+  const { config, replies, version } = deps
+  app.addHook('onRequest', tokenOnlyHook(config.publicUrl))
+
+  serveRoute(app, MCP_ROUTE, { ...deps, rawBody: true }, async ({ request, reply }) => {
+    const message = messageIn(request.bodyBytes)
+    if (isRefusal(message)) return message
+    const token = bearerOf(request) ?? ''
+    const reads = new AbortController()
+    const timer = setTimeout(() => reads.abort(), READS_MS)
+    reply.raw.once('close', () => {
+      clearTimeout(timer)
+      reads.abort()
+    })
+    // Loaded with the first message: most installations never get one.
+    const { answerMcp } = await import('./mcp-answer.ts')
+    const answer = await answerMcp(app, request, { message, token, version, end: reads.signal })
+    const tooMuch = replies.take(holderOf(request), reply, answer.text)
+    if (tooMuch) return tooMuch
+    if (answer.type !== null) void reply.type(answer.type)
+    return sendInPieces(reply.code(answer.status), answer.text)
+  })
+
+  // Without sessions there is no stream to open and no session to end.
+  app.route({
+    method: ['GET', 'DELETE'],
+    url: MCP_ROUTE.path,
+    config: { route: MCP_ROUTE },
+    handler: (_request, reply) => reply.code(405).header('allow', 'POST').send(),
+  })
+}
+
+/** Runs after the caller is known. A session cookie is not enough: a browser sends it on its own. */
+function tokenOnlyHook(publicUrl: string | null): onRequestAsyncHookHandler {
+  return async (request, reply) => {
+    const foreign = foreignOrigin(request, publicUrl, { byCookie: false })
+    if (foreign) return replyError(request, reply, foreign)
+    if (request.operatorToken !== null) return
+    void reply.header('www-authenticate', 'Bearer realm="tacho"')
+    return replyError(
+      request,
+      reply,
+      refuse('unauthenticated', 'Send the header Authorization: Bearer <operator token>'),
+    )
+  }
+}
+
+function messageIn(body: Buffer | null): object | Refusal {
+  const text = body?.toString() ?? ''
+  let message: unknown
+  try {
+    message = JSON.parse(text)
+  } catch {
+    return refuse('invalid_json', jsonFault(text))
+  }
+  // A batch of calls could read any amount in one request. MCP has none since 2025-06-18.
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) {
+    return refuse('invalid_request', 'Send one JSON-RPC message, not a batch')
+  }
+  return message
+}
