@@ -140,7 +140,9 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
 })
 
 test('runs are listed by agent, session, status and number', async () => {
-  const list = async (...args: string[]): Promise<{ items: { runId: string; status: string }[]; hasMore: boolean }> =>
+  const list = async (
+    ...args: string[]
+  ): Promise<{ items: { runId: string; status: string; tools: string[] }[]; hasMore: boolean }> =>
     json('runs', 'list', ...WHERE, ...args)
   assert.deepEqual((await list('--limit', '3')).items.length, 3)
   assert.equal((await list('--limit', '3')).hasMore, true)
@@ -160,12 +162,37 @@ test('runs are listed by agent, session, status and number', async () => {
     false,
   )
   const charged = (await list('--tool', 'refund_payment', '--min-length', '1s', '--min-cost', '0.0001', '--all')).items
-  assert.ok(charged.length > 0 && charged.length < 12)
+  const everything = (await list('--all')).items
+  assert.ok(charged.length > 0 && charged.length < everything.length)
+  assert.ok(charged.every(({ tools }) => tools.includes('refund_payment')))
   assert.deepEqual((await list('--tool', 'refund_payment', '--model', 'no-such', '--errors')).items, [])
   assert.deepEqual((await list('--policy', 'no-such', '--approvals')).items, [])
   assert.deepEqual((await list('--search', 'no such text')).items, [])
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
   assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /No matching runs/)
+})
+
+test('a saved view is made, renamed, used and removed', async () => {
+  const views = (...args: string[]) => ['runs', 'views', ...args, ...WHERE]
+  const filter = '{"agent":"stock-keeper","status":"COMPLETED"}'
+  const made = await json<{ name: string; lastHours: number; columns: string[] }>(
+    ...views('create', 'Stock', '--filter', filter, '--last-hours', '8784', '--columns', 'run,cost'),
+  )
+  assert.deepEqual([made.name, made.lastHours, made.columns], ['Stock', 8784, ['run', 'cost']])
+  assert.match(await text(...views('list')), /Stock +agent=stock-keeper status=COMPLETED +8784 +run, cost/)
+  assert.equal((await json<{ name: string }>(...views('rename', 'Stock', 'Stock runs'))).name, 'Stock runs')
+  const list = async (...args: string[]) =>
+    (await json<{ items: { agent: { name: string } }[] }>('runs', 'list', '--view', 'Stock runs', ...args, ...WHERE))
+      .items
+  const items = await list()
+  assert.ok(items.length > 0 && items.every(({ agent }) => agent.name === 'Stock keeper'))
+  assert.deepEqual(await list('--agent', 'no such agent'), [])
+  const unknown = await refused('runs', 'list', '--view', 'Stock', ...WHERE)
+  assert.deepEqual(unknown.stderr, 'tacho: Unknown view "Stock": `tacho runs views list` shows all.\n')
+  assert.equal((await refused(...views('create', 'No', '--filter', '[]'))).code, 2)
+  await refused(...views('create', 'No', '--filter', '{"colour":"red"}'))
+  await json(...views('remove', 'Stock runs'))
+  assert.deepEqual((await json<{ items: object[] }>(...views('list'))).items, [])
 })
 
 test('a run is shown with its timeline, payloads to the last digit', async () => {

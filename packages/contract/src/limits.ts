@@ -113,6 +113,11 @@ export const LIMITS = {
   operatorPageDefault: 100,
   operatorPageMax: 200,
   nameChars: 100,
+  runViewNameChars: 80,
+  /** Saved views of the list of runs in one environment. */
+  runViews: 100,
+  /** A saved view goes back at most this far: a year. */
+  runViewHours: 8_784,
   webhookUrlChars: 2_000,
   /** Pending deliveries of one webhook. Beyond this, the oldest are dropped. */
   webhookPendingDeliveries: 1_000,

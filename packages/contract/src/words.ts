@@ -20,12 +20,28 @@ export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as 
 
 /**
  * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
- * the workspace. An approver also decides approvals and triages issues. An admin also changes environments, keys,
+ * the workspace. An approver also decides approvals, triages issues and saves views of runs. An admin also changes environments, keys,
  * prompts, policies, deployments and webhooks. An owner also manages operators and tokens.
  */
 export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 
 export const DEPLOYABLE_KINDS = ['prompt', 'policy'] as const
+
+/** Columns of the list of runs, in the order of the list. */
+export const RUN_COLUMNS = [
+  'status',
+  'run',
+  'agent',
+  'session',
+  'started',
+  'length',
+  'steps',
+  'errors',
+  'tools',
+  'models',
+  'tokens',
+  'cost',
+] as const
 
 /** Events that can trigger a webhook. */
 export const WEBHOOK_EVENTS = [

@@ -117,6 +117,9 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('deploy', { params: here, change: { items: [{ kind: 'policy', id: 'refund-limit', version: '2' }] } })
   await send('rollBack', { params: here })
 
+  const { id: runViewId } = await send('createRunView', { params: here })
+  await send('changeRunView', { params: { ...here, runViewId } })
+
   // A receiver of our own: nothing is sent to example.com.
   const { id: webhookId } = await send('createWebhook', { params: here, change: { url: 'http://127.0.0.1:9/tacho' } })
   await send('changeWebhook', { params: { ...here, webhookId } })

@@ -4,6 +4,7 @@ import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '..
 import { followRun, followRuns } from '../runs/follow.ts'
 import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
+import { addViews, findView, queryOfView } from '../runs/views.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import { durationMs, moment } from '../terminal/time-text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
@@ -23,6 +24,7 @@ interface ListOptions extends EnvironmentOptions {
   model?: string
   policy?: string
   promptVersion?: string
+  view?: string
   limit: number
   all?: true
 }
@@ -49,13 +51,16 @@ export function addRuns(runs: Command): void {
     .option('--model <name>', 'runs that called this model')
     .option('--policy <id>', 'runs in which this policy matched a call')
     .option('--prompt-version <id>', 'runs that used this version of a prompt')
+    .option('--view <name>', 'the filters of a saved view; filters given here take precedence')
     .option('-n, --limit <number>', 'maximum to show', wholeNumber(1_000_000), 25)
     .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47',
+      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47\n  tacho runs list --view "Failed refunds"',
     )
     .action(list)
+
+  addViews(runs.command('views').description('saved views of the list of runs'))
 
   inEnvironment(runs.command('show <runId>').description('show a run and its timeline; by external or internal id'))
     .option('--payloads', 'also print the payload of every event')
@@ -99,7 +104,7 @@ function parseLength(text: string): number {
 
 async function list(options: ListOptions): Promise<void> {
   const now = Date.now()
-  const query = {
+  const given = {
     ...(options.search === undefined ? {} : { q: options.search }),
     ...(options.session === undefined ? {} : { sessionId: options.session }),
     ...(options.status === undefined ? {} : { status: options.status }),
@@ -117,7 +122,11 @@ async function list(options: ListOptions): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
   const limit = options.all ? Infinity : options.limit
-  await listRuns(client, environment.id, { query, agent: options.agent, limit }, options.json === true)
+  const view = options.view === undefined ? {} : queryOfView(await findView(client, environment.id, options.view), now)
+  // An agent that is given here replaces that of the view, under either name.
+  const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
+  const agent = options.agent ?? agentId ?? viewAgent
+  await listRuns(client, environment.id, { query, agent, limit }, options.json === true)
 }
 
 async function show(runId: string, options: ShowOptions): Promise<void> {

@@ -111,4 +111,8 @@ export const OPERATOR_ENDPOINTS = {
   testWebhook: {"method":"POST","path":"/environments/{environmentId}/webhooks/{webhookId}/test","status":202,"creates":true},
   listDeliveries: {"path":"/environments/{environmentId}/webhooks/{webhookId}/deliveries"},
   redeliver: {"method":"POST","path":"/environments/{environmentId}/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver","status":202,"creates":true},
+  listRunViews: {"path":"/environments/{environmentId}/run-views"},
+  createRunView: {"method":"POST","path":"/environments/{environmentId}/run-views","status":201,"creates":true},
+  changeRunView: {"method":"POST","path":"/environments/{environmentId}/run-views/{runViewId}/change"},
+  removeRunView: {"method":"POST","path":"/environments/{environmentId}/run-views/{runViewId}/remove"},
 } as const satisfies Record<string, Endpoint>

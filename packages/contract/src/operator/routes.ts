@@ -21,6 +21,7 @@ import {
   OperatorRunParams,
   OperatorRunsQuery,
 } from './run.ts'
+import { runViewRoutes } from './run-view-routes.ts'
 import { meRoutes } from './me-routes.ts'
 import { operatorRoutes } from './operator-routes.ts'
 import { policyRoutes } from './policy-routes.ts'
@@ -252,4 +253,5 @@ export const OPERATOR_ROUTES = {
   ...deploymentRoutes,
   ...simulationRoutes,
   ...webhookRoutes,
+  ...runViewRoutes,
 } as const satisfies Record<string, OperatorRoute>

@@ -40,9 +40,7 @@ export type OperatorRunPage = Static<typeof OperatorRunPage>
 
 const SIFTED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
 
-export const OperatorRunsQuery = Type.Object({
-  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
-  cursor,
+const filters = {
   agentId: Type.Optional(uuid('Internal agent id')),
   agent: Type.Optional(
     id(
@@ -92,8 +90,21 @@ export const OperatorRunsQuery = Type.Object({
   model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SIFTED}`)),
   policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SIFTED}`)),
   promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SIFTED}`)),
+}
+
+export const OperatorRunsQuery = Type.Object({
+  limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
+  cursor,
+  ...filters,
 })
 export type OperatorRunsQuery = Static<typeof OperatorRunsQuery>
+
+export const RunFilter = Type.Object(filters, {
+  $id: 'RunFilter',
+  additionalProperties: false,
+  description: 'Filters of the list of runs, as in its query',
+})
+export type RunFilter = Static<typeof RunFilter>
 
 export const OperatorRunParams = Type.Object({
   environmentId: uuid('Environment id'),

@@ -20,6 +20,7 @@ import type { SimulationStore } from './simulations.ts'
 import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
 import type { IdempotencyStore } from './idempotency.ts'
+import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -35,6 +36,7 @@ export interface Storage
     OperatorTokenStore,
     EventStore,
     RunStore,
+    RunViewStore,
     UsageStore,
     ApprovalStore,
     AuditStore,

@@ -155,6 +155,7 @@ export async function populate(service: Service, name: string): Promise<Populate
       tokenId: await make(`${workspace}/tokens`, { name: 't', role: 'viewer' }),
       invitationId: await make(`${workspace}/invitations`, { email: `next.${person}`, role: 'viewer' }),
       simulationId: await make(`${environment}/simulations`, { condition: 'true', action: 'WARN', days: 1 }),
+      runViewId: await make(`${environment}/run-views`, { name: 'Failed', query: { status: 'FAILED' } }),
       deliveryId: await make(`${environment}/webhooks/${webhookId}/test`),
     },
   }

@@ -21,6 +21,7 @@ import { promptsRoutes } from './prompts.ts'
 import { issueChangesRoutes } from './issue-changes.ts'
 import { operatorIssueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
+import { runViewsRoutes } from './run-views.ts'
 import { operatorRunsRoutes } from './runs.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
@@ -48,6 +49,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   sessionsRoutes(app, deps, attempts)
   secondFactorRoutes(app, deps, attempts)
   operatorRunsRoutes(app, deps)
+  runViewsRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

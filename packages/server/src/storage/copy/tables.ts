@@ -38,6 +38,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('deployment_changes', 'environment_id', 'publication', 'kind', 'item_id'),
   table('configurations', 'environment_id'),
   table('simulations', 'id'),
+  table('run_views', 'id'),
   table('webhooks', 'id'),
   table('webhook_deliveries', 'webhook_id', 'id'),
   table('idempotency_keys', 'actor_kind', 'actor_id', 'idempotency_key'),

@@ -36,6 +36,7 @@ import { sessionsActs } from './operators/sessions.ts'
 import { signInActs } from './operators/sign-in.ts'
 import { rejectionsActs } from './rejections.ts'
 import { revisionActs } from './revision.ts'
+import { runViewsActs } from './run-views.ts'
 import { runsActs } from './runs.ts'
 import { usageActs } from './usage.ts'
 import { usagePointsActs } from './usage-points.ts'
@@ -92,6 +93,7 @@ export const ACTS: Acts<ActMethods> = {
   ...signInActs,
   ...rejectionsActs,
   ...revisionActs,
+  ...runViewsActs,
   ...runsActs,
   ...usageActs,
   ...usagePointsActs,

@@ -65,6 +65,7 @@ export function faultOf({ text }: Sent, tables: readonly string[]): string | nul
 
 /** Control tables whose rows belong to one workspace or environment. */
 const TENANTS_TABLES = [
+  'run_views',
   'webhooks',
   'webhook_deliveries',
   'simulations',

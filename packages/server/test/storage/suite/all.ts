@@ -21,6 +21,7 @@ import { recordedInputSuite } from './recorded-input.ts'
 import { rejectionsSuite } from './rejections.ts'
 import { resultsSuite } from './results.ts'
 import { reviewSuite } from './review.ts'
+import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
 import { simulationsSuite } from './simulations.ts'
 import { timelineSuite } from './timeline.ts'
@@ -36,6 +37,7 @@ const SUITES = [
   envelopesSuite,
   eventsSuite,
   runsSuite,
+  runViewsSuite,
   agentsSuite,
   timelineSuite,
   usageSuite,

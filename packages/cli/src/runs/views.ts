@@ -1,0 +1,112 @@
+/** `tacho runs views`: the saved views of an environment, and what one of them asks for. */
+import { allItems } from '@tacho/client/items.ts'
+import type { RunFilter } from '@tacho/contract/operator/run.ts'
+import type { RunColumn, RunView } from '@tacho/contract/operator/run-view.ts'
+import { RUN_COLUMNS } from '@tacho/contract/words.ts'
+import { InvalidArgumentError, type Command } from 'commander'
+import { connected } from '../calls/connected.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { wrongUsage } from '../stop.ts'
+import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+
+interface CreateOptions extends EnvironmentOptions {
+  filter: RunFilter
+  lastHours?: number
+  columns?: RunColumn[]
+}
+
+const HOUR_MS = 3_600_000
+
+export function addViews(views: Command): void {
+  inEnvironment(views.command('list').description('list saved views')).action(list)
+
+  inEnvironment(views.command('create <name>').description('save a view: filters and columns with a name'))
+    .option('--filter <json>', 'filters of the list of runs, as a JSON object in the names of the API', parseFilter, {})
+    .option('--last-hours <number>', 'runs started in so many hours before the view is opened', wholeNumber(8_784))
+    .option('--columns <names>', `columns, separated by commas: ${RUN_COLUMNS.join(', ')}`, parseColumns)
+    .addHelpText(
+      'after',
+      `
+Example:
+  tacho runs views create "Failed refunds" --filter '{"status":"FAILED","tool":"refund"}' --last-hours 24`,
+    )
+    .action(create)
+
+  inEnvironment(views.command('rename <view> <name>').description('rename a view, found by its name or id')).action(
+    rename,
+  )
+  inEnvironment(views.command('remove <view>').description('remove a view, found by its name or id')).action(remove)
+}
+
+function parseFilter(text: string): RunFilter {
+  try {
+    const value: unknown = JSON.parse(text)
+    // The server checks the filters.
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch {}
+  throw new InvalidArgumentError('It must be a JSON object such as {"status":"FAILED"}.')
+}
+
+function parseColumns(text: string): RunColumn[] {
+  return text.split(',').map((name) => {
+    const column = RUN_COLUMNS.find((known) => known === name.trim())
+    if (column === undefined) throw new InvalidArgumentError(`Each must be one of ${RUN_COLUMNS.join(', ')}.`)
+    return column
+  })
+}
+
+/** The view with this name or id. */
+export async function findView(client: OperatorClient, environmentId: string, given: string): Promise<RunView> {
+  const items = await allItems(client.listRunViews, { params: { environmentId } })
+  const view = items.find(({ name }) => name === given) ?? items.find(({ id }) => id === given.toLowerCase())
+  if (view !== undefined) return view
+  throw wrongUsage(`Unknown view "${printable(given)}": \`tacho runs views list\` shows all.`)
+}
+
+export function queryOfView({ query, lastHours }: RunView, now: number): RunFilter {
+  if (lastHours === null || query.from !== undefined) return query
+  return { ...query, from: new Date(now - lastHours * HOUR_MS).toISOString() }
+}
+
+async function list(options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const items = await allItems(client.listRunViews, { params: { environmentId } })
+  if (options.json) return printJson({ items })
+  printTable(
+    ['ID', 'NAME', 'FILTERS', 'LAST HOURS', 'COLUMNS'].map((title) => ({ title })),
+    items.map(({ id, name, query, lastHours, columns }) => [
+      id,
+      name,
+      Object.entries(query)
+        .map(([filter, value]) => `${filter}=${value}`)
+        .join(' '),
+      String(lastHours ?? ''),
+      columns.join(', '),
+    ]),
+  )
+}
+
+async function create(name: string, { filter, lastHours, columns, ...options }: CreateOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const body = { name, query: filter, ...(lastHours !== undefined && { lastHours }), ...(columns && { columns }) }
+  const view = await client.createRunView({ params: { environmentId }, body })
+  if (options.json) printJson(view)
+  else printLine(`View ${view.id} is saved as ${printable(view.name)}.`)
+}
+
+async function rename(given: string, name: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { id: runViewId } = await findView(client, environmentId, given)
+  const view = await client.changeRunView({ params: { environmentId, runViewId }, body: { name } })
+  if (options.json) printJson(view)
+  else printLine(`View ${view.id} is now named ${printable(view.name)}.`)
+}
+
+async function remove(given: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const { id: runViewId } = await findView(client, environmentId, given)
+  const view = await client.removeRunView({ params: { environmentId, runViewId } })
+  if (options.json) printJson(view)
+  else printLine(`View ${printable(view.name)} was removed.`)
+}

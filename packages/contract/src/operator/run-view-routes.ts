@@ -1,0 +1,62 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import { CreationHeaders } from './idempotency.ts'
+import { NewRunView, RunView, RunViewChange, RunViewPage, RunViewParams } from './run-view.ts'
+import { ListQuery } from './workspace.ts'
+
+const common = { tag: 'Runs', scopes: [] } as const
+const change = { ...common, method: 'POST', access: 'approver' } as const
+const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const VIEWS = '/environments/{environmentId}/run-views'
+const VIEW = `${VIEWS}/{runViewId}` as const
+
+/** Saved views of the list of runs. */
+export const runViewRoutes = {
+  listRunViews: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: VIEWS,
+    summary: 'List the saved views of the list of runs',
+    params: EnvironmentParams,
+    query: ListQuery,
+    status: 200,
+    reply: RunViewPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  createRunView: {
+    ...change,
+    ...body,
+    path: VIEWS,
+    summary: 'Save a view of the list of runs: filters and columns with a name',
+    params: EnvironmentParams,
+    headers: CreationHeaders,
+    body: NewRunView,
+    status: 201,
+    reply: RunView,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  changeRunView: {
+    ...change,
+    ...body,
+    path: `${VIEW}/change`,
+    summary: 'Rename a saved view, or change what it shows',
+    params: RunViewParams,
+    body: RunViewChange,
+    status: 200,
+    reply: RunView,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  removeRunView: {
+    ...change,
+    path: `${VIEW}/remove`,
+    summary: 'Remove a saved view',
+    params: RunViewParams,
+    status: 200,
+    reply: RunView,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>
