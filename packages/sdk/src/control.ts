@@ -26,7 +26,7 @@ export interface Control {
 export function createControl(core: Core, usages: RunUsages, { configuration, guard }: ControlOptions): Control {
   const { cacheFile } = configuration
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
-  const cache = cacheFile === undefined ? undefined : createDiskCache(cacheFile, core.identity, warn)
+  const cache = cacheFile === undefined ? undefined : createDiskCache(cacheFile, core.sign, warn)
   const source = new ConfigurationSource(core, configuration, cache)
   const issues = new IssueRecords(core)
   const { spool, enabled } = core.settings

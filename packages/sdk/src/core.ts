@@ -28,8 +28,8 @@ export interface Core {
   readonly sender: Sender
   /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft | (() => Draft)) => string | undefined
-  /** A digest of address and key. Files on disk of one environment are not used for another. */
-  readonly identity: () => Promise<string>
+  /** MAC of a text under the key and the address: a file on disk counts only for them, and only unchanged. */
+  readonly sign: (text: string) => Promise<string>
   /** Called with each recorded event before masking, for detectors. */
   readonly observers: Set<Observer>
   /** Resolves when the spool, if any, is open and has returned the events it kept. */
@@ -148,8 +148,8 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
   const checked = cardNumber || iban ? loadChecksum().catch(() => undefined) : undefined
   const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
   const opened = Promise.all([checked, spooled])
-  const identity = async () => (await import('./sha256.ts')).sha256(`${settings.baseUrl}\n${apiKey}`)
-  const parts = { options, settings, runtime, ids, request, identity, diagnostics, mask, payloadJson, context, sender }
+  const sign = async (text: string) => (await import('./sha256.ts')).hmacSha256(apiKey, `${settings.baseUrl}\n${text}`)
+  const parts = { options, settings, runtime, ids, request, sign, diagnostics, mask, payloadJson, context, sender }
   return { ...parts, record, observers, opened }
 }
 

@@ -21,14 +21,18 @@ export interface ConfigurationCache {
 }
 
 /**
- * @param owner digest of address and key. A file from another environment is ignored.
+ * The file is signed, because a 304 confirms only its tag: otherwise another program could change the policies and keep
+ * the tag.
+ * @param sign MAC of a text under the API key and the address. A file with another signature is ignored.
  * @param warn receives a message if the file cannot be written.
  */
 export function createDiskCache(
   file: string,
-  owner: () => Promise<string>,
+  sign: (text: string) => Promise<string>,
   warn: (message: string) => void,
 ): ConfigurationCache {
+  // The times are not signed: confirmations change them.
+  const signatureOf = (etag: unknown, body: unknown) => sign(JSON.stringify([etag, body]))
   return {
     async read() {
       try {
@@ -36,10 +40,10 @@ export function createDiskCache(
         const stats = await stat(file)
         // A pipe or a device could be read forever.
         if (!stats.isFile() || stats.size > FILE_BYTES_MAX) return undefined
-        const kept = JSON.parse(await readFile(file, 'utf8')) as Partial<KeptConfiguration> & { owner?: unknown }
-        if (kept.owner !== (await owner()) || typeof kept.confirmedAt !== 'number') return undefined
-        const etag = typeof kept.etag === 'string' ? kept.etag : null
-        return { etag, confirmedAt: Math.max(kept.confirmedAt, stats.mtimeMs), body: kept.body }
+        const kept = JSON.parse(await readFile(file, 'utf8')) as Partial<KeptConfiguration> & { signature?: unknown }
+        const { etag = null, confirmedAt, body, signature } = kept
+        if (signature !== (await signatureOf(etag, body)) || typeof confirmedAt !== 'number') return undefined
+        return { etag, confirmedAt: Math.max(confirmedAt, stats.mtimeMs), body }
       } catch {
         return undefined
       }
@@ -57,7 +61,8 @@ export function createDiskCache(
       try {
         const { rename, writeFile } = await import('node:fs/promises')
         const temporary = `${file}.${crypto.randomUUID()}`
-        await writeFile(temporary, JSON.stringify({ owner: await owner(), ...kept }), { mode: 0o600, flag: 'wx' })
+        const signature = await signatureOf(kept.etag, kept.body)
+        await writeFile(temporary, JSON.stringify({ signature, ...kept }), { mode: 0o600, flag: 'wx' })
         await rename(temporary, file)
       } catch (error) {
         const code = (error as { code?: unknown }).code

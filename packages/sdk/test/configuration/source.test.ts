@@ -152,10 +152,22 @@ test('the cache file keeps the last valid configuration across restarts, only fo
   const other = open({ configuration: { cacheFile }, apiKey: 'other' })
   assert.equal(await other.configuration.ready(), false)
 
-  // A changed file is checked like an answer.
-  writeFileSync(cacheFile, readFileSync(cacheFile, 'utf8').replace('"content":"one"', '"content":"two"'))
-  assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
-  writeFileSync(cacheFile, '{"owner":')
+  // A changed file is ignored, also if it keeps the tag: the service would confirm it.
+  const kept = readFileSync(cacheFile, 'utf8')
+  const { etag } = JSON.parse(kept) as { etag: string }
+  for (const [before, after] of [
+    ['"policies":[]', '"policies":[{}]'],
+    ['"content":"one"', '"content":"two"'],
+    ['"versionId":"v-one"', '"versionId":"v-two"'],
+    [JSON.stringify(etag), JSON.stringify('W/"r2"')],
+  ] as const) {
+    const changed = kept.replace(before, after)
+    assert.notEqual(changed, kept)
+    writeFileSync(cacheFile, changed)
+    assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
+    assert.equal(service.requests('runtime-config').at(-1)?.headers['if-none-match'], undefined)
+  }
+  writeFileSync(cacheFile, '{"signature":')
   assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
 })
 
