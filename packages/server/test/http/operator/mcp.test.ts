@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
+import { newPerson } from './browser.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { event, startService, type Answer, type Service } from '../../setup/service.ts'
 
@@ -140,10 +141,13 @@ test('a token that is revoked while the message arrives is refused', async () =>
   assert.equal(await answered, 401)
 })
 
-test('only an operator token opens it: no cookie, no API key', async () => {
+test('only an operator token opens it: no session, no API key', async () => {
+  const person = await newPerson(service, 'ann@example.com', 'owner', null)
+  const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  assert.equal((await service.call('/operator/v1/me', { headers: { cookie } })).status, 200)
   for (const headers of [
     {},
-    { cookie: 'tacho.session_token=x.y' },
+    { cookie, origin: service.url },
     { 'x-api-key': service.apiKey },
     { authorization: `Bearer ${service.apiKey}` },
   ] as Record<string, string>[]) {
