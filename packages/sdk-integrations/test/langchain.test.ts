@@ -89,3 +89,9 @@ test('an error of the model stays the same error, and is recorded', async (t) =>
   )
   assert.match(String((await onlyCall(scene))['error']), /The script says no/)
 })
+
+test('what is no tool of LangChain is refused, and never runs unguarded', async (t) => {
+  const scene = await startScene(t, DONE)
+  const loose = { name: 'refund', func: () => 'ran', invoke: () => 'ran' }
+  assert.throws(() => guardTools([loose], scene.fake.tacho), TypeError)
+})

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { guardTools, recordClient } from '@tacho/sdk/openai'
+import { fakeTacho } from '@tacho/sdk/testing'
 import OpenAI, { APIError } from 'openai'
 import { assertScene, DONE, onlyCall, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
 
@@ -104,4 +105,24 @@ test('a stream that the host leaves is recorded as aborted, with what had arrive
     for await (const { choices } of stream) if (choices[0]?.delta.content) break
   })
   assert.partialDeepStrictEqual(await onlyCall(scene), { finishReason: 'aborted', output: { content: 'A lo' } })
+})
+
+test('policies see the arguments of a tool that takes them as text', async (t) => {
+  const condition = 'has(tool.input.order) ? tool.input.order == 2.0 : tool.input.input == "second"'
+  const policy = {
+    policyId: 'p',
+    name: 'p',
+    version: '1',
+    condition,
+    severity: 'MEDIUM' as const,
+    action: 'BLOCK' as const,
+  }
+  const fake = fakeTacho({ deployedPolicies: [policy] })
+  t.after(fake.close)
+  const ran: string[] = []
+  const run = (text: string) => `ran ${ran.push(text)}`
+  const [tool] = guardTools([{ type: 'function', function: { name: 'refund', function: run } }], fake.tacho)
+  for (const text of ['{"order":2}', 'second']) assert.match(await tool!.function.function(text), /was not run/)
+  for (const text of ['{"order":1}', 'first', '[2]', '2']) assert.match(await tool!.function.function(text), /^ran/)
+  assert.deepEqual(ran, ['{"order":1}', 'first', '[2]', '2'])
 })

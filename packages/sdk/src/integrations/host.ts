@@ -2,6 +2,7 @@
 import type { Context } from '../context.ts'
 import { attempt, type Core } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
+import { readSafely } from '../json.ts'
 import { createScope, type Outcome, type RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import { Tacho } from '../tacho.ts'
@@ -97,7 +98,7 @@ export async function guarded<T>(
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
   const part = beginPart(tacho, parent)
-  const options = { name, input: () => input, ...(signal && { signal: () => signal }) }
+  const options = { name, input: () => inputOf(input), ...(signal && { signal: () => signal }) }
   try {
     const result = await part.core.context.run(part.context, () => tacho.guard(act, options)())
     part.end('COMPLETED')
@@ -107,6 +108,13 @@ export async function guarded<T>(
     if (error instanceof ToolBlockedError) return onBlocked(error)
     throw error
   }
+}
+
+/** What conditions see as `tool.input`. Some tools take their arguments as text: the object in it, or the text by name. */
+function inputOf(given: unknown): unknown {
+  if (typeof given !== 'string') return given
+  const object = readSafely(() => JSON.parse(given) as unknown, undefined)
+  return typeof object === 'object' && object !== null && !Array.isArray(object) ? object : { input: given }
 }
 
 /** A copy of each tool with another function under `key`. Keeps the prototype, so that the framework knows its tools. */

@@ -154,18 +154,27 @@ export function recordCalls(tacho: Tacho): CallHandler {
  * with an error when a tool throws.
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
-  const guard = (tool: object) =>
-    withFunction(tool, '_call', (call) => (input: unknown, manager: unknown, config: unknown, ...more: unknown[]) => {
-      const name = text(fields(tool)['name']) ?? 'tool'
-      const runId = text(fields(manager)['runId']) ?? ''
-      const running = runningOf.get(tacho)?.get(runId)
-      const parent = running?.tool?.parent
-      // The guard records the call, so the handler must not.
-      if (running) delete running.tool
-      const act = () => call.call(tool, input, manager, config, ...more) as unknown
-      const signal = fields(config)['signal'] as StopSignal | undefined
-      return guarded<unknown>(tacho, { name, input, signal, parent }, act, (error) => error.modelText)
-    })
+  const guard = (tool: object) => {
+    if (typeof fields(tool)['_call'] !== 'function') {
+      throw new TypeError('guardTools takes tools of LangChain, which have a method _call')
+    }
+    return withFunction(
+      tool,
+      '_call',
+      (call) =>
+        (input: unknown, manager: unknown, config: unknown, ...more: unknown[]) => {
+          const name = text(fields(tool)['name']) ?? 'tool'
+          const runId = text(fields(manager)['runId']) ?? ''
+          const running = runningOf.get(tacho)?.get(runId)
+          const parent = running?.tool?.parent
+          // The guard records the call, so the handler must not.
+          if (running) delete running.tool
+          const act = () => call.call(tool, input, manager, config, ...more) as unknown
+          const signal = fields(config)['signal'] as StopSignal | undefined
+          return guarded<unknown>(tacho, { name, input, signal, parent }, act, (error) => error.modelText)
+        },
+    )
+  }
   return tools.map(guard) as unknown as Tools
 }
 
