@@ -38,6 +38,13 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
   }
   const unjudged = () => calls.filter((call) => !judged.has(call))
   const unused = ({ id }: ApprovalRow) => !used.has(id)
+  const placeOf = new Map(events.map((event, place) => [event, place]))
+  const askedAt = new Map<string | null, number>()
+  for (const [place, { kind, approvalId }] of events.entries())
+    if (kind === 'POLICY_DECISION' && !askedAt.has(approvalId)) askedAt.set(approvalId, place)
+  /** A call before the recorded request is older, although both may be stored afterwards in one batch. */
+  const isLater = (call: ToolEventRow, { id, createdAt }: ApprovalRow) =>
+    createdAt <= call.receivedAt && (placeOf.get(call) ?? 0) > (askedAt.get(id) ?? -1)
 
   for (const call of calls) {
     if (call.approvalId === null) continue
@@ -59,7 +66,7 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
   }
   for (const call of unjudged()) {
     const asked = ofRun.find(
-      (approval) => approval.toolName === call.toolName && approval.createdAt <= call.receivedAt && unused(approval),
+      (approval) => approval.toolName === call.toolName && isLater(call, approval) && unused(approval),
     )
     const own = decided.about(call)
     // A policy decision about this exact input is stronger evidence than an approval of another input.

@@ -20,6 +20,8 @@ export interface PayloadWarning {
 /** Fields with a rule of their own. */
 const OWN_RULES = /^\/(?:usage|cost|status)\b/
 
+const ITEMS_LOOKED_AT = 20
+
 const conventions = new Map<string, TSchema>(Object.entries(PAYLOADS))
 /** Compiled with the first event of its type. */
 const compiled = new Map<string, Validator>()
@@ -51,9 +53,28 @@ function brokenConventions(eventType: string, schema: TSchema, payload: Payload)
     compiled.set(eventType, validator)
   }
   if (validator.Check(payload)) return []
-  return schemaFaults(schema, validator.Errors(payload))
+  const looked = beginning(payload, schema)
+  const faults = schemaFaults(schema, validator.Errors(looked))
+  if (faults.length === 0) {
+    const cut = Object.keys(looked).filter((name) => looked[name] !== payload[name])
+    return cut.map((name) => `${name} has an item of the wrong type`)
+  }
+  return faults
     .filter(({ path }) => !OWN_RULES.test(path) && !isNull(payload, path))
     .map(({ path, message }) => `${path.slice(1)} ${message}`)
+}
+
+/** The fields of the convention, with the first items of their lists: naming faults takes time for each item. */
+function beginning(payload: Payload, schema: TSchema): Payload {
+  const names = Object.keys((schema as { properties?: object }).properties ?? {}).filter((name) =>
+    Object.hasOwn(payload, name),
+  )
+  return Object.fromEntries(
+    names.map((name) => {
+      const value = payload[name]
+      return [name, Array.isArray(value) && value.length > ITEMS_LOOKED_AT ? value.slice(0, ITEMS_LOOKED_AT) : value]
+    }),
+  )
 }
 
 /** Many clients send null for what they do not know. */

@@ -129,6 +129,17 @@ test('a call of the tool with another input, which no policy judged, is matched 
   assert.deepEqual(judged(rows, { ...other, receivedAt: CREATED - 1 }), [])
 })
 
+test('a call before the recorded request has nothing to do with it, although both were stored afterwards', () => {
+  const asked = approval('a')
+  const request = call({ kind: 'POLICY_DECISION', action: 'REQUIRE_APPROVAL', approvalId: 'a' })
+  const [before, after] = [call({ inputHash: OTHER_HASH }), call({ inputHash: OTHER_HASH })]
+  assert.deepEqual(judgeCalls(RUN, [asked], [before, request]), [])
+  assert.deepEqual(
+    judgeCalls(RUN, [asked], [before, request, after]).map(({ call: { eventId }, verdict }) => [eventId, verdict]),
+    [[after.eventId, 'other_input']],
+  )
+})
+
 test('a call without a hash is matched by its tool alone', () => {
   const rows = [approval('a', { status: 'REJECTED' })]
   assert.deepEqual(judged(rows, call({ inputHash: null })), [['after_rejection', 'a', 'toolName']])

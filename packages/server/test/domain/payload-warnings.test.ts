@@ -62,6 +62,18 @@ test('a field that breaks its convention is named', () => {
   assert.deepEqual(codes('USER_INPUT', { text: ['no'] }), ['payload_not_understood'])
 })
 
+test('of a long list, only the first items are looked at to name a fault', () => {
+  let looked = 0
+  const items = (first: number, rest: unknown) =>
+    Array.from({ length: 50_000 }, (_, index) => (index < first ? 'id' : rest))
+  const spied = new Proxy(items(0, 1), { get: (list, key) => (looked++, Reflect.get(list, key) as unknown) })
+  const [early] = payloadWarnings('POLICY_DECISION', { policyIds: spied })
+  assert.match(early?.message ?? '', /^payload\/policyIds\/0 must be a string/)
+  assert.ok(looked < 200, String(looked))
+  const [late] = payloadWarnings('POLICY_DECISION', { policyIds: items(30_000, 1) })
+  assert.equal(late?.message, 'payload/policyIds has an item of the wrong type')
+})
+
 test('whatever a payload holds, there is a warning exactly when a count or cost was lost', () => {
   const value = fc.oneof(fc.integer({ min: -2, max: 5 }), fc.constant(1.5), fc.constant('7'), fc.constant(null))
   const usage = fc.dictionary(fc.constantFrom('promptTokens', 'input_tokens', 'output_tokens', 'total_tokens'), value)
