@@ -15,7 +15,7 @@ interface Bar {
   depth: number
 }
 
-/** Waterfall: a step of a span is drawn from the span's first event to its last, any other from the step before. */
+/** Waterfall: the step that closes a span is drawn from the span's first event, any other at its own time. */
 export function TimelineView({
   all,
   problems,
@@ -67,12 +67,12 @@ export function TimelineView({
 }
 
 function barsOf(steps: readonly Step[]): Bar[] {
-  const spans = new Map<string, { from: number; to: number; parent: string | null; count: number }>()
-  for (const { spanId, parentSpanId, time } of steps) {
+  const spans = new Map<string, { from: number; last: string; parent: string | null }>()
+  for (const { spanId, parentSpanId, time, eventId } of steps) {
     if (spanId === null) continue
     const known = spans.get(spanId)
-    if (known) Object.assign(known, { to: time, count: known.count + 1, parent: known.parent ?? parentSpanId })
-    else spans.set(spanId, { from: time, to: time, parent: parentSpanId, count: 1 })
+    if (known) Object.assign(known, { last: eventId, parent: known.parent ?? parentSpanId })
+    else spans.set(spanId, { from: time, last: eventId, parent: parentSpanId })
   }
   const depthOf = (spanId: string | null): number => {
     let depth = 0
@@ -81,9 +81,10 @@ function barsOf(steps: readonly Step[]): Bar[] {
       at = spans.get(at)?.parent ?? null
     return depth
   }
-  return steps.map(({ spanId, time, gap }) => {
+  return steps.map(({ spanId, time, eventId, eventType }) => {
     const own = spanId === null ? undefined : spans.get(spanId)
-    const depth = depthOf(spanId)
-    return own && own.count > 1 ? { from: own.from, to: own.to, depth } : { from: time - gap, to: time, depth }
+    // The last event of the run's own span is its outcome, which closes more than this span.
+    const closes = own?.last === eventId && eventType === 'AGENT_STEP'
+    return { from: closes ? own.from : time, to: time, depth: depthOf(spanId) }
   })
 }
