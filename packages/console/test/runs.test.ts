@@ -4,9 +4,10 @@ import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../../cli/test/real-transcripts.ts'
 import { runTacho } from '../../cli/test/tacho.ts'
+import { newPerson } from '../../server/test/http/operator/browser.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertAccessible, assertFine, HARM, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+import { assertAccessible, assertFine, HARM, LOOKS, PHONE, startConsole, type TestConsole } from './setup/console.ts'
 
 const LONG_RUN = 3_000
 
@@ -286,6 +287,51 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.getByRole('option', { name: /^exact/ }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'exact' }).waitFor()
+    await close()
+  })
+
+  test('filters and columns are saved as a view, opened, renamed by keyboard and deleted; a viewer opens only', async () => {
+    await tacho.service.record([event({ runId: 'kept' })])
+    const { page, close } = await tacho.open(`${tacho.home}/runs?q=kept&since=7d&columns=run%2Ccost`)
+    const menu = page.getByRole('group', { name: 'Views' })
+    const button = page.getByRole('button', { name: 'Views', exact: true })
+    await page.getByRole('row').filter({ hasText: 'kept' }).waitFor()
+    await button.click()
+    await menu.getByRole('button', { name: 'Save this view…' }).click()
+    await page.getByRole('dialog', { name: 'Save this view' }).getByLabel('Name').fill(HARM)
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.goto(`${tacho.home}/runs`)
+    await button.click()
+    await assertFine(page, 'views', 'light')
+    await menu.getByRole('button', { name: HARM, exact: true }).click()
+    const isOpen = ({ searchParams }: URL) =>
+      ['q', 'since', 'columns'].map((one) => searchParams.get(one)).join() === 'kept,7d,run,cost'
+    await page.waitForURL(isOpen)
+    await page.waitForFunction(() => document.querySelectorAll('[role=columnheader]').length === 2)
+
+    await button.press('Enter')
+    const rename = menu.getByRole('button', { name: `Rename ${HARM}`, exact: true })
+    await rename.press('Enter')
+    const name = page.getByRole('dialog', { name: 'Rename this view' }).getByLabel('Name')
+    await name.fill('Kept')
+    await name.press('Enter')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+
+    const viewer = await newPerson(tacho.service, 'views@example.com', 'viewer', null)
+    const other = await tacho.open(`${tacho.home}/runs`, { as: viewer, ...PHONE })
+    await other.page.getByRole('button', { name: 'Views', exact: true }).click()
+    await other.page.getByRole('button', { name: 'Kept', exact: true }).waitFor()
+    assert.equal(await other.page.getByRole('group', { name: 'Views' }).getByRole('button').count(), 1)
+    await assertFine(other.page, 'views', 'phone')
+    await other.close()
+
+    await button.click()
+    await menu.getByRole('button', { name: 'Delete Kept', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await button.click()
+    await menu.getByText('A view keeps filters and columns under a name').waitFor()
     await close()
   })
 

@@ -1,5 +1,8 @@
+import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
+import { RUN_COLUMNS } from '@tacho/contract/words.ts'
 import { useId, useRef } from 'react'
-import { columnWord, RUN_COLUMNS, type RunColumn } from './columns.ts'
+import { putBelow } from '../ui/put-below.ts'
+import { columnWord } from './columns.ts'
 
 interface Props {
   columns: readonly RunColumn[]
@@ -13,7 +16,7 @@ export function ColumnMenu({ columns, onChange }: Props) {
   const toggle = (column: RunColumn) =>
     onChange(RUN_COLUMNS.filter((one) => (one === column) !== columns.includes(one)))
   return (
-    <div className="menu ml-auto hidden sm:block">
+    <div className="menu hidden sm:block">
       <button
         type="button"
         popoverTarget={id}
@@ -45,13 +48,4 @@ export function ColumnMenu({ columns, onChange }: Props) {
       </fieldset>
     </div>
   )
-}
-
-const GAP_PX = 4
-
-/** With their right edges in line. */
-function putBelow(panel: HTMLElement, button: HTMLElement): void {
-  const { bottom, right } = button.getBoundingClientRect()
-  panel.style.top = `${bottom + GAP_PX}px`
-  panel.style.right = `${document.documentElement.clientWidth - right}px`
 }

@@ -1,3 +1,6 @@
+import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
+import { RUN_COLUMNS } from '@tacho/contract/words.ts'
+
 /** Columns of the list of runs. A person chooses them; their names stand in the address and in saved views. */
 const COLUMN_WORDS = {
   status: 'Status',
@@ -12,20 +15,23 @@ const COLUMN_WORDS = {
   models: 'Models',
   tokens: 'Tokens',
   cost: 'Cost',
-} as const
-export type RunColumn = keyof typeof COLUMN_WORDS
+} as const satisfies Record<RunColumn, string>
 
-export const RUN_COLUMNS = Object.keys(COLUMN_WORDS) as RunColumn[]
 const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'steps', 'tokens', 'cost']
 const REMEMBERED = 'tacho.run-columns'
+
+/** The known names in the text of an address, in the order of the list. */
+export function columnsIn(text: string | undefined): RunColumn[] {
+  const named = new Set((text ?? '').split(','))
+  return RUN_COLUMNS.filter((column) => named.has(column))
+}
 
 export const columnWord = (column: RunColumn): string => COLUMN_WORDS[column]
 
 /** Those of the address, or the last that this browser chose. The run itself always shows. */
 export function columnsOf(text: string | undefined): readonly RunColumn[] {
-  const named = new Set((text ?? localStorage.getItem(REMEMBERED) ?? '').split(','))
-  const known = RUN_COLUMNS.filter((column) => named.has(column))
-  return known.length === 0 ? BY_DEFAULT : RUN_COLUMNS.filter((column) => column === 'run' || named.has(column))
+  const known = columnsIn(text ?? localStorage.getItem(REMEMBERED) ?? '')
+  return known.length === 0 ? BY_DEFAULT : RUN_COLUMNS.filter((column) => column === 'run' || known.includes(column))
 }
 
 export function rememberColumns(columns: readonly RunColumn[]): string {

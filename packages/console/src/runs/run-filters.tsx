@@ -24,11 +24,11 @@ interface Props {
   /** The runs in the list. Their names are suggested. */
   items: readonly OperatorRun[]
   onChange: (search: RunsSearch) => void
-  /** Stands at the end. */
-  columns: ReactNode
+  /** Stand at the end. */
+  menus: ReactNode
 }
 
-export function RunFilters({ search, items, onChange, columns }: Props) {
+export function RunFilters({ search, items, onChange, menus }: Props) {
   const set = (change: Change) => onChange(changed(search, change))
   const count = MORE.filter((name) => search[name] !== undefined).length
   const [isMore, setMore] = useState(count > 0)
@@ -83,7 +83,7 @@ export function RunFilters({ search, items, onChange, columns }: Props) {
           Clear
         </Button>
       )}
-      {columns}
+      {menus}
       {isMore && <MoreFilters search={search} items={items} set={set} />}
     </div>
   )

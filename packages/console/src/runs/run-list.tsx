@@ -1,4 +1,5 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
 import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
@@ -6,7 +7,7 @@ import { useEffect, useRef, type ReactNode } from 'react'
 import { compact, duration, money, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
-import { columnWord, type RunColumn } from './columns.ts'
+import { columnWord } from './columns.ts'
 import { RunStatusChip } from './status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')

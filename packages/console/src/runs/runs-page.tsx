@@ -14,6 +14,8 @@ import { RunFilters, SEARCH_ID } from './run-filters.tsx'
 import { RunList } from './run-list.tsx'
 import { RunsTabs } from './runs-tabs.tsx'
 import { SINCE, type RunsSearch } from './search.ts'
+import { ViewMenu } from './view-menu.tsx'
+import { filterOf } from './views.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
 const REFRESH_MS = 3_000
@@ -57,8 +59,11 @@ export function RunsPage() {
         search={search}
         items={items}
         onChange={setSearch}
-        columns={
-          <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
+        menus={
+          <>
+            <ViewMenu place={place} search={search} onOpen={setSearch} />
+            <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
+          </>
         }
       />
       {runs.error ? (
@@ -127,19 +132,12 @@ function NoMatch({ older, showAll }: NoMatchProps) {
 }
 
 function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
-  const { since, from, minCost, hasErrors, hasApprovals, ...filter } = search
+  const { since, from } = search
   return useInfiniteQuery({
     queryKey: ['runs', environmentId, search],
     queryFn: async ({ pageParam, signal }) => {
       const start = from ?? (since && new Date(hourAgo(SINCE[since])).toISOString())
-      const query = {
-        ...filter,
-        from: start,
-        // Never with an exponent.
-        minCost: minCost?.toFixed(9),
-        hasErrors: hasErrors && ('true' as const),
-        hasApprovals: hasApprovals && ('true' as const),
-      }
+      const query = { ...filterOf(search), from: start }
       const items: OperatorRun[] = []
       let cursor = pageParam
       // The server examines a bounded number of runs for a page, so a page can be short.

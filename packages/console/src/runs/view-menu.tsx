@@ -1,0 +1,126 @@
+import type { RunView } from '@tacho/contract/operator/run-view.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useId, useRef, useState } from 'react'
+import { api } from '../api.ts'
+import type { Place } from '../queries.ts'
+import { Confirm } from '../settings/confirm.tsx'
+import { Button } from '../ui/button.tsx'
+import { MenuItem } from '../ui/menu.tsx'
+import { putBelow } from '../ui/put-below.ts'
+import type { RunsSearch } from './search.ts'
+import { ViewDialog } from './view-dialog.tsx'
+import { toSearch, toView, viewsQuery } from './views.ts'
+
+interface Props {
+  place: Place
+  search: RunsSearch
+  onOpen: (search: RunsSearch) => void
+}
+
+type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
+
+/** Opens, saves, renames and deletes the views of the environment. */
+export function ViewMenu({ place, search, onOpen }: Props) {
+  const id = useId()
+  const panel = useRef<HTMLDivElement>(null)
+  const [opened, setOpened] = useState<Opened | null>(null)
+  const cache = useQueryClient()
+  const params = { environmentId: place.environment.id }
+  const views = useQuery(viewsQuery(params.environmentId))
+  const canChange = place.may('approver')
+  const renew = () => cache.invalidateQueries({ queryKey: viewsQuery(params.environmentId).queryKey })
+  const close = () => setOpened(null)
+  return (
+    <div className="menu ml-auto">
+      <button
+        type="button"
+        popoverTarget={id}
+        onClick={({ currentTarget }) => panel.current && putBelow(panel.current, currentTarget)}
+        className="field text-soft hover:bg-hover"
+      >
+        Views
+      </button>
+      <div
+        id={id}
+        ref={panel}
+        popover="auto"
+        role="group"
+        aria-label="Views"
+        className="fixed inset-auto max-h-96 w-80 max-w-full overflow-y-auto rounded-lg border border-line bg-raised p-1 text-left text-sm text-ink shadow-xl"
+        onClick={({ target, currentTarget }) => {
+          if (target instanceof Element && target.closest('[data-closes]')) currentTarget.hidePopover()
+        }}
+      >
+        {views.data?.length === 0 && (
+          <p className="px-2.5 py-1.5 text-soft">A view keeps filters and columns under a name, for everyone here.</p>
+        )}
+        {views.error !== null && <p className="px-2.5 py-1.5 text-red">The views could not be read.</p>}
+        <ul>
+          {views.data?.map((view) => (
+            <li key={view.id} className="flex items-center">
+              <div className="min-w-0 flex-1">
+                <MenuItem onClick={() => onOpen(toSearch(view, Date.now()))}>
+                  <bdi className="truncate" title={view.name}>
+                    {view.name}
+                  </bdi>
+                </MenuItem>
+              </div>
+              {canChange && (
+                <>
+                  <Button
+                    look="quiet"
+                    data-closes
+                    aria-label={`Rename ${view.name}`}
+                    onClick={() => setOpened({ is: 'rename', view })}
+                  >
+                    Rename
+                  </Button>
+                  <Button
+                    look="quiet"
+                    data-closes
+                    aria-label={`Delete ${view.name}`}
+                    onClick={() => setOpened({ is: 'remove', view })}
+                  >
+                    Delete
+                  </Button>
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
+        {canChange && <MenuItem onClick={() => setOpened({ is: 'save' })}>Save this view…</MenuItem>}
+      </div>
+      {opened?.is === 'save' && (
+        <ViewDialog
+          title="Save this view"
+          act="Save"
+          save={(name) => api.createRunView({ params, body: { name, ...toView(search) } })}
+          onSettled={renew}
+          onClose={close}
+        />
+      )}
+      {opened?.is === 'rename' && (
+        <ViewDialog
+          title="Rename this view"
+          act="Rename"
+          name={opened.view.name}
+          save={(name) => api.changeRunView({ params: { ...params, runViewId: opened.view.id }, body: { name } })}
+          onSettled={renew}
+          onClose={close}
+        />
+      )}
+      {opened?.is === 'remove' && (
+        <Confirm
+          title="Delete this view?"
+          act="Delete"
+          run={() => api.removeRunView({ params: { ...params, runViewId: opened.view.id } })}
+          onSettled={renew}
+          onClose={close}
+        >
+          <bdi className="font-medium text-ink">{opened.view.name}</bdi> disappears for everyone in this environment. No
+          run is deleted.
+        </Confirm>
+      )}
+    </div>
+  )
+}
