@@ -1,11 +1,13 @@
 /** Usage over time, and what is in force where. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import Database from 'better-sqlite3'
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+import { assertFine, HARM, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -89,6 +91,37 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('the rollout says how many clients have the revision, and marks those that do not', async () => {
+    const { environmentId } = tacho.service
+    const at = `/environments/${environmentId}/deployments`
+    const { revision } = (await tacho.service.operator<{ revision: string }>(at)).body
+    const now = Date.now()
+    // The server writes what it has seen once a minute; here it saw them before.
+    const db = new Database(path.join(tacho.service.directory, 'tacho.db'))
+    const insert = db.prepare('INSERT INTO configuration_clients VALUES (?, ?, ?, ?, ?, ?)')
+    insert.run(environmentId, 'client', 'worker-1', 'k', revision, now)
+    insert.run(environmentId, 'client', HARM, 'k', 'a'.repeat(64), now + 3 * 60_000)
+    insert.run(environmentId, 'client', 'worker-3', 'k', revision, now - 11 * 60_000)
+    insert.run(environmentId, 'key', '0123456789abcdef', '0123456789abcdef', revision, now)
+    db.close()
+    const { page, close } = await tacho.open(`${tacho.home}/rollout`)
+    const section = page.getByRole('region', { name: 'development', exact: true })
+    await section.getByText('2 of 3 clients have it').waitFor()
+    await section.getByText('1 behind').waitFor()
+    await section.getByRole('button', { name: 'Show clients' }).press('Enter')
+    const row = (text: string) => section.getByRole('row').filter({ hasText: text })
+    await row('worker-1').getByText('Has it').waitFor()
+    await row('worker-3').getByText('Silent').waitFor()
+    await row('<img src=x').getByText('Behind').waitFor()
+    await row('key 0123456789abcdef').getByText('Has it').waitFor()
+    await section.getByLabel('Standing in development').selectOption('Behind')
+    await row('worker-1').waitFor({ state: 'detached' })
+    assert.equal(await row('<img src=x').count(), 1)
+    const none = page.getByRole('region', { name: 'staging', exact: true })
+    await none.getByText('No client has asked for this configuration yet.').waitFor()
+    await close()
+  })
+
   for (const [look, options] of LOOKS) {
     test(`the pages are accessible and fit: ${look}`, async () => {
       const { page, close } = await tacho.open(`${tacho.home}/usage`, options)
@@ -97,6 +130,8 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
       await assertFine(page, 'usage', look)
       await page.goto(`${tacho.home}/rollout`)
       await page.getByRole('link', { name: 'limit' }).first().waitFor()
+      await page.getByRole('button', { name: 'Show clients' }).click()
+      await page.getByRole('table', { name: 'Clients of development' }).waitFor()
       await assertFine(page, 'rollout', look)
       await close()
     })

@@ -87,6 +87,8 @@ export const LIMITS = {
   deployedPromptBytes: 4 * 1_048_576,
   /** Prompts and policies in one publication. */
   deploymentItems: 1_000,
+  /** Clients of the runtime configuration that are known in one environment. Beyond this, the oldest are dropped. */
+  configurationClients: 1_000,
   simulationDaysMax: 30,
   /** Recorded tool calls that one simulation examines, newest first. */
   simulationCalls: 1_000_000,

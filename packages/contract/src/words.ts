@@ -64,3 +64,6 @@ export const POLICY_ID_PATTERN = `^[a-z0-9][a-z0-9._-]{0,${LIMITS.policyIdChars 
 
 /** `1` for the first version of a prompt or policy, then `2`, … */
 export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
+
+/** How far a client is with the runtime configuration of its environment. */
+export const CLIENT_STANDINGS = ['CURRENT', 'UPDATING', 'BEHIND', 'SILENT'] as const

@@ -1,12 +1,20 @@
+import { allItems } from '@tacho/client/items.ts'
+import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
-import type { Command } from 'commander'
+import { CLIENT_STANDINGS } from '@tacho/contract/words.ts'
+import { Option, type Command } from 'commander'
+import { connected } from '../calls/connected.ts'
 import { Refused } from '../calls/operator-client.ts'
-import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
+import { asOperator, connect, inEnvironment, type EnvironmentOptions, type ServerOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
 import { allWorkspaces, environmentsOf, findWorkspace } from '../calls/tenants.ts'
 
 interface ListOptions extends ServerOptions {
   workspace?: string
+}
+
+interface ClientsOptions extends EnvironmentOptions {
+  standing?: ClientStanding
 }
 
 interface CreateOptions extends ListOptions {
@@ -24,6 +32,20 @@ export function addEnvironments(environments: Command): void {
     .option('--if-not-exists', 'succeed if it already exists')
     .addHelpText('after', '\nExample:\n  tacho environments create production --workspace acme --if-not-exists')
     .action(create)
+
+  inEnvironment(environments.command('clients').description('list the clients of the configuration and what each has'))
+    .addOption(new Option('--standing <standing>', 'only clients of this standing').choices(CLIENT_STANDINGS))
+    .addHelpText(
+      'after',
+      `
+A client is CURRENT with the revision of the environment, UPDATING for two minutes after a change, then BEHIND. It is
+SILENT when another client asked ten minutes later. The server writes this list once a minute.
+
+Examples:
+  tacho environments clients --environment acme/production
+  tacho environments clients --standing BEHIND --json`,
+    )
+    .action(clients)
 }
 
 async function list(options: ListOptions): Promise<void> {
@@ -59,4 +81,27 @@ async function create(name: string, options: CreateOptions): Promise<void> {
   const fullName = printable(`${workspace.name}/${environment.name}`)
   if (options.json) printJson({ ...environment, workspaceName: workspace.name })
   else printLine(`Environment ${fullName} ${made ? 'created' : 'already exists'} (${environment.id}).`)
+}
+
+async function clients(options: ClientsOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const params = { environmentId }
+  const { standing } = options
+  // The counts are of all clients, so one row is enough for them.
+  const { revision, counts } = await client.listConfigurationClients({ params, query: { limit: 1 } })
+  const items = await allItems(client.listConfigurationClients, { params, query: { standing, limit: 200 } })
+  if (options.json) return printJson({ revision, counts, items })
+  const { current, updating, behind, silent } = counts
+  const asking = current + updating + behind
+  printLine(`${current} of ${asking} clients have revision ${revision.slice(0, 12)}; ${silent} silent.`)
+  if (items.length === 0) return
+  printTable(
+    ['CLIENT', 'STANDING', 'REVISION', 'LAST SEEN'].map((title) => ({ title })),
+    items.map(({ clientId, identifiedBy, standing: is, revision: has, lastSeenAt }) => [
+      identifiedBy === 'key' ? `key ${clientId}` : clientId,
+      is,
+      has.slice(0, 12),
+      lastSeenAt,
+    ]),
+  )
 }

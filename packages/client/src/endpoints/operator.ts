@@ -99,6 +99,7 @@ export const OPERATOR_ENDPOINTS = {
   promote: {"method":"POST","path":"/environments/{environmentId}/deployments/promote"},
   rollBack: {"method":"POST","path":"/environments/{environmentId}/deployments/rollback"},
   listDeploymentChanges: {"path":"/environments/{environmentId}/deployments/changes"},
+  listConfigurationClients: {"path":"/environments/{environmentId}/clients"},
   createSimulation: {"method":"POST","path":"/environments/{environmentId}/simulations","status":202,"creates":true},
   listSimulations: {"path":"/environments/{environmentId}/simulations"},
   readSimulation: {"path":"/environments/{environmentId}/simulations/{simulationId}"},

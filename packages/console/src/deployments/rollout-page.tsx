@@ -9,6 +9,7 @@ import { Nothing, Section } from '../ui/section.tsx'
 import { PagePending, Skeleton, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
+import { Clients } from './clients.tsx'
 import { DeploymentHistory } from './history.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/rollout')
@@ -55,6 +56,7 @@ function InForce({ environment: { id, name } }: { environment: { id: string; nam
       }
     >
       <Refused error={error} />
+      <Clients environmentId={id} name={name} />
       {!data && !error && <Skeleton className="h-16" />}
       {data?.items.length === 0 && <Nothing>No prompt or policy is deployed here.</Nothing>}
       <ul>

@@ -1,6 +1,7 @@
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
+import { ConfigurationClientPage, ConfigurationClientsQuery } from './configuration-client.ts'
 import {
   DeploymentChangePage,
   DeploymentChangesQuery,
@@ -62,6 +63,15 @@ export const deploymentRoutes = {
     params: EnvironmentParams,
     query: DeploymentChangesQuery,
     reply: DeploymentChangePage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  listConfigurationClients: {
+    ...read,
+    path: '/environments/{environmentId}/clients',
+    summary: 'List the clients of the runtime configuration and the revision that each has',
+    params: EnvironmentParams,
+    query: ConfigurationClientsQuery,
+    reply: ConfigurationClientPage,
     errors: ['not_found', 'invalid_cursor'],
   },
 } as const satisfies Record<string, OperatorRoute>

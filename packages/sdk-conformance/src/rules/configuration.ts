@@ -52,9 +52,10 @@ function keepsLastGood(name: string, title: string, trouble: Answer): Rule {
 export const configurationRules: Rule[] = [
   {
     id: 'configuration/etag',
-    title: 'The ETag is sent back unchanged; 304 keeps the configuration, 200 replaces it whole',
+    title:
+      'The ETag is sent back unchanged, with the id of the client; 304 keeps the configuration, 200 replaces it whole',
     async run(subject) {
-      const { service } = subject
+      const { service, clientId } = subject
       service.script('runtime-config', serve(FIRST), json(304, undefined, { etag: '"r1"' }), serve(SECOND))
       await subject.refresh()
       await subject.refresh()
@@ -64,6 +65,7 @@ export const configurationRules: Rule[] = [
       const [first, second] = service.requests('runtime-config')
       assert.equal(first?.headers['if-none-match'], undefined)
       assert.equal(second?.headers['if-none-match'], 'W/"r1"')
+      for (const request of [first, second]) assert.equal(request?.headers['x-service-client-id'], clientId)
     },
   },
   keepsLastGood(

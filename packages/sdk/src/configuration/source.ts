@@ -29,6 +29,8 @@ const REFRESH_MS = 30_000
 const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
 /** 500 policies and 4 MiB of prompts, even if every character is escaped. */
+/** What every HTTP client can send in a header. */
+const HEADER_TEXT = /^[\x20-\x7e]+$/
 const REPLY_BYTES_MAX = 32 * 1_048_576
 
 export class ConfigurationSource {
@@ -122,7 +124,11 @@ export class ConfigurationSource {
   async #load(): Promise<boolean> {
     const { request, runtime, settings, diagnostics } = this.#core
     const reply = await request('GET', '/runtime-config', {
-      headers: this.#etag === null ? {} : { 'if-none-match': this.#etag },
+      headers: {
+        ...(this.#etag !== null && { 'if-none-match': this.#etag }),
+        // Tells operators which client has which revision. Other characters cannot be sent in a header.
+        ...(HEADER_TEXT.test(settings.clientId) && { 'x-service-client-id': settings.clientId }),
+      },
       timeoutMs: settings.requestTimeoutMs,
       maxReplyBytes: REPLY_BYTES_MAX,
     })

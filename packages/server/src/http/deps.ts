@@ -6,6 +6,7 @@ import type { Storage } from '../storage/storage.ts'
 import type { OperatorTokenRow } from '../storage/operator-tokens.ts'
 import type { WorkKind } from '../storage/work.ts'
 import type { FoundApiKey } from './api-key.ts'
+import type { ConfigurationClientsSeen } from './configuration-clients.ts'
 import type { ConfigurationCache } from './configuration-cache.ts'
 import type { CredentialCache } from './credential-cache.ts'
 import type { Judge } from './judge.ts'
@@ -28,6 +29,7 @@ export interface Deps {
   /** The server's public address, if known. */
   publicUrl: () => string
   configurations: ConfigurationCache
+  configurationClients: ConfigurationClientsSeen
   cursors: Cursors
   rateLimit: RateLimit
   judge: Judge

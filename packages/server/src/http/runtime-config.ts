@@ -1,3 +1,4 @@
+import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tenantOf } from './api-key.ts'
@@ -9,8 +10,10 @@ import { sendInPieces } from './stalled-readers.ts'
 /** Kept by the client only, which asks each time whether it is still true; the key selects what is served. */
 export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 
+const CLIENT_ID = CLIENT_ID_HEADER.toLowerCase()
+
 export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
-  const { configurations } = deps
+  const { configurations, configurationClients } = deps
 
   serveRoute(app, ROUTES.loadRuntimeConfig, deps, ({ request, reply }) => {
     // Read the revision first: a client with the current revision needs no text.
@@ -19,8 +22,24 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   function answer(request: FastifyRequest, reply: FastifyReply, tag: string): FastifyReply | Promise<FastifyReply> {
-    if (!matchesTag(request.headers['if-none-match'], tag)) return sendWhole(request, reply)
+    const ifNoneMatch = request.headers['if-none-match']
+    const isUnchanged = matchesTag(ifNoneMatch, tag)
+    recordPoll(request, isUnchanged ? tag : (ifNoneMatch ?? ''), tag)
+    if (!isUnchanged) return sendWhole(request, reply)
     return reply.code(304).headers(CONFIGURATION_CACHING).header('etag', tag).send()
+  }
+
+  function recordPoll(request: FastifyRequest, had: string, tag: string): void {
+    const keyId = request.apiKey?.id ?? ''
+    const { environmentId } = tenantOf(request)
+    const clientId = request.headers[CLIENT_ID]
+    configurationClients.record({
+      environmentId,
+      keyId,
+      clientId: typeof clientId === 'string' ? clientId : '',
+      had,
+      tag,
+    })
   }
 
   async function sendWhole(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -18,7 +18,10 @@ const ROUTE = `${PUBLIC_PREFIX}${path}`
 const LABELS = { method: METHOD, route: ROUTE, status: 304 }
 const FIXED_HEADERS = Object.entries({ ...REPLY_HEADERS, ...CONFIGURATION_CACHING }).flat()
 
-type Needs = Pick<Deps, 'keys' | 'configurations' | 'rateLimit' | 'metrics' | 'draining' | 'now'>
+type Needs = Pick<
+  Deps,
+  'keys' | 'configurations' | 'configurationClients' | 'rateLimit' | 'metrics' | 'draining' | 'now'
+>
 
 /** Adds the listener in front of the framework. Call it before other listeners count the requests. */
 export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
@@ -41,6 +44,8 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
   if (tag === null || !matchesTag(given.ifNoneMatch, tag)) return false
   const { limit, remaining, resetSeconds, refusal } = deps.rateLimit.count(key.id, key.requestsPerSecond)
   if (refusal !== null) return false
+  const { environmentId, id: keyId } = key
+  deps.configurationClients.record({ environmentId, keyId, clientId: given.clientId, had: tag, tag })
   response.writeHead(304, [
     'x-request-id',
     randomUUID(),
@@ -59,15 +64,29 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
   return true
 }
 
-/** Null if one of them is missing, or if one of them or Authorization is sent twice. */
-function plainHeaders(rawHeaders: readonly string[]): { apiKey: string; ifNoneMatch: string } | null {
-  const found = { host: '', 'x-api-key': '', 'if-none-match': '', authorization: '' }
+interface Given {
+  apiKey: string
+  ifNoneMatch: string
+  /** '' if it is missing. */
+  clientId: string
+}
+
+/** The headers that the answer depends on. The values are never read. */
+const NO_HEADERS = { host: '', 'x-api-key': '', 'if-none-match': '', authorization: '', 'x-service-client-id': '' }
+
+/** Null if a necessary one is missing, or if any of them is sent twice. */
+function plainHeaders(rawHeaders: readonly string[]): Given | null {
+  const found = { ...NO_HEADERS }
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
-    if (name !== 'host' && name !== 'x-api-key' && name !== 'if-none-match' && name !== 'authorization') continue
+    if (!isPlainHeader(name)) continue
     if (found[name] !== '') return null
     found[name] = rawHeaders[at + 1] ?? ''
   }
-  const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch } = found
-  return host === '' || apiKey === '' || ifNoneMatch === '' ? null : { apiKey, ifNoneMatch }
+  const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = found
+  return host === '' || apiKey === '' || ifNoneMatch === '' ? null : { apiKey, ifNoneMatch, clientId }
+}
+
+function isPlainHeader(name: string): name is keyof typeof NO_HEADERS {
+  return Object.hasOwn(NO_HEADERS, name)
 }

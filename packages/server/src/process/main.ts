@@ -20,6 +20,7 @@ import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/cr
 import { cursors } from '../domain/cursor.ts'
 import { createDrain } from './drain.ts'
 import { createFirstTenant, firstTenantText } from '../maintenance/first-tenant.ts'
+import { createConfigurationClients } from '../http/configuration-clients.ts'
 import { createConfigurationCache } from '../http/configuration-cache.ts'
 import { createCredentialCache } from '../http/credential-cache.ts'
 import { createJudge } from '../http/judge.ts'
@@ -30,6 +31,7 @@ import { BodyMemory } from '../http/read-body.ts'
 import { ReplyMemory } from '../http/reply-memory.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
+import { flushConfigurationClients } from '../jobs/flush-configuration-clients.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
@@ -136,6 +138,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const owner = randomUUID()
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
+  const configurationClients = createConfigurationClients({ now: storeNow })
   const work = createWorkRunner({
     storage,
     handlers: [
@@ -160,6 +163,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
       publicUrl: () => config.publicUrl ?? listensOn,
       configurations,
+      configurationClients,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
       rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
       judge,
@@ -201,6 +205,12 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
         { kind: 'session', credentials: sessions },
       ],
       onError: warnAbout('flush credential uses'),
+    }),
+    flushConfigurationClients({
+      storage,
+      clients: configurationClients,
+      now: storeNow,
+      onError: warnAbout('flush configuration clients'),
     }),
   ]
   print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)

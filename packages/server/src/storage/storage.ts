@@ -7,6 +7,7 @@
 import type { ApiKeyStore } from './api-keys.ts'
 import type { ApprovalStore } from './approvals.ts'
 import type { AuditStore } from './audit.ts'
+import type { ConfigurationClientStore } from './configuration-clients.ts'
 import type { ControlStore } from './control.ts'
 import type { DeploymentStore } from './deployments.ts'
 import type { EnvironmentStore } from './environments.ts'
@@ -45,6 +46,7 @@ export interface Storage
     PromptStore,
     PolicyStore,
     DeploymentStore,
+    ConfigurationClientStore,
     SimulationStore,
     WorkStore,
     IssueRecordStore,

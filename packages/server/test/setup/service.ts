@@ -44,6 +44,8 @@ export interface Service {
   newKey(given: { scopes: Scope[]; environmentId?: string; requestsPerSecond?: number }): Promise<string>
   /** Creates another workspace with one environment. */
   newTenant(name: string): Promise<{ workspaceId: string; environmentId: string }>
+  /** Stops the server; the store stays until `close`. */
+  stop(): Promise<void>
   close(): Promise<void>
 }
 
@@ -109,6 +111,7 @@ export async function startService(
       const { body } = await operator<Named>(`/workspaces/${made.id}/environments`, { body: { name: 'production' } })
       return { workspaceId: made.id, environmentId: body.id }
     },
+    stop: () => server.close(),
     async close() {
       await server.close()
       rmSync(directory, { recursive: true })

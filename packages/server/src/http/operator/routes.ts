@@ -8,6 +8,7 @@ import { approvalStreamRoutes } from './approval-stream.ts'
 import { operatorApprovalsRoutes } from './approvals.ts'
 import { auditLogRoutes } from './audit-log.ts'
 import { backupsRoutes } from './backups.ts'
+import { configurationClientsRoutes } from './configuration-clients.ts'
 import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
@@ -59,6 +60,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   promptsRoutes(app, deps)
   policiesRoutes(app, deps)
   deploymentsRoutes(app, deps)
+  configurationClientsRoutes(app, deps)
   simulationsRoutes(app, deps)
   issuesRoutes(app, deps)
   issueChangesRoutes(app, deps)

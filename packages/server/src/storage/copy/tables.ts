@@ -54,6 +54,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
   table('latency_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'call', 'bucket', 'slot'),
   table('version_runs', 'environment_id', 'prompt_version_id', 'run'),
+  table('configuration_clients', 'environment_id', 'identified_by', 'client_id'),
   table('rejections', 'environment_id', 'rejection_key'),
   { ...table('issue_records', 'environment_id', 'id'), walk: { sqlite: ['seq'] }, only: { sqlite: ['seq'] } },
   table('issues', 'environment_id', 'id'),

@@ -10,6 +10,7 @@ import { approvalRowsActs } from './approvals/approval-rows.ts'
 import { approvalsActs } from './approvals/approvals.ts'
 import { recordedInputActs } from './approvals/recorded-input.ts'
 import { auditActs } from './audit.ts'
+import { configurationClientsActs } from './configuration/configuration-clients.ts'
 import { configurationsActs } from './configuration/configurations.ts'
 import { deploymentsActs } from './configuration/deployments.ts'
 import { policiesActs } from './configuration/policies.ts'
@@ -67,6 +68,7 @@ export const ACTS: Acts<ActMethods> = {
   ...approvalsActs,
   ...recordedInputActs,
   ...auditActs,
+  ...configurationClientsActs,
   ...configurationsActs,
   ...deploymentsActs,
   ...policiesActs,

@@ -321,6 +321,12 @@ test('no statement reads a whole table', async () => {
     await plansOf('listDeploymentChanges', 'env', {}, page),
     await plansOf('listDeploymentChanges', 'env', { kind: 'policy', id: 'policy' }, page),
     await plansOf('readConfiguration', 'env', null),
+    await plansOf('writeConfigurationClients', 'env', [], 5),
+    await plansOf('listConfigurationClients', 'env', undefined, page),
+    await plansOf('listConfigurationClients', 'env', 'BEHIND', {
+      limit: 10,
+      after: { identifiedBy: 'client', clientId: 'a' },
+    }),
     await plansOf('findSimulation', 'env', 'simulation'),
     await plansOf('listSimulations', 'env', page),
     await plansOf('findApproval', 'env', UUID),

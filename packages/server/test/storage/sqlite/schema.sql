@@ -115,6 +115,18 @@ CREATE INDEX audit_log_everywhere_by_target ON audit_log (target_id, id);
 
 CREATE INDEX audit_log_everywhere_by_target_kind ON audit_log (target_kind, id);
 
+CREATE TABLE configuration_clients (
+  environment_id TEXT NOT NULL,
+  identified_by TEXT NOT NULL, -- client, key
+  client_id TEXT NOT NULL, -- what the client calls itself, or the id of its key
+  key_id TEXT NOT NULL,
+  revision TEXT NOT NULL,
+  seen_at INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, identified_by, client_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX configuration_clients_by_time ON configuration_clients (environment_id, seen_at);
+
 CREATE TABLE configurations (
   environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
   publication INTEGER NOT NULL, -- how many there have been

@@ -3,6 +3,7 @@ import { accessSuite } from './access.ts'
 import { agentsSuite } from './agents.ts'
 import { approvalListsSuite } from './approval-lists.ts'
 import { approvalsSuite } from './approvals.ts'
+import { configurationClientsSuite } from './configuration-clients.ts'
 import { controlSuite } from './control.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { envelopesSuite } from './envelopes.ts'
@@ -46,6 +47,7 @@ const SUITES = [
   promptsSuite,
   policiesSuite,
   deploymentsSuite,
+  configurationClientsSuite,
   simulationsSuite,
   approvalsSuite,
   approvalListsSuite,

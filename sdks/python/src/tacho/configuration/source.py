@@ -166,7 +166,7 @@ class RuntimeConfiguration:
                 reply = self._core.request(
                     "GET",
                     "/runtime-config",
-                    headers={"if-none-match": self._etag} if self._etag else {},
+                    headers=self._headers(),
                     timeout=self._core.settings.request_timeout,
                     max_reply_bytes=_REPLY_BYTES_MAX,
                 )
@@ -183,6 +183,14 @@ class RuntimeConfiguration:
             self._is_tried = True
             self._changed.notify_all()
         return is_fresh
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"if-none-match": self._etag} if self._etag else {}
+        # Tells operators which client has which revision. Other characters cannot be sent in a header.
+        client_id = self._core.settings.client_id
+        if client_id.isascii() and client_id.isprintable():
+            headers["x-service-client-id"] = client_id
+        return headers
 
     def _use(self, reply: Reply | NoReply) -> bool:
         if isinstance(reply, NoReply):

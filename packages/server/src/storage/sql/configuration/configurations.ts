@@ -38,7 +38,7 @@ async function readConfiguration(
   return { revision, text: row?.text ?? EMPTY.text }
 }
 
-async function readRevision(sql: Sql, environmentId: string): Promise<string> {
+export async function readRevision(sql: Sql, environmentId: string): Promise<string> {
   const text = 'SELECT revision FROM configurations WHERE environment_id = ?'
   return (await sql.get<{ revision: string }>(text, [environmentId]))?.revision ?? EMPTY.revision
 }

@@ -1,0 +1,90 @@
+/** Which clients asked for the runtime configuration since the last write to the store, and what each had. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
+
+export interface Poll {
+  environmentId: string
+  keyId: string
+  /** The header X-Service-Client-ID; '' if it is missing. */
+  clientId: string
+  /** The tag that the client already had; '' if it had none. */
+  had: string
+  /** The tag of the deployed configuration, which the client has or gets. */
+  tag: string
+}
+
+export interface ConfigurationClientsSeen {
+  /** Records one request. Costs one update of a map, because every poll calls it. */
+  record(poll: Poll): void
+  /** What was recorded since the last call, by environment. */
+  take(): ReadonlyMap<string, ConfigurationClientSeen[]>
+}
+
+export interface ConfigurationClientsOptions {
+  now: () => number
+  maxInAll?: number
+}
+
+interface Seen extends Poll {
+  at: number
+}
+
+const MAX_IN_ALL = 10_000
+const REVISION = /^(?:W\/)?"([0-9a-f]{64})"$/
+
+/**
+ * A client has what it names in If-None-Match. One that names nothing has what it gets. So a client counts as current
+ * when it asks again after the change, which shows that it accepted the configuration.
+ */
+export function createConfigurationClients({
+  now,
+  maxInAll = MAX_IN_ALL,
+}: ConfigurationClientsOptions): ConfigurationClientsSeen {
+  let environments = new Map<string, Map<string, Seen>>()
+  let inAll = 0
+
+  function drop(environmentId: string, clients: Map<string, Seen>): void {
+    for (const oldest of clients.keys()) {
+      clients.delete(oldest)
+      inAll--
+      if (clients.size === 0) environments.delete(environmentId)
+      return
+    }
+  }
+
+  /** Makes room for one more client: the oldest of its own environment first, else of the first environment. */
+  function makeRoom(environmentId: string, clients: Map<string, Seen>): void {
+    if (clients.size >= LIMITS.configurationClients) return drop(environmentId, clients)
+    if (inAll < maxInAll) return
+    for (const [first, others] of environments) return drop(first, others)
+  }
+
+  return {
+    record(poll) {
+      const { environmentId, keyId, clientId } = poll
+      // An id of a client starts with '=', so it never equals the id of a key.
+      const id = clientId === '' || clientId.length > LIMITS.textChars ? keyId : `=${clientId}`
+      const clients = environments.get(environmentId) ?? new Map<string, Seen>()
+      if (!clients.delete(id)) {
+        makeRoom(environmentId, clients)
+        inAll++
+      }
+      clients.set(id, { ...poll, at: now() })
+      if (clients.size === 1) environments.set(environmentId, clients)
+    },
+    take() {
+      const taken = environments
+      environments = new Map()
+      inAll = 0
+      return new Map([...taken].map(([id, clients]) => [id, [...clients].map(([key, seen]) => toSeen(key, seen))]))
+    },
+  }
+}
+
+function toSeen(id: string, { keyId, had, tag, at }: Seen): ConfigurationClientSeen {
+  const revision = REVISION.exec(had)?.[1] ?? REVISION.exec(tag)?.[1] ?? ''
+  const place = id.startsWith('=')
+    ? { identifiedBy: 'client' as const, clientId: id.slice(1) }
+    : { identifiedBy: 'key' as const, clientId: id }
+  return { ...place, keyId, revision, seenAt: at }
+}

@@ -1,0 +1,56 @@
+/** Which revision of the runtime configuration each client of an environment has. */
+import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
+
+/** A client is BEHIND when it asks with another revision this long after the revision changed. */
+export const TAKES_UP_MS = 2 * 60_000
+/** A client is SILENT when another client asked this much later. */
+export const SILENT_AFTER_MS = 10 * 60_000
+/** A client that has not asked for so long is deleted. Many clients have a new id each time they start. */
+export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
+
+export interface ConfigurationClientStore {
+  /**
+   * Merges what one process has seen of the clients of an environment: of each client, the latest is kept. Then deletes
+   * the clients last seen before `deleteBefore`, and the oldest beyond LIMITS.configurationClients.
+   */
+  writeConfigurationClients(
+    environmentId: string,
+    clients: readonly ConfigurationClientSeen[],
+    deleteBefore: number,
+  ): Promise<void>
+  /** By client id; clients with an id of their own first. */
+  listConfigurationClients(
+    environmentId: string,
+    standing: ClientStanding | undefined,
+    page: ConfigurationClientsPage,
+  ): Promise<ConfigurationClients>
+}
+
+interface ClientPlace {
+  /** `client`: the id that the client sends. `key`: the id of its API key. */
+  identifiedBy: 'client' | 'key'
+  clientId: string
+}
+
+export interface ConfigurationClientSeen extends ClientPlace {
+  keyId: string
+  revision: string
+  seenAt: number
+}
+
+export interface ConfigurationClientRow extends ConfigurationClientSeen {
+  standing: ClientStanding
+}
+
+export interface ConfigurationClientsPage {
+  limit: number
+  after: ClientPlace | null
+}
+
+export interface ConfigurationClients {
+  /** The revision of the environment. */
+  revision: string
+  /** Of all clients; a standing without clients is missing. */
+  counts: { standing: ClientStanding; clients: number }[]
+  rows: ConfigurationClientRow[]
+}
