@@ -73,7 +73,12 @@ export function RunList({ items, columns, current }: Props) {
   const gridTemplateColumns = columns.map((column) => COLUMNS[column].width).join(' ')
 
   return (
-    <div role="table" aria-label="Runs" aria-rowcount={items.length + 1} className="text-sm">
+    <div
+      role="table"
+      aria-label="Runs"
+      aria-rowcount={items.length + 1}
+      className="text-sm sm:overflow-x-auto sm:overflow-y-hidden"
+    >
       <div role="rowgroup" className="hidden sm:block">
         <div
           role="row"
