@@ -137,7 +137,7 @@ describe('settings', { skip: withoutChromium }, () => {
     await close()
   })
 
-  test('a webhook is made, tested, sent again, disabled and removed', async () => {
+  test('a webhook is made, tested, sent again, changed, disabled and removed', async () => {
     const { port } = receiver.address() as AddressInfo
     const { page, close } = await tacho.open(settings('/webhooks'))
     await page.getByRole('heading', { name: 'No webhook yet' }).waitFor()
@@ -162,6 +162,19 @@ describe('settings', { skip: withoutChromium }, () => {
     await deliveries.getByRole('button', { name: /again/ }).click()
     await eventually(() => received.length === 2, 'the message arrives again')
     assert.deepEqual(received, ['/hook', '/hook'])
+    await page.getByRole('button', { name: 'Change…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Address').fill(`http://127.0.0.1:${port}/moved`)
+    assert.equal(await dialog.getByRole('checkbox', { name: /^issue.opened/ }).isChecked(), false)
+    await dialog.getByRole('checkbox', { name: /^issue.opened/ }).check()
+    await dialog.getByRole('checkbox', { name: /^approval.decided/ }).uncheck()
+    await dialog.getByRole('button', { name: 'Change webhook' }).click()
+    await page.getByRole('heading', { name: '/moved' }).waitFor()
+    await page.getByText('issue.opened', { exact: true }).waitFor()
+    assert.equal(await page.getByText('approval.decided', { exact: true }).count(), 0)
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    await eventually(() => received.length === 3, 'a message arrives at the new address')
+    assert.equal(received[2], '/moved')
     await page.getByRole('button', { name: 'Disable' }).click()
     await page.getByRole('button', { name: 'Enable' }).waitFor()
     await page.getByRole('button', { name: 'New secret…' }).click()

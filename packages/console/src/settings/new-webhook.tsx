@@ -7,20 +7,13 @@ import { api } from '../api.ts'
 import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { CheckList } from './check-list.tsx'
+import { EVENT_OPTIONS } from './webhook.tsx'
 import { RadioCards } from './radio-cards.tsx'
 
 const FORMATS = [
   { value: 'standard', name: 'Signed JSON', note: 'For your own programs (Standard Webhooks).' },
   { value: 'slack', name: 'Slack', note: 'A message with a link, for an incoming webhook of Slack.' },
 ] as const
-
-const EVENT_NOTES: Record<WebhookEvent, string> = {
-  'approval.requested': 'an agent waits for a decision',
-  'approval.decided': 'a person decided',
-  'approval.expired': 'not decided in time',
-  'issue.opened': 'something new goes wrong',
-  'issue.regressed': 'a resolved issue came back',
-}
 
 interface Props {
   environmentId: string
@@ -61,12 +54,7 @@ export function NewWebhook({ environmentId, onCreated, onClose }: Props) {
           required
         />
         <RadioCards legend="Format" value={format} options={FORMATS} onChange={setFormat} />
-        <CheckList
-          legend="Events"
-          options={WEBHOOK_EVENTS.map((event) => [event, EVENT_NOTES[event]] as const)}
-          chosen={events}
-          onChange={setEvents}
-        />
+        <CheckList legend="Events" options={EVENT_OPTIONS} chosen={events} onChange={setEvents} />
         <Field
           label="Purpose"
           maxLength={LIMITS.descriptionChars}

@@ -18,6 +18,7 @@ import { Nothing, Section } from '../ui/section.tsx'
 import { NotFound, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
+import { ChangeWebhook } from './change-webhook.tsx'
 import { Confirm } from './confirm.tsx'
 import { Listed } from './listed.tsx'
 import { WebhookState, webhooksKey } from './webhook.tsx'
@@ -94,7 +95,7 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
   const names = route.useParams()
   const cache = useQueryClient()
   const navigate = useNavigate()
-  const [open, setOpen] = useState<'rotate' | 'remove' | CreatedWebhook | null>(null)
+  const [open, setOpen] = useState<'change' | 'rotate' | 'remove' | CreatedWebhook | null>(null)
   const close = () => setOpen(null)
   const renew = () => cache.invalidateQueries({ queryKey: webhooksKey(params.environmentId) })
   const test = useMutation({
@@ -116,11 +117,13 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
       <Button look={isDisabled ? 'accent' : 'plain'} busy={turn.isPending} onClick={() => turn.mutate()}>
         {isDisabled ? 'Enable' : 'Disable'}
       </Button>
+      <Button onClick={() => setOpen('change')}>Change…</Button>
       <Button onClick={() => setOpen('rotate')}>New secret…</Button>
       <Button look="quiet" onClick={() => setOpen('remove')}>
         Remove…
       </Button>
       <Refused error={test.error ?? turn.error} className="w-full" />
+      {open === 'change' && <ChangeWebhook params={params} webhook={webhook} onSettled={renew} onClose={close} />}
       {open === 'rotate' && (
         <Confirm
           title="Make a new secret?"

@@ -1,8 +1,20 @@
-/** What the list of webhooks and the page of one share. */
-import type { Webhook } from '@tacho/contract/operator/webhook.ts'
+/** What the list of webhooks, the page of one and their dialogs share. */
+import type { Webhook, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
+import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 import { Chip } from '../ui/chip.tsx'
 
 export const webhooksKey = (environmentId: string) => ['webhooks', environmentId] as const
+
+const EVENT_NOTES: Record<WebhookEvent, string> = {
+  'approval.requested': 'an agent waits for a decision',
+  'approval.decided': 'a person decided',
+  'approval.expired': 'not decided in time',
+  'issue.opened': 'something new goes wrong',
+  'issue.regressed': 'a resolved issue came back',
+}
+
+/** The events with their notes, for a list of checks. */
+export const EVENT_OPTIONS = WEBHOOK_EVENTS.map((event) => [event, EVENT_NOTES[event]] as const)
 
 export function WebhookState({ webhook: { disabledAt, disabledReason } }: { webhook: Webhook }) {
   if (disabledAt === null) return <Chip tone="green">Active</Chip>
