@@ -10,7 +10,7 @@ import { RULES, runRule } from '../src/suite.ts'
 import { interpreter, PYTHON_SDK, wheels, withoutPython } from './python.ts'
 
 const run = promisify(execFile)
-const TESTS_MS = 900_000
+const TESTS_MS = 1_200_000
 
 /** Fails with the end of what the program wrote. */
 async function runPython(args: readonly string[], variables: Record<string, string> = {}): Promise<void> {
