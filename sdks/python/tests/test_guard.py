@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import functools
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -291,3 +293,64 @@ def test_the_module_uses_the_client_at_the_time_of_the_call(make: Make, service:
     assert agent() == 1
     assert tacho.shutdown(120).sent == 2
     assert {event["agentName"] for event in service.events} == {"module"}
+
+
+class Name(str, enum.Enum):
+    REFUND = "refund"
+
+
+@both
+def test_a_tool_named_by_an_enum_is_blocked_and_recorded_like_its_text(make: Make, service: Service, is_async: bool) -> None:
+    service.deploy('tool.name == "refund"', "BLOCK")
+    client = make()
+    with client.tacho.run(session_id=Name.REFUND), pytest.raises(tacho.ToolBlockedError):
+
+        @client.tacho.guard(name=Name.REFUND)
+        def tool() -> None: ...
+
+        tool()
+    client.tacho.flush(120)
+    decision = service.events[0]
+    assert (decision["label"], decision["payload"]["toolName"]) == ("BLOCK refund", "refund")
+    assert decision["sessionId"] == "refund"
+
+
+@pytest.mark.parametrize("opaque", [2**53 + 1, "\ud800", b"x", {1, 2}])
+def test_an_input_without_a_hash_runs_only_unchanged(make: Make, service: Service, opaque: object) -> None:
+    service.deploy('tool.name == "other"', "BLOCK")
+    client = make()
+    given = {"amount": 1, "opaque": opaque}
+    amounts = itertools.count(2)
+    ran = []
+    with client.tacho.run():
+        client.tacho.call_guarded("refund", given, lambda: ran.append(given["amount"]))
+
+        def growing() -> object:
+            given["amount"] = next(amounts)
+            return given
+
+        with pytest.raises(tacho.ToolBlockedError) as blocked:
+            client.tacho.call_guarded("refund", growing, lambda: ran.append(given["amount"]))
+    assert (blocked.value.code, ran) == ("input_changed", [1])
+
+
+def test_a_failing_tool_raises_its_own_error_whatever_that_does(make: Make, service: Service) -> None:
+    class Hostile(Exception):
+        def __getattribute__(self, _: str) -> object:
+            raise RuntimeError("no attributes")
+
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    client = make()
+
+    def fail() -> None:
+        raise Hostile
+
+    raised: type | None = None
+    try:
+        with client.tacho.run():
+            client.tacho.call_guarded("refund", {}, fail)
+    except Exception as error:
+        raised = type(error)
+    assert raised is Hostile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import random
 import re
@@ -115,6 +116,69 @@ def test_what_cannot_be_evaluated_exactly_is_refused_and_fails_closed() -> None:
     decision = decide([script], Facts("t", {}, now=0))
     assert decision.action == "BLOCK" and decision.matched[0].failed
     assert "the Python SDK knows general categories" in decision.failures[0].message
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**63) - 1, [2**53 + 1]])
+def test_an_int_that_a_double_cannot_hold_fails_the_conditions_that_read_the_input(number: Any) -> None:
+    given = Facts("pay", {"amount": 1, "account": number}, now=0)
+    policy = tacho.Policy("p", "p", "tool.input.amount > 100.0", "BLOCK", "HIGH")
+    decision = decide([policy], given)
+    assert decision.action == "BLOCK" and decision.matched[0].failed
+    assert decide([tacho.Policy("p", "p", 'tool.name == "other"', "BLOCK")], given).action == "ALLOW"
+
+
+class Deceiving(str):
+    """Answers differently from what it holds."""
+
+    def __eq__(self, _: object) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return "other"
+
+
+class Name(str, enum.Enum):
+    DELETE = "delete_all"
+
+
+class Limit(enum.IntEnum):
+    HIGH = 500
+
+
+class Ratio(float):
+    def __float__(self) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize("text", [Name.DELETE, Deceiving("delete_all")])
+def test_values_of_subclasses_decide_and_hash_like_plain_ones(text: str) -> None:
+    for condition in (
+        'tool.name == "delete_all"',
+        'tool.name in ["delete_all"]',
+        'tool.input.name == "delete_all"',
+        "tool.input.delete_all == 500.0",
+        "tool.input.ratio == 0.5",
+        'agent.id == "delete_all"',
+        'session.id == "delete_all"',
+        '"delete_all" in risk.signals',
+        "run.toolCalls == 500",
+        "run.cost == 0.5",
+    ):
+        policy = tacho.Policy("p", "p", condition, "BLOCK", "LOW")
+        given = {"name": text, text: Limit.HIGH, "ratio": Ratio(0.5)}
+        more: dict[str, Any] = {"agent_id": text, "session_id": text, "risk_signals": [text]}
+        facts = Facts(text, given, now=0, run_tool_calls=Limit.HIGH, run_cost=Ratio(0.5), **more)
+        assert decide([policy], facts).action == "BLOCK", condition
+    plain = input_hash("delete_all", {"delete_all": 500, "a": "delete_all"})
+    assert input_hash(text, {text: Limit.HIGH, "a": text}) == plain
+
+
+def test_two_keys_with_the_same_text_are_no_plain_json() -> None:
+    with pytest.raises(NotPlainJson, match="two keys"):
+        input_hash("t", {"amount": 1, Deceiving("amount"): 2})
 
 
 @pytest.mark.parametrize(

@@ -266,3 +266,37 @@ def test_the_key_is_in_no_printed_object(make: Make) -> None:
             walk(inner, levels - 1)
 
     walk(client, 5)
+
+
+def _refuse(*_: object) -> Any:
+    raise RuntimeError("hostile")
+
+
+_METHODS = ("__getattribute__", "__str__", "__repr__", "__bool__", "__eq__", "__hash__", "__len__", "__iter__", "__format__")
+_HOSTILE = dict.fromkeys(_METHODS, _refuse) | {"__class__": property(_refuse)}
+
+
+@pytest.mark.parametrize("base", [object, str, int, float, dict, list, Exception, SystemExit])
+@pytest.mark.parametrize("capture", ["full", "metadata-only"])
+def test_no_recording_call_raises_whatever_a_value_does(make: Callable[..., Client], base: type, capture: str) -> None:
+    value: Any = type("Hostile", (base,), dict(_HOSTILE))()
+    client = make(capture=capture)
+    with client.tacho.run(session_id=value, agent_id=value, run_id=value, parent_span_id=value) as run:
+        run.user_input(value, value)
+        run.step(value, {"value": value})
+        run.llm_call(model=value, latency=value, cost=value, usage=value, messages=value, more=value)
+        run.llm_call(usage={"totalTokens": value})
+        run.tool_call(value, input=value, error=value)
+        run.error(value)
+        run.error(value, value)
+        run.record(value, value, value, value)
+        client.tacho.record(value, value, {"status": [value]})
+        with run.span(value, value):
+            pass
+        run.annotate(value=value)
+        run.step("annotated")
+        client.tacho.resume(value)
+        client.tacho.report_issue(value)
+        client.tacho.report_issue(tacho.IssueReport(value, policy_id=value, payload={"toolName": value}))
+        run.end(value, value)
+    assert_balanced(client.tacho)

@@ -15,6 +15,7 @@ from .delivery.diagnostics import Counters, Diagnostic
 from .delivery.issue_records import IssueRecordCounters, IssueRecords, IssueReport
 from .delivery.sender import FlushResult
 from .delivery.transport import StopSignal
+from .exact import exact_text
 from .guarding.decorator import guarded
 from .guarding.guard import Guard
 from .guarding.rules import Call, CallDecision, GuardDefaults, Rules
@@ -22,6 +23,7 @@ from .policy.compile import forget_lock
 from .recording.context import current_of
 from .recording.mask import Masking
 from .recording.payload import Capture, Payload
+from .recording.plain import read_safely
 from .recording.run import Run, RunBlock, create_scope
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -106,7 +108,7 @@ class Tacho:
             "agent_name": "agentName",
         }
         names["parent_span_id"] = "parentSpanId"
-        given = {name: handle.get(key) for name, key in names.items()} if isinstance(handle, Mapping) else {}
+        given: dict[str, Any] = read_safely(lambda: {name: handle.get(key) for name, key in names.items()}, {})
         return Run(self.core, create_scope(self.core, given))
 
     def current_run(self) -> Run | None:
@@ -217,7 +219,7 @@ class Tacho:
         """
         given = rules or Rules()
         self._guarding.prepare(given)
-        return self._guarding.decide(self.core.current_scope(), Call(tool_name, input, risk_signals), given)
+        return self._guarding.decide(self.core.current_scope(), _call(tool_name, input, risk_signals), given)
 
     async def adecide(
         self,
@@ -230,7 +232,7 @@ class Tacho:
         """The same for asyncio."""
         given = rules or Rules()
         await self._guarding.aprepare(given)
-        return self._guarding.decide(self.core.current_scope(), Call(tool_name, input, risk_signals), given)
+        return self._guarding.decide(self.core.current_scope(), _call(tool_name, input, risk_signals), given)
 
     def report_issue(self, report: IssueReport) -> str | None:
         """Queues an issue record: a detection, or the recovery from one. Returns at once."""
@@ -293,4 +295,5 @@ class Tacho:
 
 def _call(tool_name: str, input: object, risk_signals: Sequence[str]) -> Call:
     """Reads the input each time, because it may change while a person decides."""
-    return Call(tool_name, input() if callable(input) else input, risk_signals)
+    text = exact_text(tool_name)
+    return Call(tool_name if text is None else text, input() if callable(input) else input, risk_signals)

@@ -9,13 +9,14 @@ from typing import Any
 from .delivery.diagnostics import Diagnostics
 from .delivery.sender import Sender, SenderSettings
 from .delivery.transport import Connections, Request
+from .exact import class_name, exact_text
 from .options import Settings, resolve
 from .recording.context import RunScope, Span, current_of
 from .recording.event import PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
 from .recording.payload import Payload, Payloads
-from .recording.plain import dump
+from .recording.plain import dump, read_safely
 from .recording.text import well_formed
 
 
@@ -71,21 +72,22 @@ class Core:
             self.diagnostics.drop("no_run")
             return None
         try:
-            kind = str(event_type)
+            text = exact_text(event_type)
+            kind = str.__str__(str(event_type)) if text is None else text
             scope.usage.count(kind, payload)
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
             if scope.annotations:
                 payload = {**scope.annotations, **(payload or {})}
-            at = now_ms() if timestamp is None else round(timestamp * 1_000)
+            at = now_ms() if timestamp is None else round(float(timestamp) * 1_000)
             event_id = self.ids.uuid()
-            text = self.payloads.write(payload)
+            json = self.payloads.write(payload)
             where = span or self.span_of(scope)
-            event = make_event(event_id, kind, self._label(label), scope, where, at, text)
+            event = make_event(event_id, kind, self._label(label), scope, where, at, json)
             return event_id if self.sender.add(event) else None
         except Exception as error:
-            name = type(error).__name__
+            name = class_name(error)
             self.diagnostics.report("error", "record_failed", f"An event could not be recorded: {name}.")
             self.diagnostics.drop("failed")
             return None
@@ -106,7 +108,8 @@ class Core:
         self.sender.reset()
 
     def _label(self, label: object) -> str:
-        text = well_formed(str(label))
+        given = exact_text(label)
+        text = well_formed(read_safely(lambda: str.__str__(str(label)), "[unreadable]") if given is None else given)
         try:
             return self.mask.text(text) if self.mask.touches(dump(text)) else text
         except Exception:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from .exact import exact_text
 from .limits import BATCH_BYTES, CLIENT_ID_CHARS, TEXT_CHARS
 from .recording.mask import Masking
 from .recording.payload import Capture
@@ -62,8 +63,9 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
 
     def text(name: str, max_chars: int) -> str | None:
         value = given.get(name)
-        if value is None or (isinstance(value, str) and 0 < len(value) <= max_chars):
-            return value
+        text = exact_text(value)
+        if value is None or (text is not None and 0 < len(text) <= max_chars):
+            return text
         problems.append(f"{name} must be a text of 1 to {max_chars} characters.")
         return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..configuration.configuration import Configuration
@@ -19,19 +19,21 @@ from ..configuration.source import RuntimeConfiguration
 from ..core import now_ms
 from ..delivery.issue_records import IssueRecords, IssueReport
 from ..delivery.transport import StopSignal
+from ..exact import class_name, exact_number, exact_text
 from ..policy.compile import compiled
 from ..policy.decide import Decision, decide
 from ..policy.facts import Facts
 from ..policy.input_hash import input_hash
 from ..policy.plain_json import NotPlainJson
 from ..recording.context import RunScope
-from ..recording.plain import Json
+from ..recording.plain import Json, read_safely
 from .approval import ask_approval
 from .blocked import BlockCode, ToolBlockedError
 from .detectors import BudgetDetector, Detection, LoopDetector
 from .in_thread import in_thread
 from .recoveries import Recoveries
 from .rules import Call, CallDecision, GuardDefaults, Rules
+from .snapshot import snapshot
 from .verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class _Judged:
     decision: CallDecision
     verdict: Verdict
     failures: tuple[dict[str, str], ...]
+    snapshot: object
+    """Of an input without a hash; None if there is none."""
 
 
 @dataclass
@@ -182,7 +186,8 @@ class Guard:
 
     def _judge_safely(self, scope: RunScope | None, call: Call, rules: Rules) -> _Judged:
         try:
-            return self._judge(scope, call, rules)
+            # A copy: it is read again after the tool ran.
+            return self._judge(scope, replace(call, risk_signals=tuple(call.risk_signals)), rules)
         except Exception:
             raise ToolBlockedError("guard_failed", call.tool_name) from None
 
@@ -218,7 +223,8 @@ class Guard:
             self._report_detection(scope, call, found)
         revision = current.revision if current else None
         decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, digest, tuple(detections), revision)
-        return _Judged(call, decided, verdict, _failures_of(decision))
+        taken = _snapshot(call) if digest is None else None
+        return _Judged(call, decided, verdict, _failures_of(decision), taken)
 
     def _detect(self, scope: RunScope, tool_name: str, digest: str) -> tuple[Detection, ...]:
         if not isinstance(scope.watch, _Watch):
@@ -282,7 +288,11 @@ class Guard:
         self, scope: RunScope | None, judged: _Judged, current: Callable[[], Call], approval_id: str | None
     ) -> None:
         call = current()
-        if call.tool_name != judged.call.tool_name or _hash(call) != judged.decision.input_hash:
+        is_same = call.tool_name == judged.call.tool_name and _hash(call) == judged.decision.input_hash
+        if is_same and judged.decision.input_hash is None:
+            taken = _snapshot(call)
+            is_same = taken is not None and taken == judged.snapshot
+        if not is_same:
             raise self._refused(scope, judged, "input_changed", approval_id)
 
     def _succeeded(
@@ -379,6 +389,10 @@ def _hash(call: Call) -> str | None:
         return None
 
 
+def _snapshot(call: Call) -> object:
+    return read_safely(lambda: ("input", snapshot(call.input)), None)
+
+
 def _failures_of(decision: Decision) -> tuple[dict[str, str], ...]:
     return tuple({"policyId": failure.policy_id, "message": failure.message} for failure in decision.failures)
 
@@ -401,5 +415,8 @@ def _agent_of(scope: RunScope | None) -> str:
 
 def _reason_code_of(error: BaseException) -> str:
     """Stays the same from one failure to the next, unlike a message."""
-    code = getattr(error, "code", None)
-    return str(code) if isinstance(code, (str, int)) and code != "" else type(error).__name__
+    code = read_safely(lambda: getattr(error, "code", None), None)
+    number = exact_number(code)
+    # A very long int has no text.
+    text = exact_text(code) if number is None else read_safely(lambda: str(number), None)
+    return text or class_name(error)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..exact import exact_number, exact_text
 from .limits import INPUT_LEVELS, INPUT_VALUES
 from .plain_json import NotPlainJson, copy_json
 from .times import timestamp_of_milliseconds
@@ -76,18 +77,17 @@ def _read(name: str, facts: Facts) -> Value | Failure:
 
 
 def _text(value: object) -> object:
-    given = "" if value is None else value
-    return given if isinstance(given, str) else _WRONG
+    text = "" if value is None else exact_text(value)
+    return _WRONG if text is None else text
 
 
 def _double(value: object) -> object:
-    given = 0 if value is None else value
-    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    return float(given) if is_number and math.isfinite(given) else _WRONG  # type: ignore[arg-type]
+    given = 0 if value is None else exact_number(value)
+    return float(given) if given is not None and math.isfinite(given) else _WRONG
 
 
 def _int(value: object) -> object:
-    given = 0 if value is None else value
+    given = 0 if value is None else exact_number(value)
     return given if type(given) is int and abs(given) <= _SAFE else _WRONG
 
 
@@ -99,6 +99,7 @@ def _input(value: object) -> object:
 
 def _texts(value: object) -> object:
     given = () if value is None else value
-    if not isinstance(given, (list, tuple)) or len(given) > INPUT_VALUES:
+    if type(given) not in (list, tuple) or len(given) > INPUT_VALUES:  # type: ignore[arg-type]
         return _WRONG
-    return list(given) if all(isinstance(element, str) for element in given) else _WRONG
+    texts = [exact_text(element) for element in given]  # type: ignore[attr-defined]
+    return _WRONG if None in texts else texts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from ..exact import exact_text
 from .limits import INPUT_LEVELS
 from .plain_json import NotPlainJson, copy_json
 from .text import number_text, quoted
@@ -20,23 +21,14 @@ def input_hash(tool_name: str, given: object) -> str:
     """
     given = {} if given is None else given
     copied = copy_json(given, max_values=float("inf"), max_levels=INPUT_LEVELS)
-    _require_exact(given, copied)
+    name = exact_text(tool_name)
+    if name is None:
+        raise TypeError("tool_name must be a text.")
     try:
-        text = f'["{_VERSION}",{_canonical(tool_name)},{_canonical(copied)}]'.encode()
+        text = f'["{_VERSION}",{quoted(name)},{_canonical(copied)}]'.encode()
     except UnicodeEncodeError:
         raise NotPlainJson([], "or the tool name is not well-formed Unicode") from None
     return hashlib.sha256(text).hexdigest()
-
-
-def _require_exact(given: Any, copied: Any) -> None:
-    if isinstance(given, dict):
-        for key, item in given.items():
-            _require_exact(item, copied[key])
-    elif isinstance(given, (list, tuple)):
-        for item, copy in zip(given, copied, strict=True):
-            _require_exact(item, copy)
-    elif given != copied:
-        raise NotPlainJson([], "has an integer that JSON's numbers cannot hold; pass it as a text")
 
 
 def _canonical(value: Any) -> str:

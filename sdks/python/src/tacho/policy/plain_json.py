@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..exact import class_name, exact_number, exact_text
+
 
 class NotPlainJson(TypeError):
     """A value is not plain JSON. The message has its path; `reason` does not, because keys can be facts."""
@@ -18,7 +20,7 @@ class NotPlainJson(TypeError):
 def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
     """
     A copy of None, booleans, finite numbers, texts, lists, tuples and dicts with text keys. Every number becomes a double.
-    Raises NotPlainJson for anything else and past the limits, including cycles.
+    Raises NotPlainJson for anything else, for an int that a double cannot hold, and past the limits, including cycles.
     """
     path: list[str | int] = []
     values = 0
@@ -29,15 +31,19 @@ def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
         if values > max_values:
             raise NotPlainJson([], f"has more than {int(max_values)} values")
         kind = type(value)
-        if value is None or kind is bool or kind is str:
+        if value is None or kind is bool:
             return value
-        if kind is int or kind is float:
-            return _double(value, path)
+        text = exact_text(value)
+        if text is not None:
+            return text
+        number = exact_number(value)
+        if number is not None:
+            return _double(number, path)
         if kind in (list, tuple, dict):
             if len(path) >= max_levels:
                 raise NotPlainJson([], f"is nested more than {max_levels} levels deep")
             return copy_fields(value) if kind is dict else copy_list(value)  # type: ignore[arg-type]
-        raise NotPlainJson(path, f"is a {kind.__name__}, not plain JSON")
+        raise NotPlainJson(path, f"is a {class_name(value)}, not plain JSON")
 
     def copy_list(items: list[object]) -> list[Any]:
         copies = []
@@ -49,9 +55,12 @@ def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
 
     def copy_fields(fields: dict[object, object]) -> dict[str, Any]:
         copies = {}
-        for key, item in fields.items():
-            if type(key) is not str:
+        for given, item in fields.items():
+            key = exact_text(given)
+            if key is None:
                 raise NotPlainJson(path, "has a key that is not a text")
+            if key in copies:
+                raise NotPlainJson(path, "has two keys with the same text")
             path.append(key)
             copies[key] = copy(item)
             path.pop()
@@ -60,11 +69,13 @@ def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
     return copy(source)
 
 
-def _double(value: Any, path: list[str | int]) -> float:
+def _double(value: int | float, path: list[str | int]) -> float:
     try:
         number = float(value)
     except OverflowError:
         raise NotPlainJson(path, "is larger than the numbers of JSON") from None
     if not math.isfinite(number):
         raise NotPlainJson(path, f"is {value}, which JSON does not have")
+    if number != value:
+        raise NotPlainJson(path, "is an integer that JSON's numbers cannot hold; pass it as a text")
     return number

@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Literal
 
 from ..delivery.diagnostics import Diagnostics
+from ..exact import class_name
 from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
 from .mask import Mask
-from .plain import FIELDS_MAX, dump, error_text, to_plain
+from .plain import FIELDS_MAX, dump, error_text, is_error, to_plain
 from .shorten import shorten
 from .text import utf8_length
 
@@ -87,7 +88,7 @@ class Payloads:
             return payload if self._capture == "full" else {}
         error = payload.get("error")
         if self._capture == "full":
-            return {**payload, "error": error_text(error)} if isinstance(error, BaseException) else payload
+            return {**payload, "error": error_text(error)} if is_error(error) else payload
         return dict(self._metadata(payload))
 
     def _metadata(self, payload: Payload) -> Iterable[tuple[str, object]]:
@@ -98,7 +99,7 @@ class Payloads:
                 yield key, _numbers_of(value)
             elif key == "error" and value is not None:
                 # Error messages quote their input; the error's class does not.
-                yield key, type(value).__name__ if isinstance(value, BaseException) else "[left out]"
+                yield key, class_name(value) if is_error(value) else "[left out]"
 
 
 def _is_metadata(value: object) -> bool:

@@ -9,7 +9,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar, Union
+from typing import TypeGuard, TypeVar, Union
+
+from ..exact import class_name, exact_number, exact_text
 
 Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
 T = TypeVar("T")
@@ -45,8 +47,13 @@ def dump(value: Json) -> str:
 
 def error_text(error: object) -> str:
     """Any error as one text."""
-    named = isinstance(error, BaseException)
-    return read_safely(lambda: f"{type(error).__name__}: {error}" if named else str(error), "unreadable error")
+    name = f"{class_name(error)}: " if is_error(error) else ""
+    return read_safely(lambda: name + str.__str__(str(error)), "unreadable error")
+
+
+def is_error(value: object) -> TypeGuard[BaseException]:
+    """Calls no code of the host, unlike isinstance."""
+    return issubclass(type(value), BaseException)
 
 
 def read_safely(read: Callable[[], T], otherwise: T) -> T:
@@ -68,23 +75,23 @@ class _Copy:
         self.values += 1
         if source is None or source is True or source is False:
             return source
-        kind = type(source)
-        if kind is str:
-            return self._text(source)  # type: ignore[arg-type]
-        if kind is int:
-            return self._int(source)  # type: ignore[arg-type]
-        if kind is float:
-            return source if math.isfinite(source) else None  # type: ignore[arg-type]
+        text = exact_text(source)
+        if text is not None:
+            return self._text(text)
+        number = exact_number(source)
+        if number is not None:
+            return self._int(number) if type(number) is int else number if math.isfinite(number) else None
         return self._container(source)
 
-    def _text(self, text: str) -> str:
+    def _text(self, given: str) -> str:
+        text = str.__str__(given)  # The `str` of a host's object may be a subclass.
         room = max(0, _READ_CHARS - self.chars)
         self.chars += len(text)
         kept = text if len(text) <= room else f"{text[:room]}… [cut: {len(text) - room} characters]"
         return kept if kept.isascii() else _HALF_PAIR.sub("\ufffd", kept)
 
     def _int(self, value: int) -> Json:
-        return int(value) if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"
+        return value if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"
 
     def _container(self, source: object) -> object:
         if id(source) in self._ancestors:
@@ -106,18 +113,12 @@ class _Copy:
             return self._list(len(source), source)
         if isinstance(source, enum.Enum):
             return self.value(source.value)
-        if isinstance(source, str):
-            return self._text(str.__str__(source))
-        if isinstance(source, int):
-            return self._int(source)
-        if isinstance(source, float):
-            return self.value(float(source))
         if isinstance(source, BaseException):
-            return {"name": type(source).__name__, "message": self._text(str(source))}
+            return {"name": class_name(source), "message": self._text(str(source))}
         if isinstance(source, (bytes, bytearray, memoryview)):
             return f"[binary: {len(source)} bytes]"
         if isinstance(source, (datetime.datetime, datetime.date, datetime.time)):
-            return source.isoformat()
+            return self._text(source.isoformat())
         if isinstance(source, type) or callable(source):
             return _ABSENT
         return self._object(source)
@@ -153,7 +154,8 @@ class _Copy:
             if self.values >= _COPIED_VALUES:
                 copies[f"[cut: {size - index} more]"] = True
                 break
-            name = self._text(key if type(key) is str else str(key))
+            text = exact_text(key)
+            name = self._text(str(key) if text is None else text)
             copied = self.value(item)
             if copied is not _ABSENT:
                 copies[name] = copied
@@ -161,4 +163,4 @@ class _Copy:
 
 
 def _named(source: object) -> str:
-    return f"[object: {type(source).__name__}]"
+    return f"[object: {class_name(source)}]"

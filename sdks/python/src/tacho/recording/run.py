@@ -11,11 +11,12 @@ from contextvars import Token, copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from ..exact import class_name, exact_text
 from ..limits import RUN_ID_CHARS, TEXT_CHARS
 from .context import CURRENT, Context, RunScope, Span
 from .event import scope_json
 from .payload import Payload
-from .plain import error_text
+from .plain import is_error, read_safely
 from .sampling import is_sampled
 from .text import cut_text
 from .usage import RunUsage
@@ -71,7 +72,7 @@ class Run:
         """
         given: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
         given |= {"messages": messages, "output": output, **more}
-        return self._add("LLM_CALL", model or "model call", _present(given))
+        return self._add("LLM_CALL", exact_text(model) or "model call", _present(given))
 
     def tool_call(
         self,
@@ -89,15 +90,11 @@ class Run:
 
     def error(self, error: object, payload: Payload | None = None) -> str | None:
         """An error: `message`, and `code` if the error has one."""
-        label = type(error).__name__ if isinstance(error, BaseException) else "error"
-        facts: dict[str, object] = {}
-        try:
-            facts["message"] = str(error)
-            code = getattr(error, "code", None)
-            if isinstance(code, (str, int)):
-                facts["code"] = code
-        except Exception:
-            facts["message"] = error_text(error)
+        label = class_name(error) if is_error(error) else "error"
+        facts: dict[str, object] = {"message": read_safely(lambda: str(error), "unreadable error")}
+        code = read_safely(lambda: getattr(error, "code", None), None)
+        if issubclass(type(code), (str, int)):
+            facts["code"] = code
         return self._add("ERROR", label, facts, payload)
 
     def record(self, event_type: str, label: str, payload: Payload | None = None, timestamp: float | None = None) -> str | None:
@@ -135,11 +132,12 @@ class Run:
             return None
         self._is_ended = True
         rate = self._core.settings.sample_rate
-        facts = {**(payload or {}), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
-        return self.record("SESSION_OUTCOME", str(status).lower(), facts)
+        facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
+        label = read_safely(lambda: str(status).lower(), "outcome")
+        return self.record("SESSION_OUTCOME", label, facts)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
-        given = {**payload, **more} if isinstance(more, Mapping) else payload
+        given = {**payload, **_fields(more)}
         return self._core.record(self._scope, event_type, label, given)
 
     def _span(self) -> Span:
@@ -147,6 +145,11 @@ class Run:
 
     def _enter(self, span: Span) -> Token[Context | None]:
         return CURRENT.set(Context(self._core, self._scope, span, CURRENT.get()))
+
+
+def _fields(payload: object) -> dict[str, object]:
+    """The fields that a host adds to a payload. Not a mapping, or one that raises: none."""
+    return read_safely(lambda: dict(payload) if isinstance(payload, Mapping) else {}, {})
 
 
 def _present(given: Mapping[str, object]) -> dict[str, object]:
@@ -279,7 +282,7 @@ class SpanBlock(_Block):
         facts: dict[str, object] = {"latency": round((time.monotonic() - begun) * 1_000)}
         if error is not None:
             facts["error"] = error
-        payload = {**facts, **(self._payload or {})}
+        payload = {**facts, **_fields(self._payload)}
         self._run._core.record(self._run._scope, "AGENT_STEP", self._name, payload, span=span)
 
     def __enter__(self) -> Span:
@@ -322,9 +325,10 @@ class RunBlock(_Block):
 
 
 def outcome_of(error: BaseException | None) -> Outcome:
-    if isinstance(error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
+    if issubclass(type(error), (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
         return "CANCELLED"
-    is_normal_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+    is_exit = issubclass(type(error), SystemExit)
+    is_normal_exit = is_exit and read_safely(lambda: bool(error.code in (None, 0)), False)  # type: ignore[union-attr]
     return "COMPLETED" if error is None or is_normal_exit else "FAILED"
 
 
@@ -343,8 +347,9 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         value = options.get(name)
         if value is None:
             return default
-        cut = cut_text(value, TEXT_CHARS) if isinstance(value, str) else default
-        if cut != value:
+        given = exact_text(value)
+        cut = default if given is None else cut_text(given, TEXT_CHARS)
+        if given is None or cut != given:
             message = f"{name} must be a text of at most {TEXT_CHARS} characters."
             core.diagnostics.report("warning", "text_cut", message)
         return cut
@@ -370,8 +375,9 @@ def _run_id_of(core: Core, given: object) -> str:
     """A run id that is too long is not cut, because two runs could become one."""
     if given is None:
         return core.ids.uuid()
-    if isinstance(given, str) and 0 < len(given) <= RUN_ID_CHARS:
-        return given
+    text = exact_text(given)
+    if text is not None and 0 < len(text) <= RUN_ID_CHARS:
+        return text
     run_id = core.ids.uuid()
     message = f"run_id must have 1 to {RUN_ID_CHARS} characters: the run is recorded as {run_id}."
     core.diagnostics.report("error", "invalid_run_id", message)

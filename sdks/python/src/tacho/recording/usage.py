@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..exact import exact_number
+
 
 @dataclass
 class RunUsage:
@@ -28,5 +30,5 @@ class RunUsage:
 
 
 def _amount(value: object) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) and value > 0 else 0  # type: ignore[arg-type,operator,return-value]
+    number = exact_number(value)
+    return number if number is not None and math.isfinite(number) and number > 0 else 0

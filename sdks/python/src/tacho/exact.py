@@ -1,0 +1,27 @@
+"""
+Exact texts and numbers from a host's values. An instance of a subclass, such as a StrEnum, is taken by its built-in value:
+its own methods could answer differently from what a policy compares. Nothing here calls code of the host.
+"""
+
+from __future__ import annotations
+
+
+def exact_text(value: object) -> str | None:
+    """The text as a `str`; None if the value is not a text."""
+    # Not isinstance: it reads `__class__`, which a host can define.
+    return str.__str__(value) if issubclass(type(value), str) else None
+
+
+def exact_number(value: object) -> int | float | None:
+    """The number as an `int` or `float`; None if the value is not a number. A bool is not."""
+    kind = type(value)
+    if kind is bool:
+        return None
+    if issubclass(kind, int):
+        return int.__int__(value)  # type: ignore[arg-type]
+    return float.__float__(value) if issubclass(kind, float) else None  # type: ignore[arg-type]
+
+
+def class_name(value: object) -> str:
+    """The name of the value's class."""
+    return str.__str__(type.__dict__["__name__"].__get__(type(value)))
