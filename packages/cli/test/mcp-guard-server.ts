@@ -19,7 +19,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   } else if (method === 'tools/list') {
     const tools = NAMES.map((name) => tool(name))
     say({ id, result: { tools: [...tools, tool('weather', process.env['WEATHER'])] } })
-  } else if (method === 'tools/call') call(id, params?.name, params?.arguments ?? {})
+  } else if (method === 'raw/line' || params?.name === 'line') say({ id, result: texts(line) })
+  else if (method === 'tools/call') call(id, params?.name, params?.arguments ?? {})
   else if (method === 'notifications/cancelled') process.stderr.write(`cancelled ${String(params?.requestId)}\n`)
   else if (method === 'notifications/unheard-of') say({ method: 'notifications/heard', params })
   else if (id !== undefined && method !== undefined) say({ id, result: method === 'ping' ? {} : { method, params } })

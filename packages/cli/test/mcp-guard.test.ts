@@ -197,11 +197,11 @@ test('a rejected, an expired and a cancelled approval never reach the server', a
 
   const cancel = new AbortController()
   const cancelled = call('echo', { confirm: 'c' }, { signal: cancel.signal })
-  const asked = eventually(async () => {
+  const pending = async () => {
     const query = { status: 'PENDING' } as const
-    return (await server.operator.listApprovals({ params: { environmentId: server.environmentId }, query })).items[0]
-  }, 'the approval')
-  await asked
+    return (await server.operator.listApprovals({ params: { environmentId: server.environmentId }, query })).items
+  }
+  await eventually(async () => (await pending())[0], 'the approval')
   cancel.abort()
   await assert.rejects(cancelled)
   await client.ping()
@@ -209,6 +209,8 @@ test('a rejected, an expired and a cancelled approval never reach the server', a
   const events = await recorded()
   assert.deepEqual(typed(events, 'TOOL_CALL'), [])
   assert.equal(typed(events, 'POLICY_DECISION').length, 3)
+  // The next test must not decide this one.
+  await eventually(async () => (await pending()).length === 0, 'the end of the approval')
 })
 
 test('while a call waits, progress keeps it alive and other calls go on', async () => {
@@ -345,7 +347,7 @@ test('the server never sees the credentials of the guard', async () => {
   await client.close()
 })
 
-test('raw lines: batches are guarded, what cannot be read is refused, the rest passes byte by byte', async () => {
+test('raw lines: batches are guarded, what can be read in two ways is refused or written again', async () => {
   const variables = { ...server.variables, TACHO_STATE_DIR: path.join(directory, 'raw') }
   const child = startTacho(['mcp-guard', '--', ...SCRIPTED], variables)
   const end = ended(child)
@@ -360,6 +362,30 @@ test('raw lines: batches are guarded, what cannot be read is refused, the rest p
   assert.equal(JSON.parse(await next()).result.isError, true)
   say('{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo","arguments":[1]}}')
   assert.equal(JSON.parse(await next()).error.code, -32_602)
+  const asked = (id: number, method: string, params: string) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`
+  // Some servers end a line at a carriage return, take the first of two equal keys, or ignore their case.
+  const hidden = asked(33, 'tools/call', '{"name":"delete_all"}')
+  say(asked(10, 'unheard/of', `{"a":\r${hidden}\r}`))
+  assert.deepEqual(JSON.parse(await next()).result.params, { a: JSON.parse(hidden) })
+  say(asked(11, 'tools/call', '{"name":"delete_all","name":"line"}'))
+  assert.equal(textOf(JSON.parse(await next()).result), asked(11, 'tools/call', '{"name":"line"}'))
+  const twice = asked(12, 'raw/line', '{"big":9007199254740993,"small":0.10000000000000001}')
+  say(twice.replace('"method"', '"method":"tools/call","method"'))
+  assert.equal(textOf(JSON.parse(await next()).result), twice.replace('0.10000000000000001', '0.1'))
+  for (const text of ['"Method":"tools/call"', '"param\u017f":{"name":"delete_all"}']) {
+    say(asked(12, 'ping', '{}').replace('"jsonrpc"', `${text},"jsonrpc"`))
+    assert.match(JSON.parse(await next()).error.message, /must be written in lower case/)
+  }
+  say(asked(13, 'tools/call', '{"Name":"delete_all","name":"echo"}'))
+  assert.match(JSON.parse(await next()).error.message, /The key "Name" must be written in lower case/)
+  // The policy would see another number than the server.
+  for (const number of ['9007199254740993', '1e400', '0.1000000000000000000001']) {
+    say(asked(14, 'tools/call', `{"name":"echo","arguments":{"of":[1,{"id":${number}}]}}`))
+    const { result } = JSON.parse(await next())
+    assert.equal(result.isError, true)
+    assert.match(result.content[0].text, /^params\.arguments\.of\[1\]\.id has too many digits/)
+  }
   say('{"jsonrpc" : "2.0", "id":9007199254740991, "method":"unheard/of", "params":{"big":1.0}}')
   assert.deepEqual(JSON.parse(await next()).result, { method: 'unheard/of', params: { big: 1 } })
   say('{"jsonrpc":"2.0","method":"notifications/unheard-of","params":{"x":1}}')

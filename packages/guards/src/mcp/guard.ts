@@ -1,12 +1,13 @@
 /**
  * Stands between one MCP client and one MCP server. Only tools/call, the list of tools and cancellations are looked at;
- * every other message passes unchanged, in both directions.
+ * every other message passes. The server gets what was read, written again; the client gets the server's own bytes.
  *
  *   tools/call --> deciding --ALLOW, WARN, a person approved--> forwarded --the server's answer--> recorded, to the client
  *                     |  \--BLOCK, rejected, too late--> a tool error that says why            \--cancelled--> recorded
  *                     \--cancelled--> no answer; the server never sees the call
  */
 import { ToolBlockedError, type Run, type Tacho } from '@tacho/sdk'
+import { readClientMessages, type ClientMessage } from './client-message.ts'
 import type { Definitions } from './definitions.ts'
 import { toolHider, type Agent } from './hidden-tools.ts'
 import { LINE_BYTES_MAX, LongLine } from './lines.ts'
@@ -72,6 +73,8 @@ const PROGRESS_STEP = 1e-6
 
 const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'
 
+const INEXACT = 'has too many digits, so the tool was not run. Round it, or send it as text if the tool allows that.'
+
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
@@ -114,13 +117,13 @@ export class McpGuard {
       const message = `The message has more than ${LINE_BYTES_MAX} bytes.`
       return toClient(errorReply(idIn(line), INVALID_REQUEST, message))
     }
-    const messages = readMessages(line)
+    const received = readClientMessages(line)
     // The server could read it differently, for example NaN as a number: what is not understood does not pass.
-    if (!messages) return toClient(errorReply(null, PARSE_ERROR, 'The message is not JSON-RPC in UTF-8.'))
-    const isBatch = messages.length > 1 || line[0] === 0x5b
-    for (const message of messages) {
-      const own = isBatch ? JSON.stringify(message) : line
-      if (await this.#takeFromClient(message, own)) await toServer(own)
+    if (!received) return toClient(errorReply(null, PARSE_ERROR, 'The message is not JSON-RPC in UTF-8.'))
+    for (const each of received) {
+      const { message, text, fault } = each
+      if (fault !== null) await toClient(errorReply(message.id, INVALID_REQUEST, fault))
+      else if (await this.#takeFromClient(each)) await toServer(text)
     }
   }
 
@@ -142,8 +145,8 @@ export class McpGuard {
     this.#run?.end(status)
   }
 
-  /** Whether the message passes as it is. */
-  async #takeFromClient(message: Message, line: Buffer | string): Promise<boolean> {
+  /** Whether the message passes. */
+  async #takeFromClient({ message, text, inexact }: ClientMessage): Promise<boolean> {
     const { toClient, warn } = this.#parts
     const { id, method, params } = message
     const client = clientInfoOf(message)
@@ -163,18 +166,19 @@ export class McpGuard {
     const isUsable = isObject(params) && typeof params['name'] === 'string' && isInput(params['arguments'])
     if (!isUsable) await toClient(errorReply(id, INVALID_PARAMS, 'tools/call needs a name and an object of arguments.'))
     else if (this.#calls.has(key)) await toClient(errorReply(id, INVALID_REQUEST, 'A call with this id is under way.'))
-    else if (this.#calls.size >= CALLS_MAX || this.#callsBytes + line.length > CALLS_BYTES_MAX) {
+    else if (this.#calls.size >= CALLS_MAX || this.#callsBytes + text.length > CALLS_BYTES_MAX) {
       await toClient(toolError(id, params, 'The tool was not run: too many calls are under way. Try again later.'))
-    } else this.#start(key, { id, params, line })
+    } else if (inexact !== null) await toClient(toolError(id, params, `${inexact} ${INEXACT}`))
+    else this.#start(key, { id, params, text })
     return false
   }
 
-  #start(key: string, { id, params, line }: { id: unknown; params: Json; line: Buffer | string }): void {
-    const call: Call = { id, bytes: line.length, cancel: new AbortController(), isCancelled: false }
+  #start(key: string, { id, params, text }: { id: unknown; params: Json; text: string }): void {
+    const call: Call = { id, bytes: text.length, cancel: new AbortController(), isCancelled: false }
     this.#calls.set(key, call)
     this.#callsBytes += call.bytes
     this.#answered.delete(key)
-    const running = this.#call(call, params, line)
+    const running = this.#call(call, params, text)
       .catch(() => this.#parts.warn('A call could not be answered.'))
       .finally(() => {
         this.#calls.delete(key)
@@ -185,7 +189,7 @@ export class McpGuard {
     this.#running.add(running)
   }
 
-  async #call(call: Call, params: Json, line: Buffer | string): Promise<void> {
+  async #call(call: Call, params: Json, text: string): Promise<void> {
     const { tacho, settings, toClient, toServer } = this.#parts
     const name = params['name'] as string
     const token = progressTokenOf(params)
@@ -197,7 +201,7 @@ export class McpGuard {
         const answered = new Promise<Answer>((resolve, reject) => (call.forwarded = { resolve, reject }))
         // A connection that ends meanwhile rejects before the line below waits for it.
         answered.catch(() => undefined)
-        await toServer(line)
+        await toServer(text)
         const answer = await answered
         // The event holds the result; the client gets the server's own text.
         reply = answer.line

@@ -1,5 +1,6 @@
 /** A server at an address: MCP over streamable HTTP, spoken by the official client's transport. */
 import { StreamableHTTPClientTransport, type JSONRPCMessage } from '@modelcontextprotocol/client'
+import { parseExactly } from './client-message.ts'
 import type { ServerConnection } from './connection.ts'
 import { LINE_BYTES_MAX } from './lines.ts'
 import { errorReply, isObject, keyOf } from './message.ts'
@@ -36,7 +37,7 @@ export async function connectServer(
 
   return {
     async send(line) {
-      const message = JSON.parse(String(line)) as JSONRPCMessage & { id?: unknown; method?: unknown }
+      const message = parseExactly(String(line)) as JSONRPCMessage & { id?: unknown; method?: unknown }
       if (message.method === 'initialize') initialize = keyOf(message.id)
       // Not awaited: the answer of a request can take as long as its tool.
       void transport.send(message).catch((error: { status?: unknown; data?: { status?: unknown } }) => {

@@ -15,7 +15,7 @@ export interface Message {
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
-/** The messages of a line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
+/** The messages of a server's line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
 export function readMessages(line: Buffer): Message[] | null {
   if (!isUtf8(line)) return null
   let value: unknown

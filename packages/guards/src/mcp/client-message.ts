@@ -1,0 +1,98 @@
+/**
+ * Reads what a client sends. The server gets the text that is written from what was read, never the client's own bytes:
+ * a server could end a line at a carriage return, or take the first of two equal keys.
+ */
+import { isUtf8 } from 'node:buffer'
+import { isObject, type Message } from './message.ts'
+
+// ES2026; TypeScript does not know it yet.
+declare global {
+  interface JSON {
+    parse(text: string, reviver: (key: string, value: unknown, context: { source: string }) => unknown): unknown
+    rawJSON(text: string): object
+    isRawJSON(value: unknown): boolean
+  }
+}
+
+export interface ClientMessage {
+  readonly message: Message
+  /** What the server gets. */
+  readonly text: string
+  /** Why the message must not pass; null if it can. */
+  readonly fault: string | null
+  /** Place of the first number in `params` that JavaScript cannot hold, for example `params.arguments.id`. */
+  readonly inexact: string | null
+}
+
+/** Some servers ignore the case of keys: another spelling would be a second method or tool. */
+const MESSAGE_KEYS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
+const CALL_KEYS = new Set(['name', 'arguments', '_meta'])
+
+/** No number that passes needs more characters: 1e308 without an exponent has 309. */
+const NUMBER_LENGTH_MAX = 400
+
+/** The messages of a line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
+export function readClientMessages(line: Buffer): ClientMessage[] | null {
+  if (!isUtf8(line)) return null
+  try {
+    const value = parseExactly(line.toString())
+    const messages = Array.isArray(value) ? value : [value]
+    if (messages.length === 0 || !messages.every((each) => isObject(each) && !JSON.isRawJSON(each))) return null
+    return messages.map((message: Message) => ({
+      message,
+      text: JSON.stringify(message),
+      fault: faultOf(message),
+      inexact: inexactIn(message.params, 'params'),
+    }))
+  } catch {
+    // Not JSON, or too deep to be written again.
+    return null
+  }
+}
+
+/** Like JSON.parse, but a number that JavaScript cannot hold keeps its text: JSON.stringify writes it unchanged. */
+export function parseExactly(text: string): unknown {
+  return JSON.parse(text, (_key, value, { source }) =>
+    typeof value === 'number' && !isExact(value, source) ? JSON.rawJSON(source) : value,
+  )
+}
+
+/** Whether the number is written back with the value that its text has. */
+function isExact(value: number, source: string): boolean {
+  if (source.length > NUMBER_LENGTH_MAX) return false
+  const decimal = decimalOf(source)
+  if (decimalOf(String(value)) === decimal) return true
+  // C programs write 0.1 with 17 digits: the same number, with more text.
+  return !Number.isInteger(value) && Number.isFinite(value) && decimalOf(value.toPrecision(17)) === decimal
+}
+
+/** The same text for the same value: digits without zeros at the ends, and the power of ten. */
+function decimalOf(text: string): string {
+  const [, sign, whole = '', fraction = '', power = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
+  const digits = `${whole}${fraction}`.replace(/^0+/, '')
+  const short = digits.replace(/0+$/, '')
+  if (short === '') return whole && '0'
+  return `${sign}${short}e${Number(power) - fraction.length + digits.length - short.length}`
+}
+
+function inexactIn(value: unknown, place: string): string | null {
+  if (JSON.isRawJSON(value)) return place
+  if (typeof value !== 'object' || value === null) return null
+  for (const [key, part] of Object.entries(value)) {
+    const found = inexactIn(part, Array.isArray(value) ? `${place}[${key}]` : `${place}.${key}`)
+    if (found !== null) return found
+  }
+  return null
+}
+
+function faultOf(message: Message): string | null {
+  const { method, params } = message
+  const key = misspelt(message, MESSAGE_KEYS) ?? (method === 'tools/call' ? misspelt(params, CALL_KEYS) : undefined)
+  return key === undefined ? null : `The key ${JSON.stringify(key)} must be written in lower case.`
+}
+
+function misspelt(value: unknown, known: ReadonlySet<string>): string | undefined {
+  if (!isObject(value)) return undefined
+  // Upper case first: two letters outside ASCII have "k" and "s" as another case.
+  return Object.keys(value).find((key) => !known.has(key) && known.has(key.toUpperCase().toLowerCase()))
+}
