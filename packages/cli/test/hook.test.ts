@@ -224,6 +224,18 @@ test('a hook before a tool that fails refuses the tool', async () => {
     assert.deepEqual([code, stdout], [2, ''])
     assert.match(stderr, /^tacho: the hook failed: .* The tool was not run\.\n$/)
   }
+  const record = { session_id: 's', hook_event_name: 'PreToolUse', tool_name: 'Bash', tool_input: {} }
+  for (const change of [
+    { tool_name: ['Bash'] },
+    { tool_name: undefined },
+    { tool_name: '' },
+    { hook_event_name: 'preToolUse' },
+    { hook_event_name: 'before_tool_call' },
+    { hook_event_name: ['PreToolUse'], type: 'Stop' },
+  ]) {
+    const input = JSON.stringify({ ...record, ...change })
+    assert.equal((await runTacho(['hook', 'claude-code'], server.variables, input)).code, 2, input)
+  }
   const file = path.join(directory, 'a-file')
   writeFileSync(file, '')
   const { hook, tool } = session('claude-code', file)
@@ -292,6 +304,11 @@ for (const [agent, name] of [
       ['SESSION_OUTCOME session end'],
       'by the stored key',
     )
+
+    const elsewhere = { HOME: home, TACHO_STATE_DIR: state, TACHO_URL: 'http://127.0.0.1:9' }
+    const kept = await runTacho(words, elsewhere, JSON.stringify({ ...record, session_id: `kept-${agent}` }))
+    assert.match(kept.stderr, /^tacho: TACHO_URL is ignored, because TACHO_API_KEY is not set; .*hook\.json has/)
+    assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key goes to the stored address only')
 
     assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
     assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)

@@ -8,14 +8,21 @@ const DEFAULT_URL = 'http://localhost:4680'
 
 type Variables = Readonly<Record<string, string | undefined>>
 
-/** Null if there is no key. */
+/**
+ * Null if there is no key. Address and key belong together: settings of a project can set TACHO_URL, and must not get
+ * the key of the file sent to another address.
+ */
 export function readAccount(variables: Variables = process.env): Account | null {
   const { TACHO_API_KEY: apiKey, TACHO_URL: url } = variables
   if (apiKey) return { apiKey, url: url || DEFAULT_URL }
   try {
     const kept = JSON.parse(readFileSync(accountFile(variables), 'utf8')) as Partial<Account>
     if (typeof kept.apiKey !== 'string' || typeof kept.url !== 'string') return null
-    return { apiKey: kept.apiKey, url: url || kept.url }
+    if (url && url !== kept.url) {
+      const why = `TACHO_URL is ignored, because TACHO_API_KEY is not set; ${accountFile(variables)} has address and key`
+      process.stderr.write(`tacho: ${why}.\n`)
+    }
+    return { apiKey: kept.apiKey, url: kept.url }
   } catch {
     return null
   }

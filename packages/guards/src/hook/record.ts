@@ -19,14 +19,18 @@ export interface HookEvent {
   readonly payload: Readonly<Record<string, unknown>>
 }
 
-/** Null if the text is no record of a hook. */
+/** Other spellings of PreToolUse, and names that it could get: "preToolUse", "before_tool_call". */
+const BEFORE_TOOL = /^\W*(pre|before)[\W_]*tool/i
+
+/** Null if the text is no record of a hook, or one before a tool that cannot be decided. */
 export function readRecord(agent: AgentName, text: string): HookRecord | null {
   const fields = objectOf(text)
   if (!fields) return null
   // Codex's `notify` program gets other names than its hooks.
   const sessionId = textOf(fields['session_id']) ?? textOf(fields['thread-id'])
-  const event = textOf(fields['hook_event_name']) ?? textOf(fields['type'])
+  const event = textOf(fields['hook_event_name'] ?? fields['type'])
   if (sessionId === undefined || sessionId === '' || event === undefined) return null
+  if (BEFORE_TOOL.test(event) && (event !== 'PreToolUse' || !textOf(fields['tool_name']))) return null
   const isUnique = ['tool_use_id', 'prompt_id', 'turn_id', 'turn-id'].some((name) => typeof fields[name] === 'string')
   // A user can send one prompt twice. The transcript has grown by then.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])
