@@ -24,6 +24,7 @@ import {
   type LoopDetector,
 } from './detectors.ts'
 import { createRecoveries } from './recoveries.ts'
+import { inputOfArguments, snapshot } from './input.ts'
 import type { Authorization, Call, CallDecision, GuardDefaults, GuardOptions, GuardRules } from './rules.ts'
 import { judge, type Verdict } from './verdict.ts'
 
@@ -66,7 +67,12 @@ const APPROVAL_CODES = {
   aborted: 'aborted',
 } as const satisfies Record<Exclude<ApprovalOutcome['outcome'], 'approved'>, BlockCode>
 
-type Judged = CallDecision & { readonly verdict: Verdict; readonly failures: Decision['failures'] }
+type Judged = CallDecision & {
+  readonly verdict: Verdict
+  readonly failures: Decision['failures']
+  /** To compare the input: its hash or a snapshot. */
+  readonly taken: string | null
+}
 
 export class Guard {
   readonly #core: Core
@@ -174,7 +180,7 @@ export class Guard {
     const call = current()
     const { judged, approvalId } = await this.#authorize(scope, call, rules, signal)
     // Nothing between here and `act` is asynchronous, so the input cannot change after the comparison.
-    if (!this.#isUnchanged(current, call.toolName, judged.inputHash)) {
+    if (!this.#isUnchanged(current, call.toolName, judged)) {
       throw this.#refuse(scope, call, { ...this.#blockFacts(call, judged, 'input_changed'), approvalId })
     }
     return this.#run(scope, call, judged, approvalId, act)
@@ -208,7 +214,9 @@ export class Guard {
     for (const detection of detections) this.#reportDetection(scope, call, detection)
     const { action, policyIds, reason } = verdict
     const revision = current?.revision ?? null
-    return { action, policyIds, reason, inputHash, detections, revision, verdict, failures: decision.failures }
+    const { failures } = decision
+    const taken = inputHash ?? snapshot(call.input)
+    return { action, policyIds, reason, inputHash, detections, revision, verdict, failures, taken }
   }
 
   #detect(scope: RunScope, toolName: string, inputHash: string): Detection[] {
@@ -320,9 +328,9 @@ export class Guard {
     }
   }
 
-  #isUnchanged(current: () => Call, toolName: string, inputHash: string | null): boolean {
-    const now = current()
-    return now.toolName === toolName && this.#hash(toolName, now.input) === inputHash
+  #isUnchanged(current: () => Call, toolName: string, { taken }: Judged): boolean {
+    const { toolName: name, input } = current()
+    return name === toolName && taken !== null && taken === (this.#hash(name, input) ?? snapshot(input))
   }
 
   #recordDecision(scope: RunScope | undefined, call: Call, judged: Judged, more: { approvalId?: string }): void {
@@ -369,13 +377,6 @@ export class Guard {
     const payload = { toolName, reasonCode }
     this.#issues.report(scope, { detectionType: type, payload, evidence: { decision: action } })
   }
-}
-
-function inputOfArguments(...args: unknown[]): unknown {
-  const [first] = args
-  const isObject = typeof first === 'object' && first !== null && !Array.isArray(first)
-  if (args.length === 1 && isObject) return first
-  return args.length === 0 ? {} : { args }
 }
 
 const UNCONFIGURED =

@@ -299,3 +299,42 @@ test('the guard decides outside a run too', async (t) => {
   await blockedBy(call({ amount: 1 }))
   assert.deepEqual(ran, [])
 })
+
+for (const [name, opaque] of Object.entries({
+  date: new Date(0),
+  bigint: 1n,
+  surrogate: '\ud800',
+  map: new Map([[1, 2]]),
+})) {
+  test(`an input without a hash (${name}) runs only unchanged`, async (t) => {
+    const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.name == "other"')] })
+    const input = { amount: 1, opaque }
+    const ran: number[] = []
+    let reads = 0
+    const act = () => ran.push(input.amount)
+    const steady = service.tacho.guard(act, { name: 'refund', input: () => input })
+    const growing = service.tacho.guard(act, { name: 'refund', input: () => ({ ...input, amount: ++reads }) })
+    const error = await service.tacho.run(RUN, async () => {
+      await steady()
+      return blockedBy(growing())
+    })
+    assert.deepEqual([error.code, ran], ['input_changed', [1]])
+  })
+}
+
+test('an input that is not plain JSON may not change in what it holds', async (t) => {
+  const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.name == "other"')] })
+  const at = new Date(0)
+  const bytes = new Uint8Array(1)
+  const values = new Map([[1, 2]])
+  const change = {
+    bytes: () => bytes.fill((bytes[0] ?? 0) + 1),
+    date: () => at.setTime(at.getTime() + 1),
+    map: () => values.set(1, (values.get(1) ?? 0) + 1),
+  }
+  for (const act of Object.values(change)) {
+    const input = () => (act(), { at, bytes, values })
+    const call = service.tacho.guard(() => assert.fail('the tool ran'), { name: 'refund', input })
+    assert.equal((await service.tacho.run(RUN, () => blockedBy(call()))).code, 'input_changed')
+  }
+})
