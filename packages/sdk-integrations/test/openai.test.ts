@@ -122,7 +122,8 @@ test('policies see the arguments of a tool that takes them as text', async (t) =
   const ran: string[] = []
   const run = (text: string) => `ran ${ran.push(text)}`
   const [tool] = guardTools([{ type: 'function', function: { name: 'refund', function: run } }], fake.tacho)
-  for (const text of ['{"order":2}', 'second']) assert.match(await tool!.function.function(text), /was not run/)
-  for (const text of ['{"order":1}', 'first', '[2]', '2']) assert.match(await tool!.function.function(text), /^ran/)
+  const call = async (text: string) => tool?.function.function(text)
+  for (const text of ['{"order":2}', 'second']) assert.match((await call(text)) ?? '', /was not run/)
+  for (const text of ['{"order":1}', 'first', '[2]', '2']) assert.match((await call(text)) ?? '', /^ran/)
   assert.deepEqual(ran, ['{"order":1}', 'first', '[2]', '2'])
 })
