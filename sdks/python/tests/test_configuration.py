@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -96,6 +97,10 @@ def test_the_file_serves_while_the_service_is_down_but_only_for_the_same_key(
     assert client.configuration.state.source == "disk"
     other = make(configuration_file=file, api_key="other")
     assert not other.tacho.configuration.ready(120)
+    changed = json.loads(Path(file).read_text())
+    changed["body"]["policies"] = []
+    Path(file).write_text(json.dumps(changed))
+    assert not make(configuration_file=file).tacho.configuration.ready(120)
 
 
 def test_ready_for_asyncio_and_without_a_key(make: Make) -> None:

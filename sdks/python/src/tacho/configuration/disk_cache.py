@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import secrets
@@ -23,11 +25,14 @@ class Kept:
 
 
 class DiskCache:
-    """`owner`: digest of address and key. A file from another environment is ignored."""
+    """
+    The file is signed, because a 304 confirms only its tag: otherwise another program could change the policies and keep
+    the tag. `secret`: made of address and key; a file with another signature is ignored.
+    """
 
-    def __init__(self, file: str, owner: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, file: str, secret: str, warn: Callable[[str], None]) -> None:
         self._file = file
-        self._owner = owner
+        self._secret = secret.encode()
         self._warn = warn
 
     def read(self) -> Kept | None:
@@ -39,17 +44,18 @@ class DiskCache:
                 return None
             with open(self._file, encoding="utf-8") as file:
                 kept = json.load(file)
-            etag, confirmed_at = kept.get("etag"), kept.get("confirmedAt")
-            if kept.get("owner") != self._owner or not isinstance(confirmed_at, (int, float)):
+            etag, confirmed_at, body = kept.get("etag"), kept.get("confirmedAt"), kept.get("body")
+            if kept.get("signature") != self._signature_of(etag, body) or not isinstance(confirmed_at, (int, float)):
                 return None
-            return Kept(etag if isinstance(etag, str) else None, confirmed_at, kept.get("body"))
+            return Kept(etag if isinstance(etag, str) else None, confirmed_at, body)
         except Exception:
             return None
 
     def write(self, kept: Kept) -> None:
         """Replaces the whole file. Never raises."""
         temporary = f"{self._file}.{secrets.token_hex(8)}"
-        text = json.dumps({"owner": self._owner, "etag": kept.etag, "confirmedAt": kept.confirmed_at, "body": kept.body})
+        signature = self._signature_of(kept.etag, kept.body)
+        text = json.dumps({"signature": signature, "etag": kept.etag, "confirmedAt": kept.confirmed_at, "body": kept.body})
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -57,3 +63,7 @@ class DiskCache:
             os.replace(temporary, self._file)
         except OSError as error:
             self._warn(f"The configuration could not be saved to its file ({type(error).__name__}).")
+
+    def _signature_of(self, etag: object, body: object) -> str:
+        # The time is not signed: a wrong one changes only the age that is shown.
+        return hmac.new(self._secret, json.dumps([etag, body]).encode(), hashlib.sha256).hexdigest()
