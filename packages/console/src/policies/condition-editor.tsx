@@ -6,7 +6,7 @@
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { linter, type Diagnostic } from '@codemirror/lint'
-import { EditorState, RangeSetBuilder } from '@codemirror/state'
+import { Annotation, EditorState, RangeSetBuilder } from '@codemirror/state'
 import {
   Decoration,
   drawSelection,
@@ -29,10 +29,15 @@ interface Props {
   readOnly: boolean
 }
 
+/** Marks a change that did not come from the keyboard. */
+const fromOutside = Annotation.define<true>()
+
 export function ConditionEditor({ value, onChange, readOnly }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(null)
   const changed = useRef(onChange)
+  /** What was typed and has not come back as `value`: typing can be faster than drawing. */
+  const typed = useRef<string[]>([])
   useEffect(() => {
     changed.current = onChange
   })
@@ -60,7 +65,10 @@ export function ConditionEditor({ value, onChange, readOnly }: Props) {
           // Tab leaves the editor, as it leaves every field.
           keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap]),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) changed.current(update.state.doc.toString())
+            if (!update.docChanged || update.transactions.some((one) => one.annotation(fromOutside))) return
+            const text = update.state.doc.toString()
+            typed.current.push(text)
+            changed.current(text)
           }),
         ],
       }),
@@ -71,8 +79,11 @@ export function ConditionEditor({ value, onChange, readOnly }: Props) {
   }, [readOnly])
   useEffect(() => {
     const editor = view.current
-    if (!editor || editor.state.doc.toString() === value) return
-    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+    const own = typed.current.lastIndexOf(value)
+    typed.current.splice(0, own + 1)
+    if (!editor || own >= 0 || editor.state.doc.toString() === value) return
+    const changes = { from: 0, to: editor.state.doc.length, insert: value }
+    editor.dispatch({ changes, annotations: fromOutside.of(true) })
   }, [value])
   return <div ref={host} data-editor="condition" />
 }
