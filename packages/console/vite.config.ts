@@ -13,7 +13,7 @@ export default defineConfig({
     // An inline script would be refused too, and every supported browser preloads modules.
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // How long each plugin takes is not the business of whoever starts the server.
+    // People who start the server do not need the time of each plugin.
     rolldownOptions: { checks: { pluginTimings: false } },
   },
   server: { proxy: { '/operator': 'http://localhost:4680', '/invitation': 'http://localhost:4680' } },

@@ -189,8 +189,8 @@ test(
 )
 
 test('the clients of a configuration are listed with what each has', async () => {
-  const nobody = await done('environments', 'clients', ...STAGING)
-  assert.match(nobody, /^0 of 0 clients have revision [0-9a-f]{12}; 0 silent\.\n$/)
+  const noClients = await done('environments', 'clients', ...STAGING)
+  assert.match(noClients, /^0 of 0 clients have revision [0-9a-f]{12}; 0 silent\.\n$/)
   const told = JSON.parse(await done('environments', 'clients', ...STAGING, '--standing', 'BEHIND', '--json')) as object
   assert.deepEqual(Object.keys(told), ['revision', 'counts', 'items'])
 })

@@ -135,7 +135,7 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
 })
 
 for (const agent of ['claude-code', 'codex'] as const) {
-  test(`${agent}: BLOCK denies, WARN tells, a person approves or rejects, or nobody does`, async () => {
+  test(`${agent}: BLOCK denies, WARN shows a message, and a person approves, rejects or does not answer`, async () => {
     const { id, hook, tool } = session(agent)
     assert.match(
       denied(await hook('PreToolUse', tool('rm -rf /', 't-1'))),

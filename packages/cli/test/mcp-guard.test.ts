@@ -263,7 +263,7 @@ test('a tool that changed since it was last seen becomes an issue and a risk sig
   assert.ok(issue)
   const third = await connect(SCRIPTED, { state, variables })
   await third.client.listTools()
-  assert.doesNotMatch(third.stderr(), /changed since/, 'a change is told once')
+  assert.doesNotMatch(third.stderr(), /changed since/, 'each change is reported once')
   await third.client.close()
   const [environment] = readdirSync(state)
   const folder = path.join(state, environment ?? '', 'mcp-tools')
@@ -309,7 +309,7 @@ test('without any configuration nothing runs; with the last good one, its polici
   await fresh.client.close()
 })
 
-test('a server that answers twice, early, floods or sends a huge line harms nobody', async () => {
+test('a server that answers twice, early, floods or sends a huge line does no harm', async () => {
   const { client, call, stderr, recorded } = await connect(SCRIPTED)
   assert.equal(textOf(await call('twice')), 'first')
   await eventually(() => stderr().includes('or twice'), 'the warning')

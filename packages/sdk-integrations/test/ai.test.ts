@@ -74,7 +74,7 @@ test('a stream that breaks is recorded as failed', async (t) => {
 })
 
 test('a stream that the host leaves is recorded as aborted, with what had arrived', async (t) => {
-  const scene = await startScene(t, { text: 'A long answer that nobody reads to its end' })
+  const scene = await startScene(t, { text: 'A long answer that is not read to its end' })
   await scene.fake.tacho.run({}, async () => {
     const { model } = optionsOf(scene)
     const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Refund all' }] }]

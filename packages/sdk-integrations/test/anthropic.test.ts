@@ -67,7 +67,7 @@ test('an error of the model stays the same error; a stream that the host leaves 
   )
   assert.match(String((await onlyCall(failing))['error']), /The script says no/)
 
-  const left = await startScene(t, { text: 'A long answer that nobody reads to its end' })
+  const left = await startScene(t, { text: 'A long answer that is not read to its end' })
   await left.fake.tacho.run({}, async () => {
     const stream = await clientOf(left).messages.create({ ...REQUEST, stream: true })
     for await (const { type } of stream) if (type === 'content_block_delta') break

@@ -102,7 +102,7 @@ for (const [kind, skip] of KINDS) {
   })
 
   test(`${kind}: a query that the host leaves is cancelled`, { skip }, async (t) => {
-    const scene = await startScene(t, { text: 'A long answer that nobody reads to its end' })
+    const scene = await startScene(t, { text: 'A long answer that is not read to its end' })
     const query = await start(t, scene)
     for await (const { type } of query({ prompt: 'Hello' })) if (type === 'assistant') break
     const [run] = await scene.fake.runs()

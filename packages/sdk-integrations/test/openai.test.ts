@@ -98,7 +98,7 @@ test('an error of the model stays the same error, and is recorded', async (t) =>
 })
 
 test('a stream that the host leaves is recorded as aborted, with what had arrived', async (t) => {
-  const scene = await startScene(t, { text: 'A long answer that nobody reads to its end' })
+  const scene = await startScene(t, { text: 'A long answer that is not read to its end' })
   const client = clientOf(scene)
   await scene.fake.tacho.run({}, async () => {
     const stream = await client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES, stream: true })

@@ -48,7 +48,7 @@ export function readApiKey(variables: Variables = process.env): string {
   return key
 }
 
-/** How these begin; both are read by people, so they can be told apart. */
+/** The beginning of each kind of credential. It shows which kind was given. */
 const OPERATOR_TOKEN = 'tacho-operator_'
 const API_KEY = 'tacho_'
 

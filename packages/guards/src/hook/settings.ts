@@ -32,7 +32,7 @@ const EVENTS: Record<AgentName, readonly string[]> = {
 /** Seconds that the agent gives the hook after its own longest wait. */
 const SPARE_SECONDS = 30
 const OTHER_TIMEOUT_SECONDS = 10
-/** Codex allows no more for these. */
+/** The longest time that Codex allows for these hooks. */
 const SHORT_TIMEOUT_SECONDS = 3
 
 export function settingsFile({ agent, project }: InstallOptions, variables = process.env): string {

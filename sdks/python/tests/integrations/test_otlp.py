@@ -15,7 +15,7 @@ from .model_server import CALLS, FINAL, ModelServer
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
 URL = os.environ.get("TACHO_TEST_URL", "")
 KEY = os.environ.get("TACHO_TEST_KEY", "")
-pytestmark = pytest.mark.skipif(not URL, reason="no service")
+pytestmark = pytest.mark.skipif(not URL, reason="needs a service: run `npm test -- python`")
 
 
 def refund(order: int, amount: int) -> str:
