@@ -39,6 +39,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('configurations', 'environment_id'),
   table('simulations', 'id'),
   table('run_views', 'id'),
+  table('stalled_rules', 'environment_id'),
   table('webhooks', 'id'),
   table('webhook_deliveries', 'webhook_id', 'id'),
   table('idempotency_keys', 'actor_kind', 'actor_id', 'idempotency_key'),

@@ -4,7 +4,7 @@ CREATE TABLE agents (
   agent_key TEXT NOT NULL, -- SHA-256 of the key space and the external id, or else the name
   external_id TEXT,
   name TEXT NOT NULL, -- the newest by event time
-  name_time INTEGER NOT NULL,
+  name_time INTEGER NOT NULL, archived_at INTEGER, display_name TEXT,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, agent_key)
 ) STRICT, WITHOUT ROWID;
@@ -20,7 +20,7 @@ CREATE TABLE api_keys (
   expires_at INTEGER,
   revoked_at INTEGER,
   last_used_at INTEGER
-) STRICT, WITHOUT ROWID;
+, replaced_by TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 
@@ -189,7 +189,7 @@ CREATE TABLE environments (
   id TEXT NOT NULL PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   name TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, archived_at INTEGER,
   UNIQUE (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -466,7 +466,7 @@ CREATE TABLE policies (
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   id TEXT NOT NULL, -- chosen by an operator
   created_at INTEGER NOT NULL,
-  newest INTEGER NOT NULL, -- number of the newest version
+  newest INTEGER NOT NULL, archived_at INTEGER, -- number of the newest version
   PRIMARY KEY (workspace_id, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -504,7 +504,7 @@ CREATE TABLE prompts (
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   name TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  newest INTEGER NOT NULL, -- number of the newest version
+  newest INTEGER NOT NULL, archived_at INTEGER, -- number of the newest version
   UNIQUE (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -552,7 +552,7 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, -- the first that an event names; it never changes
+  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, -- the first that an event names; it never changes
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -603,6 +603,12 @@ CREATE TABLE simulations (
 ) STRICT;
 
 CREATE INDEX simulations_by_environment ON simulations (environment_id, id);
+
+CREATE TABLE stalled_rules (
+  environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
+  idle_minutes INTEGER NOT NULL,
+  close_as TEXT -- FAILED, CANCELLED; null: stalled runs stay open
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tool_calls_by_time ON events (environment_id, time) WHERE event_type = 'TOOL_CALL';
 
@@ -690,7 +696,7 @@ CREATE TABLE workspaces (
   id TEXT NOT NULL PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
   created_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, archived_at INTEGER) STRICT, WITHOUT ROWID;
 
 -- runs runs_by_agent: 1000000 1000000 20000 2 1
 -- runs runs_by_agent_and_status: 1000000 1000000 20000 5000 2 1
