@@ -1,12 +1,13 @@
 // npm test              the checks, then every test
 // npm test -- events    only the test files whose path contains "events", without the checks
 // npm run check         only the checks
-// Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage
+// Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage, --slowest
 // The last line is always `N passed, N failed`; a check counts as one test.
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
+import path from 'node:path'
 import { run } from 'node:test'
 import { dot, spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +21,7 @@ const { values: options, positionals: filters } = parseArgs({
     name: { type: 'string', multiple: true, default: [] },
     watch: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
+    slowest: { type: 'boolean', default: false },
   },
 })
 const count = { passed: 0, failed: 0 }
@@ -81,8 +83,9 @@ async function runTests() {
     coverage: options.coverage,
     execArgv: ['--test-timeout=300000', '--import=./scripts/test-end.mjs'],
   })
-  tests.on('test:summary', ({ file, counts, success }) => {
-    if (file !== undefined) return // the one without a file is the sum
+  const durations = []
+  tests.on('test:summary', ({ file, counts, success, duration_ms: ms }) => {
+    if (file !== undefined) return void durations.push({ file, ms }) // the one without a file is the sum
     count.passed += counts.passed
     // A file can fail without any failed test in it.
     count.failed += Math.max(counts.failed + counts.cancelled, success ? 0 : 1)
@@ -92,7 +95,15 @@ async function runTests() {
   const output = tests.compose(reporter)
   output.pipe(process.stdout, { end: false })
   await once(output, 'end')
+  if (options.slowest) printSlowest(durations)
   await database?.close()
+}
+
+/** Wall time of each file. Other files run beside it, so only large differences mean something. */
+function printSlowest(durations) {
+  for (const { file, ms } of durations.sort((a, b) => b.ms - a.ms).slice(0, 20)) {
+    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${path.relative('.', file)}`)
+  }
 }
 
 /** Installed before the tests, because several files that need a browser can run at the same time. */

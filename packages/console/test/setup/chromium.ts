@@ -1,10 +1,15 @@
-/** A real Chromium: TEST_CHROMIUM, the system's, or one from Playwright's own installer. */
+/**
+ * A real Chromium: TEST_CHROMIUM, the system's, or one from Playwright's own installer. The headless shell comes first: it
+ * is the same engine without the browser's windows, and opens a page in a third of the time.
+ */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 
+const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell'
 const PLACES = [
   process.env['TEST_CHROMIUM'],
+  HEADLESS_SHELL,
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
@@ -23,18 +28,22 @@ function findChromium(): string | null {
   return PLACES.find((place) => place !== undefined && existsSync(place)) ?? null
 }
 
-/** Installs Debian's package where that is possible: as root, with apt. Called once, before the tests of the browser. */
+/**
+ * Installs Debian's headless shell, or its whole Chromium where there is no shell: as root, with apt. Called once, before
+ * the tests of the browser.
+ */
 export function installChromium(): void {
-  if (CHROMIUM !== null || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
-  console.log('Installing Chromium…')
+  if (CHROMIUM === process.env['TEST_CHROMIUM'] || CHROMIUM === HEADLESS_SHELL) return
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
+  console.log('Installing a headless Chromium…')
   const aptGet = (...args: string[]) =>
     spawnSync('apt-get', args, {
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
       stdio: 'ignore',
       timeout: INSTALL_MS,
-    })
-  const install = () => aptGet('install', '-y', '--no-install-recommends', 'chromium', 'fonts-dejavu-core').status === 0
-  if (install()) return
+    }).status === 0
+  const install = (name: string) => aptGet('install', '-y', '--no-install-recommends', name, 'fonts-dejavu-core')
+  if (install('chromium-headless-shell') || CHROMIUM !== null) return
   aptGet('update')
-  install()
+  if (!install('chromium-headless-shell')) install('chromium')
 }
