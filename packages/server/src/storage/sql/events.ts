@@ -12,6 +12,7 @@ import type {
   EventStore,
 } from '../events.ts'
 import { withEnvelope } from './envelopes.ts'
+import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
@@ -41,7 +42,7 @@ const COLUMNS = {
   spanId: 'e.span_id',
   parentSpanId: 'e.parent_span_id',
   schemaVersion: 'v.schema_version',
-  payloadBytes: 'octet_length(e.payload)',
+  payloadBytes: PAYLOAD_BYTES,
 } satisfies Record<keyof EventRowRead, string>
 const ROW = Object.entries(COLUMNS)
   .map(([name, column]) => `${column} AS "${name}"`)
@@ -52,7 +53,7 @@ const NAMES = Object.keys(COLUMNS)
 
 /** Columns of unbounded client texts. The rest of an event is small. */
 const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVersion'] as const
-const BYTES = `octet_length(e.payload) + octet_length(v.agent_name)
+const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')} AS bytes`
 
 /** How events name an environment. Its parameter, or what `of` says, is the environment's id. */
@@ -75,6 +76,7 @@ const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT ?'
 type FirstPage = Omit<EventPage, 'after'>
 
 interface Query {
+  environmentId: string
   /** Starts the statement. */
   run: string
   text: string
@@ -91,7 +93,7 @@ async function readTimeline(
   const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${BY_TIME}`
   // PostgreSQL gets both statements in one round trip. A lookup by UUID needs a second one.
   const params = [environmentId, runIdOrUuid, runIdOrUuid, environmentId, environmentId]
-  const byRunId = { run: WITH_RUN_OF_ID, text, params }
+  const byRunId = { environmentId, run: WITH_RUN_OF_ID, text, params }
   const [found, events] = await Promise.all([
     findByRunId(sql, environmentId, runIdOrUuid),
     readPage(sql, byRunId, page),
@@ -109,20 +111,21 @@ export function listEvents(
 ): Promise<EventsRead<StoredEvent>> {
   const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = [environmentId, run, run, environmentId, environmentId, ...(after ? [after.time, after.seq] : [])]
-  return readPage(sql, { run: WITH_RUN, text, params }, page)
+  return readPage(sql, { environmentId, run: WITH_RUN, text, params }, page)
 }
 
-function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
+async function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   // On PostgreSQL each statement is a round trip. On SQLite a window function copies rows, which takes longer than two
   // statements.
-  return sql.dialect === 'postgres' ? pageAtOnce(sql, query, page) : pageBySizes(sql, query, page)
+  const { rows, more } = await (sql.dialect === 'postgres' ? pageAtOnce : pageBySizes)(sql, query, page)
+  return { rows: await withPayloads(sql, query.environmentId, rows), more }
 }
 
 async function pageAtOnce(sql: Sql, { run, text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
   const rows = await sql.all<StoredEvent & { found: number }>(
     `${run} SELECT ${NAMES}, payload, found
-      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, e.payload, ${BYTES} ${text}) AS found) AS page
+      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD} AS payload, ${BYTES} ${text}) AS found) AS page
       WHERE total <= ? OR total = bytes ORDER BY time, seq LIMIT ?`,
     [...params, page.limit + 1, page.pageBytes, page.limit],
   )
@@ -137,7 +140,7 @@ async function pageBySizes(sql: Sql, { run, text, params }: Query, page: FirstPa
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const rows = await sql.all<StoredEvent>(`${run} SELECT ${ROW}, e.payload ${text}`, [...params, count])
+  const rows = await sql.all<StoredEvent>(`${run} SELECT ${ROW}, ${PAYLOAD} AS payload ${text}`, [...params, count])
   return { rows, more: sizes.length > count }
 }
 
@@ -195,7 +198,7 @@ function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: st
   return { conditions: conditions.join(' AND '), values }
 }
 
-type Rows = Omit<Query, 'run'>
+type Rows = Pick<Query, 'text' | 'params'>
 
 function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Rows {
   const { after, order } = page
@@ -233,11 +236,12 @@ async function findEvent(sql: Sql, environmentId: string, runId: string, eventId
   const run = await findRun(sql, environmentId, runId)
   if (run === null) return null
   const params = [environmentId, run.id, run.id, environmentId]
-  const event = await sql.get<StoredEvent>(
-    `${WITH_RUN} SELECT ${ROW}, e.payload FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.event_id = ?`,
+  const rows = await sql.all<StoredEvent>(
+    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} AS payload FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.event_id = ?`,
     [...params, environmentId, eventId],
   )
-  if (event === null) return null
+  const [event] = await withPayloads(sql, environmentId, rows)
+  if (event === undefined) return null
   const place = await sql.get<{ before: number }>(
     `${WITH_RUN} SELECT COUNT(*) AS before FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (?, ?)`,
     [...params, event.time, event.seq],

@@ -2,6 +2,7 @@
 import { read, type Acts } from '../act.ts'
 import type { RecordedInputRow, SoughtInput, ApprovalStore } from '../../approvals.ts'
 import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
+import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
 import type { Sql } from '../sql.ts'
 
 export const recordedInputActs = {
@@ -18,7 +19,7 @@ async function findRecordedInput(
   // Sizes first, so that the search through payloads is bounded in bytes.
   const decisions = await sql.all<{ time: number; bytes: number }>(
     `${WITH_RUN} SELECT time, bytes FROM (
-      SELECT time, seq, event_type, octet_length(payload) AS bytes FROM events e
+      SELECT time, seq, event_type, ${PAYLOAD_BYTES} AS bytes FROM events e
       WHERE ${ofRun(sql)} AND time <= ? ORDER BY time DESC, seq DESC LIMIT ?) AS page
     WHERE event_type = 'POLICY_DECISION' ORDER BY time DESC, seq DESC LIMIT ?`,
     [...params, until, bounds.rowsLookedAt, bounds.limit],
@@ -29,13 +30,13 @@ async function findRecordedInput(
   )
   const oldest = decisions[count - 1]
   if (oldest === undefined) return null
-  const contains = sql.dialect === 'postgres' ? 'strpos(payload, ?) > 0' : 'instr(payload, ?) > 0'
-  const rows = await sql.all<RecordedInputRow & { seq: number }>(
-    `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", payload FROM events e
-      WHERE ${ofRun(sql)} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${contains}
+  const selected = await sql.all<RecordedInputRow & { seq: number }>(
+    `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", ${PAYLOAD} AS payload FROM events e
+      WHERE ${ofRun(sql)} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${mayContain(sql)}
       ORDER BY time, seq LIMIT ?`,
     [...params, oldest.time, until, approvalId, bounds.limit],
   )
+  const rows = await withPayloads(sql, environmentId, selected)
   const found = rows.filter(({ payload }) => {
     const said = JSON.parse(payload) as Record<string, unknown>
     const saidHash = typeof said['inputHash'] === 'string' ? said['inputHash'].toLowerCase() : null

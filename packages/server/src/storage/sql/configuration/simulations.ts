@@ -17,6 +17,7 @@ import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { withEnvelope } from '../envelopes.ts'
 import { eventEnvironment, ofRun, rowsWithin, eventSession, WITH_RUN } from '../events.ts'
+import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -150,18 +151,20 @@ async function listToolCalls(
     ORDER BY e.time, e.run, e.seq LIMIT ?`
   const start = after ? WITH_RUN : ''
   // Sizes first, so that no payload is read that does not fit on the page.
-  const sizes = await sql.all<{ bytes: number }>(
-    `${start} SELECT octet_length(e.payload) AS bytes FROM events e ${rest}`,
-    [...ofRunBefore, ...params, page.limit],
-  )
+  const sizes = await sql.all<{ bytes: number }>(`${start} SELECT ${PAYLOAD_BYTES} AS bytes FROM events e ${rest}`, [
+    ...ofRunBefore,
+    ...params,
+    page.limit,
+  ])
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
     page,
   )
   const text = `${start} SELECT e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
-    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName", e.payload
+    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName", ${PAYLOAD} AS payload
     FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = ? AND r.number = e.run ${rest}`
-  return sql.all(text, [...ofRunBefore, environmentId, environmentId, ...params, count])
+  const rows = await sql.all<ToolCallRow>(text, [...ofRunBefore, environmentId, environmentId, ...params, count])
+  return withPayloads(sql, environmentId, rows)
 }
 
 async function listRunSteps(
@@ -176,13 +179,13 @@ async function listRunSteps(
   const rest = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (?, ?)${further}
     AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY e.time, e.seq LIMIT ?`
   const sizes = await sql.all<{ bytes: number }>(
-    `${WITH_RUN} SELECT CASE WHEN event_type = 'LLM_CALL' THEN octet_length(payload) ELSE 0 END AS bytes ${rest}`,
+    `${WITH_RUN} SELECT CASE WHEN event_type = 'LLM_CALL' THEN ${PAYLOAD_BYTES} ELSE 0 END AS bytes ${rest}`,
     [...params, page.limit],
   )
   const count = rowsWithin(
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const text = `${WITH_RUN} SELECT time, seq, CASE WHEN event_type = 'LLM_CALL' THEN payload END AS payload ${rest}`
-  return sql.all(text, [...params, count])
+  const text = `${WITH_RUN} SELECT time, seq, CASE WHEN event_type = 'LLM_CALL' THEN ${PAYLOAD} END AS payload ${rest}`
+  return withPayloads(sql, environmentId, await sql.all<RunStepRow>(text, [...params, count]))
 }

@@ -2,6 +2,7 @@
 import { read, type Acts } from '../act.ts'
 import type { ToolEventPage, ToolEventRow, ToolEventsRead, ApprovalStore } from '../../approvals.ts'
 import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
+import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
 export const toolEventsActs = {
@@ -21,7 +22,7 @@ async function listToolEvents(
   if (page.after) params.push(page.after.time, page.after.seq)
   const from = `FROM events e WHERE ${ofRun(sql)}${after}
     AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT ?`
-  const sizes = await sql.all<{ bytes: number }>(`${WITH_RUN} SELECT octet_length(payload) AS bytes ${from}`, [
+  const sizes = await sql.all<{ bytes: number }>(`${WITH_RUN} SELECT ${PAYLOAD_BYTES} AS bytes ${from}`, [
     ...params,
     page.limit + 1,
   ])
@@ -30,8 +31,8 @@ async function listToolEvents(
     page,
   )
   const text = `${WITH_RUN} SELECT seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt",
-    payload ${from}`
-  const rows = await sql.all<Read>(text, [...params, count])
+    ${PAYLOAD} AS payload ${from}`
+  const rows = await withPayloads(sql, environmentId, await sql.all<Read>(text, [...params, count]))
   return { rows: rows.map(toToolEvent), more: sizes.length > count }
 }
 
