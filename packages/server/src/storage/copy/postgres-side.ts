@@ -139,7 +139,7 @@ const SEQ_SPANS = `SELECT run, min(seq) AS min, max(seq) AS max FROM events
 
 /** The numbers of the copied rows were given out by another store. */
 const TAKE_NUMBERS = `SELECT setval('numbers', GREATEST((SELECT COALESCE(max(number), 0) FROM runs),
-  (SELECT COALESCE(max(number), 0) FROM envelopes)) + 1, false)`
+  (SELECT COALESCE(max(number), 0) FROM removed_runs), (SELECT COALESCE(max(number), 0) FROM envelopes)) + 1, false)`
 
 const COLUMNS = `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`

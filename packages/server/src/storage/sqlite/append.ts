@@ -119,7 +119,7 @@ function environmentNumbers(db: Database) {
 /** The only writer counts from the largest number of the store. */
 function numberTaker(db: Database): (count: number) => number[] {
   const largest = db.prepare<[], number>(
-    'SELECT max((SELECT COALESCE(max(number), 0) FROM runs), (SELECT COALESCE(max(number), 0) FROM envelopes))',
+    `SELECT max(${['runs', 'removed_runs', 'envelopes'].map((table) => `(SELECT COALESCE(max(number), 0) FROM ${table})`).join(', ')})`,
   )
   let next = (largest.pluck().get() ?? 0) + 1
   return (count) => Array.from({ length: count }, () => next++)

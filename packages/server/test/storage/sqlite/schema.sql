@@ -65,11 +65,17 @@ CREATE TABLE approvals (
 
 CREATE INDEX approvals_by_agent ON approvals (environment_id, agent_key, created_at, id);
 
+CREATE INDEX approvals_by_client ON approvals (environment_id, client_id);
+
+CREATE INDEX approvals_by_named_agent ON approvals (environment_id, agent_id) WHERE agent_id IS NOT NULL;
+
 CREATE INDEX approvals_by_policy ON approvals (environment_id, policy_key, created_at, id) WHERE policy_key IS NOT NULL;
 
 CREATE INDEX approvals_by_revision ON approvals (environment_id, revision, id);
 
 CREATE INDEX approvals_by_run ON approvals (environment_id, run_key, created_at, id) WHERE run_key IS NOT NULL;
+
+CREATE INDEX approvals_by_session ON approvals (environment_id, session_id) WHERE session_id IS NOT NULL;
 
 CREATE INDEX approvals_by_status ON approvals (environment_id, status, created_at, id);
 
@@ -195,6 +201,46 @@ CREATE TABLE environments (
 
 CREATE INDEX environments_by_workspace ON environments (workspace_id, id);
 
+CREATE TABLE erased_keys (
+  environment_id TEXT NOT NULL,
+  erased_key TEXT NOT NULL, -- SHA-256 of the kind and the id
+  until INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, erased_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX erased_keys_by_time ON erased_keys (environment_id, until);
+
+CREATE TABLE erasure_revisions (
+  environment_id TEXT NOT NULL PRIMARY KEY,
+  revision INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE erasures (
+  environment_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  subject TEXT, -- NULL once everything is deleted
+  subject_hash TEXT NOT NULL, -- SHA-256 of the id of the erasure and the subject
+  field TEXT, -- where in payloads a user id stands
+  status TEXT NOT NULL,
+  requested_by TEXT NOT NULL, -- JSON
+  reason TEXT,
+  created_at INTEGER NOT NULL,
+  effective_at INTEGER,
+  finished_at INTEGER,
+  searched_to INTEGER NOT NULL, -- runs up to this number have been searched
+  searched INTEGER NOT NULL,
+  to_search INTEGER NOT NULL,
+  runs INTEGER NOT NULL,
+  events INTEGER NOT NULL,
+  events_deleted INTEGER NOT NULL,
+  approvals INTEGER NOT NULL,
+  issue_records INTEGER NOT NULL,
+  issues INTEGER NOT NULL,
+  checksum TEXT NOT NULL,
+  PRIMARY KEY (environment_id, id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY,
   environment_id INTEGER NOT NULL, -- number of the environment
@@ -213,6 +259,8 @@ CREATE TABLE events (
 ) STRICT;
 
 CREATE INDEX events_by_time ON events (run, time);
+
+CREATE INDEX events_of_other_sessions ON events (environment_id, own_session) WHERE own_session > '=';
 
 CREATE TABLE idempotency_keys (
   actor_kind TEXT NOT NULL,
@@ -305,10 +353,18 @@ CREATE TABLE issue_records (
   UNIQUE (environment_id, record_key)
 ) STRICT;
 
+CREATE INDEX issue_records_by_agent ON issue_records (environment_id, agent_id);
+
+CREATE INDEX issue_records_by_client ON issue_records (environment_id, sdk_instance_id);
+
 CREATE INDEX issue_records_by_fingerprint ON issue_records (environment_id, fingerprint, record_kind, seen_at, id)
   WHERE fingerprint IS NOT NULL;
 
 CREATE INDEX issue_records_by_kind ON issue_records (environment_id, record_kind, id);
+
+CREATE INDEX issue_records_by_run ON issue_records (environment_id, run_id) WHERE run_id IS NOT NULL;
+
+CREATE INDEX issue_records_by_session ON issue_records (environment_id, session_id) WHERE session_id IS NOT NULL;
 
 CREATE INDEX issue_records_by_status ON issue_records (environment_id, status, id);
 
@@ -520,6 +576,20 @@ CREATE TABLE rejections (
 
 CREATE INDEX rejections_by_age ON rejections (environment_id, rejected_at);
 
+CREATE TABLE removed_runs (
+  environment_id TEXT NOT NULL,
+  number INTEGER NOT NULL, -- what its events name it by
+  id TEXT NOT NULL,
+  erasure_id TEXT, -- NULL: removed for another reason
+  events INTEGER NOT NULL, -- not yet deleted
+  removed_at INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX removed_runs_by_erasure ON removed_runs (environment_id, erasure_id, number);
+
+CREATE INDEX removed_runs_by_number ON removed_runs (number);
+
 CREATE TABLE run_views (
   id TEXT NOT NULL PRIMARY KEY,
   environment_id TEXT NOT NULL REFERENCES environments (id),
@@ -641,6 +711,8 @@ CREATE TABLE version_runs (
   cost_nanos INTEGER NOT NULL,
   PRIMARY KEY (environment_id, prompt_version_id, run)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX version_runs_by_run ON version_runs (environment_id, run);
 
 CREATE INDEX version_runs_by_time ON version_runs (environment_id, first_at);
 

@@ -146,8 +146,11 @@ async function listToolCalls(
   const ofRunBefore: SqlValue[] = after ? [environmentId, after.run, after.run] : []
   const params: SqlValue[] = [environmentId, after?.time ?? from, to]
   if (after) params.push(after.time, after.seq)
+  params.push(environmentId)
+  // Events of removed runs wait for their deletion.
   const rest = `WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
       AND e.time >= ? AND e.time < ?${further}
+      AND NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = ? AND g.number = e.run)
     ORDER BY e.time, e.run, e.seq LIMIT ?`
   const start = after ? WITH_RUN : ''
   // Sizes first, so that no payload is read that does not fit on the page.
