@@ -143,7 +143,15 @@ export type Event = Static<typeof Event>
 
 /** Event without its payload: a timeline row of the operator API. */
 export const EventRow = Type.Object(
-  { ...readFields, payloadBytes: Type.Integer({ minimum: 2, description: 'Size of the payload in UTF-8 bytes' }) },
+  {
+    ...readFields,
+    latency: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      minimum: 0,
+      description: 'How long it took, in milliseconds, as its payload says; null if it does not say so',
+    }),
+    payloadBytes: Type.Integer({ minimum: 2, description: 'Size of the payload in UTF-8 bytes' }),
+  },
   { $id: 'EventRow', description: 'One event of a timeline, without its payload' },
 )
 export type EventRow = Static<typeof EventRow>

@@ -1,7 +1,7 @@
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../ui/data-table.tsx'
-import { compact, duration, money, number } from '../ui/format.ts'
+import { compact, duration, money, number, percentiles } from '../ui/format.ts'
 import { Empty, Skeleton, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Chip } from '../ui/chip.tsx'
@@ -32,8 +32,8 @@ export function Results({ environment, promptId }: { environment: { id: string; 
       {newest && before && <p className="mb-3">{comparison(newest, before)}</p>}
       <DataTable label="Results by version" columns={COLUMNS} items={data.items} keyOf={({ versionId }) => versionId} />
       <p className="mt-2 text-sm text-soft">
-        Of events in {environment.name} that name a version: tokens, cost and errors are those of these events, outcome
-        and length those of their runs.
+        Of events in {environment.name} that name a version: tokens, cost, errors and latency are those of these events,
+        outcome and length those of their runs.
         {used.some(({ runs }) => runs === MOST_RUNS) && ` Of each version, the newest ${number(MOST_RUNS)} runs count.`}
       </p>
     </section>
@@ -65,6 +65,8 @@ const COLUMNS: Column<PromptResult>[] = [
   { head: 'Approvals', right: true, wide: true, cell: ({ approvals }) => number(approvals) },
   { head: 'Length p50', right: true, wide: true, cell: ({ lengthP50Ms }) => length(lengthP50Ms) },
   { head: 'Length p95', right: true, wide: true, cell: ({ lengthP95Ms }) => length(lengthP95Ms) },
+  { head: 'Model p50 / p95', right: true, wide: true, cell: ({ llmLatency }) => percentiles(llmLatency) },
+  { head: 'Tool p50 / p95', right: true, wide: true, cell: ({ toolLatency }) => percentiles(toolLatency) },
   { head: 'Tokens a run', right: true, wide: true, cell: (result) => perRun(result, 'totalTokens', compact) },
   { head: 'Cost a run', right: true, cell: (result) => perRun(result, 'cost', money) },
   { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },

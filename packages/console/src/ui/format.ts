@@ -55,6 +55,11 @@ export function relative(time: number, now: number): string {
   return ago < 300 * 86_400_000 ? DAY.format(time) : DAY_OF_YEAR.format(time)
 }
 
+/** Median and 95th percentile of calls. */
+export function percentiles(latency: { p50Ms: number; p95Ms: number } | null): string {
+  return latency === null ? '' : `${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
+}
+
 export const exact = (time: number): string => EXACT.format(time)
 export const clock = (time: number): string => CLOCK.format(time)
 export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`

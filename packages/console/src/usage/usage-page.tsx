@@ -8,7 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
 import { changed, Choice } from '../ui/filters.tsx'
-import { compact, duration, money, number } from '../ui/format.ts'
+import { compact, duration, money, number, percentiles } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -161,7 +161,7 @@ const latency = (head: string, of: 'llmLatency' | 'toolLatency'): Column<UsagePo
   head,
   right: true,
   wide: true,
-  cell: ({ [of]: found }) => found && `${duration(found.p50Ms)} / ${duration(found.p95Ms)}`,
+  cell: ({ [of]: found }) => percentiles(found),
 })
 const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool p50 / p95', 'toolLatency')]
 

@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
+import { Latency } from './usage.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
 const promptVersionFields = {
@@ -100,6 +101,8 @@ export const PromptResult = Type.Object(
     cancelled: count('Runs that were cancelled'),
     lengthP50Ms: length('Median length of the runs that ended, in milliseconds; null if none did'),
     lengthP95Ms: length('95th percentile of that length'),
+    llmLatency: Latency,
+    toolLatency: Latency,
     events: count('Events that name the version'),
     errors: count('ERROR events and failed tool calls among them'),
     blocked: count('Tool calls among them that a policy blocked'),

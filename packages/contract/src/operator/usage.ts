@@ -37,7 +37,7 @@ export const UsagePointsQuery = Type.Object({
   cursor,
 })
 
-const Latency = Type.Unsafe<{ calls: number; p50Ms: number; p95Ms: number } | null>({
+export const Latency = Type.Unsafe<{ calls: number; p50Ms: number; p95Ms: number } | null>({
   type: ['object', 'null'],
   description: 'Latency of the calls that tell it, at most 9 % from the exact percentile; null if none does',
   required: ['calls', 'p50Ms', 'p95Ms'],
@@ -47,6 +47,8 @@ const Latency = Type.Unsafe<{ calls: number; p50Ms: number; p95Ms: number } | nu
     p95Ms: { type: 'number', minimum: 0 },
   },
 })
+
+export type Latency = Static<typeof Latency>
 
 const counted = (description: string) => Type.Integer({ minimum: 0, description })
 

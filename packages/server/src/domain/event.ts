@@ -143,7 +143,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     schemaVersion: item.schemaVersion ?? null,
     outcome: outcomeOf(item.eventType, data),
     usage: usageOf(item.eventType, data),
-    latencyMs: latencyOf(item.eventType, data),
+    latencyMs: latencyOf(data),
     promptUse,
     isError: isErrorEvent(item.eventType, data),
     traits: traitsOf(item.eventType, data, promptUse),

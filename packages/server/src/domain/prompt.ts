@@ -2,7 +2,7 @@
 import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
 import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
 import { isoTime } from './run.ts'
-import { toUsage } from './usage.ts'
+import { toLatency, toUsage } from './usage.ts'
 
 export function toPrompt({ id, workspaceId, name, createdAt, newest }: PromptRow): Prompt {
   return { promptId: id, workspaceId, name, createdAt: isoTime(createdAt), newest: toPromptVersionRow(newest) }
@@ -38,6 +38,8 @@ export function toPromptResult({ id, number, note }: PromptVersionInfo, result: 
     approvals,
     lengthP50Ms: result?.lengthP50 ?? null,
     lengthP95Ms: result?.lengthP95 ?? null,
+    llmLatency: toLatency(result?.llm ?? null),
+    toolLatency: toLatency(result?.tool ?? null),
     usage: toUsage(result ?? NO_USAGE),
     firstAt: result && isoTime(result.firstAt),
     lastAt: result && isoTime(result.lastAt),

@@ -43,7 +43,8 @@ function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'po
  * An event without its payload. Its internal id is derived from the run and the client's event id, so it is not stored.
  */
 export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
-  return { ...eventFields(run, row), payloadBytes: row.payloadBytes }
+  const latency = row.latencyMicros === null ? null : row.latencyMicros / 1_000
+  return { ...eventFields(run, row), latency, payloadBytes: row.payloadBytes }
 }
 
 /** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
@@ -88,7 +89,7 @@ function eventsJson(run: RunRow, rows: StoredEvent[]): string {
   return `[${rows.map((row) => eventJson(run, row, times)).join(',')}]`
 }
 
-function eventFields(run: RunRow, row: EventRowRead, times = EACH): Omit<EventRow, 'payloadBytes'> {
+function eventFields(run: RunRow, row: EventRowRead, times = EACH): Omit<EventRow, 'latency' | 'payloadBytes'> {
   return {
     id: uuidv5(run.id, row.eventId),
     eventId: row.eventId,

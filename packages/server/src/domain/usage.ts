@@ -3,8 +3,10 @@
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
+import type { Latency } from '@tacho/contract/operator/usage.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'
+import type { LatencyRow } from '../storage/usage.ts'
 import { isStorableText } from './text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
@@ -33,10 +35,9 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   }
 }
 
-/** What an LLM_CALL or a TOOL_CALL took; null if it does not say so, or nothing plausible. */
-export function latencyOf(eventType: string, payload: Payload): number | null {
+/** How long it took, in milliseconds; null if the event does not say so, or nothing plausible. */
+export function latencyOf(payload: Payload): number | null {
   const latency = payload['latency']
-  if (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL') return null
   return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
 }
 
@@ -71,6 +72,13 @@ export function outcomeOf(eventType: string, payload: Payload): RunOutcome | nul
 export function toUsage(sums: Omit<NewUsage, 'model'>): Usage {
   const { promptTokens, completionTokens, totalTokens } = sums
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
+}
+
+/** Three digits tell more than is known. */
+const toMs = (latency: number) => Number(latency.toPrecision(3))
+
+export function toLatency(row: LatencyRow | null): Latency {
+  return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95) }
 }
 
 function tokens(usage: Payload, count: TokenCount): number | null {

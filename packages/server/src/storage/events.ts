@@ -45,7 +45,7 @@ export interface NewEvent {
   outcome: RunOutcome | null
   /** Only for an LLM_CALL. */
   usage: NewUsage | null
-  /** Milliseconds that an LLM_CALL or a TOOL_CALL took, if it says so. */
+  /** Milliseconds that it took, if it says so. */
   latencyMs: number | null
   /** The prompt version that the event names. */
   promptUse: PromptUse | null
@@ -110,6 +110,8 @@ export interface EventRowRead {
   spanId: string | null
   parentSpanId: string | null
   schemaVersion: string | null
+  /** How long it took, in microseconds; null for events stored by older versions. */
+  latencyMicros: number | null
   payloadBytes: number
 }
 

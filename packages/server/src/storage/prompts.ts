@@ -1,6 +1,7 @@
 /** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import type { AuditEntry } from './audit.ts'
 import type { Page, PageById } from './page.ts'
+import type { LatencyRow } from './usage.ts'
 
 export interface PromptStore {
   createPrompt(
@@ -99,4 +100,7 @@ export interface VersionResultRow {
   /** Of the runs that ended, in milliseconds; null: none did. */
   lengthP50: number | null
   lengthP95: number | null
+  /** Latencies of its calls since `firstAt`; null if none says how long it took. */
+  llm: LatencyRow | null
+  tool: LatencyRow | null
 }

@@ -3,9 +3,9 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { UsageHour, UsagePoint } from '@tacho/contract/operator/usage.ts'
 import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
-import { toUsage } from '../../domain/usage.ts'
+import { toLatency, toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow, UsagePage } from '../../storage/runs.ts'
-import type { LatencyRow, UsagePointPage, UsagePointRow } from '../../storage/usage.ts'
+import type { UsagePointPage, UsagePointRow } from '../../storage/usage.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal } from '../reply-error.ts'
@@ -96,10 +96,3 @@ function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number
     toolLatency: toLatency(row.tool),
   }
 }
-
-function toLatency(row: LatencyRow | null): UsagePoint['llmLatency'] {
-  return row && { calls: row.calls, p50Ms: toMs(row.p50), p95Ms: toMs(row.p95) }
-}
-
-/** Three digits tell more than is known. */
-const toMs = (latency: number) => Number(latency.toPrecision(3))

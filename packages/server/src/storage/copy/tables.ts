@@ -59,6 +59,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('erased_keys', 'environment_id', 'erased_key'),
   table('erasure_revisions', 'environment_id'),
   table('version_runs', 'environment_id', 'prompt_version_id', 'run'),
+  table('version_latencies', 'environment_id', 'hour', 'prompt_version_id', 'call', 'bucket', 'slot'),
   table('configuration_clients', 'environment_id', 'identified_by', 'client_id'),
   table('rejections', 'environment_id', 'rejection_key'),
   { ...table('issue_records', 'environment_id', 'id'), walk: { sqlite: ['seq'] }, only: { sqlite: ['seq'] } },

@@ -8,7 +8,7 @@
  * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
-import { EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/event-columns.ts'
+import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/event-columns.ts'
 import { nameSession, ownSession } from '../sql/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 
@@ -19,7 +19,7 @@ interface CopyConnection extends Connection {
 }
 
 const NUMBERS = ['run', 'envelope', 'seq', 'received_at']
-const COLUMNS = ['environment_id', ...NUMBERS, 'event_id', ...Object.values(EVENT_COLUMNS), 'own_session']
+const COLUMNS = ['environment_id', ...NUMBERS, 'event_id', ...ROW_COLUMNS, 'own_session']
 const TEXT = `COPY events (${COLUMNS.join(', ')}) FROM STDIN BINARY`
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
@@ -137,7 +137,7 @@ function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewE
   end = buffer.writeInt32BE(INT4_BYTES, end) + INT4_BYTES
   end = writeValue(buffer, end, receivedAt)
   end = writeValue(buffer, end, event.eventId)
-  for (const value of eventValues(event)) end = writeValue(buffer, end, value)
+  for (const value of rowValues(event)) end = writeValue(buffer, end, value)
   return writeValue(buffer, end, event.sessionId === null ? '' : null)
 }
 
@@ -159,7 +159,7 @@ function writeNumber(buffer: Buffer, at: number, value: number): number {
 /** At most this many bytes. */
 function roomFor(event: NewEvent): number {
   let bytes = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + textRoom(event.eventId)
-  for (const value of eventValues(event))
+  for (const value of rowValues(event))
     bytes += LENGTH_BYTES + (typeof value === 'string' ? textRoom(value) : INT8_BYTES + SHORT_CHARS)
   return bytes
 }

@@ -1,21 +1,23 @@
 /** What the new events of a transaction add to usage, latencies and the results of prompt versions. */
 import type { NewEvent } from '../events.ts'
-import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
+import { addLatencies, countLatency, isCall, type LatencyChange } from './latency-hours.ts'
 import type { RunState } from './run-state.ts'
 import type { Sql } from './sql.ts'
 import { addHours, countForHour, countRun, hourOf, type Buckets, type HourChange } from './usage.ts'
+import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
 import { addVersionRuns, countForVersion, type VersionChange } from './version-runs.ts'
 
 export interface Counts {
   hours: Map<string, HourChange>
   latencies: Map<string, LatencyChange>
   versions: Map<string, VersionChange>
+  versionLatencies: Map<string, VersionLatencyChange>
   /** Runs as they were before. */
   runs: Map<RunState, Pick<RunState, 'agentId' | 'startedAt' | 'status'>>
 }
 
 export function noCounts(): Counts {
-  return { hours: new Map(), latencies: new Map(), versions: new Map(), runs: new Map() }
+  return { hours: new Map(), latencies: new Map(), versions: new Map(), versionLatencies: new Map(), runs: new Map() }
 }
 
 /** Counts an event that was just stored, before it changes its run. */
@@ -23,8 +25,11 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   const { agentId, startedAt, status } = run
   if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status })
   countForHour(counts.hours, agentId, event)
-  if (event.latencyMs !== null) countLatency(counts.latencies, agentId, event, event.latencyMs)
-  if (event.promptUse !== null) countForVersion(counts.versions, run.id, event, event.promptUse)
+  const callMs = isCall(event.eventType) ? event.latencyMs : null
+  if (callMs !== null) countLatency(counts.latencies, agentId, event, callMs)
+  if (event.promptUse === null) return
+  countForVersion(counts.versions, run.id, event, event.promptUse)
+  if (callMs !== null) countVersionLatency(counts.versionLatencies, event.promptUse.versionId, event, callMs)
 }
 
 export function usedModels({ hours }: Counts): Set<string> {
@@ -35,7 +40,7 @@ export function usedModels({ hours }: Counts): Set<string> {
 export function writeCounts(
   sql: Sql,
   environmentId: string,
-  { hours, latencies, versions, runs }: Counts,
+  { hours, latencies, versions, versionLatencies, runs }: Counts,
   buckets: Buckets,
   slot: number,
 ): Promise<unknown>[] {
@@ -49,5 +54,6 @@ export function writeCounts(
   if (versions.size > 0) written.push(addVersionRuns(sql, environmentId, versions))
   if (hours.size > 0) written.push(addHours(sql, environmentId, hours, buckets, slot))
   if (latencies.size > 0) written.push(addLatencies(sql, environmentId, latencies, buckets, slot))
+  if (versionLatencies.size > 0) written.push(addVersionLatencies(sql, environmentId, versionLatencies, slot))
   return written
 }

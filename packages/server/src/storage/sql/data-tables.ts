@@ -41,6 +41,7 @@ export const DATA_TABLES: Readonly<Record<string, TableLife>> = {
   },
   agents: ofEnvironment('An erased agent goes when its last run is removed.'),
   envelopes: ofEnvironment('Those of an erased agent or client go with the erasure.'),
+  version_latencies: ofEnvironment('Counts of calls by version and hour, without a name of a run.'),
   configuration_clients: ofEnvironment('An erased client goes with the erasure.'),
   models: ofEnvironment('Names of models, bounded; no text of a run.'),
   rejections: ofEnvironment('Only a hash of the ids; the oldest are deleted.'),

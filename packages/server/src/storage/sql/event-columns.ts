@@ -30,6 +30,14 @@ export function eventValues({ time, eventType, label, spanId, parentSpanId, payl
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
 
+/** All columns of an event's row that depend on the event alone. */
+export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us']
+
+/** In the order of ROW_COLUMNS. */
+export function rowValues(event: NewEvent) {
+  return [...eventValues(event), event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)]
+}
+
 /** What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. */
 export const COMPARED = [
   ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),

@@ -42,6 +42,7 @@ const COLUMNS = {
   spanId: 'e.span_id',
   parentSpanId: 'e.parent_span_id',
   schemaVersion: 'v.schema_version',
+  latencyMicros: 'e.latency_us',
   payloadBytes: PAYLOAD_BYTES,
 } satisfies Record<keyof EventRowRead, string>
 const ROW = Object.entries(COLUMNS)

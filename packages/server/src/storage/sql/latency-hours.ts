@@ -4,6 +4,7 @@
  * a percentile of any time and group is read from the same rows.
  */
 import type { NewEvent } from '../events.ts'
+import type { LatencyRow } from '../usage.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import type { Sql } from './sql.ts'
 import { adding } from './sums.ts'
@@ -12,6 +13,10 @@ import { hourOf, type Buckets } from './usage.ts'
 const PER_DOUBLING = 4
 
 export type Call = 'LLM_CALL' | 'TOOL_CALL'
+
+export function isCall(eventType: string): eventType is Call {
+  return eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
+}
 
 export interface LatencyChange {
   hour: number
@@ -81,4 +86,23 @@ export function addLatencies(
     return [hour, agentId, model, call, bucket, slot, calls]
   })
   return insertJsonRows(sql, LATENCIES, environmentId, rows)
+}
+
+const upTo = (percent: number, name: string) =>
+  `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
+
+/** Percentiles for each of these columns of `buckets`, which selects them with `bucket` and `calls`. */
+export function percentilesBy(columns: string, buckets: string): string {
+  const counted = `SELECT ${columns}, bucket,
+      SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,
+      SUM(calls) OVER (PARTITION BY ${columns}) AS total
+    FROM (SELECT ${columns}, bucket, CAST(SUM(calls) AS BIGINT) AS calls FROM (${buckets}) named
+      GROUP BY ${columns}, bucket) page`
+  return `SELECT ${columns}, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')}
+    FROM (${counted}) page GROUP BY ${columns}`
+}
+
+/** A row of `percentilesBy` in milliseconds. */
+export function latencyRow({ calls, p50, p95 }: LatencyRow): LatencyRow {
+  return { calls, p50: latencyAt(p50), p95: latencyAt(p95) }
 }

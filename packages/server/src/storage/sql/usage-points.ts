@@ -3,7 +3,7 @@ import type { Page } from '../page.ts'
 import type { LatencyRow, UsagePointPage, UsagePointRow, UsageStore, UsageWindow } from '../usage.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { read, type Acts } from './act.ts'
-import { latencyAt, type Call } from './latency-hours.ts'
+import { latencyRow, percentilesBy, type Call } from './latency-hours.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import { sum, SUMS } from './sums.ts'
 import { BEFORE_ALL } from './usage.ts'
@@ -15,7 +15,8 @@ export const usagePointsActs = {
 type Point = Omit<UsagePointRow, 'name' | 'llm' | 'tool'>
 
 const COUNTED = ['events', 'runs', 'completed', 'failed', 'cancelled'].map((name) => sum(name, name)).join(', ')
-const KEYS = { agent: 'agent_id', model: 'model_key' } as const
+const KEYS = { agent: 'agent_id', model: 'model_key', promptVersion: 'prompt_version_id' } as const
+const LATENCIES = { agent: 'latency_hours', model: 'latency_hours', promptVersion: 'version_latencies' } as const
 /** Sorts before every key. */
 const FIRST = { agent: BEFORE_ALL, model: '', promptVersion: BEFORE_ALL } as const
 
@@ -91,9 +92,6 @@ async function nameOf(sql: Sql, by: UsageWindow['by'], tenantId: string, key: st
   return version && `${version.name} version ${version.number}`
 }
 
-const upTo = (percent: number, name: string) =>
-  `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
-
 /** By step, key and kind of call. `from` and `to` are those of some steps of the window. */
 async function readLatencies(
   sql: Sql,
@@ -101,22 +99,12 @@ async function readLatencies(
   { by, from: start, stepMs }: UsageWindow,
   { from, to }: Pick<UsageWindow, 'from' | 'to'>,
 ): Promise<Map<string, LatencyRow>> {
-  if (by === 'promptVersion') return new Map()
-  const merged = `SELECT step, key, call, bucket, CAST(SUM(calls) AS BIGINT) AS calls
-    FROM (SELECT *, ${KEYS[by]} AS key, CAST((hour - ?) / ? AS BIGINT) AS step FROM latency_hours
-      WHERE environment_id = ? AND hour >= ? AND hour < ?) named
-    GROUP BY step, key, call, bucket`
-  const counted = `SELECT step, key, call, bucket,
-      SUM(calls) OVER (PARTITION BY step, key, call ORDER BY bucket) AS upto,
-      SUM(calls) OVER (PARTITION BY step, key, call) AS total
-    FROM (${merged}) page`
-  const text = `SELECT step, key, call, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')}
-    FROM (${counted}) page GROUP BY step, key, call`
+  const text = percentilesBy(
+    'step, key, call',
+    `SELECT *, ${KEYS[by]} AS key, CAST((hour - ?) / ? AS BIGINT) AS step FROM ${LATENCIES[by]}
+      WHERE environment_id = ? AND hour >= ? AND hour < ?`,
+  )
   const params = [start, stepMs, environmentId, from, to]
   const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)
-  return new Map(
-    rows.map(({ step, key, call, calls, p50, p95 }) => {
-      return [`${step} ${key} ${call}`, { calls, p50: latencyAt(p50), p95: latencyAt(p95) }]
-    }),
-  )
+  return new Map(rows.map((row) => [`${row.step} ${row.key} ${row.call}`, latencyRow(row)]))
 }

@@ -7,6 +7,7 @@ import type { PromptStore, VersionResultRow } from '../prompts.ts'
 import { read, type Acts } from './act.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import type { Sql } from './sql.ts'
+import { latenciesOfVersion } from './version-latencies.ts'
 import { adding, addUsage, noUsage, sum, SUM_COLUMNS, SUM_TYPES, sumValues, type UsageSums } from './sums.ts'
 
 export const versionRunsActs = {
@@ -96,8 +97,18 @@ async function readVersionResults(
   const text = `${COUNTED} FROM (${measured}) page`
   const results: (VersionResultRow | null)[] = []
   for (const versionId of versionIds) {
-    const row = await sql.get<VersionResultRow>(text, [environmentId, versionId, runs, environmentId])
-    results.push(row && row.runs > 0 ? row : null)
+    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool'>>(text, [
+      environmentId,
+      versionId,
+      runs,
+      environmentId,
+    ])
+    if (row === null || row.runs === 0) {
+      results.push(null)
+      continue
+    }
+    const latencies = await latenciesOfVersion(sql, environmentId, versionId, row.firstAt)
+    results.push({ ...row, llm: latencies.get('LLM_CALL') ?? null, tool: latencies.get('TOOL_CALL') ?? null })
   }
   return results
 }

@@ -7,7 +7,7 @@ import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { withEnvelope } from '../sql/envelopes.ts'
 import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
 import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append.ts'
-import { COMPARED, comparedValues, EVENT_COLUMNS, eventValues, type PlacedEvent } from '../sql/event-columns.ts'
+import { COMPARED, comparedValues, ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/event-columns.ts'
 import { nameSession, openedRun, ownSession, type RunState } from '../sql/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
@@ -64,7 +64,7 @@ export function rowWriter(db: Database) {
       WHERE environment_id = @environmentId AND number = @number`,
   )
   const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session']
-  columns.push(...Object.values(EVENT_COLUMNS))
+  columns.push(...ROW_COLUMNS)
   const insertEvent = db.prepare(
     `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
       ON CONFLICT (environment_id, run, event_id) DO NOTHING`,
@@ -75,7 +75,7 @@ export function rowWriter(db: Database) {
     insertEvent(environmentId: string, { run, event, receivedAt, envelope }: PlacedEvent): number | null {
       const environment = environments.numberOf(environmentId)
       const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]
-      const row = insertEvent.run(...named, ...eventValues(event))
+      const row = insertEvent.run(...named, ...rowValues(event))
       if (row.changes === 0) return null
       nameSession(run, event)
       return Number(row.lastInsertRowid)

@@ -17,10 +17,10 @@ const rows = async (runId: string, query = '') =>
 const idsOf = ({ items }: { items: { eventId: string }[] }) => items.map(({ eventId }) => eventId)
 const cursorOf = ({ nextCursor }: { nextCursor: string | null }) => `cursor=${encodeURIComponent(nextCursor ?? '')}`
 
-test('rows come by time, without payloads but with their size', async () => {
+test('rows come by time, without payloads but with their size and latency', async () => {
   const now = Date.now()
   await service.record([
-    event({ runId: 'time', eventId: 'late', timestamp: now, payload: { text: 'é' } }),
+    event({ runId: 'time', eventId: 'late', timestamp: now, payload: { text: 'é', latency: 52.8 } }),
     event({ runId: 'time', eventId: 'early', timestamp: now - 1000 }),
   ])
   const page = await rows('time')
@@ -28,7 +28,11 @@ test('rows come by time, without payloads but with their size', async () => {
   assert.equal(page.nextCursor, null)
   assert.deepEqual(
     page.items.map(({ payloadBytes }) => payloadBytes),
-    [2, Buffer.byteLength('{"text":"é"}')],
+    [2, Buffer.byteLength('{"text":"é","latency":52.8}')],
+  )
+  assert.deepEqual(
+    page.items.map(({ latency }) => latency),
+    [null, 52.8],
   )
   assert.ok(page.items.every((item) => !('payload' in item)))
 })
@@ -136,7 +140,7 @@ test('an event is returned with the payload as sent', async () => {
   assert.ok(answer.text.endsWith(`"payload":${payload}}`), answer.text)
   const [row] = (await rows('exact')).items
   const { payload: _payload, ...fields } = read
-  assert.deepEqual({ ...fields, payloadBytes: payload.length }, row)
+  assert.deepEqual({ ...fields, latency: null, payloadBytes: payload.length }, row)
 })
 
 test('a missing event is 404, whichever part of the path is missing', async () => {

@@ -198,7 +198,7 @@ test('each version of a prompt has the results of its runs in one environment, c
   const run = (n: number, versionId: string, status: string) => {
     const runId = `${promptId} ${versionId} ${n}`
     const payload = { promptVersionId: versionId.toUpperCase() }
-    const usage = { cost: 0.5, usage: { promptTokens: 1, completionTokens: 2 } }
+    const usage = { cost: 0.5, latency: 0.5, usage: { promptTokens: 1, completionTokens: 2 } }
     return [
       event({ eventId: '1', runId, eventType: 'LLM_CALL', payload: { ...payload, ...usage }, timestamp: NOW }),
       event({ eventId: '2', runId, eventType: 'TOOL_CALL', payload: { ...payload, error: 'no' }, timestamp: NOW }),
@@ -238,6 +238,8 @@ test('each version of a prompt has the results of its runs in one environment, c
       ...none,
       lengthP50Ms: null,
       lengthP95Ms: null,
+      llmLatency: null,
+      toolLatency: null,
       firstAt: null,
       lastAt: null,
       usage: { promptTokens: 0, completionTokens: 0, totalTokens: 0, cost: 0 },
@@ -256,6 +258,8 @@ test('each version of a prompt has the results of its runs in one environment, c
       approvals: 2,
       lengthP50Ms: 10,
       lengthP95Ms: 20,
+      llmLatency: { calls: 2, p50Ms: 0, p95Ms: 0 },
+      toolLatency: null,
       firstAt: at,
       lastAt: at,
       usage: { promptTokens: 2, completionTokens: 4, totalTokens: 6, cost: 1 },

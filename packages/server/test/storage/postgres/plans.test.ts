@@ -22,6 +22,7 @@ const TABLES = [
   'usage_hours',
   'latency_hours',
   'version_runs',
+  'version_latencies',
   'audit_log',
   'work',
   'issues',
@@ -180,6 +181,10 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await series(
       'latency_hours',
       `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', 'LLM_CALL', n % 10, 0, 1`,
+    )
+    await series(
+      'version_latencies',
+      `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, lpad((n % 100)::text, 32, '0')::uuid, 'LLM_CALL', n % 10, 0, 1`,
     )
     await series(
       `usage_hours (environment_id, hour, agent_id, model_key, slot, events, prompt_tokens, completion_tokens,

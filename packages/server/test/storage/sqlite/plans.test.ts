@@ -92,7 +92,9 @@ test('runs with approvals are found by the newest requests, one by one', async (
 })
 
 test('each part of a search of runs uses an index, and sorts only its bounded candidates', async () => {
-  db.prepare("INSERT OR IGNORE INTO agents (environment_id, id, agent_key, external_id, name, name_time) VALUES ('env', ?, 'key', 'id', 'text', 1)").run(UUID)
+  db.prepare(
+    "INSERT OR IGNORE INTO agents (environment_id, id, agent_key, external_id, name, name_time) VALUES ('env', ?, 'key', 'id', 'text', 1)",
+  ).run(UUID)
   for (const after of [null, { startedAt: 5, id: UUID }]) {
     for (const filter of [{}, { status: 'FAILED' }, { from: 1, to: 9 }] as RunFilter[]) {
       const plans = await plansOf('listRuns', 'env', { search: 'text', ...filter }, { limit: 10, after })

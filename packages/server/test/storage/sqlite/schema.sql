@@ -254,7 +254,7 @@ CREATE TABLE events (
   own_session TEXT, -- NULL: the session of the run; '': none; else '=' and the session
   span_id TEXT,
   parent_span_id TEXT,
-  payload TEXT NOT NULL,
+  payload TEXT NOT NULL, latency_us INTEGER,
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 
@@ -695,6 +695,19 @@ CREATE TABLE usage_hours (
   cost_nanos INTEGER NOT NULL, runs INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (environment_id, hour, agent_id, model_key, slot)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE version_latencies (
+  environment_id TEXT NOT NULL,
+  hour INTEGER NOT NULL,
+  prompt_version_id TEXT NOT NULL, -- as events name it
+  call TEXT NOT NULL, -- LLM_CALL, TOOL_CALL
+  bucket INTEGER NOT NULL, -- four for each doubling of the latency
+  slot INTEGER NOT NULL, -- the node that wrote it; always 0 in the embedded engine
+  calls INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, hour, prompt_version_id, call, bucket, slot)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX version_latencies_by_version ON version_latencies (environment_id, prompt_version_id, hour);
 
 CREATE TABLE version_runs (
   environment_id TEXT NOT NULL,

@@ -112,6 +112,7 @@ export function eventsSuite(open: OpenStorage) {
         spanId: 'span',
         parentSpanId: 'parent',
         schemaVersion: '1',
+        latencyMs: 0.0525,
         payload: '{"2":1,"1":9007199254740993,"1":1.0, "__proto__":{"\\u0000":"\\ud83d😀"}}',
       })
       await storage().appendEvents(batch(env, [sent], { receivedAt: NOON + 7 }))
@@ -120,7 +121,7 @@ export function eventsSuite(open: OpenStorage) {
       const { runId: _run, outcome: _outcome, usage: _usage, isError: _error, traits: _traits, ...rest } = sent
       const { onlyIfStored: _old, latencyMs: _latency, promptUse: _prompt, ...content } = rest
       const payloadBytes = Buffer.byteLength(sent.payload)
-      assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, payloadBytes })
+      assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, latencyMicros: 53, payloadBytes })
     })
 
     test('texts are compared to the last code point', async () => {

@@ -46,7 +46,7 @@ export function resultsSuite(open: OpenStorage) {
       await append(storage(), env, ...first, ...first, end)
       await append(storage(), env, end, ...first)
       const none = { errors: 0, blocked: 0, approvals: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 }
-      const length = { lengthP50: 100, lengthP95: 100 }
+      const length = { lengthP50: 100, lengthP95: 100, llm: null, tool: null }
       const ended = { completed: 0, failed: 1, cancelled: 0 }
       const counted = { errors: 1, blocked: 1, approvals: 1, totalTokens: 10, costNanos: 7 }
       const times = { firstAt: NOON - 9, lastAt: NOON }
@@ -122,18 +122,28 @@ export function resultsSuite(open: OpenStorage) {
       assert.deepEqual(names(await points(env, 'promptVersion')), new Set([null]))
     })
 
-    test('have percentiles of latency at most 9 % from the exact ones, by agent and by model', async () => {
+    test('have percentiles of latency at most 9 % from the exact ones, by agent, model and prompt version', async () => {
       const env = newId()
       const latencies = Array.from({ length: 200 }, (_, n) => 3 + 1.07 ** n)
-      const calls = latencies.map((latencyMs) => llmCall({ model: 'm' }, { latencyMs }))
-      const tools = [0, 0.4, 30].map((latencyMs) => event({ eventType: 'TOOL_CALL', latencyMs }))
+      const calls = latencies.map((latencyMs) => llmCall({ model: 'm' }, { latencyMs, ...use(ONE) }))
+      const tools = [0, 0.4, 30].map((latencyMs) => event({ eventType: 'TOOL_CALL', latencyMs, ...use(ONE) }))
+      // No call: the length of a step is not the latency of one.
+      tools.push(
+        event({ latencyMs: 60_000, ...use(ONE) }),
+        event({ eventType: 'TOOL_CALL', latencyMs: 60_000, ...use(TWO) }),
+      )
       for (let n = 0; n < 200; n += 50) await append(storage(), env, ...calls.slice(n, n + 50))
       await append(storage(), env, ...calls.slice(0, 50), ...tools)
       const [byAgent] = await points(env, 'agent')
+      const byVersion = (await points(env, 'promptVersion')).find(({ key }) => key === ONE)
+      const [result] = await storage().readVersionResults(env, [ONE], 10)
       const byModel = (await points(env, 'model')).find(({ name }) => name === 'm')
-      assert.deepEqual(byAgent?.tool, { calls: 3, p50: 0, p95: latencyAt(bucketOf(30)) })
+      for (const found of [byVersion, result]) {
+        assert.deepEqual(found?.tool, { calls: 3, p50: 0, p95: latencyAt(bucketOf(30)) })
+      }
+      assert.equal(byAgent?.tool?.calls, 4)
       assert.equal(byModel?.tool, null)
-      for (const llm of [byAgent?.llm, byModel?.llm]) {
+      for (const llm of [byAgent?.llm, byModel?.llm, byVersion?.llm, result?.llm]) {
         assert.equal(llm?.calls, 200)
         for (const [found, exact] of [
           [llm.p50, latencies[99]],
