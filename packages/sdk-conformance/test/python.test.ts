@@ -7,16 +7,20 @@ import { promisify } from 'node:util'
 import { API_KEY, OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
 import { startAdapter, type Adapter } from '../src/adapter.ts'
 import { RULES, runRule } from '../src/suite.ts'
-import { interpreter, PYTHON_SDK, wheels, withoutPython } from './python.ts'
+import { crewaiInterpreter, interpreter, PYTHON_SDK, wheels, withoutCrewai, withoutPython } from './python.ts'
 
 const run = promisify(execFile)
 const TESTS_MS = 1_200_000
 
 /** Fails with the end of what the program wrote. */
-async function runPython(args: readonly string[], variables: Record<string, string> = {}): Promise<void> {
+async function runPython(
+  args: readonly string[],
+  variables: Record<string, string> = {},
+  program = interpreter,
+): Promise<void> {
   const env = { ...process.env, PYTHONPATH: path.join(PYTHON_SDK, 'src'), PYTHONDONTWRITEBYTECODE: '1', ...variables }
   try {
-    await run(interpreter, args, { cwd: PYTHON_SDK, env, maxBuffer: 16 * 1_048_576 })
+    await run(program, args, { cwd: PYTHON_SDK, env, maxBuffer: 16 * 1_048_576 })
   } catch (error) {
     const { stdout, stderr } = error as { stdout: string; stderr: string }
     assert.fail(`${stdout}\n${stderr}`.slice(-6_000))
@@ -33,6 +37,10 @@ describe('the Python SDK', { skip: withoutPython }, () => {
     await runPython(['-m', 'mypy', '--cache-dir', path.join(cache, 'mypy')])
   })
 })
+
+test('the Python SDK records and guards the real CrewAI', { skip: withoutCrewai, timeout: TESTS_MS }, () =>
+  runPython(['-m', 'pytest', 'tests/integrations', '-k', 'crewai'], {}, crewaiInterpreter),
+)
 
 describe('the tests of the Python SDK pass, with a real service', { skip: withoutPython }, () => {
   let server: TestServer

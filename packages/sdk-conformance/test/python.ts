@@ -1,4 +1,7 @@
-/** The environment of the Python SDK's tests: a virtual one under .cache/, with pinned packages. */
+/**
+ * The environments of the Python SDK's tests: virtual ones under .cache/, with pinned packages. TACHO_TEST_PYTHON chooses the
+ * interpreter. TACHO_TEST_FRAMEWORKS=1 adds the environment of CrewAI, which needs older packages than the other frameworks.
+ */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
@@ -12,29 +15,39 @@ const UV = 'uv==0.13.9'
 /** Builds the package where no index is reachable: in the test that installs it. */
 const BUILD = 'setuptools==80.9.0'
 const WHEELS = 'wheels'
-const REQUIREMENTS = 'requirements.txt'
 const INSTALL_MS = 600_000
 
 const found = findPython()
-const folder = found && path.join(CACHE, `python-${keyOf(found.version)}`)
+const main = environment('requirements.txt')
+const crewai = environment('requirements-crewai.txt')
 
-/** The interpreter that has everything, once it is installed. */
-export const interpreter = path.join(folder ?? '', 'bin', 'python')
+/** The interpreters that have everything, once it is installed. */
+export const interpreter = path.join(main.folder, 'bin', 'python')
+export const crewaiInterpreter = path.join(crewai.folder, 'bin', 'python')
 
-export const wheels = path.join(folder ?? '', WHEELS)
+export const wheels = path.join(main.folder, WHEELS)
 
 /** Why tests in Python are skipped, or false. */
-export const withoutPython = whyNot()
+export const withoutPython = whyNot(main.folder)
+export const withoutCrewai =
+  process.env['TACHO_TEST_FRAMEWORKS'] === undefined
+    ? 'needs 800 MB of packages: set TACHO_TEST_FRAMEWORKS=1'
+    : whyNot(crewai.folder)
 
-function whyNot(): string | false {
-  if (folder && existsSync(folder)) return false
+function whyNot(folder: string): string | false {
   if (!found) return 'the Python SDK is not tested: no python3 of version 3.10 or newer was found'
+  if (existsSync(folder)) return false
   return 'the Python SDK is not tested: its test packages could not be installed (python3 -m venv, PyPI)'
 }
 
 /** Called once, before the tests: a test's time limit does not cover an installation. */
 export function installPython(): void {
-  if (!found || !folder || existsSync(folder)) return
+  install(main)
+  if (process.env['TACHO_TEST_FRAMEWORKS'] !== undefined) install(crewai)
+}
+
+function install({ requirements, folder }: Environment): void {
+  if (!found || existsSync(folder)) return
   console.log('Installing the packages of the Python tests…')
   // Renamed at the end, so that an interrupted installation is not taken for a whole one.
   const partial = `${folder}.${process.pid}`
@@ -55,13 +68,16 @@ export function installPython(): void {
       path.join(partial, WHEELS),
       BUILD,
     ) &&
-    run(path.join(bin, 'uv'), 'pip', 'install', '--python', partial, '-r', REQUIREMENTS)
+    run(path.join(bin, 'uv'), 'pip', 'install', '--python', partial, '-r', requirements)
   if (isInstalled) renameSync(partial, folder)
   else rmSync(partial, { recursive: true, force: true })
 }
 
 function findPython(): { command: string; version: string } | undefined {
-  for (const command of ['python3', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python']) {
+  const chosen = process.env['TACHO_TEST_PYTHON']
+  for (const command of chosen
+    ? [chosen]
+    : ['python3', 'python3.13', 'python3.12', 'python3.11', 'python3.10', 'python']) {
     const { status, stdout } = spawnSync(command, ['-c', 'import sys; print(*sys.version_info[:3], sep=".")'], {
       encoding: 'utf8',
     })
@@ -72,8 +88,14 @@ function findPython(): { command: string; version: string } | undefined {
   return undefined
 }
 
+interface Environment {
+  readonly requirements: string
+  readonly folder: string
+}
+
 /** A change of Python or of a pin makes a new environment. */
-function keyOf(version: string): string {
-  const pins = readFileSync(path.join(PYTHON_SDK, REQUIREMENTS), 'utf8')
-  return createHash('sha256').update([version, UV, BUILD, pins].join('\n')).digest('hex').slice(0, 16)
+function environment(requirements: string): Environment {
+  const pins = readFileSync(path.join(PYTHON_SDK, requirements), 'utf8')
+  const key = createHash('sha256').update([found?.version, UV, BUILD, pins].join('\n'))
+  return { requirements, folder: path.join(CACHE, `python-${key.digest('hex').slice(0, 16)}`) }
 }

@@ -24,6 +24,37 @@ export const CONNECTIONS: readonly Connection[] = [
   connection('OpenAI Agents', 'addTraceProcessor(recordTraces(tacho))', true, 'docs/integrations/openai-agents.md'),
   connection('Claude Agent SDK', 'guardQuery(query, tacho)', true, 'docs/integrations/claude-agent-sdk.md'),
   connection('Mastra', 'recordModel(model, tacho), guardTools(tools, tacho)', true, 'docs/integrations/mastra.md'),
+  connection(
+    'OpenAI client, Python',
+    'record_client(OpenAI()), call_tools(answer, tools)',
+    true,
+    'docs/integrations/python-openai.md',
+  ),
+  connection(
+    'Anthropic client, Python',
+    'record_client(Anthropic()), call_tools(answer, tools)',
+    true,
+    'docs/integrations/python-anthropic.md',
+  ),
+  connection(
+    'OpenAI Agents, Python',
+    'guard_agent(agent), hooks=TachoHooks()',
+    true,
+    'docs/integrations/python-openai-agents.md',
+  ),
+  connection(
+    'LangChain, LangGraph, Python',
+    'guard_tools(tools), {"callbacks": [TachoHandler()]}',
+    true,
+    'docs/integrations/python-langchain.md',
+  ),
+  connection(
+    'Pydantic AI',
+    'record_model(model), guard_toolset(toolset)',
+    true,
+    'docs/integrations/python-pydantic-ai.md',
+  ),
+  connection('CrewAI', 'TachoListener(), guard_tools(tools)', true, 'docs/integrations/python-crewai.md'),
   connection('OpenTelemetry', 'OTEL_EXPORTER_OTLP_ENDPOINT=…/openapi/v1/otlp', false, 'docs/otlp.md'),
   connection('Claude Code, Codex', 'tacho hook install claude-code', true, 'docs/coding-agents.md'),
   connection(

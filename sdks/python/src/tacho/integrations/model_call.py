@@ -68,7 +68,9 @@ class ModelCall:
         self._is_ended = True
         result = read_safely(read, {"output": _UNREADABLE})
         model = result.get("model") or self._request.get("model")
-        payload = {**self._request, **result, "model": model, "latency": _milliseconds(time.monotonic() - self._begun)}
+        latency = _milliseconds(time.monotonic() - self._begun)
+        # A framework that tells of a call only afterwards gives its own times.
+        payload = {"latency": latency, **self._request, **result, "model": model}
         if self._first is not None:
             payload["timeToFirstOutput"] = _milliseconds(self._first - self._begun)
         payload.update(more)

@@ -1,0 +1,198 @@
+"""
+CrewAI.
+
+    TachoListener()
+    agent = Agent(role="Refunds", llm=llm, tools=guard_tools([refund]), ...)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from crewai.events import (
+    BaseEventListener,
+    LLMCallCompletedEvent,
+    LLMCallFailedEvent,
+    LLMCallStartedEvent,
+    LLMStreamChunkEvent,
+)
+from crewai.events.event_bus import CrewAIEventsBus
+from crewai.tools import BaseTool
+from crewai.utilities.string_utils import sanitize_tool_name
+
+import tacho as tacho_module
+
+from ..client import Tacho
+from ..guarding.blocked import ToolBlockedError
+from ..recording.plain import read_safely
+from .messages import answer_of, fields_of, messages_of
+from .model_call import ModelCall, usage_of
+
+T = TypeVar("T", bound=BaseTool)
+
+# A call whose end is never told must not be kept forever.
+_OPEN_MAX = 10_000
+
+
+class _Call:
+    """The events of one model call. CrewAI handles events in threads, so the end can arrive before the beginning."""
+
+    def __init__(self) -> None:
+        self.started: LLMCallStartedEvent | None = None
+        self.first: float | None = None
+        self.ended: LLMCallCompletedEvent | LLMCallFailedEvent | None = None
+
+
+class TachoListener(BaseEventListener):
+    """
+    Records the model calls of every crew and flow of this process, streamed or not, as LLM_CALL events of the current run;
+    outside a run, each becomes a run of its own. Create one; CrewAI keeps it.
+    """
+
+    def __init__(self, tacho: Tacho | None = None) -> None:
+        self._tacho = tacho
+        self._lock = threading.Lock()
+        self._calls: dict[str, _Call] = {}
+        super().__init__()
+
+    def setup_listeners(self, crewai_event_bus: CrewAIEventsBus) -> None:
+        """CrewAI calls this."""
+
+        def on_started(_: Any, event: LLMCallStartedEvent) -> None:
+            with self._lock:
+                call = self._of(event.call_id)
+                call.started = event
+            self._record(event.call_id, call)
+
+        def on_chunk(_: Any, event: LLMStreamChunkEvent) -> None:
+            with self._lock:
+                call = self._of(event.call_id)
+                call.first = call.first or event.timestamp.timestamp()
+
+        def on_ended(_: Any, event: LLMCallCompletedEvent | LLMCallFailedEvent) -> None:
+            with self._lock:
+                call = self._of(event.call_id)
+                call.ended = event
+            self._record(event.call_id, call)
+
+        crewai_event_bus.on(LLMCallStartedEvent)(on_started)
+        crewai_event_bus.on(LLMStreamChunkEvent)(on_chunk)
+        crewai_event_bus.on(LLMCallCompletedEvent)(on_ended)
+        crewai_event_bus.on(LLMCallFailedEvent)(on_ended)
+
+    def _of(self, call_id: str) -> _Call:
+        if call_id not in self._calls and len(self._calls) >= _OPEN_MAX:
+            self._calls.pop(next(iter(self._calls)), None)
+        return self._calls.setdefault(call_id, _Call())
+
+    def _record(self, call_id: str, call: _Call) -> None:
+        with self._lock:
+            started, ended = call.started, call.ended
+            if started is None or ended is None or self._calls.pop(call_id, None) is None:
+                return
+        begun = started.timestamp.timestamp()
+        times = {"latency": _milliseconds(ended.timestamp.timestamp() - begun)}
+        if call.first is not None:
+            times["timeToFirstOutput"] = _milliseconds(call.first - begun)
+        recorded = ModelCall(self._tacho, lambda: {"model": started.model, "messages": messages_of(started.messages)})
+        if isinstance(ended, LLMCallFailedEvent):
+            recorded.fail(_Failed(ended.error), lambda: {**times})
+        else:
+            recorded.end(lambda: {**_result_of(ended), **times})
+
+
+class _Failed(Exception):
+    """A model call that failed; CrewAI gives its message only."""
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, round(seconds * 1_000))
+
+
+def _result_of(event: LLMCallCompletedEvent) -> dict[str, Any]:
+    usage = event.usage or {}
+    response = event.response
+    is_calls = isinstance(response, list) and all("function" in fields_of(one) or "name" in fields_of(one) for one in response)
+    message = {"role": "assistant", "tool_calls": response} if is_calls else answer_of(response)
+    return {
+        "output": messages_of(message)[0] if is_calls else message,
+        "finishReason": event.finish_reason,
+        "usage": usage_of(
+            promptTokens=usage.get("prompt_tokens"),
+            completionTokens=usage.get("completion_tokens"),
+            totalTokens=usage.get("total_tokens"),
+            cachedTokens=usage.get("cached_prompt_tokens"),
+            cacheWriteTokens=usage.get("cache_creation_tokens"),
+            reasoningTokens=usage.get("reasoning_tokens"),
+        ),
+    }
+
+
+def guard_tools(tools: Sequence[T], tacho: Tacho | None = None) -> list[T]:
+    """
+    Copies of the tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
+    recorded as a TOOL_CALL. A refusal is a tool error with a text that the model reads; the agent goes on. `tool.name` is the
+    name that the model uses: `Search the web` is `search_the_web`. CrewAI does not cache results of guarded tools, because a
+    cached answer would not be decided.
+    """
+    return [_guard_tool(tool, tacho) for tool in tools]
+
+
+def _guard_tool(tool: T, given: Tacho | None) -> T:
+    guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
+    name = sanitize_tool_name(tool.name)
+    # A tool made of a function calls it from several methods; a class of its own has only these.
+    for method in ("func",) if "func" in type(tool).model_fields else ("_run", "_arun"):
+        # Past the model's own __setattr__, which knows fields only.
+        object.__setattr__(guarded, method, _guarded(getattr(tool, method), name, given))
+    return guarded
+
+
+def _is_never_cached(*_: Any) -> bool:
+    return False
+
+
+def _guarded(original: Callable[..., Any], name: str, given: Tacho | None) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(original):
+
+        @functools.wraps(original)
+        async def guarded_async(*args: Any, **named: Any) -> Any:
+            client = given or tacho_module.client()
+
+            async def act() -> Any:
+                return await original(*args, **named)
+
+            try:
+                if client.current_run() is not None:
+                    return await client.acall_guarded(name, lambda: _input(args, named), act)
+                async with client.run():
+                    return await client.acall_guarded(name, lambda: _input(args, named), act)
+            except ToolBlockedError as error:
+                raise _Refused(error.model_text) from error
+
+        return guarded_async
+
+    @functools.wraps(original)
+    def guarded(*args: Any, **named: Any) -> Any:
+        client = given or tacho_module.client()
+        try:
+            if client.current_run() is not None:
+                return client.call_guarded(name, lambda: _input(args, named), lambda: original(*args, **named))
+            with client.run():
+                return client.call_guarded(name, lambda: _input(args, named), lambda: original(*args, **named))
+        except ToolBlockedError as error:
+            raise _Refused(error.model_text) from error
+
+    return guarded
+
+
+class _Refused(Exception):
+    """A guarded call that may not run; the message is for the model."""
+
+
+def _input(args: tuple[Any, ...], named: dict[str, Any]) -> object:
+    return read_safely(lambda: {**named, "args": list(args)} if args else dict(named), named)

@@ -1,0 +1,47 @@
+"""The shared decisions: guarded calls decide as in the TypeScript SDK, the MCP guard, the hook and the simulation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tacho
+from conftest import Client, Service
+from tacho.policy.input_hash import input_hash
+
+VECTORS = Path(__file__).parents[3] / "packages" / "policy" / "vectors" / "decisions.json"
+
+
+def test_every_shared_call_is_decided_alike(make: Callable[..., Client], service: Service) -> None:
+    shared = json.loads(VECTORS.read_text(encoding="utf-8"))
+    calls: list[dict[str, Any]] = shared["calls"]
+    assert (len(shared["policies"]), len(calls)) == (20, 200)
+    service.policies += [{**policy, "description": None} for policy in shared["policies"]]
+    approval = {"id": "a1", "expiresAt": "2030-01-01T00:00:00Z", "decisionReason": None}
+    # A person rejects every approval at once.
+    rejected = {**approval, "status": "REJECTED", "decidedAt": "2026-01-01T00:00:00Z"}
+    service.script("/firewall-approvals", lambda _: (201, {**approval, "status": "PENDING", "decidedAt": None}, {}))
+    service.script("/firewall-approvals/id", lambda _: (200, rejected, {}))
+    client = make(guard=tacho.GuardDefaults(loop=None, configuration_wait=120)).tacho
+    codes = {"BLOCK": "policy", "REQUIRE_APPROVAL": "approval_rejected", "ALLOW": None, "WARN": None}
+    with client.run(agent_id=shared["agent"]["id"], agent_name=shared["agent"]["name"]):
+        for call in calls:
+            code = None
+            try:
+                client.call_guarded(call["toolName"], call["input"], lambda: "ran")
+            except tacho.ToolBlockedError as error:
+                code = error.code
+            assert code == codes[call["action"]], call
+    client.flush(120)
+    decided = {
+        payload["inputHash"]: (payload["action"], payload["policyIds"])
+        for payload in (event["payload"] for event in service.events if event["eventType"] == "POLICY_DECISION")
+        # A condition that failed and does not count is recorded too.
+        if payload["policyIds"]
+    }
+    expected = {
+        input_hash(call["toolName"], call["input"]): (call["action"], call["policyIds"]) for call in calls if call["policyIds"]
+    }
+    assert decided == expected
