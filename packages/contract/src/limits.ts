@@ -120,6 +120,12 @@ export const LIMITS = {
   runViews: 100,
   /** A saved view goes back at most this far: a year. */
   runViewHours: 8_784,
+  /** Longest time that retention keeps something: ten years. */
+  retentionDays: 3_650,
+  /** The audit log is kept at least this long, so that nobody can hide a change by shortening it. */
+  retentionAuditDaysMin: 30,
+  /** A preview of retention counts up to this many runs, issues, approvals and audit entries one by one. */
+  retentionCounted: 10_000,
   webhookUrlChars: 2_000,
   /** Pending deliveries of one webhook. Beyond this, the oldest are dropped. */
   webhookPendingDeliveries: 1_000,

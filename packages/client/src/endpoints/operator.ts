@@ -116,4 +116,12 @@ export const OPERATOR_ENDPOINTS = {
   createRunView: {"method":"POST","path":"/environments/{environmentId}/run-views","status":201,"creates":true},
   changeRunView: {"method":"POST","path":"/environments/{environmentId}/run-views/{runViewId}/change"},
   removeRunView: {"method":"POST","path":"/environments/{environmentId}/run-views/{runViewId}/remove"},
+  readRetention: {"path":"/environments/{environmentId}/retention"},
+  changeRetention: {"method":"POST","path":"/environments/{environmentId}/retention/change"},
+  inheritRetention: {"method":"POST","path":"/environments/{environmentId}/retention/inherit"},
+  previewRetention: {"path":"/environments/{environmentId}/retention/preview"},
+  readWorkspaceRetention: {"path":"/workspaces/{workspaceId}/retention"},
+  changeWorkspaceRetention: {"method":"POST","path":"/workspaces/{workspaceId}/retention/change"},
+  pinRun: {"method":"POST","path":"/environments/{environmentId}/runs/{runId}/pin"},
+  unpinRun: {"method":"POST","path":"/environments/{environmentId}/runs/{runId}/unpin"},
 } as const satisfies Record<string, Endpoint>

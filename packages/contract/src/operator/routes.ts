@@ -21,6 +21,7 @@ import {
   OperatorRunParams,
   OperatorRunsQuery,
 } from './run.ts'
+import { retentionRoutes } from './retention-routes.ts'
 import { runViewRoutes } from './run-view-routes.ts'
 import { meRoutes } from './me-routes.ts'
 import { operatorRoutes } from './operator-routes.ts'
@@ -254,4 +255,5 @@ export const OPERATOR_ROUTES = {
   ...simulationRoutes,
   ...webhookRoutes,
   ...runViewRoutes,
+  ...retentionRoutes,
 } as const satisfies Record<string, OperatorRoute>

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { Event, EventRow } from '../event.ts'
-import { cursor, id, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
@@ -30,6 +30,11 @@ export const OperatorRun = Type.Object(
     promptVersionIds: names('Prompt versions that its events name'),
     lastEventAt: time('Latest event time of the run'),
     receivedAt: time('When the first event of the run was stored'),
+    pinnedAt: nullableTime('When it was pinned, so that retention keeps it; null: it is not'),
+    payloadsRemoved: Type.Integer({
+      minimum: 0,
+      description: 'Events whose payloads retention removed; they are shown as {}',
+    }),
   },
   { $id: 'OperatorRun', description: 'One agent execution, as operators see it' },
 )

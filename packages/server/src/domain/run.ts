@@ -31,6 +31,8 @@ export function toOperatorRun(row: RunRow): OperatorRun {
     ...namesOf(row),
     lastEventAt: isoTime(row.lastEventAt),
     receivedAt: isoTime(row.receivedAt),
+    pinnedAt: row.pinnedAt === null ? null : isoTime(row.pinnedAt),
+    payloadsRemoved: row.payloadsRemoved,
   }
 }
 

@@ -36,6 +36,7 @@ import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
 import { reopenIssues } from '../jobs/reopen-issues.ts'
+import { queueRetention, retain } from '../jobs/retain.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { simulate } from '../jobs/simulate.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
@@ -145,6 +146,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       reviewIssueRecords({ storage, now, random: randomBytes }),
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now }),
+      retain({ storage, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],
     owner,
@@ -195,6 +197,12 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       storage,
       listeners: [keys, operatorTokens, sessions, configurations],
       onError: warnAbout('follow control revision'),
+    }),
+    queueRetention({
+      storage,
+      now: storeNow,
+      wake: () => work.wake('retain'),
+      onError: warnAbout('queue retention'),
     }),
     deleteExpired({ storage, now, onError: warnAbout('delete expired rows') }),
     flushCredentialUses({

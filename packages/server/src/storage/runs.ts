@@ -38,6 +38,10 @@ export interface RunRow {
   lastEventAt: number
   /** When its first event was stored. */
   receivedAt: number
+  /** Null: not pinned. */
+  pinnedAt: number | null
+  /** Events whose payloads retention removed. */
+  payloadsRemoved: number
 }
 
 export interface RunFilter {

@@ -21,6 +21,7 @@ import type { SimulationStore } from './simulations.ts'
 import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
 import type { IdempotencyStore } from './idempotency.ts'
+import type { RetentionStore } from './retention.ts'
 import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { UsageStore } from './usage.ts'
@@ -38,6 +39,7 @@ export interface Storage
     EventStore,
     RunStore,
     RunViewStore,
+    RetentionStore,
     UsageStore,
     ApprovalStore,
     AuditStore,

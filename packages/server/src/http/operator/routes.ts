@@ -22,6 +22,7 @@ import { promptsRoutes } from './prompts.ts'
 import { issueChangesRoutes } from './issue-changes.ts'
 import { operatorIssueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
+import { retentionRoutes } from './retention.ts'
 import { runViewsRoutes } from './run-views.ts'
 import { operatorRunsRoutes } from './runs.ts'
 import { simulationsRoutes } from './simulations.ts'
@@ -51,6 +52,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   secondFactorRoutes(app, deps, attempts)
   operatorRunsRoutes(app, deps)
   runViewsRoutes(app, deps)
+  retentionRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

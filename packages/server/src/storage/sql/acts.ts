@@ -36,6 +36,10 @@ import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
 import { signInActs } from './operators/sign-in.ts'
 import { rejectionsActs } from './rejections.ts'
+import { expiredRowsActs } from './retention/expired-rows.ts'
+import { expiredRunsActs } from './retention/expired-runs.ts'
+import { previewActs } from './retention/preview.ts'
+import { retentionActs } from './retention/retention.ts'
 import { revisionActs } from './revision.ts'
 import { runViewsActs } from './run-views.ts'
 import { runsActs } from './runs.ts'
@@ -94,6 +98,10 @@ export const ACTS: Acts<ActMethods> = {
   ...sessionsActs,
   ...signInActs,
   ...rejectionsActs,
+  ...retentionActs,
+  ...expiredRunsActs,
+  ...expiredRowsActs,
+  ...previewActs,
   ...revisionActs,
   ...runViewsActs,
   ...runsActs,

@@ -127,7 +127,12 @@ function numberTaker(db: Database): (count: number) => number[] {
 
 const placeOf = (environmentId: string, runId: string): string => `${environmentId} ${runId}`
 
-export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
+export interface SqliteAppendEngine extends AppendEngine {
+  /** To be called when runs were removed or changed by another act. */
+  forgetRuns(environmentId: string, runIds: readonly string[]): void
+}
+
+export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
@@ -211,6 +216,9 @@ export function sqliteAppendEngine(db: Database, sql: Sql): AppendEngine {
   }
 
   return {
+    forgetRuns(environmentId, runIds) {
+      for (const runId of runIds) runs.delete(placeOf(environmentId, runId))
+    },
     agentRefreshMs: 0,
     isRace: () => false,
     isDataError,

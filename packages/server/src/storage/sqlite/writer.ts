@@ -1,5 +1,6 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
+import type { RemovedRuns } from '../retention.ts'
 import { runAct } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append.ts'
 import { sqliteAppendEngine } from './append.ts'
@@ -19,9 +20,8 @@ if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file)
 const sql = sqliteSql(db)
-const commit = batchAppender(sqliteAppendEngine(db, sql), (what, error) =>
-  send({ replies: [], warning: { what, error: sentError(error) } }),
-)
+const engine = sqliteAppendEngine(db, sql)
+const commit = batchAppender(engine, (what, error) => send({ replies: [], warning: { what, error: sentError(error) } }))
 const checkpoint = checkpointer(db)
 assertDurable(db)
 
@@ -90,7 +90,9 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'close') return close()
   if (act === 'ping') return db.prepare('SELECT 1').get()
   if (act === 'durability') return durability(db)
-  return transaction(db, 'write', () => runAct(sql, act, args))
+  const result = await transaction(db, 'write', () => runAct(sql, act, args))
+  if (act === 'removeExpiredRuns') engine.forgetRuns(String(args[0]), (result as RemovedRuns).changedRunIds)
+  return result
 }
 
 function close(): void {

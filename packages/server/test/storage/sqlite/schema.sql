@@ -107,6 +107,8 @@ CREATE INDEX audit_log_by_action ON audit_log (action, workspace_id, id);
 
 CREATE INDEX audit_log_by_actor ON audit_log (actor_id, workspace_id, id);
 
+CREATE INDEX audit_log_by_environment ON audit_log (environment_id, id) WHERE environment_id IS NOT NULL;
+
 CREATE INDEX audit_log_by_target ON audit_log (target_id, workspace_id, id);
 
 CREATE INDEX audit_log_by_target_kind ON audit_log (target_kind, workspace_id, id);
@@ -120,6 +122,8 @@ CREATE INDEX audit_log_everywhere_by_actor ON audit_log (actor_id, id);
 CREATE INDEX audit_log_everywhere_by_target ON audit_log (target_id, id);
 
 CREATE INDEX audit_log_everywhere_by_target_kind ON audit_log (target_kind, id);
+
+CREATE INDEX audit_log_of_workspace ON audit_log (workspace_id, id) WHERE environment_id IS NULL;
 
 CREATE TABLE configuration_clients (
   environment_id TEXT NOT NULL,
@@ -590,6 +594,28 @@ CREATE INDEX removed_runs_by_erasure ON removed_runs (environment_id, erasure_id
 
 CREATE INDEX removed_runs_by_number ON removed_runs (number);
 
+CREATE TABLE retention_progress (
+  environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
+  pass_started_at INTEGER NOT NULL,
+  pass_ended_at INTEGER, -- null: the pass is not at its end
+  last_slice_at INTEGER,
+  reached_at INTEGER, -- runs that started before were examined in this pass
+  pass TEXT NOT NULL, -- JSON object: what this pass removed
+  total TEXT NOT NULL -- the same of all passes
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE retention_settings (
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  environment_id TEXT NOT NULL,
+  run_days INTEGER, -- null: for ever; so are the next
+  payload_days INTEGER,
+  issue_days INTEGER,
+  approval_days INTEGER,
+  audit_days INTEGER,
+  keep_open_issue_runs INTEGER NOT NULL,
+  PRIMARY KEY (workspace_id, environment_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE run_views (
   id TEXT NOT NULL PRIMARY KEY,
   environment_id TEXT NOT NULL REFERENCES environments (id),
@@ -622,7 +648,7 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, -- the first that an event names; it never changes
+  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, -- the first that an event names; it never changes
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;

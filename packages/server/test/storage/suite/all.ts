@@ -21,6 +21,7 @@ import { propertySuite } from './property.ts'
 import { recordedInputSuite } from './recorded-input.ts'
 import { rejectionsSuite } from './rejections.ts'
 import { resultsSuite } from './results.ts'
+import { retentionSuite } from './retention.ts'
 import { reviewSuite } from './review.ts'
 import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
@@ -39,6 +40,7 @@ const SUITES = [
   eventsSuite,
   runsSuite,
   runViewsSuite,
+  retentionSuite,
   agentsSuite,
   timelineSuite,
   usageSuite,

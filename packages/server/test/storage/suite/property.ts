@@ -100,6 +100,8 @@ function expected(sent: NewEvent[]) {
         traits: [...new Set(list.flatMap(({ traits }) => traits ?? []))].toSorted().join(''),
         lastEventAt: Math.max(...list.map(({ time }) => time)),
         receivedAt: NOON,
+        pinnedAt: null,
+        payloadsRemoved: 0,
         ...sumsOf(list),
       }
     }),

@@ -43,6 +43,8 @@ export function runsSuite(open: OpenStorage) {
         traits: '\n',
         lastEventAt: NOON + 5,
         receivedAt: NOON + 9,
+        pinnedAt: null,
+        payloadsRemoved: 0,
       })
     })
 

@@ -1,0 +1,98 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import {
+  PinnedRun,
+  Retention,
+  RetentionChange,
+  RetentionPreview,
+  RetentionPreviewQuery,
+  WorkspaceRetention,
+} from './retention.ts'
+import { OperatorRunParams } from './run.ts'
+import { WorkspaceParams } from './workspace.ts'
+
+const common = { tag: 'Retention', scopes: [], status: 200 } as const
+const read = { ...common, method: 'GET', access: 'viewer' } as const
+const change = { ...common, method: 'POST', access: 'admin' } as const
+const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const OF_ENVIRONMENT = '/environments/{environmentId}/retention'
+const OF_WORKSPACE = '/workspaces/{workspaceId}/retention'
+const RUN = '/environments/{environmentId}/runs/{runId}'
+
+/** How long things are kept. */
+export const retentionRoutes = {
+  readRetention: {
+    ...read,
+    path: OF_ENVIRONMENT,
+    summary: 'Read how long an environment keeps things, and what was removed',
+    params: EnvironmentParams,
+    reply: Retention,
+    errors: ['not_found'],
+  },
+  changeRetention: {
+    ...change,
+    ...body,
+    path: `${OF_ENVIRONMENT}/change`,
+    summary: 'Give an environment settings of its own; older things are removed in the background',
+    params: EnvironmentParams,
+    body: RetentionChange,
+    reply: Retention,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  inheritRetention: {
+    ...change,
+    path: `${OF_ENVIRONMENT}/inherit`,
+    summary: 'Remove the settings of an environment; it follows its workspace again',
+    params: EnvironmentParams,
+    reply: Retention,
+    errors: ['not_found'],
+  },
+  previewRetention: {
+    ...read,
+    path: `${OF_ENVIRONMENT}/preview`,
+    summary: 'Count what given settings would remove now; nothing is removed',
+    params: EnvironmentParams,
+    query: RetentionPreviewQuery,
+    reply: RetentionPreview,
+    errors: ['not_found'],
+  },
+  readWorkspaceRetention: {
+    ...read,
+    path: OF_WORKSPACE,
+    summary: 'Read what the environments without settings of their own follow',
+    params: WorkspaceParams,
+    reply: WorkspaceRetention,
+    errors: ['not_found'],
+  },
+  changeWorkspaceRetention: {
+    ...change,
+    ...body,
+    path: `${OF_WORKSPACE}/change`,
+    summary: 'Change what the environments without settings of their own follow',
+    params: WorkspaceParams,
+    body: RetentionChange,
+    reply: WorkspaceRetention,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  pinRun: {
+    ...change,
+    access: 'approver',
+    path: `${RUN}/pin`,
+    summary: 'Keep a run whatever the retention settings are',
+    params: OperatorRunParams,
+    reply: PinnedRun,
+    errors: ['not_found'],
+  },
+  unpinRun: {
+    ...change,
+    access: 'approver',
+    path: `${RUN}/unpin`,
+    summary: 'Let retention remove a run again',
+    params: OperatorRunParams,
+    reply: PinnedRun,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,173 @@
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type {
+  PinnedRun,
+  Retention,
+  RetentionChange,
+  RetentionPreview,
+  RetentionPreviewQuery,
+  RetentionSettings,
+} from '@tacho/contract/operator/retention.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import { KEEP_ALL } from '../../storage/retention.ts'
+import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow, Tenant } from '../../storage/retention.ts'
+import type { Deps } from '../deps.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf, workspaceOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField } from './field.ts'
+
+const NO_RUN = refuse('not_found', 'The run does not exist')
+
+export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, now, work } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.readRetention, deps, async ({ request }) => {
+    return toRetention(await storage.readRetention(tenantOf(request)))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.changeRetention, deps, async ({ body, request }) => {
+    const tenant = tenantOf(request)
+    const before = await storage.readRetention(tenant)
+    const settings = changed(before.settings, body)
+    const refusal = settingsRefusal(settings)
+    if (refusal) return refusal
+    const detail = changesOf(before.settings, settings)
+    const audit = [auditOf(request, now(), 'retention.change', environmentTarget(request), detail)]
+    await storage.changeRetention(tenant.workspaceId, tenant.environmentId, settings, now(), audit)
+    work.wake('retain')
+    return toRetention({ ...before, settings, source: 'environment' })
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.inheritRetention, deps, async ({ request }) => {
+    const tenant = tenantOf(request)
+    const before = await storage.readRetention(tenant)
+    if (before.source === 'environment') {
+      const detail = changesOf(before.settings, (await storage.readWorkspaceRetention(tenant.workspaceId)) ?? KEEP_ALL)
+      const audit = [auditOf(request, now(), 'retention.inherit', environmentTarget(request), detail)]
+      await storage.changeRetention(tenant.workspaceId, tenant.environmentId, null, now(), audit)
+      work.wake('retain')
+    }
+    return toRetention(await storage.readRetention(tenant))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.previewRetention, deps, async ({ query, request }) => {
+    const tenant = tenantOf(request)
+    const settings = previewed(query) ?? (await storage.readRetention(tenant)).settings
+    const refusal = settingsRefusal(settings)
+    if (refusal) return refusal
+    const counted = await storage.previewRetention(tenant, settings, now())
+    const preview: RetentionPreview = {
+      settings,
+      runs: toRuns(counted.runs),
+      payloads: toRuns(counted.payloads),
+      issues: toRows(counted.issues),
+      approvals: toRows(counted.approvals),
+      auditEntries: toRows(counted.auditEntries),
+    }
+    return preview
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readWorkspaceRetention, deps, async ({ request }) => {
+    return ofWorkspace(await storage.readWorkspaceRetention(workspaceOf(request).id))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.changeWorkspaceRetention, deps, async ({ body, request }) => {
+    const { id } = workspaceOf(request)
+    const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
+    const settings = changed(before, body)
+    const refusal = settingsRefusal(settings)
+    if (refusal) return refusal
+    const target = { kind: 'workspace', id }
+    const audit = [auditOf(request, now(), 'retention.change', target, changesOf(before, settings))]
+    await storage.changeRetention(id, null, settings, now(), audit)
+    work.wake('retain')
+    return ofWorkspace(settings)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.pinRun, deps, ({ params, request }) => pin(request, params.runId, now()))
+  serveRoute(app, OPERATOR_ROUTES.unpinRun, deps, ({ params, request }) => pin(request, params.runId, null))
+
+  async function pin(request: FastifyRequest, runId: string, at: number | null): Promise<PinnedRun | Refusal> {
+    const environmentId = environmentOf(request).id
+    const run = await storage.findRun(environmentId, runId)
+    if (run === null) return NO_RUN
+    const target = { kind: 'run', id: run.id }
+    const audit = [auditOf(request, now(), at === null ? 'run.unpin' : 'run.pin', target, { runId: run.runId })]
+    const pinned = await storage.pinRun(environmentId, run.id, at, audit)
+    if (pinned === null) return NO_RUN
+    return { ...pinned, pinnedAt: isoOrNull(pinned.pinnedAt) }
+  }
+}
+
+function tenantOf(request: FastifyRequest): Tenant {
+  const { id, workspaceId } = environmentOf(request)
+  return { workspaceId, environmentId: id }
+}
+
+function environmentTarget(request: FastifyRequest) {
+  return { kind: 'environment', id: environmentOf(request).id }
+}
+
+const NAMES = Object.keys(KEEP_ALL) as (keyof RetentionSettings)[]
+
+/** Copies by name: a body can contain extra fields. */
+function changed(before: RetentionSettings, change: RetentionChange): RetentionSettings {
+  return Object.fromEntries(
+    NAMES.map((name) => [name, change[name] === undefined ? before[name] : change[name]]),
+  ) as unknown as RetentionSettings
+}
+
+/** `{ runDays: { from: null, to: 90 } }` */
+function changesOf(before: RetentionSettings, after: RetentionSettings): Record<string, unknown> {
+  const differing = NAMES.filter((name) => before[name] !== after[name])
+  return Object.fromEntries(differing.map((name) => [name, { from: before[name], to: after[name] }]))
+}
+
+/** Null: the current settings are asked for. */
+function previewed(query: RetentionPreviewQuery): RetentionSettings | null {
+  const { keepOpenIssueRuns, ...days } = query
+  if (NAMES.every((name) => name === 'keepOpenIssueRuns' || days[name] === undefined)) return null
+  const { runDays = null, payloadDays = null, issueDays = null, approvalDays = null, auditDays = null } = days
+  const given = { runDays, payloadDays, issueDays, approvalDays, auditDays }
+  return { ...given, keepOpenIssueRuns: keepOpenIssueRuns !== 'false' }
+}
+
+function settingsRefusal({ runDays, payloadDays }: RetentionSettings): Refusal | null {
+  if (runDays === null || payloadDays === null || payloadDays <= runDays) return null
+  return refuseField('payloadDays', `must not be more than runDays, which is ${runDays}`)
+}
+
+function toRetention({ settings, source, progress }: RetentionRow): Retention {
+  return { settings, source, progress: progress && toProgress(progress) }
+}
+
+function toProgress({ passStartedAt, passEndedAt, lastSliceAt, reachedAt, pass, total }: RetentionProgressRow) {
+  return {
+    passStartedAt: isoTime(passStartedAt),
+    passEndedAt: isoOrNull(passEndedAt),
+    lastSliceAt: isoOrNull(lastSliceAt),
+    reachedAt: isoOrNull(reachedAt),
+    pass,
+    total,
+  }
+}
+
+function ofWorkspace(settings: RetentionSettings | null) {
+  return settings === null
+    ? { settings: KEEP_ALL, source: 'none' as const }
+    : { settings, source: 'workspace' as const }
+}
+
+function toRuns({ exact, runs, events, bytes, oldest, newest }: CountedRuns): RetentionPreview['runs'] {
+  return { exact, runs, events, bytes, oldest: isoOrNull(oldest), newest: isoOrNull(newest) }
+}
+
+function toRows({ exact, count, oldest }: CountedRows): RetentionPreview['issues'] {
+  return { exact, count, oldest: isoOrNull(oldest) }
+}
+
+function isoOrNull(time: number | null): string | null {
+  return time === null ? null : isoTime(time)
+}

@@ -1,0 +1,121 @@
+/** How long an environment keeps things, and the removal of what is older. */
+import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import type { AuditEntry } from './audit.ts'
+import type { RunPlace } from './runs.ts'
+
+export interface RetentionStore {
+  /** The settings that count for an environment, and what was done. */
+  readRetention(tenant: Tenant): Promise<RetentionRow>
+  /** What environments without settings of their own follow; null: nothing was set. */
+  readWorkspaceRetention(workspaceId: string): Promise<RetentionSettings | null>
+  /** `environmentId` null: of the workspace. `settings` null: removes them. Queues a pass for whom it concerns. */
+  changeRetention(
+    workspaceId: string,
+    environmentId: string | null,
+    settings: RetentionSettings | null,
+    now: number,
+    audit: AuditEntry[],
+  ): Promise<void>
+  /** Returns when the run is pinned since; undefined: no such run. `pinnedAt` null: unpins it. */
+  pinRun(
+    environmentId: string,
+    runIdOrUuid: string,
+    pinnedAt: number | null,
+    audit: AuditEntry[],
+  ): Promise<{ id: string; runId: string; pinnedAt: number | null } | null>
+  /** What the settings would remove now. Reads a bounded number of rows. */
+  previewRetention(tenant: Tenant, settings: RetentionSettings, now: number): Promise<RetentionPreviewRow>
+  /** Queues a pass over every environment with settings, if its last one ended before `endedBefore`. */
+  queueRetention(now: number, endedBefore: number): Promise<void>
+  /** Starts a pass, or continues one that did not end. Null: the environment has nothing to remove. */
+  startRetention(environmentId: string, now: number): Promise<RetentionOrder | null>
+  /** Runs that may be removed, or whose payloads may be: oldest start first, a bounded number at a time. */
+  listExpiredRuns(environmentId: string, what: RetainedRuns, now: number, after: RunPlace | null): Promise<ExpiredRuns>
+  /**
+   * Removes those of the runs, or their payloads, that are still to be removed by the current settings, until it has
+   * removed `most` events. `rest` has runs that are not finished.
+   */
+  removeExpiredRuns(environmentId: string, what: RetainedRuns, now: number, slice: RunSlice): Promise<RemovedRuns>
+  /** Removes at most about `most` rows. Returns how many; 0: there are no more. */
+  removeExpiredRows(environmentId: string, what: RetainedRows, now: number, most: number): Promise<number>
+  endRetention(environmentId: string, now: number): Promise<void>
+}
+
+export interface Tenant {
+  workspaceId: string
+  environmentId: string
+}
+
+export type RetainedRuns = 'runs' | 'payloads'
+export const RETAINED_ROWS = ['issues', 'approvals', 'auditEntries'] as const
+export type RetainedRows = (typeof RETAINED_ROWS)[number]
+
+export interface RetentionRow {
+  settings: RetentionSettings
+  source: 'environment' | 'workspace' | 'none'
+  progress: RetentionProgressRow | null
+}
+
+export interface RetentionProgressRow {
+  passStartedAt: number
+  passEndedAt: number | null
+  lastSliceAt: number | null
+  reachedAt: number | null
+  pass: RetentionCounts
+  total: RetentionCounts
+}
+
+export interface RetentionOrder {
+  settings: RetentionSettings
+}
+
+export interface ExpiredRuns {
+  runs: (RunPlace & { events: number })[]
+  /** Where the next call continues; null: all were examined. */
+  after: RunPlace | null
+}
+
+export interface RunSlice {
+  ids: string[]
+  /** Events to remove at most; at least one is removed. */
+  most: number
+  /** The start of the last run that was examined. */
+  reachedAt: number
+}
+
+export interface RemovedRuns {
+  events: number
+  /** Runs of the slice of which something is left. */
+  rest: string[]
+  /** External ids of runs that changed. The engine forgets what it has in memory of them. */
+  changedRunIds: string[]
+}
+
+export interface CountedRuns {
+  exact: boolean
+  runs: number
+  events: number
+  bytes: number
+  oldest: number | null
+  newest: number | null
+}
+
+export interface CountedRows {
+  exact: boolean
+  count: number
+  oldest: number | null
+}
+
+export interface RetentionPreviewRow extends Record<RetainedRuns, CountedRuns>, Record<RetainedRows, CountedRows> {}
+
+/** Everything is kept for ever. */
+export const KEEP_ALL: RetentionSettings = {
+  runDays: null,
+  payloadDays: null,
+  issueDays: null,
+  approvalDays: null,
+  auditDays: null,
+  keepOpenIssueRuns: true,
+}
+
+export const DAY_MS = 24 * 60 * 60 * 1000

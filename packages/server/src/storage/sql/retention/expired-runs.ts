@@ -1,0 +1,153 @@
+/**
+ * Runs that are older than the settings of their environment allow.
+ *
+ * The age of a run counts from its latest event time, or from when its first event arrived if that is later. Events may
+ * carry a time of up to 30 days ago, so a client with a slow clock, or an import, cannot make a run old on arrival. No
+ * event is more than five minutes ahead of its arrival, so a fast clock keeps nothing for long.
+ */
+import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import { DAY_MS } from '../../retention.ts'
+import type { ExpiredRuns, RemovedRuns, RetainedRuns, RetentionStore, RunSlice } from '../../retention.ts'
+import type { RunPlace } from '../../runs.ts'
+import { read, write, type Acts } from '../act.ts'
+import { inChunks, PLACES } from '../chunks.ts'
+import { findEnvironment } from '../environments.ts'
+import { textKey } from '../keys.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { dropPayloads, removeRun } from './removal.ts'
+import { addProgress, lockProgress, settingsOf } from './retention.ts'
+
+export const expiredRunsActs = {
+  listExpiredRuns: read(listExpiredRuns),
+  removeExpiredRuns: write(removeExpiredRuns),
+} satisfies Partial<Acts<RetentionStore>>
+
+/** Runs that one call examines. */
+const EXAMINED = 1_000
+
+export interface ExaminedRun extends RunPlace {
+  number: number
+  runId: string
+  eventCount: number
+  payloadsRemoved: number
+  lastEventAt: number
+  receivedAt: number
+  pinnedAt: number | null
+}
+
+const COLUMNS = `id, number, run_id AS "runId", started_at AS "startedAt", event_count AS "eventCount",
+  payloads_removed AS "payloadsRemoved", last_event_at AS "lastEventAt", received_at AS "receivedAt",
+  pinned_at AS "pinnedAt"`
+
+/** Runs whose last event is before this time are to be removed, or their payloads; null: none are. */
+export function cutoffOf({ runDays, payloadDays }: RetentionSettings, what: RetainedRuns, now: number): number | null {
+  const days = what === 'runs' ? runDays : payloadDays
+  return days === null ? null : now - days * DAY_MS
+}
+
+/** The oldest runs that start before a time. No run that starts later can be older than that. */
+export function oldestRuns(
+  sql: Sql,
+  environmentId: string,
+  { before, after, limit }: { before: number; after: RunPlace | null; limit: number },
+): Promise<ExaminedRun[]> {
+  const later = after === null ? '' : 'AND (started_at, id) > (?, ?)'
+  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND started_at < ? ${later}
+    ORDER BY started_at, id LIMIT ?`
+  const params: SqlValue[] = [environmentId, before, ...(after === null ? [] : [after.startedAt, after.id]), limit]
+  return sql.all<ExaminedRun>(text, params)
+}
+
+/** Those of the runs that are to be removed, or their payloads. */
+export async function expiredOf(
+  sql: Sql,
+  environmentId: string,
+  runs: ExaminedRun[],
+  what: RetainedRuns,
+  { cutoff, keepOpenIssueRuns }: { cutoff: number; keepOpenIssueRuns: boolean },
+): Promise<ExaminedRun[]> {
+  const old = runs.filter(
+    ({ lastEventAt, receivedAt, pinnedAt, eventCount, payloadsRemoved }) =>
+      Math.max(lastEventAt, receivedAt) < cutoff &&
+      pinnedAt === null &&
+      (what === 'runs' || payloadsRemoved < eventCount),
+  )
+  if (!keepOpenIssueRuns || old.length === 0) return old
+  const kept = await ofOpenIssues(
+    sql,
+    environmentId,
+    old.map(({ runId }) => textKey(runId)),
+  )
+  return old.filter(({ runId }) => !kept.has(textKey(runId)))
+}
+
+async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
+  // SQLite keeps the order of a cross join. Otherwise it would scan every open issue.
+  const text = `SELECT a.subject_key AS "key" FROM issue_affected a
+    CROSS JOIN issue_fingerprints f CROSS JOIN issues i
+    WHERE a.environment_id = ? AND a.kind = 'run' AND a.subject_key IN (${PLACES})
+      AND f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
+      AND i.environment_id = f.environment_id AND i.id = f.issue_id AND i.state = 'OPEN'`
+  const found = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, [environmentId, ...chunk]))
+  return new Set(found.map(({ key }) => key))
+}
+
+async function listExpiredRuns(
+  sql: Sql,
+  environmentId: string,
+  what: RetainedRuns,
+  now: number,
+  after: RunPlace | null,
+): Promise<ExpiredRuns> {
+  const settings = await currentSettings(sql, environmentId)
+  const cutoff = cutoffOf(settings, what, now)
+  if (cutoff === null) return { runs: [], after: null }
+  const examined = await oldestRuns(sql, environmentId, { before: cutoff, after, limit: EXAMINED })
+  const expired = await expiredOf(sql, environmentId, examined, what, { ...settings, cutoff })
+  const last = examined.length < EXAMINED ? undefined : examined.at(-1)
+  return {
+    runs: expired.map(({ id, eventCount, startedAt }) => ({ id, events: eventCount, startedAt })),
+    after: last ? { startedAt: last.startedAt, id: last.id } : null,
+  }
+}
+
+async function removeExpiredRuns(
+  sql: Sql,
+  environmentId: string,
+  what: RetainedRuns,
+  now: number,
+  { ids, most, reachedAt }: RunSlice,
+): Promise<RemovedRuns> {
+  const progress = await lockProgress(sql, environmentId)
+  const settings = await currentSettings(sql, environmentId)
+  const cutoff = cutoffOf(settings, what, now)
+  if (cutoff === null) return { events: 0, rest: [], changedRunIds: [] }
+  // Skip runs that a client writes to now: they are not old any longer.
+  const lock = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
+  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND id IN (${PLACES}) ${lock}`
+  const found = await inChunks(ids, (chunk) => sql.all<ExaminedRun>(text, [environmentId, ...chunk]))
+  const expired = await expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
+  const take = what === 'runs' ? removeRun : dropPayloads
+  const changed: ExaminedRun[] = []
+  const rest: string[] = []
+  let [events, whole] = [0, 0]
+  for (const run of expired) {
+    if (events >= most) rest.push(run.id)
+    else {
+      const taken = await take(sql, environmentId, run, most - events)
+      events += taken.events
+      if (taken.isWhole) whole++
+      else rest.push(run.id)
+      changed.push(run)
+    }
+  }
+  const counts = what === 'runs' ? { runs: whole, events } : { payloads: events }
+  await addProgress(sql, environmentId, progress, now, counts, reachedAt)
+  return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
+}
+
+export async function currentSettings(sql: Sql, environmentId: string): Promise<RetentionSettings> {
+  const environment = await findEnvironment(sql, environmentId)
+  const workspaceId = environment?.workspaceId ?? ''
+  return (await settingsOf(sql, { workspaceId, environmentId })).settings
+}

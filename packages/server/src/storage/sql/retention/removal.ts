@@ -1,0 +1,47 @@
+/** Removes the events of a run, or their payloads, in parts of bounded size. */
+import { eventEnvironment } from '../events.ts'
+import type { Sql } from '../sql.ts'
+
+interface Target {
+  id: string
+  number: number
+}
+
+interface Taken {
+  events: number
+  /** Whether nothing is left to remove. */
+  isWhole: boolean
+}
+
+/** Removes at most `most` events of a run, and the run with its last one. */
+export async function removeRun(sql: Sql, environmentId: string, { id, number }: Target, most: number): Promise<Taken> {
+  const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
+  const text = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
+    SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?)`
+  const events = await sql.run(text, [environmentId, number, environmentId, number, most])
+  if (events === most) {
+    const fewer = 'UPDATE runs SET event_count = event_count - ? WHERE environment_id = ? AND id = ?'
+    await sql.run(fewer, [events, environmentId, id])
+    return { events, isWhole: false }
+  }
+  await sql.run('DELETE FROM runs WHERE environment_id = ? AND id = ?', [environmentId, id])
+  return { events, isWhole: true }
+}
+
+/** Removes the payloads of at most `most` events of a run. */
+export async function dropPayloads(
+  sql: Sql,
+  environmentId: string,
+  { id, number }: Target,
+  most: number,
+): Promise<Taken> {
+  const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
+  const text = `UPDATE events SET payload = '{}' WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
+    SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND payload <> '{}'
+    ORDER BY time, seq LIMIT ?)`
+  const events = await sql.run(text, [environmentId, number, environmentId, number, most])
+  if (events === most) return { events, isWhole: false }
+  const all = 'UPDATE runs SET payloads_removed = event_count WHERE environment_id = ? AND id = ?'
+  await sql.run(all, [environmentId, id])
+  return { events, isWhole: true }
+}

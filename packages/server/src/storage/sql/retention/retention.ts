@@ -1,0 +1,190 @@
+/** Retention settings, and what was done. */
+import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import type { AuditEntry } from '../../audit.ts'
+import { KEEP_ALL } from '../../retention.ts'
+import type { RetentionOrder, RetentionProgressRow, RetentionRow, RetentionStore, Tenant } from '../../retention.ts'
+import { read, write, type Acts } from '../act.ts'
+import { insertAudit } from '../audit.ts'
+import { findEnvironment } from '../environments.ts'
+import type { Sql } from '../sql.ts'
+import { findRun } from '../runs.ts'
+import { enqueueWork } from '../work.ts'
+
+export const retentionActs = {
+  readRetention: read(readRetention),
+  readWorkspaceRetention: read(readWorkspaceRetention),
+  changeRetention: write(changeRetention),
+  pinRun: write(pinRun),
+  queueRetention: write(queueRetention),
+  startRetention: write(startRetention),
+  endRetention: write(endRetention),
+} satisfies Partial<Acts<RetentionStore>>
+
+const SETTINGS = `environment_id AS "environmentId", run_days AS "runDays", payload_days AS "payloadDays",
+  issue_days AS "issueDays", approval_days AS "approvalDays", audit_days AS "auditDays",
+  keep_open_issue_runs AS "keepOpenIssueRuns"`
+
+/** Stands for the workspace, where an environment's id would be. */
+const DEFAULT = ''
+
+type StoredSettings = Omit<RetentionSettings, 'keepOpenIssueRuns'> & { environmentId: string; keepOpenIssueRuns: 0 | 1 }
+
+const toSettings = ({ environmentId: _, keepOpenIssueRuns, ...days }: StoredSettings): RetentionSettings => {
+  return { ...days, keepOpenIssueRuns: keepOpenIssueRuns === 1 }
+}
+
+/** The settings that count for an environment, and those of its workspace. */
+export async function settingsOf(
+  sql: Sql,
+  { workspaceId, environmentId }: Tenant,
+): Promise<Pick<RetentionRow, 'settings' | 'source'> & { workspace: RetentionSettings | null }> {
+  const text = `SELECT ${SETTINGS} FROM retention_settings WHERE workspace_id = ? AND environment_id IN (?, ?)`
+  const stored = await sql.all<StoredSettings>(text, [workspaceId, environmentId, DEFAULT])
+  const own = stored.find((row) => row.environmentId === environmentId)
+  const ofWorkspace = stored.find((row) => row.environmentId === DEFAULT)
+  const workspace = ofWorkspace === undefined ? null : toSettings(ofWorkspace)
+  if (own !== undefined) return { settings: toSettings(own), source: 'environment', workspace }
+  if (workspace !== null) return { settings: workspace, source: 'workspace', workspace }
+  return { settings: KEEP_ALL, source: 'none', workspace }
+}
+
+async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
+  const { settings, source } = await settingsOf(sql, tenant)
+  return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
+}
+
+async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<RetentionSettings | null> {
+  return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
+}
+
+async function changeRetention(
+  sql: Sql,
+  workspaceId: string,
+  environmentId: string | null,
+  settings: RetentionSettings | null,
+  now: number,
+  audit: AuditEntry[],
+): Promise<void> {
+  const place = [workspaceId, environmentId ?? DEFAULT]
+  await sql.run('DELETE FROM retention_settings WHERE workspace_id = ? AND environment_id = ?', place)
+  if (settings !== null) {
+    const { runDays, payloadDays, issueDays, approvalDays, auditDays, keepOpenIssueRuns } = settings
+    const text = `INSERT INTO retention_settings (workspace_id, environment_id, run_days, payload_days, issue_days,
+      approval_days, audit_days, keep_open_issue_runs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+    const days = [runDays, payloadDays, issueDays, approvalDays, auditDays]
+    await sql.run(text, [...place, ...days, keepOpenIssueRuns ? 1 : 0])
+  }
+  await insertAudit(sql, audit)
+  const concerned =
+    environmentId === null
+      ? await sql.all<{ id: string }>('SELECT id FROM environments WHERE workspace_id = ? ORDER BY id LIMIT ?', [
+          workspaceId,
+          QUEUED_AT_ONCE,
+        ])
+      : [{ id: environmentId }]
+  await enqueuePasses(sql, concerned, now)
+}
+
+/** Environments that one statement queues. Others wait until their next pass is due. */
+const QUEUED_AT_ONCE = 1_000
+
+function enqueuePasses(sql: Sql, environments: { id: string }[], now: number): Promise<void> {
+  return enqueueWork(
+    sql,
+    environments.map(({ id }) => ({ kind: 'retain', environmentId: id, subjectId: id, dueAt: now })),
+  )
+}
+
+async function pinRun(
+  sql: Sql,
+  environmentId: string,
+  runIdOrUuid: string,
+  pinnedAt: number | null,
+  audit: AuditEntry[],
+): Promise<{ id: string; runId: string; pinnedAt: number | null } | null> {
+  const run = await findRun(sql, environmentId, runIdOrUuid)
+  if (run === null) return null
+  const { id, runId } = run
+  // A run that is pinned stays pinned since the first time.
+  const isSame = (run.pinnedAt === null) === (pinnedAt === null)
+  if (isSame) return { id, runId, pinnedAt: run.pinnedAt }
+  const text = 'UPDATE runs SET pinned_at = ? WHERE environment_id = ? AND id = ?'
+  // The slice of a job may have removed it since.
+  if ((await sql.run(text, [pinnedAt, environmentId, id])) === 0) return null
+  await insertAudit(sql, audit)
+  return { id, runId, pinnedAt }
+}
+
+async function queueRetention(sql: Sql, now: number, endedBefore: number): Promise<void> {
+  const text = `SELECT e.id FROM environments e
+    WHERE EXISTS (SELECT 1 FROM retention_settings s WHERE s.workspace_id = e.workspace_id AND s.environment_id IN ('', e.id))
+      AND NOT EXISTS (SELECT 1 FROM retention_progress p WHERE p.environment_id = e.id AND p.pass_ended_at >= ?)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.kind = 'retain' AND w.subject_id = e.id)
+    ORDER BY e.id LIMIT ?`
+  const due = await sql.all<{ id: string }>(text, [endedBefore, QUEUED_AT_ONCE])
+  await enqueuePasses(sql, due, now)
+}
+
+const NOTHING: RetentionCounts = { runs: 0, events: 0, payloads: 0, issues: 0, approvals: 0, auditEntries: 0 }
+
+const PROGRESS = `pass_started_at AS "passStartedAt", pass_ended_at AS "passEndedAt", last_slice_at AS "lastSliceAt",
+  reached_at AS "reachedAt", pass, total`
+
+async function findProgress(sql: Sql, environmentId: string): Promise<RetentionProgressRow | null> {
+  const text = `SELECT ${PROGRESS} FROM retention_progress WHERE environment_id = ?`
+  const row = await sql.get<RetentionProgressRow & { pass: string; total: string }>(text, [environmentId])
+  return (
+    row && { ...row, pass: JSON.parse(row.pass) as RetentionCounts, total: JSON.parse(row.total) as RetentionCounts }
+  )
+}
+
+async function startRetention(sql: Sql, environmentId: string, now: number): Promise<RetentionOrder | null> {
+  const environment = await findEnvironment(sql, environmentId)
+  if (environment === null) return null
+  const { settings, source } = await settingsOf(sql, { workspaceId: environment.workspaceId, environmentId })
+  if (source === 'none') return null
+  // A pass that did not end goes on: what it removed stays counted.
+  const text = `INSERT INTO retention_progress
+      (environment_id, pass_started_at, pass_ended_at, last_slice_at, reached_at, pass, total)
+    VALUES (?, ?, NULL, NULL, NULL, ?, ?)
+    ON CONFLICT (environment_id) DO UPDATE SET pass_started_at = excluded.pass_started_at, pass_ended_at = NULL,
+      reached_at = NULL, pass = excluded.pass
+    WHERE retention_progress.pass_ended_at IS NOT NULL`
+  await sql.run(text, [environmentId, now, JSON.stringify(NOTHING), JSON.stringify(NOTHING)])
+  return { settings }
+}
+
+/** Part of every slice. Its row serialises the slices of an environment, should two nodes work on it. */
+export async function lockProgress(sql: Sql, environmentId: string): Promise<RetentionProgressRow> {
+  if (sql.dialect === 'postgres') {
+    await sql.get('SELECT 1 FROM retention_progress WHERE environment_id = ? FOR NO KEY UPDATE', [environmentId])
+  }
+  const progress = await findProgress(sql, environmentId)
+  if (progress === null) throw new Error('A slice belongs to a pass that has started')
+  return progress
+}
+
+export async function addProgress(
+  sql: Sql,
+  environmentId: string,
+  progress: RetentionProgressRow,
+  now: number,
+  removed: Partial<RetentionCounts>,
+  reachedAt: number | null = progress.reachedAt,
+): Promise<void> {
+  const isSome = Object.values(removed).some((count) => count > 0)
+  const text = `UPDATE retention_progress SET last_slice_at = ?, reached_at = ?, pass = ?, total = ? WHERE environment_id = ?`
+  const sums = [sumOf(progress.pass, removed), sumOf(progress.total, removed)].map((sum) => JSON.stringify(sum))
+  await sql.run(text, [isSome ? now : progress.lastSliceAt, reachedAt, ...sums, environmentId])
+}
+
+function sumOf(counts: RetentionCounts, more: Partial<RetentionCounts>): RetentionCounts {
+  const names = Object.keys(NOTHING) as (keyof RetentionCounts)[]
+  return Object.fromEntries(
+    names.map((name) => [name, (counts[name] ?? 0) + (more[name] ?? 0)]),
+  ) as unknown as RetentionCounts
+}
+
+async function endRetention(sql: Sql, environmentId: string, now: number): Promise<void> {
+  await sql.run('UPDATE retention_progress SET pass_ended_at = ? WHERE environment_id = ?', [now, environmentId])
+}

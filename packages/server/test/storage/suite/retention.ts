@@ -1,0 +1,355 @@
+/** How long things are kept. Days are counted back from NOON, which is when a pass runs. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import { DAY_MS, KEEP_ALL, type RetainedRuns } from '../../../src/storage/retention.ts'
+import { uuidv7At } from '../../../src/storage/uuid.ts'
+import { decision, request } from './approval-sample.ts'
+import { auditEntry, change, issueRecord, listAll, reviewed } from './issue-sample.ts'
+import { ownStorage, type OpenStorage } from './open.ts'
+import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, timelineOf } from './sample.ts'
+
+const ALL_RUNS = { limit: 1_000, after: null }
+const NOTHING = { runs: 0, events: 0, payloads: 0, issues: 0, approvals: 0, auditEntries: 0 }
+
+export function retentionSuite(open: OpenStorage) {
+  describe('retention', () => {
+    const storage = ownStorage(open)
+
+    async function newEnvironment(settings: Partial<RetentionSettings> | null = null) {
+      const [workspaceId, environmentId] = [newId(), newId()]
+      await storage().createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
+      await storage().createEnvironment({ id: environmentId, workspaceId, name: 'production', createdAt: NOON }, [])
+      const tenant = { workspaceId, environmentId }
+      if (settings) await set(tenant, settings)
+      return tenant
+    }
+
+    const set = (tenant: { workspaceId: string; environmentId: string | null }, settings: Partial<RetentionSettings>) =>
+      storage().changeRetention(tenant.workspaceId, tenant.environmentId, { ...KEEP_ALL, ...settings }, NOON, [])
+
+    /** Stores events of a run as they arrived `days` ago. */
+    async function recorded(env: string, runId: string, days: number, ...events: Partial<NewEvent>[]) {
+      const time = NOON - days * DAY_MS
+      const all = (events.length > 0 ? events : [{}]).map((given) => event({ runId, time, ...given }))
+      await storage().appendEvents(batch(env, all, { receivedAt: time }))
+    }
+
+    const runIds = async (env: string) => {
+      const { rows } = await storage().listRuns(env, {}, ALL_RUNS)
+      return rows.map(({ runId }) => runId).toSorted()
+    }
+
+    async function removeAll(env: string, what: RetainedRuns, most = 1_000): Promise<number> {
+      let events = 0
+      for (let after = null as { startedAt: number; id: string } | null; ;) {
+        const found = await storage().listExpiredRuns(env, what, NOON, after)
+        let ids = found.runs.map(({ id }) => id)
+        while (ids.length > 0) {
+          const removed = await storage().removeExpiredRuns(env, what, NOON, { ids, most, reachedAt: NOON })
+          assert.ok(removed.events <= most, `${removed.events} events of at most ${most}`)
+          assert.ok(removed.rest.length === 0 || removed.events > 0, 'a slice makes progress')
+          events += removed.events
+          ids = removed.rest
+        }
+        if (found.after === null) return events
+        after = found.after
+      }
+    }
+
+    test('is off until it is set; an environment follows its workspace until it has settings of its own', async () => {
+      const tenant = await newEnvironment()
+      const { workspaceId, environmentId } = tenant
+      const settings = async () => {
+        const { settings: current, source } = await storage().readRetention(tenant)
+        return [current.runDays, source]
+      }
+      assert.deepEqual(await storage().readRetention(tenant), { settings: KEEP_ALL, source: 'none', progress: null })
+      assert.equal(await storage().readWorkspaceRetention(workspaceId), null)
+      assert.equal(await storage().startRetention(environmentId, NOON), null)
+      await set({ workspaceId, environmentId: null }, { runDays: 90 })
+      assert.deepEqual(await settings(), [90, 'workspace'])
+      await set(tenant, { runDays: 7, keepOpenIssueRuns: false })
+      assert.deepEqual(await settings(), [7, 'environment'])
+      assert.equal((await storage().readRetention(tenant)).settings.keepOpenIssueRuns, false)
+      assert.equal((await storage().readWorkspaceRetention(workspaceId))?.runDays, 90)
+      const other = await newEnvironment()
+      assert.equal((await storage().readRetention(other)).source, 'none')
+      await storage().changeRetention(workspaceId, environmentId, null, NOON, [])
+      assert.deepEqual(await settings(), [90, 'workspace'])
+    })
+
+    test('removes runs whose last event is older, at the millisecond, with their events and nothing else', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30 })
+      const { environmentId: other } = await newEnvironment()
+      const cutoff = NOON - 30 * DAY_MS
+      for (const [runId, time] of [
+        ['gone', cutoff - 1],
+        ['kept', cutoff],
+      ] as const) {
+        for (const each of [env, other]) {
+          const call = llmCall({ totalTokens: 5 }, { runId, time })
+          await storage().appendEvents(batch(each, [call, event({ runId, time })], { receivedAt: time }))
+        }
+      }
+      // A run that goes on is as old as its last event.
+      await recorded(env, 'long', 59)
+      await recorded(env, 'long', 29)
+      const usage = () => storage().readUsage(env, 0, NOON, { limit: 100, after: null })
+      const before = await usage()
+      await storage().startRetention(env, NOON)
+      assert.equal(await removeAll(env, 'runs'), 2)
+      assert.deepEqual(await runIds(env), ['kept', 'long'])
+      assert.deepEqual(await runIds(other), ['gone', 'kept'])
+      assert.equal((await timelineOf(storage(), env, 'kept')).length, 2)
+      assert.equal((await timelineOf(storage(), env, 'long')).length, 2)
+      assert.deepEqual(await usage(), before)
+      const { progress } = await storage().readRetention({ workspaceId: newId(), environmentId: env })
+      assert.deepEqual(progress?.pass, { ...NOTHING, runs: 1, events: 2 })
+      assert.deepEqual([progress?.lastSliceAt, progress?.passEndedAt], [NOON, null])
+    })
+
+    test('counts the age from the arrival of a run whose client lies about the time', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 7 })
+      // An import: events of 20 days ago that arrive today.
+      await storage().appendEvents(batch(env, [event({ runId: 'imported', time: NOON - 20 * DAY_MS })]))
+      await storage().startRetention(env, NOON)
+      assert.equal(await removeAll(env, 'runs'), 0)
+      assert.deepEqual(await runIds(env), ['imported'])
+    })
+
+    test('removes a run of many events in bounded slices', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30 })
+      const events = Array.from({ length: 95 }, () => ({}))
+      await recorded(env, 'large', 40, ...events)
+      await recorded(env, 'small', 41)
+      await storage().startRetention(env, NOON)
+      assert.equal(await removeAll(env, 'runs', 20), 96)
+      assert.deepEqual(await runIds(env), [])
+      const { progress } = await storage().readRetention({ workspaceId: newId(), environmentId: env })
+      assert.deepEqual(progress?.total, { ...NOTHING, runs: 2, events: 96 })
+    })
+
+    test('keeps pinned runs and, if set, runs of open issues', async () => {
+      const tenant = await newEnvironment({ runDays: 30 })
+      const { environmentId: env } = tenant
+      for (const runId of ['pinned', 'open', 'resolved', 'gone']) await recorded(env, runId, 40)
+      await reviewed(
+        storage(),
+        issueRecord(env, { runId: 'open', detectionType: 'open', receivedAt: NOON - 40 * DAY_MS }),
+        issueRecord(env, { runId: 'resolved', detectionType: 'resolved', receivedAt: NOON - 40 * DAY_MS }),
+      )
+      const issues = await listAll(storage(), env)
+      const resolved = issues.find(({ detectionType }) => detectionType === 'resolved')
+      await storage().changeIssueState({ environmentId: env, id: resolved?.id ?? '' }, 'RESOLVED', change(), [])
+      const pinned = await storage().pinRun(env, 'pinned', NOON - 5, [auditEntry(env, 'run.pin')])
+      assert.equal(pinned?.pinnedAt, NOON - 5)
+      // Pinned again, it stays pinned since the first time.
+      assert.equal((await storage().pinRun(env, pinned?.id ?? '', NOON, []))?.pinnedAt, NOON - 5)
+      assert.equal((await storage().findRun(env, 'pinned'))?.pinnedAt, NOON - 5)
+      assert.equal(await storage().pinRun(env, 'unknown', NOON, []), null)
+      assert.equal(await storage().pinRun(newId(), 'pinned', NOON, []), null)
+      await storage().startRetention(env, NOON)
+      await removeAll(env, 'runs')
+      assert.deepEqual(await runIds(env), ['open', 'pinned'])
+      await set(tenant, { runDays: 30, keepOpenIssueRuns: false })
+      await storage().pinRun(env, 'pinned', null, [])
+      await removeAll(env, 'runs')
+      assert.deepEqual(await runIds(env), [])
+    })
+
+    test('checks again what a slice removes: settings, pins and events that came since', async () => {
+      const tenant = await newEnvironment({ runDays: 30 })
+      const { environmentId: env } = tenant
+      for (const runId of ['pinned', 'alive', 'old']) await recorded(env, runId, 40)
+      await storage().startRetention(env, NOON)
+      const found = await storage().listExpiredRuns(env, 'runs', NOON, null)
+      assert.equal(found.runs.length, 3)
+      await storage().pinRun(env, 'pinned', NOON, [])
+      await recorded(env, 'alive', 1)
+      const slice = { ids: found.runs.map(({ id }) => id), most: 100, reachedAt: NOON }
+      await storage().changeRetention(tenant.workspaceId, env, KEEP_ALL, NOON, [])
+      assert.equal((await storage().removeExpiredRuns(env, 'runs', NOON, slice)).events, 0)
+      await set(tenant, { runDays: 30 })
+      assert.equal((await storage().removeExpiredRuns(env, 'runs', NOON, slice)).events, 1)
+      assert.deepEqual(await runIds(env), ['alive', 'pinned'])
+    })
+
+    test('an event of a removed run opens a new run', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 7 })
+      const late = event({ runId: 'late', time: NOON - 10 * DAY_MS })
+      const closing = outcome('COMPLETED', { runId: 'late', time: NOON - 10 * DAY_MS })
+      await storage().appendEvents(batch(env, [late, closing], { receivedAt: NOON - 10 * DAY_MS }))
+      const first = await storage().findRun(env, 'late')
+      await storage().startRetention(env, NOON)
+      await removeAll(env, 'runs')
+      assert.equal(await storage().findRun(env, 'late'), null)
+      assert.deepEqual(await storage().appendEvents(batch(env, [late])), ['stored'])
+      const second = await storage().findRun(env, 'late')
+      assert.deepEqual([second?.eventCount, second?.status, second?.receivedAt], [1, 'RUNNING', NOON])
+      assert.notEqual(second?.id, first?.id)
+      assert.equal((await timelineOf(storage(), env, 'late')).length, 1)
+      // A retry that is too old to be stored is looked up, and is not there.
+      assert.deepEqual(await append(storage(), env, { ...closing, onlyIfStored: true }), ['absent'])
+    })
+
+    test('removes payloads earlier than their runs, and those of late events too', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30, payloadDays: 7 })
+      const payload = '{"text":"secret"}'
+      await recorded(env, 'bare', 10, { payload, isError: true }, { payload }, { payload: '{}' })
+      await recorded(env, 'whole', 6, { payload })
+      await storage().startRetention(env, NOON)
+      const run = await storage().findRun(env, 'bare')
+      assert.equal(run?.payloadsRemoved, 0)
+      assert.equal(await removeAll(env, 'payloads', 1), 2)
+      const rows = await timelineOf(storage(), env, 'bare')
+      assert.deepEqual(
+        rows.map((row) => row.payload),
+        ['{}', '{}', '{}'],
+      )
+      assert.deepEqual(await storage().findRun(env, 'bare'), { ...run, payloadsRemoved: 3 })
+      assert.equal((await timelineOf(storage(), env, 'whole'))[0]?.payload, payload)
+      assert.deepEqual((await storage().listExpiredRuns(env, 'payloads', NOON, null)).runs, [])
+      // It came late, with a time that does not make the run younger.
+      await recorded(env, 'bare', 9, { payload })
+      assert.equal(await removeAll(env, 'payloads'), 1)
+      assert.equal((await storage().findRun(env, 'bare'))?.payloadsRemoved, 4)
+    })
+
+    test('removes resolved issues, ended approvals and old entries of the audit log', async () => {
+      const tenant = await newEnvironment({ issueDays: 30, approvalDays: 30, auditDays: 30 })
+      const { environmentId: env, workspaceId } = tenant
+      const old = NOON - 31 * DAY_MS
+      const fresh = NOON - 29 * DAY_MS
+      for (const [at, detectionType] of [
+        [old, 'open'],
+        [old, 'done'],
+        [fresh, 'seen'],
+      ] as const) {
+        for (let count = 0; count < 3; count++) {
+          await reviewed(storage(), issueRecord(env, { detectionType, detectedAt: at, receivedAt: at, runId: newId() }))
+        }
+      }
+      for (const { id, detectionType, lastSeen } of await listAll(storage(), env)) {
+        const at = { ...change(), at: lastSeen + 1 }
+        if (detectionType === 'open') continue
+        await storage().changeIssueState({ environmentId: env, id }, 'RESOLVED', at, [])
+      }
+      for (const createdAt of [old, fresh]) {
+        const asked = request(env, { createdAt, expiresAt: createdAt + HOUR })
+        await storage().createApproval(asked)
+        await storage().decideApprovals(env, [asked.id], decision({ now: createdAt + 1 }), [])
+        const pending = request(env, { createdAt, expiresAt: NOON + HOUR })
+        await storage().createApproval(pending)
+      }
+      const entries = [old, fresh].map((at) => ({ ...auditEntry(env, 'test.act'), workspaceId, at }))
+      const ids = entries.map(({ at }, index) => uuidv7At(at).replace(/0{12}$/, newId().slice(-11) + index))
+      await storage().appendAudit(entries.map((entry, index) => ({ ...entry, id: ids[index] ?? '' })))
+
+      const settings = (await storage().readRetention(tenant)).settings
+      const preview = await storage().previewRetention(tenant, settings, NOON)
+      const one = { exact: true, count: 1 }
+      assert.deepEqual(preview.issues, { ...one, oldest: old })
+      assert.deepEqual(preview.approvals, { ...one, oldest: old })
+      assert.deepEqual(preview.auditEntries, { ...one, oldest: old })
+
+      await storage().startRetention(env, NOON)
+      for (const what of ['issues', 'approvals', 'auditEntries'] as const) {
+        while ((await storage().removeExpiredRows(env, what, NOON, 2)) > 0);
+      }
+      const left = (await listAll(storage(), env)).map(({ detectionType }) => detectionType).toSorted()
+      assert.deepEqual(left, ['open', 'seen'])
+      const records = await storage().listIssueRecords(env, {}, { limit: 100, before: null })
+      assert.equal(records.rows.length, 6)
+      const approvals = await storage().listApprovals(env, {}, { limit: 100, after: null })
+      assert.deepEqual(
+        approvals.rows.map(({ createdAt, status }) => `${createdAt === old ? 'old' : 'fresh'} ${status}`).toSorted(),
+        ['fresh APPROVED', 'fresh PENDING', 'old PENDING'],
+      )
+      const audit = await storage().listAudit(workspaceId, { limit: 100, after: null })
+      assert.deepEqual(
+        audit.rows.map(({ at }) => at),
+        [fresh],
+      )
+      const { progress } = await storage().readRetention(tenant)
+      assert.deepEqual(progress?.total, { ...NOTHING, issues: 1, approvals: 1, auditEntries: 1 })
+      // The same facts open a new issue.
+      await reviewed(storage(), issueRecord(env, { detectionType: 'done', runId: newId() }))
+      assert.equal((await listAll(storage(), env)).length, 3)
+    })
+
+    test('a preview counts what a pass then removes', async () => {
+      const tenant = await newEnvironment()
+      const { environmentId: env } = tenant
+      for (const days of [60, 45, 31])
+        await recorded(env, `run ${days}`, days, { payload: '{"a":1}' }, { payload: '{}' })
+      await recorded(env, 'young', 20, { payload: '{"a":1}' })
+      const settings = { ...KEEP_ALL, runDays: 30, payloadDays: 14 }
+      const preview = await storage().previewRetention(tenant, settings, NOON)
+      const oldest = NOON - 60 * DAY_MS
+      assert.deepEqual(preview.runs, {
+        exact: true,
+        runs: 3,
+        events: 6,
+        bytes: 27,
+        oldest,
+        newest: NOON - 31 * DAY_MS,
+      })
+      assert.deepEqual(preview.payloads, {
+        exact: true,
+        runs: 4,
+        events: 7,
+        bytes: 34,
+        oldest,
+        newest: NOON - 20 * DAY_MS,
+      })
+      const none = await storage().previewRetention(tenant, KEEP_ALL, NOON)
+      assert.deepEqual([none.runs.runs, none.payloads.runs, none.issues.count], [0, 0, 0])
+      await set(tenant, settings)
+      await storage().startRetention(env, NOON)
+      assert.equal(await removeAll(env, 'runs'), 6)
+    })
+
+    test('passes are queued an hour after the last one, for environments with settings only', async () => {
+      const [tenant, unset] = [await newEnvironment({ runDays: 30 }), await newEnvironment()]
+      const followed = await newEnvironment()
+      await set({ ...followed, environmentId: null }, { runDays: 30 })
+      const claimed = async (now: number) => {
+        await storage().queueRetention(now, now - HOUR)
+        await storage().queueRetention(now, now - HOUR)
+        const items = await storage().claimWork({ kind: 'retain', owner: 'a', now, leaseUntil: now + HOUR, limit: 100 })
+        const subjectIds = items.map(({ subjectId }) => subjectId)
+        await storage().finishWork({ kind: 'retain', owner: 'a', subjectIds })
+        return [tenant, unset, followed].map(
+          ({ environmentId }) => subjectIds.filter((id) => id === environmentId).length,
+        )
+      }
+      // Queued by the change of settings, and still once.
+      assert.deepEqual(await claimed(NOON), [1, 0, 1])
+      await storage().startRetention(tenant.environmentId, NOON)
+      // It did not end, so it is due.
+      assert.deepEqual(await claimed(NOON), [1, 0, 1])
+      await storage().endRetention(tenant.environmentId, NOON)
+      assert.deepEqual(await claimed(NOON + HOUR), [0, 0, 1])
+      assert.deepEqual(await claimed(NOON + HOUR + 1), [1, 0, 1])
+    })
+
+    test('a preview of many runs is estimated from the hours of usage', async () => {
+      const tenant = await newEnvironment()
+      const { environmentId: env } = tenant
+      const count = LIMITS.retentionCounted + 200
+      for (let start = 0; start < count; start += 200) {
+        const events = Array.from({ length: 200 }, (_, index) => {
+          return event({ runId: `run ${start + index}`, time: NOON - 50 * DAY_MS + (start + index) * 60_000 })
+        })
+        await storage().appendEvents(batch(env, events, { receivedAt: NOON - 40 * DAY_MS }))
+      }
+      const settings = { ...KEEP_ALL, runDays: 30 }
+      const { runs } = await storage().previewRetention(tenant, settings, NOON)
+      assert.deepEqual([runs.exact, runs.runs, runs.events], [false, count, count])
+      assert.equal(runs.bytes, 2 * count)
+    })
+  })
+}
