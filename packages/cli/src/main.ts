@@ -11,7 +11,7 @@ interface Entry {
 }
 
 /** In the order of the help. Only the named command is loaded, to start quickly. */
-const COMMANDS: Record<string, Entry> = {
+export const COMMANDS: Record<string, Entry> = {
   serve: {
     about: 'run the server until Ctrl-C',
     load: async () => (await import('./commands/serve.ts')).addServe,
@@ -135,7 +135,8 @@ Never pass a key or token as an argument: every user of the machine can see argu
 
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply). --json prints one JSON document on stdout; errors are on stderr.`
 
-async function createProgram(args: readonly string[]): Promise<Command> {
+/** The command that `args` name is complete; of the others only name and description are known. */
+export async function createProgram(args: readonly string[]): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
@@ -179,4 +180,4 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-process.exitCode = await run(process.argv.slice(2))
+if (import.meta.main) process.exitCode = await run(process.argv.slice(2))

@@ -1,20 +1,22 @@
-/** Every program in the other pages of docs/sdk runs unchanged against a real service. */
+/** Every program in the tutorial, the recording guide and the other pages of docs/sdk runs unchanged against a real service. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BlockCode } from '../src/index.ts'
-import { API_KEY, ended, startServer, type TestServer } from '../../cli/test/tacho.ts'
+import { API_KEY, ended, OPERATOR_TOKEN, runTacho, startServer, type TestServer } from '../../cli/test/tacho.ts'
+import { interpreter, PYTHON_SDK, withoutPython } from '../../sdk-conformance/test/python.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const PAGES = ['guarding-tools', 'runtime-configuration', 'testing']
 
-const textOf = (page: string): string => readFileSync(`${ROOT}/docs/sdk/${page}.md`, 'utf8')
-const programsOf = (page: string): string[] =>
-  [...textOf(page).matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code ?? '')
+const textOf = (page: string): string => readFileSync(`${ROOT}/docs/${page}.md`, 'utf8')
+const blocksOf = (page: string, language: string): string[] =>
+  [...textOf(page).matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code ?? '')
+const programsOf = (page: string): string[] => blocksOf(`sdk/${page}`, 'ts')
 
 /** The programs find the SDK in this folder and can write files to it. */
 const folder = mkdtempSync(path.join(tmpdir(), 'tacho-docs-'))
@@ -51,6 +53,91 @@ describe('documentation of the SDK', () => {
       assert.match(stdout, /Your order 1007 arrives tomorrow|fallback: Greet Ada in one sentence/)
     })
   }
+
+  /** Records all programs of a language as one run. */
+  const inOneRun = (language: string, begin: string) => [begin, ...blocksOf('recording', language)].join('\n')
+
+  test('recording: every payload is accepted and understood', async () => {
+    const types = [...textOf('recording').matchAll(/^### .*?(?:`(\w+)`)?$/gm)].map(([, type]) => type ?? 'HANDOVER')
+    const payloads = blocksOf('recording', 'json').filter((text) => !text.includes('rejectedEventIds'))
+    assert.equal(types.length, payloads.length)
+    const events = payloads.map((payload, index) => {
+      const ids = {
+        eventId: `${index}`,
+        clientId: 'docs',
+        runId: 'payloads',
+        agentName: 'Docs',
+        label: 'from the docs',
+      }
+      return { ...ids, eventType: types[index], timestamp: Date.now(), payload: JSON.parse(payload) as unknown }
+    })
+    const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
+      method: 'POST',
+      headers: { 'x-api-key': API_KEY, 'content-type': 'application/json' },
+      body: JSON.stringify(events),
+    })
+    const { success, warnings } = (await reply.json()) as { success: boolean; warnings?: unknown[] }
+    assert.deepEqual([success, warnings], [true, undefined])
+  })
+
+  test('recording: the command, and the calls of both SDKs', { skip: withoutPython }, async () => {
+    const [command = ''] = blocksOf('recording', 'bash')
+    const [answer = ''] = blocksOf('recording', 'json')
+    const sent = await ended(spawn('bash', ['-c', command], { env: { ...process.env, ...variables() } }))
+    assert.deepEqual(JSON.parse(sent.stdout), JSON.parse(answer))
+    const typescript = inOneRun(
+      'ts',
+      "import { Tacho } from '@tacho/sdk'\nconst run = new Tacho().startRun({ runId: 'ts' })",
+    )
+    const first = await run(['--input-type=module-typescript', '--eval', typescript], variables())
+    assert.deepEqual([first.code, first.stderr], [0, ''])
+    const python = inOneRun('python', 'import tacho\nrun = tacho.start_run(run_id="python")')
+    const env = { ...process.env, ...variables(), PYTHONPATH: path.join(PYTHON_SDK, 'src') }
+    const second = await ended(spawn(interpreter, ['-c', python], { env }))
+    assert.deepEqual([second.code, second.stderr], [0, ''])
+    const typesOf = async (runId: string) => {
+      const reply = await fetch(`${server.url}/openapi/v1/runs/${runId}`, { headers: { 'x-api-key': API_KEY } })
+      const { events } = (await reply.json()) as { events: { eventType: string }[] }
+      return events.map(({ eventType }) => eventType).sort()
+    }
+    assert.deepEqual(await typesOf('ts'), await typesOf('python'))
+    assert.equal((await typesOf('ts')).length, 7)
+  })
+
+  test('the tutorial: a call that runs, one that is blocked, one that a person approves', async () => {
+    const [program = ''] = blocksOf('tutorial', 'ts')
+    const [manifest = ''] = blocksOf('tutorial', 'yaml')
+    writeFileSync(path.join(folder, 'agent.ts'), program)
+    writeFileSync(path.join(folder, 'tacho.yaml'), manifest)
+    const operator = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN }
+    // On a slow machine the policies may not be there in time. Then the tool does not run, and the agent says so.
+    const agent = async (amount: string): Promise<string> => {
+      const { stdout } = await run(['agent.ts', amount], variables())
+      return stdout.startsWith('The rules for this tool are not available') ? agent(amount) : stdout
+    }
+    const tacho = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runTacho(args, operator)
+      assert.equal(code, 0, stderr)
+      return stdout
+    }
+
+    assert.match(await agent('20'), /^Refunded 20 for order 1007\.$/m)
+    assert.match(await tacho('runs', 'show'), /refund/)
+    const draft = /policies simulate --condition '([^']+)' --action BLOCK/.exec(textOf('tutorial'))?.[1] ?? ''
+    assert.match(await tacho('policies', 'simulate', '--condition', draft, '--action', 'BLOCK'), /would block \d+ of/)
+    await tacho('apply', '-f', path.join(folder, 'tacho.yaml'), '--yes')
+    assert.doesNotMatch(await agent('900'), /Refunded/)
+    const waiting = agent('250')
+    const pending = async () => {
+      const { items } = JSON.parse(await tacho('approvals', 'list', '--json')) as { items: { id: string }[] }
+      return items[0]?.id
+    }
+    let id = await pending()
+    while (id === undefined) id = await pending()
+    await tacho('approvals', 'approve', id, '--reason', 'known customer')
+    assert.match(await waiting, /^Refunded 250 for order 1007\.$/m)
+    assert.match(await tacho('issues', 'list'), /TOOL_BLOCKED|refund/)
+  })
 })
 
 test('every code of a blocked tool is in the documentation', () => {
@@ -68,6 +155,6 @@ test('every code of a blocked tool is in the documentation', () => {
     not_configured: true,
     guard_failed: true,
   }
-  const text = textOf('guarding-tools')
+  const text = textOf('sdk/guarding-tools')
   for (const code of Object.keys(codes)) assert.ok(text.includes(`\`${code}\``), code)
 })

@@ -9,6 +9,7 @@ import { approvalsRoutes } from './http/approvals.ts'
 import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from './http/console.ts'
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/documents.ts'
+import { guideRoutes } from './http/guide/guide.ts'
 import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
 import { everyReplyHooks } from './http/every-reply.ts'
@@ -84,7 +85,10 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   if (config.metrics) metricsRoutes(app, deps)
   invitationPageRoutes(app)
   if (console) consoleRoutes(app)
-  if (config.docs) documentsRoutes(app, deps.version, { atRoot: !console })
+  if (config.docs) {
+    documentsRoutes(app, deps.version, { atRoot: !console })
+    guideRoutes(app)
+  }
 
   // The public interface.
   void app.register(

@@ -6,6 +6,8 @@ import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
 import { addViews, findView, queryOfView } from '../runs/views.ts'
 import { findEnvironment } from '../calls/tenants.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { failed } from '../stop.ts'
 import { durationMs, moment } from '../terminal/time-text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
@@ -62,13 +64,15 @@ export function addRuns(runs: Command): void {
 
   addViews(runs.command('views').description('saved views of the list of runs'))
 
-  inEnvironment(runs.command('show <runId>').description('show a run and its timeline; by external or internal id'))
+  inEnvironment(
+    runs.command('show [runId]').description('show a run and its timeline: the newest, or by external or internal id'),
+  )
     .option('--payloads', 'also print the payload of every event')
     .option('--type <eventType>', 'only events of this type')
     .option('--search <text>', 'only events whose label contains the text, in any case')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
+      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
     )
     .action(show)
 
@@ -129,10 +133,17 @@ async function list(options: ListOptions): Promise<void> {
   await listRuns(client, environment.id, { query, agent, limit }, options.json === true)
 }
 
-async function show(runId: string, options: ShowOptions): Promise<void> {
+async function show(runId: string | undefined, options: ShowOptions): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
-  await showRun(client, { environmentId: environment.id, runId }, options)
+  const place = { environmentId: environment.id, runId: runId ?? (await newestRun(client, environment.id)) }
+  await showRun(client, place, options)
+}
+
+async function newestRun(client: OperatorClient, environmentId: string): Promise<string> {
+  const { items } = await client.listOperatorRuns({ params: { environmentId }, query: { limit: 1 } })
+  if (items[0] !== undefined) return items[0].id
+  throw failed('There are no runs in this environment yet. tacho demo records some.')
 }
 
 async function follow(runId: string | undefined, options: EnvironmentOptions): Promise<void> {

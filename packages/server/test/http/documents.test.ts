@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import { startService, type Service } from '../setup/service.ts'
@@ -54,4 +56,47 @@ test('the page to browse the documents loads everything from our own origin', as
   const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '')
   assert.ok(sources.length >= 4)
   for (const source of sources) assert.equal((await service.call(source)).status, 200, source)
+})
+
+test('the guide has every page of the docs, and each link in it leads somewhere', async () => {
+  const docs = fileURLToPath(new URL('../../../../docs', import.meta.url))
+  const addresses = globSync('**/*.md', { cwd: docs }).map((file) => {
+    const name = file.replace(/(^|\/)README\.md$/, '').replace(/\.md$/, '')
+    return name === '' ? '/docs/guide' : `/docs/guide/${name}`
+  })
+  const pages = new Map<string, string>()
+  for (const address of [...addresses, '/docs/guide/policy-language']) {
+    const { status, text, headers } = await service.call(address)
+    assert.equal(status, 200, address)
+    assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'/)
+    pages.set(address, text)
+  }
+  const known = new Set([...pages.keys(), '/docs', '/', '/docs/guide/guide.css'])
+  for (const [address, text] of pages) {
+    for (const [, link = ''] of text.matchAll(/(?:href|src)="([^"]+)"/g)) {
+      const { origin, pathname, hash } = new URL(link, `http://guide${address}`)
+      if (origin !== 'http://guide') continue
+      if (pathname.startsWith('/docs/guide/pictures/')) assert.equal((await service.call(pathname)).status, 200, link)
+      else assert.ok(known.has(pathname), `${address}: ${link}`)
+      const target = decodeURIComponent(hash.slice(1))
+      if (target !== '') assert.ok(pages.get(pathname)?.includes(`id="${target}"`), `${address}: ${link}`)
+    }
+  }
+  const front = pages.get('/docs/guide') ?? ''
+  for (const address of addresses) {
+    if (!/\/decisions\/\d/.test(address))
+      assert.ok(front.includes(`href="${address}"`), `docs/README.md lacks ${address}`)
+  }
+})
+
+test('a page that is not part of the docs is not found', async () => {
+  for (const path of [
+    'nothing',
+    '../../package.json',
+    'decisions/../../README',
+    '%2e%2e/SECURITY',
+    'pictures/../README.md',
+  ]) {
+    assert.equal((await service.call(`/docs/guide/${path}`)).status, 404, path)
+  }
 })

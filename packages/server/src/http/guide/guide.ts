@@ -1,0 +1,66 @@
+/** Serves the pages of docs/ to people, from the server's own origin. Works offline and needs no script. */
+import { existsSync, globSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import fastifyStatic from '@fastify/static'
+import type { FastifyInstance } from 'fastify'
+import { sendInPieces } from '../stalled-readers.ts'
+import type { GuidePages } from './render.ts'
+
+const PREFIX = '/docs/guide'
+const ROOT = path.resolve(import.meta.dirname, '../../../../..')
+const DOCS = path.join(ROOT, 'docs')
+const FRONT = path.join(DOCS, 'README.md')
+
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'same-origin',
+}
+
+/** Address of each page by its file. Pages outside docs/ have an address of their own. */
+function guidePages(): GuidePages {
+  const pages = new Map([
+    [FRONT, PREFIX],
+    [path.join(ROOT, 'packages/policy/README.md'), `${PREFIX}/policy-language`],
+  ])
+  for (const file of globSync('**/*.md', { cwd: DOCS }).sort()) {
+    const name = file.replace(/(^|\/)README\.md$/, '').replace(/\.md$/, '')
+    if (name !== '') pages.set(path.join(DOCS, file), `${PREFIX}/${name}`)
+  }
+  return pages
+}
+
+export function guideRoutes(app: FastifyInstance): void {
+  if (!existsSync(FRONT)) return
+  const pages = guidePages()
+  const rendered = new Map<string, Promise<string>>()
+
+  async function render(file: string): Promise<string> {
+    // Loaded with the first page, because most servers never show one.
+    const { renderPage } = await import('./render.ts')
+    return renderPage(
+      pages,
+      { file, text: await readFile(file, 'utf8') },
+      { file: FRONT, text: await readFile(FRONT, 'utf8') },
+    )
+  }
+
+  for (const [file, address] of pages) {
+    app.get(address, async (_request, reply) => {
+      const page = rendered.get(file) ?? render(file)
+      rendered.set(file, page)
+      page.catch(() => rendered.delete(file))
+      return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), await page)
+    })
+  }
+  app.get(`${PREFIX}/guide.css`, (_request, reply) =>
+    reply.sendFile('guide.css', import.meta.dirname, { maxAge: '1d' }),
+  )
+  void app.register(fastifyStatic, {
+    root: path.join(DOCS, 'pictures'),
+    prefix: `${PREFIX}/pictures/`,
+    decorateReply: false,
+    maxAge: '1d',
+  })
+}

@@ -1,0 +1,99 @@
+/** A page of the docs as HTML: its text in the middle, and the list of pages from the front page beside it. */
+import path from 'node:path'
+import MarkdownIt from 'markdown-it'
+
+/** Address of each page by its file. */
+export type GuidePages = ReadonlyMap<string, string>
+
+interface Source {
+  file: string
+  text: string
+}
+
+type Token = ReturnType<InstanceType<typeof MarkdownIt>['parse']>[number]
+
+// Our own pages use <br> in tables.
+const markdown = new MarkdownIt({ html: true })
+
+export function renderPage(pages: GuidePages, page: Source, front: Source): string {
+  const tokens = markdown.parse(page.text, {})
+  nameHeadings(tokens)
+  pointLinks(tokens, pages, page.file)
+  const title = tokens[tokens.findIndex(({ type }) => type === 'heading_open') + 1]?.content ?? 'Docs'
+  const text = markdown.utils.escapeHtml(title.replaceAll('`', ''))
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>${text} · Tacho</title>
+<link rel="stylesheet" href="/docs/guide/guide.css">
+</head>
+<body>
+<header><a class="home" href="/docs/guide">Tacho docs</a><nav><a href="/docs">API reference</a><a href="/">Console</a></nav></header>
+<div class="columns">
+<nav class="pages" aria-label="Pages">
+<details><summary>All pages</summary>
+${pageList(pages, front, pages.get(page.file) ?? '')}</details>
+</nav>
+<main>
+${markdown.renderer.render(tokens, markdown.options, {})}</main>
+</div>
+</body>
+</html>
+`
+}
+
+/** Headings get the ids that GitHub gives them, so that one link works in both places. */
+function nameHeadings(tokens: Token[]): void {
+  const used = new Map<string, number>()
+  tokens.forEach((token, index) => {
+    if (token.type !== 'heading_open') return
+    const text = tokens[index + 1]?.content ?? ''
+    const slug = text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-')
+    const count = used.get(slug) ?? 0
+    used.set(slug, count + 1)
+    token.attrSet('id', count === 0 ? slug : `${slug}-${count}`)
+  })
+}
+
+/** Links to other pages lead to their address here. A link to another file of the repository becomes plain text. */
+function pointLinks(tokens: readonly Token[], pages: GuidePages, file: string): void {
+  for (const { children } of tokens) {
+    for (const token of children ?? []) {
+      if (token.type === 'image') token.attrSet('src', `/docs/guide/pictures/${path.basename(textOf(token, 'src'))}`)
+      const target = token.type === 'link_open' ? textOf(token, 'href') : ''
+      if (target === '' || target.startsWith('#') || URL.canParse(target)) continue
+      const [to = '', anchor] = target.split('#')
+      const found = path.resolve(path.dirname(file), to)
+      const address = pages.get(found) ?? pages.get(path.join(found, 'README.md'))
+      if (address !== undefined) token.attrSet('href', anchor === undefined ? address : `${address}#${anchor}`)
+      else token.attrs = [['title', `In the repository: ${target.replaceAll('../', '')}`]]
+    }
+  }
+}
+
+const textOf = (token: Token, attribute: string): string => String(token.attrGet(attribute) ?? '')
+
+/** The links of the front page, under its headings. */
+function pageList(pages: GuidePages, front: Source, current: string): string {
+  const tokens = markdown.parse(front.text, {})
+  pointLinks(tokens, pages, front.file)
+  let list = ''
+  tokens.forEach(({ type, tag, children }, index) => {
+    if (type === 'heading_open' && tag === 'h2') list += `<h2>${tokens[index + 1]?.content ?? ''}</h2>\n`
+    for (const [at, token] of (children ?? []).entries()) {
+      // Only links that begin an item of a list; those in its explanation follow other words.
+      if (token.type === 'text' && token.level === 0 && token.content !== ', ') break
+      if (token.type !== 'link_open') continue
+      const href = textOf(token, 'href')
+      const mark = href === current ? ' aria-current="page"' : ''
+      list += `<a href="${href}"${mark}>${markdown.utils.escapeHtml(children?.[at + 1]?.content ?? '')}</a>\n`
+    }
+  })
+  return list
+}
