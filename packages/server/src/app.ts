@@ -8,8 +8,8 @@ import { createApprovalReader } from './http/approval-reader.ts'
 import { approvalsRoutes } from './http/approvals.ts'
 import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from './http/console.ts'
 import type { Deps } from './http/deps.ts'
-import { documentsRoutes } from './http/documents.ts'
-import { guideRoutes } from './http/guide/guide.ts'
+import { documentsRoutes } from './http/docs/documents.ts'
+import { guideRoutes } from './http/docs/guide.ts'
 import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
 import { everyReplyHooks } from './http/every-reply.ts'
@@ -86,7 +86,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   invitationPageRoutes(app)
   if (console) consoleRoutes(app)
   if (config.docs) {
-    documentsRoutes(app, deps.version, { atRoot: !console })
+    documentsRoutes(app, { version: deps.version, now: deps.now, atRoot: !console })
     guideRoutes(app)
   }
 

@@ -36,6 +36,13 @@ test('the documents are served without a key and have every row of their table',
   }
 })
 
+test('the example of a batch can be sent as it is', async () => {
+  const { body } = await service.call<Document>('/openapi/v1/openapi.json')
+  const { EventBatch } = body.components.schemas as { EventBatch: { examples: unknown[] } }
+  const reply = await service.api<{ success: boolean }>('/events/batch', { body: EventBatch.examples[0] })
+  assert.deepEqual([reply.status, reply.body.success], [200, true])
+})
+
 test('every row of the tables is served', async () => {
   for (const { method, path } of Object.values(ROUTES)) {
     const answer = await service.call(`/openapi/v1${path.replaceAll(/\{\w+\}/g, 'x')}`, { method })
@@ -71,7 +78,7 @@ test('the guide has every page of the docs, and each link in it leads somewhere'
     assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'/)
     pages.set(address, text)
   }
-  const known = new Set([...pages.keys(), '/docs', '/', '/docs/guide/guide.css'])
+  const known = new Set([...pages.keys(), '/docs', '/', '/docs/look.css', '/docs/guide.css'])
   for (const [address, text] of pages) {
     for (const [, link = ''] of text.matchAll(/(?:href|src)="([^"]+)"/g)) {
       const { origin, pathname, hash } = new URL(link, `http://guide${address}`)

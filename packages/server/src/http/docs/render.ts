@@ -28,7 +28,8 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
 <meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
 <title>${text} · Tacho</title>
-<link rel="stylesheet" href="/docs/guide/guide.css">
+<link rel="stylesheet" href="/docs/look.css">
+<link rel="stylesheet" href="/docs/guide.css">
 </head>
 <body>
 <header><a class="home" href="/docs/guide">Tacho docs</a><nav><a href="/docs">API reference</a><a href="/">Console</a></nav></header>

@@ -6,7 +6,7 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
-import { sendInPieces } from './stalled-readers.ts'
+import { sendInPieces } from '../stalled-readers.ts'
 
 const ASSETS = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
@@ -20,9 +20,11 @@ const PAGE = `<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>Tacho API</title>
 <link rel="stylesheet" href="/docs/assets/swagger-ui.css">
-<link rel="icon" href="/docs/assets/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/look.css">
+<link rel="stylesheet" href="/docs/reference.css">
 </head>
 <body>
+<header><a class="home" href="/docs">Tacho API</a><nav><a href="/docs/guide">Docs</a><a href="/">Console</a></nav></header>
 <div id="api"></div>
 <script src="/docs/assets/swagger-ui-bundle.js"></script>
 <script src="/docs/assets/swagger-ui-standalone-preset.js"></script>
@@ -46,15 +48,29 @@ const SCRIPT = `SwaggerUIBundle({
 
 const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'favicon-32x32.png']
 
-/** `atRoot`: the root address has no other page. */
-export function documentsRoutes(app: FastifyInstance, version: string, { atRoot }: { atRoot: boolean }): void {
+/** Examples have times shortly after this one. */
+const EXAMPLES_AT = 1_790_000_000_000
+
+/** Examples happen now, so that they can be sent as they are: old events are rejected. */
+function withTimesOf(now: number, text: string): string {
+  return text.replaceAll(/\b17900000\d{5}\b/g, (time) => String(now + Number(time) - EXAMPLES_AT))
+}
+
+interface Options {
+  version: string
+  now: () => number
+  /** The root address has no other page. */
+  atRoot: boolean
+}
+
+export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: Options): void {
   const documents = [
     [PUBLIC_PREFIX, JSON.stringify(publicDocument(version))],
     [OPERATOR_PREFIX, JSON.stringify(operatorDocument(version))],
   ] as const
   for (const [prefix, text] of documents) {
     app.get(`${prefix}/openapi.json`, (_request, reply) =>
-      sendInPieces(reply.type('application/json; charset=utf-8'), text),
+      sendInPieces(reply.type('application/json; charset=utf-8'), withTimesOf(now(), text)),
     )
   }
   if (atRoot) app.get('/', (_request, reply) => reply.redirect('/docs'))
@@ -62,6 +78,9 @@ export function documentsRoutes(app: FastifyInstance, version: string, { atRoot 
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )
   app.get('/docs/page.js', (_request, reply) => reply.type('text/javascript; charset=utf-8').send(SCRIPT))
+  for (const sheet of ['look.css', 'reference.css', 'guide.css']) {
+    app.get(`/docs/${sheet}`, (_request, reply) => reply.sendFile(sheet, import.meta.dirname, { maxAge: '1d' }))
+  }
   void app.register(fastifyStatic, { root: ASSETS, serve: false })
   for (const file of SHOWN) {
     app.get(`/docs/assets/${file}`, (_request, reply) => reply.sendFile(file, { maxAge: '1d' }))

@@ -54,9 +54,6 @@ export function guideRoutes(app: FastifyInstance): void {
       return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), await page)
     })
   }
-  app.get(`${PREFIX}/guide.css`, (_request, reply) =>
-    reply.sendFile('guide.css', import.meta.dirname, { maxAge: '1d' }),
-  )
   void app.register(fastifyStatic, {
     root: path.join(DOCS, 'pictures'),
     prefix: `${PREFIX}/pictures/`,
