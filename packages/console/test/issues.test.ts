@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Issue } from '@tacho/contract/operator/issue.ts'
 import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { approvalCalls } from '../../server/test/setup/approval-service.ts'
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { issueRecord, openedIssue, reviewed, submit } from '../../server/test/setup/issue-service.ts'
 import { event } from '../../server/test/setup/service.ts'
@@ -42,10 +43,12 @@ describe('issues', { skip: withoutChromium }, () => {
     await tacho.service.record([
       event({ runId: 'run-1', eventId: 'step-1', agentId: 'refunder', label: 'Refund it', eventType: 'TOOL_CALL' }),
     ])
+    const asked = await approvalCalls(tacho.service).ask({ toolName: 'refund' })
+    const evidence = { decision: 'BLOCK', approvalId: asked.body.id }
     const issue = await openedIssue(
       tacho.service,
-      detection('EXPLAINED', { eventId: 'step-1' }),
-      detection('EXPLAINED'),
+      detection('EXPLAINED', { eventId: 'step-1', evidence }),
+      detection('EXPLAINED', { evidence }),
     )
     const { page, close } = await tacho.open(issues())
     await page.getByRole('row').filter({ hasText: 'explained' }).getByRole('link').click()
@@ -57,6 +60,13 @@ describe('issues', { skip: withoutChromium }, () => {
     const occurrences = page.getByRole('region', { name: 'Occurrences' })
     await occurrences.getByRole('button', { name: 'Show what was reported' }).first().click()
     await occurrences.getByText('BLOCK').waitFor()
+    const toApproval = occurrences.getByRole('link', { name: 'Open the approval' })
+    if ((await toApproval.count()) === 0)
+      await occurrences.getByRole('button', { name: 'Show what was reported' }).click()
+    await toApproval.click()
+    await page.waitForURL(`**/approvals/${evidence.approvalId}?show=history`)
+    await page.getByRole('article', { name: 'Approval of refund' }).waitFor()
+    await page.goBack()
     await page.getByRole('img', { name: '2 times in the last 14 days, 2 in the last 24 hours' }).waitFor()
     await occurrences.getByRole('link', { name: 'run-1' }).last().click()
     await page.waitForURL('**/runs/run-1?step=step-1')
@@ -77,8 +87,16 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: issue.title }).waitFor()
+    const assign = page.getByRole('dialog', { name: 'Assign' })
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('assign')
+    await page.getByRole('option', { name: 'Assign this issue' }).waitFor()
+    await page.keyboard.press('Enter')
+    await assign.waitFor()
+    await page.keyboard.press('Escape')
+    await assign.waitFor({ state: 'detached' })
     await page.keyboard.press('a')
-    await page.getByRole('dialog', { name: 'Assign' }).getByRole('button', { name: 'Assign to me' }).click()
+    await assign.getByRole('button', { name: 'Assign to me' }).click()
     await page.getByText(`assigned it to ${EMAIL}`).waitFor()
     await page.keyboard.press('c')
     await page.keyboard.type(`The limit is wrong ${HARM}`)

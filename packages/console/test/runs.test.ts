@@ -1,7 +1,8 @@
 /** The pages of runs: empty, on real runs, on payloads that mean harm, by keyboard, on a phone, light and dark. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
+import { STALLED_MS } from '@tacho/contract/stalled.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../../cli/test/real-transcripts.ts'
 import { runTacho } from '../../cli/test/tacho.ts'
 import { newPerson } from '../../server/test/http/operator/browser.ts'
@@ -188,6 +189,9 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.keyboard.press('[')
     await page.keyboard.press('[')
     await step(page).getByRole('heading', { name: 'refund' }).waitFor()
+    const colourOf = (text: Locator) => text.evaluate((element) => getComputedStyle(element).color)
+    const red = await colourOf(page.getByRole('listitem').filter({ hasText: 'refund' }).getByText('failed'))
+    assert.equal(await colourOf(step(page).getByText('503').first()), red)
     await page.keyboard.press('b')
     await page.getByRole('list', { name: 'Steps' }).getByText('failed').waitFor()
     await page.keyboard.press('Control+k')
@@ -205,9 +209,18 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
-  test('a running run goes on by itself, and keeps the step that is selected', async () => {
-    await tacho.service.record([event({ runId: 'live', eventId: 'live-1', label: 'One' })])
-    const { page, close } = await tacho.open(`${tacho.home}/runs/live?step=live-1`)
+  test('a running run goes on by itself, keeps the step that is selected, and is stalled after a quarter of an hour', async () => {
+    await tacho.service.record([
+      event({ runId: 'live', eventId: 'live-1', label: 'One' }),
+      event({ runId: 'quiet', timestamp: Date.now() - STALLED_MS - 60_000 }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs?q=quiet`)
+    await page.getByRole('row').filter({ hasText: 'quiet' }).getByText('Stalled').waitFor()
+    await page.getByRole('link', { name: 'quiet' }).click()
+    await page.getByText('no event for 16 m').waitFor()
+    await tacho.service.record([event({ runId: 'quiet' })])
+    await page.getByText(/^● ?Running$/).waitFor()
+    await page.goto(`${tacho.home}/runs/live?step=live-1`)
     await step(page).getByRole('heading', { name: 'One' }).waitFor()
     await tacho.service.record([
       event({ runId: 'live', label: 'Two' }),

@@ -13,7 +13,14 @@ import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
-import { DAYS_SHOWN, useAgentApprovals, useAgentDays, useAgentIssues, useAgentRuns } from './queries.ts'
+import {
+  DAYS_SHOWN,
+  useAgentApprovals,
+  useAgentDays,
+  useAgentIssues,
+  useAgentRuns,
+  useVersionNames,
+} from './queries.ts'
 import { usedBy } from './used.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
@@ -26,6 +33,7 @@ export function AgentPage() {
   const { place } = route.useRouteContext()
   const environmentId = place.environment.id
   const { data, error, refetch } = useAgentRuns(environmentId, agent)
+  const versionNames = useVersionNames(environmentId)
   useTitle(agent)
   if (error) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
@@ -83,6 +91,7 @@ export function AgentPage() {
           runs={data.items}
           of={({ promptVersionIds }) => promptVersionIds}
           searchOf={(promptVersionId) => ({ promptVersionId })}
+          names={versionNames}
         />
       </div>
     </div>
@@ -117,6 +126,7 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
     ['Runs', number(group.runs), { agent }],
     ['Completed', number(group.completed), { agent, status: 'COMPLETED' }],
     ['Failed', number(group.failed), { agent, status: 'FAILED' }],
+    ['Cancelled', number(group.cancelled), { agent, status: 'CANCELLED' }],
     ['Running', number(group.running), { agent, status: 'RUNNING' }],
     ['With errors', number(withErrors), { agent, hasErrors: true }],
     ['p95 length', group.p95 === null ? '–' : duration(group.p95), { agent }],
@@ -128,7 +138,7 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
       <p className="pt-1 text-sm text-soft">
         {isAll ? `All ${counted(runs.length, 'run')}.` : `The newest ${counted(runs.length, 'run')}.`}
       </p>
-      <div className="mt-3 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-4 xl:grid-cols-8">
+      <div className="mt-3 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 xl:grid-cols-9">
         {numbers.map(([word, value, search]) => (
           <RunsLink key={word} search={search} className="bg-page px-4 py-3 hover:bg-hover">
             <span className="text-sm text-soft">{word}</span>
@@ -261,18 +271,20 @@ interface UsedProps {
   runs: readonly OperatorRun[]
   of: (run: OperatorRun) => readonly string[]
   searchOf: (name: string) => RunsSearch
+  /** What people call them, where that is something else. */
+  names?: ReadonlyMap<string, string>
 }
 
 /** Names that the runs gave; each leads to the runs with it. */
-function Used({ title, agent, runs, of, searchOf }: UsedProps) {
+function Used({ title, agent, runs, of, searchOf, names }: UsedProps) {
   const used = usedBy(runs, of)
   if (used.length === 0) return null
   return (
     <Section title={title} note={used.length > NAMES_LISTED ? `${NAMES_LISTED} of ${used.length}` : undefined}>
       {used.slice(0, NAMES_LISTED).map(([name, count]) => (
         <div key={name} className={ROW}>
-          <RunsLink search={{ agent, ...searchOf(name) }} className={`font-mono ${MAIN}`}>
-            <bdi>{name}</bdi>
+          <RunsLink search={{ agent, ...searchOf(name) }} className={`${names?.has(name) ? '' : 'font-mono'} ${MAIN}`}>
+            <bdi>{names?.get(name) ?? name}</bdi>
           </RunsLink>
           <span className="tabular text-soft">{counted(count, 'run')}</span>
         </div>

@@ -19,23 +19,40 @@ export function useAgentRuns(environmentId: string, agent: string) {
   })
 }
 
+/** Prompt and number of the versions used in the days shown, by version id. */
+export function useVersionNames(environmentId: string): ReadonlyMap<string, string> {
+  const { data } = useQuery({
+    queryKey: ['names of prompt versions', environmentId],
+    queryFn: async () => {
+      const points = await allItems(api.readUsagePoints, {
+        params: { environmentId },
+        query: { ...daysShown(), by: 'promptVersion', step: 'day' },
+      })
+      return new Map(points.flatMap(({ key, name }) => (name === null ? [] : [[key, name] as const])))
+    },
+    staleTime: 60_000,
+  })
+  return data ?? NO_NAMES
+}
+
+const NO_NAMES = new Map<string, string>()
+
+function daysShown(): { from: string; to: string } {
+  const to = Date.now()
+  const from = Math.floor(to / DAY_MS) * DAY_MS - (DAYS_SHOWN - 1) * DAY_MS
+  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
+}
+
 /** Usage of the agent by day. `agentId`: its internal id. */
 export function useAgentDays(environmentId: string, agentId: string | undefined) {
   return useQuery({
     queryKey: ['usage of agent', environmentId, agentId],
     queryFn: async () => {
-      const to = Date.now()
-      const from = Math.floor(to / DAY_MS) * DAY_MS - (DAYS_SHOWN - 1) * DAY_MS
-      const query = {
-        from: new Date(from).toISOString(),
-        to: new Date(to).toISOString(),
-        by: 'agent',
-        step: 'day',
-      } as const
+      const query = { ...daysShown(), by: 'agent', step: 'day' } as const
       const points = await allItems(api.readUsagePoints, { params: { environmentId }, query })
       const byDay = new Map(points.filter(({ key }) => key === agentId).map((point) => [Date.parse(point.from), point]))
       return Array.from({ length: DAYS_SHOWN }, (_, day) => {
-        const start = from + day * DAY_MS
+        const start = Date.parse(query.from) + day * DAY_MS
         const point = byDay.get(start)
         return { start, runs: point?.runs ?? 0, cost: point?.usage.cost ?? 0, tokens: point?.usage.totalTokens ?? 0 }
       })

@@ -17,6 +17,7 @@ import { ApprovalStatusChip } from './approval-status.tsx'
 import { BackToList } from './approvals-page.tsx'
 import { Decide } from './decide.tsx'
 import { Earlier } from './earlier.tsx'
+import { Requester } from './requester.tsx'
 import { RecordedInput } from './recorded-input.tsx'
 import { approvalQuery, useLastSteps } from './queries.ts'
 
@@ -80,7 +81,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
               params={{ workspace: params.workspace, environment: params.environment, agent: approval.agentId }}
               className="link"
             >
-              <bdi>{approval.agentId}</bdi>
+              <Requester of={approval} />
             </Link>
           </Fact>
         )}

@@ -2,15 +2,22 @@ import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Button } from '../ui/button.tsx'
-import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { More } from '../ui/more.tsx'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
 import type { useHistory } from './queries.ts'
+import { Requester } from './requester.tsx'
 import type { ApprovalsSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
+
+const FILTERS = [
+  ['agent', 'Agent', 'Agent id'],
+  ['policy', 'Policy', 'Policy'],
+  ['run', 'Run', 'Run id'],
+] as const
 
 interface FiltersProps {
   id: string
@@ -37,27 +44,7 @@ export function HistoryFilters({ id, search, onChange }: FiltersProps) {
         options={APPROVAL_STATUSES.map((status) => [status, approvalWord(status)])}
         onChange={(status) => set({ status })}
       />
-      <TextFilter
-        label="Agent"
-        placeholder="Agent id"
-        className="w-full"
-        value={search.agent}
-        onChange={(agent) => set({ agent })}
-      />
-      <TextFilter
-        label="Policy"
-        placeholder="Policy"
-        className="w-full"
-        value={search.policy}
-        onChange={(policy) => set({ policy })}
-      />
-      <TextFilter
-        label="Run"
-        placeholder="Run id"
-        className="w-full"
-        value={search.run}
-        onChange={(run) => set({ run })}
-      />
+      <TextFilters filters={FILTERS} className="w-full" search={search} onChange={set} />
       {Object.keys(search).length > 1 && (
         <Button look="quiet" onClick={() => onChange({ show: 'history' })}>
           Clear
@@ -117,9 +104,7 @@ function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
         <ApprovalStatusChip status={item.status} />
       </div>
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
-        <bdi className="min-w-0 truncate">
-          {item.decidedBy ? `by ${item.decidedBy.name}` : (item.agentId ?? item.clientId)}
-        </bdi>
+        <bdi className="min-w-0 truncate">{item.decidedBy ? `by ${item.decidedBy.name}` : <Requester of={item} />}</bdi>
         <Time at={item.decidedAt ?? item.createdAt} />
       </p>
     </div>

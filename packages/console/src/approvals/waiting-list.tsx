@@ -5,6 +5,7 @@ import { Chip } from '../ui/chip.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
 import { Empty } from '../ui/states.tsx'
+import { Requester, useRequester } from './requester.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 
@@ -101,6 +102,7 @@ interface ItemProps {
 function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
   const params = route.useParams()
   const search = route.useSearch()
+  const requester = useRequester(item)
   return (
     <div
       role="listitem"
@@ -112,7 +114,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
           <input
             type="checkbox"
             className="mt-0.5 size-4 accent-accent-fill"
-            aria-label={`Mark ${item.toolName} of ${item.agentId ?? item.clientId}`}
+            aria-label={`Mark ${item.toolName} of ${requester}`}
             checked={isMarked}
             onChange={(event) => onMark(event.target.checked)}
           />
@@ -137,7 +139,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
           </p>
         )}
         <p className="mt-0.5 flex items-center gap-2 text-sm text-soft">
-          <bdi className="min-w-0 truncate">{item.agentId ?? item.clientId}</bdi>
+          <Requester of={item} />
           {item.askedLately.burst && <Chip tone="amber">! asks often</Chip>}
         </p>
       </div>

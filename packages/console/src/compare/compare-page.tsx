@@ -63,18 +63,18 @@ function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
     ['Cost', ({ usage }) => usage.cost, money],
   ]
   return (
-    <table aria-label="Sums" className="mt-3 w-full text-sm">
+    <table aria-label="Sums" className="mt-3 w-full table-fixed text-sm">
       <thead>
         <tr className="border-b border-line text-left">
           <th className="w-20 py-1.5 font-normal text-soft">Run</th>
           {[a, b].map((run, index) => (
-            <th key={index} scope="col" className="max-w-0 py-1.5 font-medium">
-              <span className="flex items-center gap-2">
+            <th key={index} scope="col" className="max-w-0 py-1.5 pr-3 align-top font-medium">
+              <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
                 <Link
                   to="/w/$workspace/$environment/runs/$runId"
                   params={{ ...params, runId: run.runId }}
                   title={run.runId}
-                  className="link min-w-0 truncate"
+                  className="link max-w-full min-w-0 truncate"
                 >
                   <bdi>{run.runId}</bdi>
                 </Link>
@@ -144,7 +144,9 @@ function PairRow({ pair, a, b }: { pair: Pair; a: string; b: string }) {
   if (!step) return null
   const isAlone = pair.a === null || pair.b === null
   return (
-    <li className={`border-b border-line text-sm ${isAlone ? 'bg-amber-wash' : ''}`}>
+    <li
+      className={`border-b border-l-3 border-b-line text-sm ${isAlone ? 'border-l-amber bg-side' : 'border-l-transparent'}`}
+    >
       <button
         type="button"
         aria-expanded={isOpen}

@@ -67,9 +67,12 @@ function InForce({ environment: { id, name } }: { environment: { id: string; nam
           >
             <span className="w-14 shrink-0 text-soft">{deployment.kind === 'policy' ? 'Policy' : 'Prompt'}</span>
             <ItemLink deployment={deployment} />
-            <span className="tabular">version {deployment.version}</span>
-            <span className="w-32 truncate text-right text-soft">
-              <bdi>{deployment.deployedBy}</bdi>, <Time at={deployment.deployedAt} />
+            <span className="tabular whitespace-nowrap">version {deployment.version}</span>
+            <bdi className="max-w-28 truncate text-soft" title={deployment.deployedBy}>
+              {deployment.deployedBy}
+            </bdi>
+            <span className="text-right whitespace-nowrap text-soft">
+              <Time at={deployment.deployedAt} />
             </span>
           </li>
         ))}

@@ -95,12 +95,14 @@ function Connections() {
 /** One line for a POSIX shell, which puts the time in. */
 function curlLine(key: string): string {
   const event = [
-    `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello","agentName":"curl",`,
-    `"eventType":"USER_INPUT","label":"Hello","timestamp":'$(date +%s)000',"payload":{"text":"Hello"}}`,
+    `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello",`,
+    `"agentName":"curl","eventType":"USER_INPUT","label":"Hello",`,
+    `"timestamp":'$(date +%s)000',"payload":{"text":"Hello"}}`,
   ]
   return [
     `curl -sS ${window.location.origin}/openapi/v1/events/batch \\`,
-    `  -H 'Content-Type: application/json' -H 'X-API-Key: ${key}' \\`,
-    `  -d '[${event.join('\n')}]'`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -H 'X-API-Key: ${key}' \\`,
+    `  -d '[${event.join('\n      ')}]'`,
   ].join('\n')
 }

@@ -21,7 +21,7 @@ export function Affected({ environmentId, issueId }: { environmentId: string; is
               <Link
                 to="/w/$workspace/$environment/agents/$agent"
                 params={{ workspace: params.workspace, environment: params.environment, agent: agentId }}
-                className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+                className="link min-w-0 flex-1 truncate after:absolute after:inset-0"
               >
                 <bdi>{name ?? agentId}</bdi>
               </Link>
@@ -42,7 +42,7 @@ export function Affected({ environmentId, issueId }: { environmentId: string; is
                 <Link
                   to="/w/$workspace/$environment/runs/$runId"
                   params={{ ...params, runId }}
-                  className="min-w-0 flex-1 truncate after:absolute after:inset-0"
+                  className="link min-w-0 flex-1 truncate after:absolute after:inset-0"
                 >
                   <bdi>{runId}</bdi>
                 </Link>

@@ -1,5 +1,7 @@
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { useRequester } from '../approvals/requester.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunStatusChip, statusWord } from '../runs/status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
@@ -73,28 +75,34 @@ function RunsOfDay() {
 }
 
 function WaitingApprovals() {
-  const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useWaitingApprovals(place.environment.id)
   return (
     <Card title="Waiting for approval" note={data && countText(data)} error={error}>
       {data?.items.length === 0 && <Nothing>No agent waits for a decision.</Nothing>}
       {data?.items.map((approval) => (
-        <Row
-          key={approval.id}
-          link={(props) => (
-            <Link
-              to="/w/$workspace/$environment/approvals/$approvalId"
-              params={{ ...params, approvalId: approval.id }}
-              {...props}
-            />
-          )}
-          name={approval.toolName}
-          note={[approval.agentId, approval.reason].filter((text) => text !== null).join(' · ')}
-          aside={<Countdown until={approval.expiresAt} />}
-        />
+        <Waiting key={approval.id} approval={approval} />
       ))}
     </Card>
+  )
+}
+
+function Waiting({ approval }: { approval: ApprovalCard }) {
+  const params = route.useParams()
+  const requester = useRequester(approval)
+  return (
+    <Row
+      link={(props) => (
+        <Link
+          to="/w/$workspace/$environment/approvals/$approvalId"
+          params={{ ...params, approvalId: approval.id }}
+          {...props}
+        />
+      )}
+      name={approval.toolName}
+      note={[requester, approval.reason].filter((text) => text !== null).join(' · ')}
+      aside={<Countdown until={approval.expiresAt} />}
+    />
   )
 }
 
@@ -138,11 +146,7 @@ function Usage() {
     },
   )
   return (
-    <Card
-      title="Tokens and cost, 24 h"
-      note={data && `${compact(total.tokens)} tokens, cost ${money(total.cost)}`}
-      error={error}
-    >
+    <Card title="Tokens and cost, 24 h" note={data && `${compact(total.tokens)} · ${money(total.cost)}`} error={error}>
       {data?.length === 0 && <Nothing>No model was called in the last 24 hours.</Nothing>}
       {data?.slice(0, AGENTS_SHOWN).map(({ id, name, tokens, cost }) => (
         <div key={id} className={ROW}>
@@ -192,7 +196,8 @@ function NewestRuns() {
   )
 }
 
-const ROW = 'relative flex h-10 items-center gap-3 border-b border-line px-1 text-sm last:border-0 hover:bg-hover'
+const ROW =
+  'relative flex min-h-10 items-center max-sm:py-1 gap-3 border-b border-line px-1 text-sm last:border-0 hover:bg-hover'
 
 interface LinkProps {
   title: string
@@ -211,13 +216,13 @@ interface RowProps {
 function Row({ link, name, note, aside }: RowProps) {
   return (
     <div className={ROW}>
-      <span className="flex min-w-0 flex-1 gap-2">
+      <span className="flex min-w-0 flex-1 gap-x-2 max-sm:flex-col">
         {link({
           title: name,
-          className: 'max-w-[65%] truncate after:absolute after:inset-0',
+          className: 'max-w-[65%] truncate max-sm:max-w-full after:absolute after:inset-0',
           children: <bdi>{name}</bdi>,
         })}
-        <bdi className="min-w-0 flex-1 truncate text-soft">{note}</bdi>
+        <bdi className="min-w-0 flex-1 truncate text-soft max-sm:text-xs">{note}</bdi>
       </span>
       <span className="flex shrink-0 items-center gap-3 text-soft">{aside}</span>
     </div>
@@ -235,8 +240,8 @@ function Card({ title, note, error, children }: CardProps) {
   return (
     <section aria-label={title}>
       <div className="flex items-baseline justify-between gap-3 border-b border-edge px-1 pb-1.5">
-        <h2 className="font-semibold">{title}</h2>
-        <span className="tabular text-sm text-soft">{note}</span>
+        <h2 className="font-semibold whitespace-nowrap">{title}</h2>
+        <span className="tabular truncate text-sm text-soft">{note}</span>
       </div>
       {error ? <Nothing>This could not be read. It is tried again by itself.</Nothing> : children}
     </section>

@@ -37,6 +37,11 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
         }}
       >
         <DraftFields draft={draft} onChange={setDraft} readOnly={!canWrite} />
+        {canWrite && !isChanged && (
+          <p className="mt-3 text-sm text-soft">
+            Change it, and you can save it as version {Number(newest.version) + 1}.
+          </p>
+        )}
         {canWrite && isChanged && (
           <>
             <Field
@@ -64,7 +69,7 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
           </>
         )}
       </form>
-      <div className="max-lg:mt-6">
+      <div className="max-lg:mt-6 [&>section]:mt-0">
         <Simulate environment={place.environment} draft={draft} canSimulate={canWrite} />
       </div>
     </div>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { api } from '../api.ts'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
+import { Requester } from '../approvals/requester.tsx'
 import { DeploymentHistory } from '../deployments/history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
 import { Chip } from '../ui/chip.tsx'
@@ -104,24 +105,26 @@ function AskedLately({ environmentId, policyId }: { environmentId: string; polic
     <Section title="What it asked lately">
       {data?.items.length === 0 && <Nothing>It has not asked a person in this environment.</Nothing>}
       <ul>
-        {data?.items.map(({ id, toolName, status, agentId, createdAt }) => (
+        {data?.items.map((approval) => (
           <li
-            key={id}
+            key={approval.id}
             className="relative flex items-center gap-3 border-b border-line py-1.5 text-sm last:border-0 hover:bg-hover"
           >
             <span className="w-24">
-              <ApprovalStatusChip status={status} />
+              <ApprovalStatusChip status={approval.status} />
             </span>
             <Link
               to="/w/$workspace/$environment/approvals/$approvalId"
-              params={{ workspace: params.workspace, environment: params.environment, approvalId: id }}
+              params={{ workspace: params.workspace, environment: params.environment, approvalId: approval.id }}
               className="min-w-0 flex-1 truncate font-mono after:absolute after:inset-0"
             >
-              <bdi>{toolName}</bdi>
+              <bdi>{approval.toolName}</bdi>
             </Link>
-            <bdi className="max-w-40 truncate text-soft">{agentId}</bdi>
+            <span className="flex max-w-40 text-soft">
+              <Requester of={approval} />
+            </span>
             <span className="text-soft">
-              <Time at={createdAt} />
+              <Time at={approval.createdAt} />
             </span>
           </li>
         ))}

@@ -83,15 +83,16 @@ export function SimulationResult({ result }: { result: Result }) {
 /** Whether people decided as the policy would. */
 function Agreement({ approvals: { hits, others } }: Pick<Result, 'approvals'>) {
   const asked = hits.approved + hits.rejected + hits.expired
-  const passed = others.approved + others.rejected + others.expired
-  if (asked + passed === 0) return null
+  if (asked + others.rejected === 0) return null
   return (
     <div>
       <p className="text-xs text-soft">What people decided on the same calls</p>
-      <p>
-        Of the calls it hits, people approved {number(hits.approved)} and rejected {number(hits.rejected)};{' '}
-        {number(hits.expired)} expired.
-      </p>
+      {asked > 0 && (
+        <p>
+          Of the calls it hits, people approved {number(hits.approved)} and rejected {number(hits.rejected)};{' '}
+          {number(hits.expired)} expired.
+        </p>
+      )}
       {others.rejected > 0 && (
         <p className="text-amber">! It does not hit {counted(others.rejected, 'call')} that people rejected.</p>
       )}

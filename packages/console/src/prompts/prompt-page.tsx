@@ -1,7 +1,7 @@
 import type { Prompt } from '@tacho/contract/operator/prompt.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { getRouteApi, Link, Navigate, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { DeploymentHistory } from '../deployments/history.tsx'
@@ -11,18 +11,42 @@ import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Field } from '../ui/field.tsx'
 import { Refused } from '../ui/refused.tsx'
-import { PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { useTitle } from '../ui/title.ts'
 import { VersionHistory } from '../ui/version-history.tsx'
 import { PromptText } from './prompt-text.tsx'
-
 import { Results } from './results.tsx'
-import { promptQuery, promptVersionQuery, usePromptVersions } from './queries.ts'
+import { promptOfNameQuery, promptQuery, promptVersionQuery, usePromptVersions } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/prompts/$promptId')
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
+/** By the id of the prompt, or by its name as in the command line. */
 export function PromptPage() {
+  const { promptId } = route.useParams()
+  return UUID.test(promptId) ? <OfId /> : <OfName name={promptId} />
+}
+
+function OfName({ name }: { name: string }) {
+  const params = route.useParams()
+  const search = route.useSearch()
+  const { place } = route.useRouteContext()
+  const { data, error, refetch } = useQuery(promptOfNameQuery(place.workspace.id, name))
+  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (data === undefined) return <PagePending />
+  if (data === null) return <Empty title="No prompt with this name">The workspace has no prompt called “{name}”.</Empty>
+  return (
+    <Navigate
+      to="/w/$workspace/$environment/prompts/$promptId"
+      params={{ ...params, promptId: data.promptId }}
+      search={search}
+      replace
+    />
+  )
+}
+
+function OfId() {
   const params = route.useParams()
   const { promptId } = params
   const { show = 'edit' } = route.useSearch()

@@ -15,6 +15,16 @@ export const promptQuery = (workspaceId: string, promptId: string) =>
     queryFn: ({ signal }) => api.readPrompt({ params: { workspaceId, promptId } }, { signal }),
   })
 
+/** Null: no prompt has this name. */
+export const promptOfNameQuery = (workspaceId: string, name: string) =>
+  queryOptions({
+    queryKey: ['prompts', workspaceId, 'of name', name],
+    queryFn: async ({ signal }) => {
+      const { items } = await api.listPrompts({ params: { workspaceId }, query: { name, limit: 1 } }, { signal })
+      return items[0] ?? null
+    },
+  })
+
 export const promptResultsQuery = (environmentId: string, promptId: string) =>
   queryOptions({
     queryKey: ['prompt results', environmentId, promptId],

@@ -1,7 +1,7 @@
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../ui/data-table.tsx'
-import { compact, duration, money, number, percentiles } from '../ui/format.ts'
+import { compact, money, number, percentiles } from '../ui/format.ts'
 import { Empty, Skeleton, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Chip } from '../ui/chip.tsx'
@@ -46,7 +46,7 @@ const COLUMNS: Column<PromptResult>[] = [
     main: true,
     cell: ({ version, note, runs }) => (
       <>
-        <span className="font-medium">version {version}</span> {runs === 0 && <Chip>not used</Chip>}
+        <span className="font-medium whitespace-nowrap">version {version}</span> {runs === 0 && <Chip>not used</Chip>}
         <span dir="auto" className="block truncate text-xs text-soft">
           {note ?? ''}
         </span>
@@ -63,8 +63,13 @@ const COLUMNS: Column<PromptResult>[] = [
   { head: 'Errors', right: true, wide: true, cell: ({ errors }) => number(errors) },
   { head: 'Blocked', right: true, wide: true, cell: ({ blocked }) => number(blocked) },
   { head: 'Approvals', right: true, wide: true, cell: ({ approvals }) => number(approvals) },
-  { head: 'Length p50', right: true, wide: true, cell: ({ lengthP50Ms }) => length(lengthP50Ms) },
-  { head: 'Length p95', right: true, wide: true, cell: ({ lengthP95Ms }) => length(lengthP95Ms) },
+  {
+    head: 'Length p50 / p95',
+    right: true,
+    wide: true,
+    cell: ({ lengthP50Ms: p50Ms, lengthP95Ms: p95Ms }) =>
+      p50Ms === null || p95Ms === null ? '' : percentiles({ p50Ms, p95Ms }),
+  },
   { head: 'Model p50 / p95', right: true, wide: true, cell: ({ llmLatency }) => percentiles(llmLatency) },
   { head: 'Tool p50 / p95', right: true, wide: true, cell: ({ toolLatency }) => percentiles(toolLatency) },
   { head: 'Tokens a run', right: true, wide: true, cell: (result) => perRun(result, 'totalTokens', compact) },
@@ -83,10 +88,6 @@ function comparison(one: PromptResult, other: PromptResult): string {
 
 function share({ runs }: PromptResult, count: number): string {
   return runs === 0 ? '' : `${number(count)} (${Math.round((100 * count) / runs)} %)`
-}
-
-function length(ms: number | null): string {
-  return ms === null ? '' : duration(ms)
 }
 
 function perRun(

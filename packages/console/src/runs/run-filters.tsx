@@ -2,7 +2,7 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useMemo, useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
 import { duration, exact } from '../ui/format.ts'
-import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { COST_PATTERN, SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
 import { statusWord } from './status.tsx'
 
@@ -14,6 +14,15 @@ const SINCE_WORDS: Record<Since, string> = {
   '30d': 'Last 30 days',
 }
 const LENGTHS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000]
+const OWNERS = [
+  ['agent', 'Agent', 'Agent'],
+  ['sessionId', 'Session', 'Session'],
+] as const
+const NAMED = [
+  ['tool', 'Tool', 'Tool'],
+  ['model', 'Model', 'Model'],
+  ['policyId', 'Policy', 'Policy'],
+] as const
 const MORE = ['tool', 'model', 'policyId', 'minCost', 'minLengthMs', 'hasErrors', 'hasApprovals'] as const
 
 /** An empty text or undefined leaves its filter out. */
@@ -57,13 +66,7 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         options={Object.keys(SINCE).map((since) => [since, SINCE_WORDS[since as Since]])}
         onChange={(since) => set({ since })}
       />
-      <TextFilter label="Agent" placeholder="Agent" value={search.agent} onChange={(agent) => set({ agent })} />
-      <TextFilter
-        label="Session"
-        placeholder="Session"
-        value={search.sessionId}
-        onChange={(sessionId) => set({ sessionId })}
-      />
+      <TextFilters filters={OWNERS} search={search} onChange={set} />
       {search.from !== undefined && (
         <span className="text-sm text-soft">
           started {exact(Date.parse(search.from))}
@@ -98,34 +101,14 @@ function MoreFilters({ search, items, set }: MoreProps) {
   const known = useMemo(() => {
     const names = (of: (run: OperatorRun) => readonly string[]) => [...new Set(items.flatMap(of))].toSorted()
     return {
-      tools: names(({ tools }) => tools),
-      models: names(({ models }) => models),
-      policyIds: names(({ policyIds }) => policyIds),
+      tool: names(({ tools }) => tools),
+      model: names(({ models }) => models),
+      policyId: names(({ policyIds }) => policyIds),
     }
   }, [items])
   return (
     <div className="flex w-full flex-wrap items-center gap-2">
-      <TextFilter
-        label="Tool"
-        placeholder="Tool"
-        suggestions={known.tools}
-        value={search.tool}
-        onChange={(tool) => set({ tool })}
-      />
-      <TextFilter
-        label="Model"
-        placeholder="Model"
-        suggestions={known.models}
-        value={search.model}
-        onChange={(model) => set({ model })}
-      />
-      <TextFilter
-        label="Policy"
-        placeholder="Policy"
-        suggestions={known.policyIds}
-        value={search.policyId}
-        onChange={(policyId) => set({ policyId })}
-      />
+      <TextFilters filters={NAMED} search={search} suggestions={known} onChange={set} />
       <TextFilter
         label="Cost at least"
         placeholder="Cost, from"

@@ -16,8 +16,8 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
   const silence = stalledMs(run, now)
   return (
     <>
-      <div className="flex items-center gap-2.5">
-        <h1 className="min-w-0 truncate text-lg font-semibold" title={run.runId}>
+      <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
+        <h1 className="min-w-0 truncate text-lg max-sm:w-full font-semibold" title={run.runId}>
           <bdi>{run.runId}</bdi>
         </h1>
         <Copy text={run.runId} label="Copy id" />

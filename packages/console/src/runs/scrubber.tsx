@@ -20,7 +20,14 @@ export function Scrubber({ steps, problems, selected, onSelect }: Props) {
   const path = useMemo(() => densityPath(steps, start, span), [steps, start, span])
   const placeOf = ({ time }: Step) => ((time - start) / span) * BUCKETS
   const ticks = useMemo(
-    () => [...new Set(problems.map(({ step }) => Math.round(((step.time - start) / span) * BUCKETS * 4) / 4))],
+    // Red last: where two problems share a place, the worse one shows.
+    () => [
+      ...new Map(
+        problems
+          .toSorted(byTone)
+          .map(({ step, tone }) => [Math.round(((step.time - start) / span) * BUCKETS * 4) / 4, tone]),
+      ),
+    ],
     [problems, start, span],
   )
 
@@ -56,8 +63,15 @@ export function Scrubber({ steps, problems, selected, onSelect }: Props) {
       onKeyDown={onKeyDown}
     >
       <path d={path} className="fill-edge" />
-      {ticks.map((x) => (
-        <rect key={x} x={Math.min(x, BUCKETS - 1)} y={0} width={0.8} height={HEIGHT} className="fill-red" />
+      {ticks.map(([x, tone]) => (
+        <rect
+          key={x}
+          x={Math.min(x, BUCKETS - 1)}
+          y={0}
+          width={0.8}
+          height={HEIGHT}
+          className={tone === 'red' ? 'fill-red' : 'fill-amber'}
+        />
       ))}
       {selected && (
         <rect x={Math.min(placeOf(selected), BUCKETS - 1)} y={0} width={1} height={HEIGHT} className="fill-accent" />
@@ -65,6 +79,8 @@ export function Scrubber({ steps, problems, selected, onSelect }: Props) {
     </svg>
   )
 }
+
+const byTone = (one: Problem, other: Problem) => Number(one.tone === 'red') - Number(other.tone === 'red')
 
 /** One shape, however long the run is. */
 function densityPath(steps: readonly Step[], start: number, span: number): string {

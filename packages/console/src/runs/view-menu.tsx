@@ -1,12 +1,12 @@
 import type { RunView } from '@tacho/contract/operator/run-view.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useId, useRef, useState } from 'react'
+import { useState } from 'react'
 import { api } from '../api.ts'
 import type { Place } from '../queries.ts'
 import { Confirm } from '../settings/confirm.tsx'
 import { Button } from '../ui/button.tsx'
 import { MenuItem } from '../ui/menu.tsx'
-import { putBelow } from '../ui/put-below.ts'
+import { Popover } from '../ui/popover.tsx'
 import type { RunsSearch } from './search.ts'
 import { ViewDialog } from './view-dialog.tsx'
 import { toSearch, toView, viewsQuery } from './views.ts'
@@ -21,8 +21,6 @@ type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
 
 /** Opens, saves, renames and deletes the views of the environment. */
 export function ViewMenu({ place, search, onOpen }: Props) {
-  const id = useId()
-  const panel = useRef<HTMLDivElement>(null)
   const [opened, setOpened] = useState<Opened | null>(null)
   const cache = useQueryClient()
   const params = { environmentId: place.environment.id }
@@ -31,26 +29,8 @@ export function ViewMenu({ place, search, onOpen }: Props) {
   const renew = () => cache.invalidateQueries({ queryKey: viewsQuery(params.environmentId).queryKey })
   const close = () => setOpened(null)
   return (
-    <div className="menu ml-auto">
-      <button
-        type="button"
-        popoverTarget={id}
-        onClick={({ currentTarget }) => panel.current && putBelow(panel.current, currentTarget)}
-        className="field text-soft hover:bg-hover"
-      >
-        Views
-      </button>
-      <div
-        id={id}
-        ref={panel}
-        popover="auto"
-        role="group"
-        aria-label="Views"
-        className="fixed inset-auto max-h-96 w-80 max-w-full overflow-y-auto rounded-lg border border-line bg-raised p-1 text-left text-sm text-ink shadow-xl"
-        onClick={({ target, currentTarget }) => {
-          if (target instanceof Element && target.closest('[data-closes]')) currentTarget.hidePopover()
-        }}
-      >
+    <>
+      <Popover label="Views" className="ml-auto" panelClassName="max-h-96 w-80 max-w-full overflow-y-auto p-1">
         {views.data?.length === 0 && (
           <p className="px-2.5 py-1.5 text-soft">A view keeps filters and columns under a name, for everyone here.</p>
         )}
@@ -89,7 +69,7 @@ export function ViewMenu({ place, search, onOpen }: Props) {
           ))}
         </ul>
         {canChange && <MenuItem onClick={() => setOpened({ is: 'save' })}>Save this view…</MenuItem>}
-      </div>
+      </Popover>
       {opened?.is === 'save' && (
         <ViewDialog
           title="Save this view"
@@ -121,6 +101,6 @@ export function ViewMenu({ place, search, onOpen }: Props) {
           run is deleted.
         </Confirm>
       )}
-    </div>
+    </>
   )
 }

@@ -6,7 +6,7 @@ import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
-import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { More } from '../ui/more.tsx'
 import { usePages } from '../ui/pages.ts'
@@ -26,6 +26,12 @@ const SINCE_WORDS: Record<AuditSince, string> = {
   '30d': 'Last 30 days',
   '365d': 'Last year',
 }
+
+const FILTERS = [
+  ['actorId', 'Actor', 'Actor id'],
+  ['targetKind', 'Kind', 'Kind of target'],
+  ['targetId', 'Id', 'Id of target'],
+] as const
 
 const COLUMNS: Column<AuditEntry>[] = [
   {
@@ -101,24 +107,7 @@ export function AuditPage() {
           options={Object.keys(AUDIT_DAYS).map((since) => [since, SINCE_WORDS[since as AuditSince]])}
           onChange={(since) => set({ since })}
         />
-        <TextFilter
-          label="Actor"
-          placeholder="Actor id"
-          value={search.actorId}
-          onChange={(actorId) => set({ actorId })}
-        />
-        <TextFilter
-          label="Kind"
-          placeholder="Kind, such as policy"
-          value={search.targetKind}
-          onChange={(targetKind) => set({ targetKind })}
-        />
-        <TextFilter
-          label="Id"
-          placeholder="Its id"
-          value={search.targetId}
-          onChange={(targetId) => set({ targetId })}
-        />
+        <TextFilters filters={FILTERS} className="w-40" search={search} onChange={set} />
         {isFiltered && (
           <Button look="quiet" onClick={() => setSearch(search.scope ? { scope: search.scope } : {})}>
             Clear

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
-import { getRouteApi, Link, Outlet } from '@tanstack/react-router'
+import { getRouteApi, Link, Outlet, useLocation } from '@tanstack/react-router'
 import { meQuery } from '../queries.ts'
+import { useActiveInSight } from '../ui/active-in-sight.ts'
 import { SECTIONS } from './sections.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/settings')
@@ -10,10 +11,12 @@ export function SettingsPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data: me } = useQuery(meQuery)
+  const bar = useActiveInSight(useLocation().pathname)
   const who = { place, installation: me?.installation === true }
   return (
     <div className="mx-auto grid w-full max-w-6xl grid-cols-[minmax(0,1fr)] gap-x-10 px-4 pb-16 sm:px-5 lg:grid-cols-[11rem_minmax(0,1fr)]">
       <nav
+        ref={bar}
         aria-label="Settings"
         className="flex gap-0.5 overflow-x-auto pt-4 lg:sticky lg:top-12 lg:flex-col lg:self-start"
       >

@@ -58,7 +58,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         aria-expanded
         aria-controls={id}
         aria-activedescendant={chosen && `${id}-${chosen.id}`}
-        placeholder="Do something here, or go to a page, run, agent, issue, policy or prompt"
+        placeholder="Act on this page, or go to another"
         value={text}
         onChange={(event) => {
           setText(event.target.value)

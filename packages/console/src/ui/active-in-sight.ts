@@ -4,10 +4,29 @@ import { useEffect, useRef } from 'react'
 export function useActiveInSight(place: string) {
   const row = useRef<HTMLElement>(null)
   useEffect(() => {
-    const active = row.current?.querySelector<HTMLElement>('[data-status=active]')
-    if (!row.current || !active) return
-    // Not scrollIntoView, which would scroll the page too.
-    row.current.scrollLeft = active.offsetLeft - (row.current.clientWidth - active.offsetWidth) / 2
+    const element = row.current
+    if (!element) return
+    // Links grow when what they count arrives, and the last ones come with the person's role.
+    const watcher = new ResizeObserver(() => show(element))
+    const watch = () => {
+      watcher.disconnect()
+      for (const link of [element, ...element.children]) watcher.observe(link)
+    }
+    const links = new MutationObserver(watch)
+    links.observe(element, { childList: true })
+    watch()
+    return () => {
+      watcher.disconnect()
+      links.disconnect()
+    }
   }, [place])
   return row
+}
+
+function show(row: HTMLElement): void {
+  const active = row.querySelector<HTMLElement>('[data-status=active]')
+  if (!active) return
+  // Not scrollIntoView, which would scroll the page too.
+  const [at, within] = [active.getBoundingClientRect(), row.getBoundingClientRect()]
+  row.scrollLeft += at.left - within.left - (within.width - at.width) / 2
 }

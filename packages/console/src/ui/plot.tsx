@@ -63,6 +63,10 @@ export function Plot({ label, times, series, format, onPick }: Props) {
         axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
         legend: { live: true },
         cursor: { drag: { x: true, y: false } },
+        hooks: {
+          // Without a pointer, the legend says what the newest moment has.
+          setLegend: [(shown) => shown.cursor.idx ?? shown.setLegend({ idx: times.length - 1 }, false)],
+        },
       },
       [[...times], ...series.map(({ values }) => [...values])],
       element,
