@@ -146,13 +146,27 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')) })
     .addHelpText('after', ENVIRONMENT_HELP)
-  // `tacho keys --help` and `tacho help keys` name the same command.
-  const named = args.find((arg) => arg !== 'help' && !arg.startsWith('-'))
+  const named = commandIn(args)
   for (const [name, { args: usage = '', about, load }] of Object.entries(COMMANDS)) {
     const command = program.command(`${name} ${usage}`).description(about)
     if (name === named) (await load())(command)
   }
   return program
+}
+
+/** `tacho keys --help` and `tacho help keys` name the same command. */
+function commandIn(args: readonly string[]): string | undefined {
+  return args.find((arg) => arg !== 'help' && !arg.startsWith('-'))
+}
+
+/** Otherwise commander answers `tacho unknown --help` with its own help and success. */
+function isKnown(args: readonly string[]): boolean {
+  const named = commandIn(args)
+  return named === undefined || Object.hasOwn(COMMANDS, named)
+}
+
+function isNoHelp(arg: string): boolean {
+  return !['help', '--help', '-h'].includes(arg)
 }
 
 /** The reader of the output may stop early: `tacho runs list --all | head`. */
@@ -168,7 +182,7 @@ async function run(args: readonly string[]): Promise<number> {
   if (args[0] !== 'serve') endWithReader()
   try {
     const program = await createProgram(args)
-    await program.parseAsync(args, { from: 'user' })
+    await program.parseAsync(isKnown(args) ? args : args.filter(isNoHelp), { from: 'user' })
     return Number(process.exitCode ?? 0)
   } catch (error) {
     // Commander has already printed the error or the help.

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { startGuardedServer, type GuardedServer, type RecordedEvent } from './guarded-server.ts'
-import { API_KEY, runTacho, type Ended } from './tacho.ts'
+import { API_KEY, ended, runTacho, startTacho, type Ended } from './tacho.ts'
 
 type Agent = 'claude-code' | 'codex'
 
@@ -32,6 +32,7 @@ before(async () => {
       condition: 'tool.name == "Bash" && tool.input.command.startsWith("git push")',
       action: 'REQUIRE_APPROVAL',
     },
+    'three-calls': { condition: 'tool.name == "Count" && run.toolCalls >= 3', action: 'BLOCK' },
     'warn-curl': { condition: 'tool.name == "Bash" && tool.input.command.contains("curl")', action: 'WARN' },
   })
 })
@@ -78,8 +79,8 @@ function session(agent: Agent = 'claude-code', state = path.join(directory, 'sta
         ...fields,
       }
       const own = { ...server.variables, TACHO_STATE_DIR: state, ...variables }
-      const ended = await runTacho(['hook', agent, ...args], own, JSON.stringify(record))
-      return { ...ended, answer: ended.stdout === '' ? null : (JSON.parse(ended.stdout) as Answer['answer']) }
+      const done = await runTacho(['hook', agent, ...args], own, JSON.stringify(record))
+      return { ...done, answer: done.stdout === '' ? null : (JSON.parse(done.stdout) as Answer['answer']) }
     },
     tool: (command, id) => ({ tool_name: 'Bash', tool_input: { command }, tool_use_id: id }),
   }
@@ -132,6 +133,16 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
   assert.equal(failure?.['error'], 'exit 1')
   const run = (await server.runs()).find(({ runId }) => runId === id)
   assert.deepEqual([run?.status, run?.agent.name], ['COMPLETED', 'claude-code'])
+})
+
+test('policies see how many tools the session has called, although each hook is a process', async () => {
+  const { hook } = session()
+  const call = (id: number) => ({ tool_name: 'Count', tool_input: { id }, tool_use_id: `c-${id}` })
+  await Promise.all([1, 2].map((id) => hook('PostToolUse', { ...call(id), tool_response: 'ok' })))
+  assert.equal((await hook('PreToolUse', call(3))).answer, null, 'two calls')
+  await hook('PostToolUseFailure', { ...call(3), error: 'no' })
+  assert.match(denied(await hook('PreToolUse', call(4))), /A policy forbids/)
+  assert.equal((await session().hook('PreToolUse', call(5))).answer, null, 'another session')
 })
 
 for (const agent of ['claude-code', 'codex'] as const) {
@@ -219,6 +230,10 @@ test('without policies or key, tools are denied, or the user is asked; other hoo
 })
 
 test('a hook before a tool that fails refuses the tool', async () => {
+  // Its standard input never ends.
+  const endless = startTacho(['hook', 'claude-code'], server.variables)
+  endless.stdin?.write('{"session_id":"s"')
+  const late = ended(endless)
   for (const input of ['', '{', '[]', '{"hook_event_name":"PreToolUse"}', '\u0000'.repeat(21 * 1_048_576)]) {
     const { code, stdout, stderr } = await runTacho(['hook', 'claude-code'], server.variables, input)
     assert.deepEqual([code, stdout], [2, ''])
@@ -240,6 +255,9 @@ test('a hook before a tool that fails refuses the tool', async () => {
   writeFileSync(file, '')
   const { hook, tool } = session('claude-code', file)
   assert.equal((await hook('PreToolUse', tool('ls', 't-1'))).code, 2)
+  const { code, stdout, stderr } = await late
+  assert.deepEqual([code, stdout], [2, ''])
+  assert.match(stderr, /the record did not end within 10 seconds\. The tool was not run\.$/m)
 })
 
 test('codex notify: the record is an argument', async () => {
@@ -305,10 +323,11 @@ for (const [agent, name] of [
       'by the stored key',
     )
 
-    const elsewhere = { HOME: home, TACHO_STATE_DIR: state, TACHO_URL: 'http://127.0.0.1:9' }
-    const kept = await runTacho(words, elsewhere, JSON.stringify({ ...record, session_id: `kept-${agent}` }))
-    assert.match(kept.stderr, /^tacho: TACHO_URL is ignored, because TACHO_API_KEY is not set; .*hook\.json has/)
-    assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key goes to the stored address only')
+    const elsewhere = { ...variables, TACHO_URL: 'http://127.0.0.1:9', TACHO_API_KEY: 'tacho_other_key' }
+    const start = { ...record, session_id: `kept-${agent}`, hook_event_name: 'SessionStart', source: 'startup' }
+    const kept = await runTacho(words, elsewhere, JSON.stringify(start))
+    assert.match(kept.stdout, /Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; .*hook\.json has/)
+    assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key and address')
 
     assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
     assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)

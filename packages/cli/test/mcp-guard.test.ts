@@ -392,6 +392,24 @@ test('raw lines: batches are guarded, what can be read in two ways is refused or
   assert.equal(await next(), '{"jsonrpc":"2.0","method":"notifications/heard","params":{"x":1}}')
   say(`{"jsonrpc":"2.0","id":3,"method":"ping","params":{"text":"${'x'.repeat(21 * 1_048_576)}"}}`)
   assert.equal(JSON.parse(await next()).error.code, -32_600)
+  // The client could take the first of two equal keys, or read another character.
+  const answering = (id: number, line: string) =>
+    say(asked(id, 'tools/call', JSON.stringify({ name: 'say', arguments: { line } })))
+  answering(20, '{"jsonrpc":"2.0","id":1,"id":20,"result":{"a":1,"a":9007199254740993}}')
+  assert.equal(await next(), '{"jsonrpc":"2.0","id":20,"result":{"a":9007199254740993}}')
+  answering(21, '{"jsonrpc":"2.0","id":21,"result":{"text":"\u00ff"}}')
+  assert.match(JSON.parse(await next()).error.message, /is not JSON-RPC in UTF-8/)
+  answering(22, '{"jsonrpc":"2.0","id":22,"Result":{},"result":{}}\n{"jsonrpc":"2.0","id":22,"result":{"kept":1}}')
+  assert.deepEqual(JSON.parse(await next()).result, { kept: 1 })
+  // Two such ids can be one for the client: the list of another request would pass unseen.
+  for (const id of ['9007199254740993', '1e400', 'null', '[1]']) {
+    say(`{"jsonrpc":"2.0","id":${id},"method":"tools/list"}`)
+    const refused = await next()
+    assert.ok(refused.includes(`"id":${id},"error"`), refused)
+    assert.match(refused, /The id must be a text, or a number/)
+  }
+  say(asked(9007199254740991, 'tools/list', '{}'))
+  assert.ok(!(await next()).includes('delete_all'))
   say('{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"exit"}}')
   const { code, stderr } = await end
   assert.equal(code, 7, 'the exit code of the server')

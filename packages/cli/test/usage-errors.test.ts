@@ -19,6 +19,8 @@ async function closedAddress(): Promise<string> {
 test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout', async () => {
   const lines: string[][] = [
     ['nonsense'],
+    ['nonsense', '--help'],
+    ['help', 'nonsense'],
     ['runs', 'nonsense'],
     ['runs', 'list', '--nonsense'],
     ['runs', 'list', '--limit', '0'],

@@ -15,6 +15,8 @@ export interface RunScope {
   readonly span: Span
   /** Added to each event payload that lacks the key, for example `promptVersionId`. */
   readonly annotations: Map<string, unknown>
+  /** What other processes used of the run, as the host gave it. */
+  readonly usedBefore?: unknown
 }
 
 export interface Span {

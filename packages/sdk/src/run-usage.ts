@@ -21,7 +21,13 @@ export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' |
   function of(scope: RunScope): RunUsage {
     let usage = usages.get(scope)
     if (!usage) {
-      usage = { toolCalls: 0, totalTokens: 0, cost: 0, since: runtime.now() }
+      const { toolCalls, totalTokens, cost } = Object(scope.usedBefore) as Record<string, unknown>
+      usage = {
+        toolCalls: Math.floor(amount(toolCalls)),
+        totalTokens: Math.floor(amount(totalTokens)),
+        cost: amount(cost),
+        since: runtime.now(),
+      }
       usages.set(scope, usage)
     }
     return usage

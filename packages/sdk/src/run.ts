@@ -23,6 +23,8 @@ export interface RunOptions {
   agentName?: string | undefined
   /** The parent span of this part of the run, in the process that began the run. */
   parentSpanId?: string | undefined
+  /** What other processes used of the run: policies and budgets count it too. Costs in the currency of your events. */
+  usedBefore?: { toolCalls?: number; totalTokens?: number; cost?: number } | undefined
 }
 
 /** What another process needs to continue a run: plain JSON. */
@@ -207,7 +209,11 @@ export function createScope(core: Core, given: RunOptions): RunScope {
   const { settings, ids, diagnostics } = core
   const options = readSafely(() => ({ ...given }), {})
 
-  function text(name: keyof RunOptions, byDefault: string | undefined, maxChars: number): string | undefined {
+  function text(
+    name: Exclude<keyof RunOptions, 'usedBefore'>,
+    byDefault: string | undefined,
+    maxChars: number,
+  ): string | undefined {
     const value: unknown = options[name] ?? byDefault
     if (value === undefined) return undefined
     const cut = typeof value === 'string' ? cutText(value, maxChars) : byDefault
@@ -230,6 +236,7 @@ export function createScope(core: Core, given: RunOptions): RunScope {
     json: scopeJson({ clientId, runId, sessionId, agentId, agentName, schemaVersion }),
     span: { spanId: ids.span(), parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
     annotations: new Map(),
+    usedBefore: options.usedBefore,
   }
 }
 

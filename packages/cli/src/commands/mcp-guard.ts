@@ -6,7 +6,7 @@ import { failed, wrongUsage } from '../stop.ts'
 interface GuardOptions {
   url?: string
   tachoUrl?: string
-  header: Record<string, string>
+  header?: Record<string, string>
   agent?: string
   approvalTimeout: number
 }
@@ -18,12 +18,7 @@ export function addMcpGuard(command: Command): void {
   command
     .usage('[options] -- <server command> [args...]')
     .option('--url <address>', 'guard a server at this address (streamable HTTP) instead of a command')
-    .option(
-      '--header <name=VARIABLE>',
-      'send the value of this variable as a header to --url; may repeat',
-      addHeader,
-      {},
-    )
+    .option('--header <name=VARIABLE>', 'send the value of this variable as a header to --url; may repeat', addHeader)
     .option('--tacho-url <address>', 'address of Tacho (TACHO_URL; default http://localhost:4680)')
     .option('--agent <name>', 'name of the agent in runs and policies; default: the name that the client gives')
     .option('--approval-timeout <seconds>', 'longest wait for a person', wholeNumber(86_400), 300)
@@ -40,7 +35,7 @@ Examples:
     .action(guard)
 }
 
-function addHeader(text: string, headers: Record<string, string>): Record<string, string> {
+function addHeader(text: string, headers: Record<string, string> = {}): Record<string, string> {
   const [, name, variable] = /^([\w-]+)=(\w+)$/.exec(text) ?? []
   if (name === undefined || variable === undefined) {
     throw new InvalidArgumentError('It must be a header and a variable, such as Authorization=MCP_TOKEN.')
@@ -84,7 +79,7 @@ async function local(command: string, args: readonly string[]) {
   })
 }
 
-async function remote({ url: text, header }: GuardOptions, warn: (message: string) => void) {
+async function remote({ url: text, header = {} }: GuardOptions, warn: (message: string) => void) {
   const url = URL.parse(text ?? '')
   if (url === null || !/^https?:$/.test(url.protocol)) throw wrongUsage('--url must be an http or https address.')
   const { connectServer } = await import('@tacho/guards/mcp/http-server.ts')

@@ -8,21 +8,28 @@ const DEFAULT_URL = 'http://localhost:4680'
 
 type Variables = Readonly<Record<string, string | undefined>>
 
+export interface HookAccount extends Account {
+  /** A sentence, if the environment names another address or key than the file. */
+  readonly ignored?: string
+}
+
 /**
- * Null if there is no key. Address and key belong together: settings of a project can set TACHO_URL, and must not get
- * the key of the file sent to another address.
+ * Null if there is no key. The file comes first: settings of a project can set variables, and must not choose the service
+ * that decides.
  */
-export function readAccount(variables: Variables = process.env): Account | null {
+export function readAccount(variables: Variables = process.env): HookAccount | null {
   const { TACHO_API_KEY: apiKey, TACHO_URL: url } = variables
-  if (apiKey) return { apiKey, url: url || DEFAULT_URL }
+  const kept = readFile(accountFile(variables))
+  if (!kept) return apiKey ? { apiKey, url: url || DEFAULT_URL } : null
+  if ((!url || url === kept.url) && (!apiKey || apiKey === kept.apiKey)) return kept
+  const ignored = `Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; ${accountFile(variables)} has address and key.`
+  return { ...kept, ignored }
+}
+
+function readFile(file: string): Account | null {
   try {
-    const kept = JSON.parse(readFileSync(accountFile(variables), 'utf8')) as Partial<Account>
-    if (typeof kept.apiKey !== 'string' || typeof kept.url !== 'string') return null
-    if (url && url !== kept.url) {
-      const why = `TACHO_URL is ignored, because TACHO_API_KEY is not set; ${accountFile(variables)} has address and key`
-      process.stderr.write(`tacho: ${why}.\n`)
-    }
-    return { apiKey: kept.apiKey, url: kept.url }
+    const { apiKey, url } = JSON.parse(readFileSync(file, 'utf8')) as Partial<Account>
+    return typeof apiKey === 'string' && typeof url === 'string' ? { apiKey, url } : null
   } catch {
     return null
   }

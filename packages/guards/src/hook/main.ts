@@ -6,6 +6,8 @@ import { parseArgs } from 'node:util'
 import type { AgentName } from './record.ts'
 
 const RECORD_BYTES_MAX = 20 * 1_048_576
+/** The agent writes the record at once. */
+const RECORD_MS = 10_000
 const NO_KEY = 'Tacho has no API key; run "tacho hook install", or set TACHO_API_KEY'
 /** Both agents treat this exit code as a refusal, with standard error as the reason. */
 const REFUSED = 2
@@ -13,11 +15,14 @@ const REFUSED = 2
 async function readInput(): Promise<string> {
   const parts: Buffer[] = []
   let bytes = 0
+  const late = new Error(`the record did not end within ${RECORD_MS / 1_000} seconds`)
+  const timer = setTimeout(() => process.stdin.destroy(late), RECORD_MS)
   for await (const part of process.stdin as AsyncIterable<Buffer>) {
     bytes += part.length
     if (bytes > RECORD_BYTES_MAX) throw new Error(`the record has more than ${RECORD_BYTES_MAX} bytes`)
     parts.push(part)
   }
+  clearTimeout(timer)
   return Buffer.concat(parts).toString()
 }
 

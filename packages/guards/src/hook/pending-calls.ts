@@ -1,7 +1,8 @@
 /** What the hook before a tool call leaves for the hook after it: one small file for each call. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { digest } from '../state.ts'
+import { deleteOldFiles } from './old-files.ts'
 
 export interface PendingCall {
   /** Unix time in milliseconds. */
@@ -33,16 +34,7 @@ export function openPendingCalls(directory: string) {
     },
     /** Deletes the files of calls that never ended. */
     deleteOld(now: number): void {
-      try {
-        const names = readdirSync(folder)
-        const files = names.map((name) => path.join(folder, name)).map((file) => ({ file, at: statSync(file).mtimeMs }))
-        files.sort((a, b) => b.at - a.at)
-        for (const [index, { file, at }] of files.entries()) {
-          if (index >= FILES_MAX || now - at > KEPT_MS) rmSync(file, { force: true })
-        }
-      } catch {
-        // No folder yet, or another hook deletes too.
-      }
+      deleteOldFiles(folder, { now, keptMs: KEPT_MS, filesMax: FILES_MAX })
     },
   }
 }

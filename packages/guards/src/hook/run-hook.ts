@@ -7,11 +7,13 @@
  * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
  */
 import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
-import { openState, type Account } from '../state.ts'
+import { openState } from '../state.ts'
+import type { HookAccount } from './account.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { httpFetch } from './http-fetch.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, textOf, toolCallOf, type AgentName, type HookRecord } from './record.ts'
+import { openSessionCalls } from './session-calls.ts'
 
 export interface HookOptions {
   readonly agent: AgentName
@@ -29,7 +31,11 @@ const OLD_CONFIGURATION_MS = 60_000
 const NOT_CONFIGURED = 'Tacho has no policies for this machine yet, so the tool was not run.'
 
 /** What to print. Rejects if the hook itself fails; then a tool must not run. */
-export async function runHook(account: Account, record: HookRecord, options: HookOptions): Promise<string> {
+export async function runHook(
+  { ignored, ...account }: HookAccount,
+  record: HookRecord,
+  options: HookOptions,
+): Promise<string> {
   const { agent } = options
   const state = openState(account)
   const tacho = new Tacho({
@@ -46,8 +52,11 @@ export async function runHook(account: Account, record: HookRecord, options: Hoo
     },
   })
   const { sessionId } = record
-  const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent })
   const calls = openPendingCalls(state.directory)
+  const called = openSessionCalls(state.directory)
+  // Each hook is a process of its own.
+  const usedBefore = { toolCalls: called.count(sessionId) }
+  const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent, usedBefore })
   let answer = ''
   let deliveryMs = DELIVERY_MS
   if (record.event === 'PreToolUse') {
@@ -59,13 +68,15 @@ export async function runHook(account: Account, record: HookRecord, options: Hoo
     })
   } else if (record.event.startsWith('PostToolUse')) {
     recordCall(tacho, run, record, calls.take(callId(record) ?? ''))
+    called.add(sessionId)
   } else {
     const event = eventOf(record)
     if (event) run.record(event.type, event.label, event.payload, undefined, record.eventId)
   }
   if (record.event === 'SessionStart') {
     calls.deleteOld(Date.now())
-    answer = await greet(tacho)
+    called.deleteOld(Date.now())
+    answer = await greet(tacho, ignored)
   }
   await tacho.ready()
   await tacho.shutdown(deliveryMs)
@@ -116,13 +127,17 @@ function recordCall(
   run.within(() => tacho.reportIssue({ detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId }))
 }
 
-/** Loads the policies, so that the first tool does not wait, and says if they could not be confirmed. */
-async function greet(tacho: Tacho): Promise<string> {
+/** Loads the policies, so that the first tool does not wait. Says what the person in front of the agent must know. */
+async function greet(tacho: Tacho, ignored: string | undefined): Promise<string> {
   await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const { current, source } = tacho.configuration.state
-  if (!current)
-    return warn(`Tacho cannot be reached. ${NOT_CONFIGURED.replace('the tool was not run', 'no tool runs')}`)
-  return source === 'disk' ? warn(`Tacho cannot be reached; its last known policies decide${ageOf(tacho)}.`) : ''
+  const said = ignored === undefined ? [] : [ignored]
+  if (!current) {
+    said.push(`Tacho cannot be reached. ${NOT_CONFIGURED.replace('the tool was not run', 'no tool runs')}`)
+  } else if (source === 'disk') {
+    said.push(`Tacho cannot be reached; its last known policies decide${ageOf(tacho)}.`)
+  }
+  return said.length > 0 ? warn(said.join(' ')) : ''
 }
 
 /** How old the policies are, if they could not be confirmed. */

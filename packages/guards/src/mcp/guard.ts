@@ -1,16 +1,16 @@
 /**
  * Stands between one MCP client and one MCP server. Only tools/call, the list of tools and cancellations are looked at;
- * every other message passes. The server gets what was read, written again; the client gets the server's own bytes.
+ * every other message passes. Each side gets what was read from the other, written again.
  *
  *   tools/call --> deciding --ALLOW, WARN, a person approved--> forwarded --the server's answer--> recorded, to the client
  *                     |  \--BLOCK, rejected, too late--> a tool error that says why            \--cancelled--> recorded
  *                     \--cancelled--> no answer; the server never sees the call
  */
 import { ToolBlockedError, type Run, type Tacho } from '@tacho/sdk'
-import { readClientMessages, type ClientMessage } from './client-message.ts'
 import type { Definitions } from './definitions.ts'
+import { readMessages, type ExactMessage } from './exact-message.ts'
 import { toolHider, type Agent } from './hidden-tools.ts'
-import { LINE_BYTES_MAX, LongLine } from './lines.ts'
+import { endsOf, LINE_BYTES_MAX, LongLine } from './lines.ts'
 import {
   clientInfoOf,
   errorReply,
@@ -19,7 +19,6 @@ import {
   keyOf,
   progressNotification,
   progressTokenOf,
-  readMessages,
   toolError,
   type Json,
   type Message,
@@ -40,8 +39,8 @@ interface GuardParts {
   readonly settings: GuardSettings
   readonly definitions: Definitions
   /** Each resolves when the reader has room for more. */
-  readonly toClient: (line: string | Buffer) => Promise<void>
-  readonly toServer: (line: string | Buffer) => Promise<void>
+  readonly toClient: (line: string) => Promise<void>
+  readonly toServer: (line: string) => Promise<void>
   readonly warn: (message: string) => void
 }
 
@@ -57,7 +56,7 @@ interface Call {
 
 interface Answer {
   readonly message: Message
-  readonly line: Buffer | string
+  readonly line: string
 }
 
 const CALLS_MAX = 1_000
@@ -117,7 +116,7 @@ export class McpGuard {
       const message = `The message has more than ${LINE_BYTES_MAX} bytes.`
       return toClient(errorReply(idIn(line), INVALID_REQUEST, message))
     }
-    const received = readClientMessages(line)
+    const received = readMessages(line)
     // The server could read it differently, for example NaN as a number: what is not understood does not pass.
     if (!received) return toClient(errorReply(null, PARSE_ERROR, 'The message is not JSON-RPC in UTF-8.'))
     for (const each of received) {
@@ -128,12 +127,14 @@ export class McpGuard {
   }
 
   async fromServer(line: Buffer | LongLine): Promise<void> {
-    const { toClient } = this.#parts
-    if (line instanceof LongLine) return this.#dropLongLine(line)
-    const messages = readMessages(line)
-    if (!messages) return toClient(line)
-    const isBatch = messages.length > 1 || line[0] === 0x5b
-    for (const message of messages) await this.#takeFromServer(message, isBatch ? JSON.stringify(message) : line)
+    if (line instanceof LongLine) return this.#drop(line, `has more than ${LINE_BYTES_MAX} bytes`)
+    const received = readMessages(line)
+    // The client could read it differently, for example an invalid character as another one.
+    if (!received) return this.#drop(endsOf(line), 'is not JSON-RPC in UTF-8')
+    for (const { message, text, fault } of received) {
+      if (fault !== null) this.#parts.warn(`A message of the server was dropped. ${fault}`)
+      else await this.#takeFromServer(message, text)
+    }
   }
 
   /** Ends every call and the run. Resolves when everything is recorded. */
@@ -146,7 +147,7 @@ export class McpGuard {
   }
 
   /** Whether the message passes. */
-  async #takeFromClient({ message, text, inexact }: ClientMessage): Promise<boolean> {
+  async #takeFromClient({ message, text, inexact }: ExactMessage): Promise<boolean> {
     const { toClient, warn } = this.#parts
     const { id, method, params } = message
     const client = clientInfoOf(message)
@@ -194,7 +195,7 @@ export class McpGuard {
     const name = params['name'] as string
     const token = progressTokenOf(params)
     const progress = token === null ? null : this.#reportProgress(token, name)
-    let reply: Buffer | string | null = null
+    let reply: string | null = null
     const guarded = tacho.guard(
       async () => {
         progress?.stop()
@@ -203,7 +204,6 @@ export class McpGuard {
         answered.catch(() => undefined)
         await toServer(text)
         const answer = await answered
-        // The event holds the result; the client gets the server's own text.
         reply = answer.line
         return resultOf(answer.message)
       },
@@ -235,7 +235,7 @@ export class McpGuard {
     return isForwarded
   }
 
-  async #takeFromServer(message: Message, line: Buffer | string): Promise<void> {
+  async #takeFromServer(message: Message, line: string): Promise<void> {
     const { toClient, warn } = this.#parts
     const key = keyOf(message.id)
     if (!isResponse(message) || key === undefined) return toClient(line)
@@ -254,7 +254,7 @@ export class McpGuard {
   }
 
   /** The list of tools without the hidden ones. Reports tools that changed. */
-  async #listOf(message: Message, line: Buffer | string): Promise<Buffer | string> {
+  async #listOf(message: Message, line: string): Promise<string> {
     const { tacho, definitions, warn } = this.#parts
     const { result } = message
     const run = this.#run ?? this.#begin(null)
@@ -311,12 +311,13 @@ export class McpGuard {
     return (this.#run = tacho.startRun({ agentId: this.#agent.id, agentName: name }))
   }
 
-  #dropLongLine(line: LongLine): void {
-    this.#parts.warn(`The server sent a line of more than ${LINE_BYTES_MAX} bytes; it was dropped.`)
+  /** A line that the client must not get. The call that it answers, if that can be found, ends with an error. */
+  #drop(line: LongLine, why: string): void {
+    this.#parts.warn(`The server sent a line that ${why}; it was dropped.`)
     const id = idIn(line)
     const call = this.#calls.get(keyOf(id) ?? '')
     if (!call?.forwarded) return
-    const error = { code: INVALID_REQUEST, message: `The tool's result has more than ${LINE_BYTES_MAX} bytes.` }
+    const error = { code: INVALID_REQUEST, message: `The tool's answer ${why}.` }
     call.forwarded.resolve({ message: { id, error }, line: errorReply(id, error.code, error.message) })
     call.forwarded = undefined
   }
@@ -368,7 +369,7 @@ function isInput(value: unknown): boolean {
   return value === undefined || isObject(value)
 }
 
-/** The id of a message that is too long to read: it stands at the beginning or at the end. */
+/** The id of a message that cannot be read: it stands at the beginning or at the end. */
 function idIn({ start, end }: LongLine): string | number | null {
   const found =
     /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")/.exec(start.toString()) ??

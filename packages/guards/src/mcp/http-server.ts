@@ -1,6 +1,6 @@
 /** A server at an address: MCP over streamable HTTP, spoken by the official client's transport. */
 import { StreamableHTTPClientTransport, type JSONRPCMessage } from '@modelcontextprotocol/client'
-import { parseExactly } from './client-message.ts'
+import { parseExactly } from './exact-message.ts'
 import type { ServerConnection } from './connection.ts'
 import { LINE_BYTES_MAX } from './lines.ts'
 import { errorReply, isObject, keyOf } from './message.ts'

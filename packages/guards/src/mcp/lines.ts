@@ -7,7 +7,7 @@ export const LINE_BYTES_MAX = 20 * 1_048_576
 /** Bytes of a long line's beginning and end: enough to find a message's id. */
 const SAMPLE_BYTES = 1_024
 
-/** A line that is too long: only its ends are kept. */
+/** A line that is too long or cannot be read: only its ends are kept. */
 export class LongLine {
   readonly start: Buffer
   readonly end: Buffer
@@ -16,6 +16,10 @@ export class LongLine {
     this.start = start
     this.end = end
   }
+}
+
+export function endsOf(line: Buffer): LongLine {
+  return new LongLine(Buffer.from(line.subarray(0, SAMPLE_BYTES)), tail(line))
 }
 
 const NEWLINE = 0x0a
@@ -34,7 +38,7 @@ export async function* linesOf(
     if (long) long = new LongLine(long.start, tail(Buffer.concat([long.end, part])))
     else if (bytes > maxBytes) {
       const all = Buffer.concat([...parts, part])
-      long = new LongLine(Buffer.from(all.subarray(0, SAMPLE_BYTES)), tail(all))
+      long = endsOf(all)
       parts = []
     } else if (part.length > 0) parts.push(part)
   }

@@ -1,6 +1,4 @@
 /** JSON-RPC messages as MCP sends them: one JSON object on a line. */
-import { isUtf8 } from 'node:buffer'
-
 export type Json = Readonly<Record<string, unknown>>
 
 export interface Message {
@@ -15,25 +13,13 @@ export interface Message {
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
-/** The messages of a server's line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
-export function readMessages(line: Buffer): Message[] | null {
-  if (!isUtf8(line)) return null
-  let value: unknown
-  try {
-    value = JSON.parse(line.toString())
-  } catch {
-    return null
-  }
-  const messages = Array.isArray(value) ? value : [value]
-  return messages.length > 0 && messages.every(isObject) ? messages : null
-}
-
 export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An id as a key: 1 and "1" are different ids. Undefined if the message has none. */
+/** An id as a key: 1 and "1" are different ids. Undefined if the message has none, or one that can stand for two numbers. */
 export function keyOf(id: unknown): string | undefined {
+  if (typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER) return undefined
   return typeof id === 'string' || typeof id === 'number' ? JSON.stringify(id) : undefined
 }
 

@@ -1,9 +1,9 @@
 /**
- * Reads what a client sends. The server gets the text that is written from what was read, never the client's own bytes:
- * a server could end a line at a carriage return, or take the first of two equal keys.
+ * Reads what one side sends. The other side gets the text that is written from what was read, never the sender's own bytes:
+ * it could end a line at a carriage return, or take the first of two equal keys.
  */
 import { isUtf8 } from 'node:buffer'
-import { isObject, type Message } from './message.ts'
+import { isObject, keyOf, type Message } from './message.ts'
 
 // ES2026; TypeScript does not know it yet.
 declare global {
@@ -14,9 +14,9 @@ declare global {
   }
 }
 
-export interface ClientMessage {
+export interface ExactMessage {
   readonly message: Message
-  /** What the server gets. */
+  /** What the other side gets. */
   readonly text: string
   /** Why the message must not pass; null if it can. */
   readonly fault: string | null
@@ -24,7 +24,7 @@ export interface ClientMessage {
   readonly inexact: string | null
 }
 
-/** Some servers ignore the case of keys: another spelling would be a second method or tool. */
+/** Some programs ignore the case of keys: another spelling would be a second method or tool. */
 const MESSAGE_KEYS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
 const CALL_KEYS = new Set(['name', 'arguments', '_meta'])
 
@@ -32,7 +32,7 @@ const CALL_KEYS = new Set(['name', 'arguments', '_meta'])
 const NUMBER_LENGTH_MAX = 400
 
 /** The messages of a line, one unless it is a batch (2025-03-26); null if it is not JSON-RPC in UTF-8. */
-export function readClientMessages(line: Buffer): ClientMessage[] | null {
+export function readMessages(line: Buffer): ExactMessage[] | null {
   if (!isUtf8(line)) return null
   try {
     const value = parseExactly(line.toString())
@@ -86,7 +86,12 @@ function inexactIn(value: unknown, place: string): string | null {
 }
 
 function faultOf(message: Message): string | null {
-  const { method, params } = message
+  const { id, method, params } = message
+  // Without a key, an answer would not be found; two numbers beyond 2^53 can be one in JavaScript. A reply to an unreadable
+  // message has the id null.
+  if (id !== undefined && keyOf(id) === undefined && !(id === null && method === undefined)) {
+    return 'The id must be a text, or a number from -(2^53 - 1) to 2^53 - 1.'
+  }
   const key = misspelt(message, MESSAGE_KEYS) ?? (method === 'tools/call' ? misspelt(params, CALL_KEYS) : undefined)
   return key === undefined ? null : `The key ${JSON.stringify(key)} must be written in lower case.`
 }
