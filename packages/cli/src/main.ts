@@ -72,6 +72,11 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'notify other programs or Slack about approvals and issues',
     load: async () => (await import('./commands/webhooks.ts')).addWebhooks,
   },
+  search: {
+    args: '[words...]',
+    about: 'search the payloads and labels of events, or switch search on or off',
+    load: async () => (await import('./commands/search.ts')).addSearch,
+  },
   usage: {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,

@@ -112,6 +112,19 @@ export const LIMITS = {
   searchedApprovals: 5_000,
   /** A filtered page of a timeline ends after this many rows were examined. */
   eventsLookedAt: 5_000,
+  searchQueryChars: 1_000,
+  /** Words in one query, those of phrases and fields included. */
+  searchQueryWords: 32,
+  searchPageDefault: 25,
+  searchPageMax: 100,
+  /** A page of search results ends after this many events were compared with the query. */
+  searchedEvents: 500,
+  searchedPayloadBytes: 4 * 1_048_576,
+  /** Different words of one event that the search finds. */
+  searchedWords: 4_000,
+  searchedDaysDefault: 30,
+  searchedDaysMax: 400,
+  searchRunsCounted: 10_000,
   operatorPageDefault: 100,
   operatorPageMax: 200,
   nameChars: 100,

@@ -120,6 +120,8 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   const { id: runViewId } = await send('createRunView', { params: here })
   await send('changeRunView', { params: { ...here, runViewId } })
 
+  await send('switchSearch', { params: here })
+
   // A receiver of our own: nothing is sent to example.com.
   const { id: webhookId } = await send('createWebhook', { params: here, change: { url: 'http://127.0.0.1:9/tacho' } })
   await send('changeWebhook', { params: { ...here, webhookId } })

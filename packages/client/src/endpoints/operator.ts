@@ -124,4 +124,7 @@ export const OPERATOR_ENDPOINTS = {
   changeWorkspaceRetention: {"method":"POST","path":"/workspaces/{workspaceId}/retention/change"},
   pinRun: {"method":"POST","path":"/environments/{environmentId}/runs/{runId}/pin"},
   unpinRun: {"method":"POST","path":"/environments/{environmentId}/runs/{runId}/unpin"},
+  searchEvents: {"path":"/environments/{environmentId}/search"},
+  readSearchSettings: {"path":"/environments/{environmentId}/search/settings"},
+  switchSearch: {"method":"POST","path":"/environments/{environmentId}/search/settings"},
 } as const satisfies Record<string, Endpoint>

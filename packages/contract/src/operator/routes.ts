@@ -28,6 +28,7 @@ import { operatorRoutes } from './operator-routes.ts'
 import { policyRoutes } from './policy-routes.ts'
 import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
+import { searchRoutes } from './search-routes.ts'
 import { signInRoutes } from './sign-in-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from './usage.ts'
@@ -256,4 +257,5 @@ export const OPERATOR_ROUTES = {
   ...webhookRoutes,
   ...runViewRoutes,
   ...retentionRoutes,
+  ...searchRoutes,
 } as const satisfies Record<string, OperatorRoute>

@@ -35,6 +35,7 @@ import { flushConfigurationClients } from '../jobs/flush-configuration-clients.t
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
+import { indexSearch } from '../jobs/index-search.ts'
 import { reopenIssues } from '../jobs/reopen-issues.ts'
 import { queueRetention, retain } from '../jobs/retain.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
@@ -147,6 +148,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now }),
       retain({ storage, owner, now: storeNow }),
+      indexSearch({ storage, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],
     owner,

@@ -24,6 +24,7 @@ import type { IdempotencyStore } from './idempotency.ts'
 import type { RetentionStore } from './retention.ts'
 import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
+import type { SearchStore } from './search.ts'
 import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
@@ -40,6 +41,7 @@ export interface Storage
     RunStore,
     RunViewStore,
     RetentionStore,
+    SearchStore,
     UsageStore,
     ApprovalStore,
     AuditStore,

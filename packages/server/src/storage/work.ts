@@ -1,7 +1,14 @@
 /** Background work, done by the node that claims it. */
 
 /** What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment. */
-export const WORK_KINDS = ['review_issue_record', 'simulate', 'deliver_webhook', 'reopen_issue', 'retain'] as const
+export const WORK_KINDS = [
+  'review_issue_record',
+  'simulate',
+  'deliver_webhook',
+  'reopen_issue',
+  'index_search',
+  'retain',
+] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 
 export interface WorkStore {

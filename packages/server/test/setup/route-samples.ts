@@ -133,6 +133,8 @@ export async function populate(service: Service, name: string): Promise<Populate
   const policy = { policyId: `policy-of-${name}`, condition: 'true', severity: 'LOW', action: 'WARN' }
   assert.equal((await service.operator(`${workspace}/policies`, { body: policy })).status, 201)
   const prompt = await service.operator<{ promptId: string }>(`${workspace}/prompts`, { body: { name, content: 'x' } })
+  const searching = await service.operator(`${environment}/search/settings`, { body: { enabled: true } })
+  assert.equal(searching.status, 200, searching.text)
   const webhookId = await make(`${environment}/webhooks`, { url: 'http://127.0.0.1:9/' })
   return {
     workspaceId,

@@ -25,6 +25,7 @@ import { issuesRoutes } from './issues.ts'
 import { retentionRoutes } from './retention.ts'
 import { runViewsRoutes } from './run-views.ts'
 import { operatorRunsRoutes } from './runs.ts'
+import { searchRoutes } from './search.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
 import { secondFactorRoutes } from './second-factor.ts'
@@ -53,6 +54,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   operatorRunsRoutes(app, deps)
   runViewsRoutes(app, deps)
   retentionRoutes(app, deps)
+  searchRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

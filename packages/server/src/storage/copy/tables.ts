@@ -74,8 +74,20 @@ export const TABLES: readonly CopiedTable[] = [
   table('work', 'kind', 'subject_id'),
 ]
 
-/** Data about the store itself: its schema, its processes, copies into it, and numbers that only it uses. */
-export const NOT_COPIED = ['migrations', 'nodes', 'copies', 'environment_numbers']
+/** The index of payload text is not copied. Search is off in the copy. */
+const SEARCH = [
+  'search_settings',
+  'search_runs',
+  'search_entries',
+  'search_words',
+  'search_words_data',
+  'search_words_idx',
+  'search_words_docsize',
+  'search_words_config',
+]
+
+/** Data about the store itself: its schema, its processes, copies into it, and what only it uses. */
+export const NOT_COPIED = ['migrations', 'nodes', 'copies', 'environment_numbers', ...SEARCH]
 
 export function walkOf({ key, walk }: CopiedTable, engine: Engine): readonly string[] {
   return walk?.[engine] ?? key

@@ -43,6 +43,9 @@ import { retentionActs } from './retention/retention.ts'
 import { revisionActs } from './revision.ts'
 import { runViewsActs } from './run-views.ts'
 import { runsActs } from './runs.ts'
+import { searchActs } from './search/search.ts'
+import { searchIndexActs } from './search/search-index.ts'
+import { searchSettingsActs } from './search/search-settings.ts'
 import { usageActs } from './usage.ts'
 import { usagePointsActs } from './usage-points.ts'
 import { versionRunsActs } from './version-runs.ts'
@@ -105,6 +108,9 @@ export const ACTS: Acts<ActMethods> = {
   ...revisionActs,
   ...runViewsActs,
   ...runsActs,
+  ...searchActs,
+  ...searchIndexActs,
+  ...searchSettingsActs,
   ...usageActs,
   ...usagePointsActs,
   ...versionRunsActs,

@@ -20,6 +20,7 @@ import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelope
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
 import { addEvent, type Opening, type RunState } from './run-state.ts'
+import { isSearched, markRuns } from './search/search-index.ts'
 import type { Sql } from './sql.ts'
 import { knownModels, storeModels, type Buckets } from './usage.ts'
 
@@ -203,6 +204,9 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     rejections: readonly RejectionRow[],
   ): Promise<Noted> {
     const { sql, slot, atCommit, takeNumbers } = transaction
+    // Sent with the next statement, so it costs no round trip.
+    const searched = isSearched(sql, environmentId)
+    searched.catch(() => undefined)
     const named = candidates.filter(({ event }) => !event.onlyIfStored)
     const events = named.map(({ event }) => event)
     const agents = await known.agents.open(sql, environmentId, events, candidates[0]?.receivedAt ?? 0)
@@ -249,6 +253,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     if (changed.size > 0) {
       const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
       atCommit(transaction.changeRuns(environmentId, byRunId))
+      if (await searched) atCommit(markRuns(sql, environmentId, changed, candidates[0]?.receivedAt ?? 0))
     }
     const buckets = await known.models.bucketsOf(sql, environmentId, usedModels(counts))
     if (buckets.added.length > 0) atCommit(storeModels(sql, environmentId, buckets))

@@ -45,7 +45,7 @@ const COLUMNS = {
   latencyMicros: 'e.latency_us',
   payloadBytes: PAYLOAD_BYTES,
 } satisfies Record<keyof EventRowRead, string>
-const ROW = Object.entries(COLUMNS)
+export const ROW = Object.entries(COLUMNS)
   .map(([name, column]) => `${column} AS "${name}"`)
   .join(', ')
 const NAMES = Object.keys(COLUMNS)
@@ -214,13 +214,20 @@ function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRow
  * No index has this order, because it would add 5 % to every event's insert. The run's seqs come from an index, a few
  * milliseconds for 30,000, and only the rows of the page are read.
  */
-function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: EventRowsPage, count: number): Rows {
+export function rowsByArrival(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  { after }: Pick<EventRowsPage, 'after'>,
+  count: number,
+  columns = ROW,
+): Rows {
   const places = [environmentId, run, run, environmentId, after?.seq ?? 0, count]
   // The last limit keeps the planner from moving a filter into the join.
   const end = 'ORDER BY place LIMIT ?'
   if (sql.dialect === 'sqlite') {
     const page = `SELECT e.seq AS place FROM events e WHERE ${ofRun(sql)} AND e.seq > ? ORDER BY e.seq LIMIT ?`
-    const text = `SELECT ${ROW} FROM (${page}) page JOIN events e ON e.seq = place ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${end}`
+    const text = `SELECT ${columns} FROM (${page}) page JOIN events e ON e.seq = place ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${end}`
     return { text, params: [...places, environmentId, environmentId, count] }
   }
   // Each order matches an index. The index of times includes the seqs, and finds each row of the page. The condition
@@ -229,7 +236,7 @@ function rowsByArrival(sql: Sql, environmentId: string, run: string, { after }: 
     WHERE ${ofRun(sql)} AND (e.time, e.seq) > (0, 0) AND e.seq > ? ORDER BY e.time, e.seq OFFSET 0`
   const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT ?`
   const row = `SELECT * FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) >= (moment, place) ${BY_TIME}`
-  const text = `SELECT ${ROW} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql)} ${end}`
+  const text = `SELECT ${columns} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql)} ${end}`
   return { text, params: [...places, environmentId, 1, environmentId, count] }
 }
 

@@ -5,7 +5,7 @@
 import type { Sql } from './sql.ts'
 
 /** Columns with their types, in the order of a row's values. The environment precedes them. */
-export type Columns = Readonly<Record<string, 'uuid' | 'bigint' | 'integer' | 'text'>>
+export type Columns = Readonly<Record<string, 'uuid' | 'bigint' | 'integer' | 'text' | 'integer[]'>>
 export type Row = readonly (string | number | null)[]
 
 export interface InsertedTable {

@@ -25,6 +25,7 @@ import { retentionSuite } from './retention.ts'
 import { reviewSuite } from './review.ts'
 import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
+import { searchSuite } from './search.ts'
 import { simulationsSuite } from './simulations.ts'
 import { timelineSuite } from './timeline.ts'
 import { usageSuite } from './usage.ts'
@@ -41,6 +42,7 @@ const SUITES = [
   runsSuite,
   runViewsSuite,
   retentionSuite,
+  searchSuite,
   agentsSuite,
   timelineSuite,
   usageSuite,

@@ -2,17 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunViewRow } from '../../../src/storage/run-views.ts'
-import type { Storage } from '../../../src/storage/storage.ts'
 import { auditEntry } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
-import { newId, NOON } from './sample.ts'
-
-async function newEnvironment(storage: Storage): Promise<string> {
-  const [workspaceId, id] = [newId(), newId()]
-  await storage.createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
-  await storage.createEnvironment({ id, workspaceId, name: 'production', createdAt: NOON }, [])
-  return id
-}
+import { newEnvironment, newId, NOON } from './sample.ts'
 
 function viewOf(environmentId: string, name: string, given: Partial<RunViewRow> = {}): RunViewRow {
   return { id: newId(), environmentId, name, query: {}, lastHours: null, columns: [], createdAt: NOON, ...given }

@@ -36,6 +36,13 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
   }
 }
 
+export async function newEnvironment(storage: Storage): Promise<string> {
+  const [workspaceId, id] = [newId(), newId()]
+  await storage.createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
+  await storage.createEnvironment({ id, workspaceId, name: 'production', createdAt: NOON }, [])
+  return id
+}
+
 export function llmCall(usage: Partial<NewUsage>, given: Partial<NewEvent> = {}): NewEvent {
   const none = { model: 'model-a', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
   return event({ eventType: 'LLM_CALL', usage: { ...none, ...usage }, ...given })

@@ -1,5 +1,6 @@
 /** Removes the events of a run, or their payloads, in parts of bounded size. */
 import { eventEnvironment } from '../events.ts'
+import { removeFromSearch } from '../search/removal.ts'
 import type { Sql } from '../sql.ts'
 
 interface Target {
@@ -15,6 +16,7 @@ interface Taken {
 
 /** Removes at most `most` events of a run, and the run with its last one. */
 export async function removeRun(sql: Sql, environmentId: string, { id, number }: Target, most: number): Promise<Taken> {
+  await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
   const text = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
     SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?)`
@@ -35,6 +37,7 @@ export async function dropPayloads(
   { id, number }: Target,
   most: number,
 ): Promise<Taken> {
+  await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
   const text = `UPDATE events SET payload = '{}' WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
     SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND payload <> '{}'

@@ -1,0 +1,42 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import { SearchHitPage, SearchQuery, SearchSettings, SearchSwitch } from './search.ts'
+
+const common = { tag: 'Search', scopes: [], params: EnvironmentParams, status: 200 } as const
+const SEARCH = '/environments/{environmentId}/search'
+
+/** Search over payload text. */
+export const searchRoutes = {
+  searchEvents: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: SEARCH,
+    summary: 'Search the payloads and labels of events, newest first',
+    query: SearchQuery,
+    reply: SearchHitPage,
+    errors: ['not_found', 'conflict', 'invalid_cursor'],
+  },
+  readSearchSettings: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: `${SEARCH}/settings`,
+    summary: 'Read whether search is on, and how far the index is',
+    reply: SearchSettings,
+    errors: ['not_found'],
+  },
+  switchSearch: {
+    ...common,
+    method: 'POST',
+    access: 'admin',
+    path: `${SEARCH}/settings`,
+    summary: 'Switch search on or off. Switching it off deletes the index',
+    bodyBytes: LIMITS.operatorBodyBytes,
+    body: SearchSwitch,
+    reply: SearchSettings,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,94 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.ts'
+import type { FastifyInstance } from 'fastify'
+import { isoTime, toEventRow, toRun } from '../../domain/run.ts'
+import { parseSearchQuery } from '../../domain/search-query.ts'
+import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/search.ts'
+import type { Deps } from '../deps.ts'
+import { startOf } from '../paging.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField, timeOf } from './field.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on')
+const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
+
+export function searchRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now, work } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request }) => {
+    const { q, limit = LIMITS.searchPageDefault, cursor } = query
+    const parsed = parseSearchQuery(q)
+    if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
+    const range = rangeOf(query, now())
+    if (isRefusal(range)) return range
+    const environment = environmentOf(request)
+    // Without `to`, the first page says where the range ends.
+    const walk = [environment.id, 'search', parsed.clauses, query.from, query.to]
+    const start = startOf<SearchPlace & { from: number }>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const settings = await storage.readSearchSettings(environment.id)
+    if (settings?.state !== 'ON') return OFF
+    const { to } = range
+    const from = start.after?.from ?? range.from
+    const search = { clauses: parsed.clauses, from, to, limit, after: start.after }
+    const { rows, more, lookedTo } = await storage.searchEvents(environment.id, search)
+    const last = lookedTo ?? rows.at(-1)?.place
+    return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(walk, { ...last, from }) : null }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readSearchSettings, deps, async ({ request }) =>
+    toSettings(await storage.readSearchSettings(environmentOf(request).id)),
+  )
+
+  serveRoute(app, OPERATOR_ROUTES.switchSearch, deps, async ({ body: { enabled }, request }) => {
+    const { id } = environmentOf(request)
+    const at = now()
+    const audit = auditOf(request, at, `search.switch_${enabled ? 'on' : 'off'}`, { kind: 'environment', id })
+    const outcome = await storage.switchSearch(id, enabled, at, [audit])
+    if (outcome === 'removing') return REMOVING
+    work.wake('index_search')
+    return toSettings(await storage.readSearchSettings(id))
+  })
+}
+
+/** Events may be a few minutes ahead of the clock. */
+function rangeOf(query: { from?: string; to?: string }, now: number): { from: number; to: number } | Refusal {
+  const to = query.to === undefined ? now + LIMITS.eventFutureMs : timeOf('to', query.to)
+  if (isRefusal(to)) return to
+  const from = query.from === undefined ? to - LIMITS.searchedDaysDefault * DAY_MS : timeOf('from', query.from)
+  if (isRefusal(from)) return from
+  const days = LIMITS.searchedDaysMax
+  // The range may begin that long ago.
+  if (to - from > days * DAY_MS + LIMITS.eventFutureMs)
+    return refuseField('from', `must be at most ${days} days before to`)
+  return { from, to }
+}
+
+function toHit({ run, event, snippet }: SearchHitRow): SearchHit {
+  const { id, runId, status, startedAt, agent } = toRun(run)
+  return { run: { id, runId, status, startedAt, agent }, event: toEventRow(run, event), snippet }
+}
+
+function toSettings(row: SearchSettingsRow | null): SearchSettings {
+  if (row === null) {
+    const nothing = { olderRunsBefore: null, waitingRuns: 0, waitingSince: null, error: null }
+    return { state: 'OFF', changedAt: null, indexedEvents: 0, ...nothing }
+  }
+  const { state, changedAt, olderBefore, indexedEvents, waitingRuns, waitingSince, error } = row
+  // Older runs wait since the switch, until their last portion is indexed.
+  const isIndexing = olderBefore !== null || (waitingSince !== null && waitingSince <= changedAt)
+  return {
+    state: state === 'REMOVING' ? state : error !== null ? 'FAILED' : isIndexing ? 'INDEXING' : 'ON',
+    changedAt: isoTime(changedAt),
+    indexedEvents,
+    olderRunsBefore: olderBefore === null ? null : isoTime(Math.min(olderBefore, changedAt)),
+    waitingRuns,
+    waitingSince: waitingSince === null ? null : isoTime(waitingSince),
+    error,
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * Keeps the search index of environments up to date. Each environment where search is on has one item in the work
+ * queue. After each portion the job rests several times as long as the portion took, so recording keeps most of the
+ * processor. While events arrive faster than that, the index falls behind, and says by how much.
+ */
+import { setTimeout as wait } from 'node:timers/promises'
+import type { SearchStore } from '../storage/search.ts'
+import type { WorkStore } from '../storage/work.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface IndexSearchOptions {
+  storage: SearchStore & Pick<WorkStore, 'postponeWork'>
+  /** The owner of the work runner. */
+  owner: string
+  now: () => number
+  /** How many times as long as a portion took the job rests. */
+  rests?: number
+}
+
+const RESTS = 6
+/** Between looks for new events. */
+const IDLE_MS = 500
+/** One environment lets the others follow after this long. */
+const TURN_MS = 2_000
+
+export function indexSearch(options: IndexSearchOptions): WorkHandler {
+  const { storage, owner, now } = options
+  return {
+    kind: 'index_search',
+    batch: 1,
+    async perform(items, signal) {
+      for (const { environmentId, subjectId } of items) {
+        const isBusy = await follow(environmentId, options, signal)
+        const dueAt = now() + (isBusy ? 0 : IDLE_MS)
+        const hold = { kind: 'index_search', owner, subjectIds: [subjectId] } as const
+        // If the work has ended, nothing is held.
+        await storage.postponeWork({ ...hold, subjectIds: [...hold.subjectIds] }, { dueAt, error: null, counts: false })
+      }
+    },
+    giveUp: ({ environmentId }, reason) => storage.failIndexing(environmentId, reason),
+  }
+}
+
+/** Returns whether there is more to do. */
+async function follow(
+  environmentId: string,
+  { storage, rests = RESTS }: IndexSearchOptions,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const end = performance.now() + TURN_MS
+  while (performance.now() < end && !signal.aborted) {
+    const start = performance.now()
+    const settings = await storage.markOlderRuns(environmentId)
+    if (settings?.state === 'REMOVING') {
+      if (!(await storage.removeIndexed(environmentId))) return false
+    } else if (settings === null || settings.waitingRuns === 0) {
+      return settings !== null && settings.olderBefore !== null
+    } else {
+      await storage.indexEvents(environmentId, await storage.readUnindexed(environmentId))
+    }
+    await wait((performance.now() - start) * rests, undefined, { signal }).catch(() => undefined)
+  }
+  return true
+}

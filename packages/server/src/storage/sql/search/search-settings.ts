@@ -1,0 +1,84 @@
+/**
+ * Whether the payloads of an environment can be searched.
+ *
+ *   (no row) --switched on--> ON --switched off--> REMOVING --index deleted--> (no row)
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { SearchSettingsRow, SearchStore } from '../../search.ts'
+import { look, write, type Acts } from '../act.ts'
+import { insertAudit } from '../audit.ts'
+import { lockEnvironment } from '../environments.ts'
+import type { Sql } from '../sql.ts'
+import { enqueueWork } from '../work.ts'
+
+export const searchSettingsActs = {
+  readSearchSettings: look(readSearchSettings),
+  switchSearch: write(switchSearch),
+  failIndexing: write(failIndexing),
+} satisfies Partial<Acts<SearchStore>>
+
+/**
+ * On PostgreSQL, older runs are marked only after this time. A transaction that began before the switch does not mark
+ * its runs, and has ended by then.
+ */
+const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
+
+/** Longer than clocks of clients may be ahead. */
+const AHEAD_MS = 3_600_000
+/** After every id. */
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+export async function readSearchSettings(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
+  const row = await sql.get<Omit<SearchSettingsRow, 'waitingRuns' | 'waitingSince'>>(
+    `SELECT state, changed_at AS "changedAt", older_before AS "olderBefore", older_id AS "olderId",
+        indexed_events AS "indexedEvents", error
+      FROM search_settings WHERE environment_id = ?`,
+    [environmentId],
+  )
+  if (row === null) return null
+  const waiting = await sql.get<{ runs: number; since: number | null }>(
+    `SELECT COUNT(*) AS runs, MIN(marked_at) AS since FROM (SELECT marked_at FROM search_runs
+      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY run LIMIT ?) AS marked`,
+    [environmentId, LIMITS.searchRunsCounted],
+  )
+  return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
+}
+
+async function switchSearch(
+  sql: Sql,
+  environmentId: string,
+  enabled: boolean,
+  now: number,
+  audit: AuditEntry[],
+): Promise<'switched' | 'unchanged' | 'removing'> {
+  await lockEnvironment(sql, environmentId)
+  const row = await readSearchSettings(sql, environmentId)
+  const isOn = row?.state === 'ON'
+  if (isOn === enabled) return 'unchanged'
+  if (enabled && row !== null) return 'removing'
+  if (enabled) {
+    const text = `INSERT INTO search_settings (environment_id, state, changed_at, older_before, older_id, indexed_events)
+      VALUES (?, 'ON', ?, ?, ?, 0)`
+    await sql.run(text, [environmentId, now, now + AHEAD_MS, LAST_ID])
+  } else {
+    await sql.run(
+      "UPDATE search_settings SET state = 'REMOVING', changed_at = ?, error = NULL WHERE environment_id = ?",
+      [now, environmentId],
+    )
+  }
+  await insertAudit(sql, audit)
+  const dueAt = enabled ? now + SETTLE_MS[sql.dialect] : now
+  await enqueueWork(sql, [{ kind: 'index_search', environmentId, subjectId: environmentId, dueAt }])
+  return 'switched'
+}
+
+async function failIndexing(sql: Sql, environmentId: string, error: string): Promise<void> {
+  await sql.run('UPDATE search_settings SET error = ? WHERE environment_id = ?', [error, environmentId])
+  await endWork(sql, environmentId)
+}
+
+export async function endWork(sql: Sql, environmentId: string): Promise<void> {
+  const text = "DELETE FROM work WHERE kind = 'index_search' AND subject_id = ? AND environment_id = ?"
+  await sql.run(text, [environmentId, environmentId])
+}

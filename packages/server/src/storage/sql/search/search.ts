@@ -1,0 +1,150 @@
+/** The index gives candidates, newest first. Each is compared with the stored event, so a result never depends on it. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { StoredEvent } from '../../events.ts'
+import type { RunRow } from '../../runs.ts'
+import type { EventSearch, SearchHitRow, SearchPlace, SearchRead, SearchStore } from '../../search.ts'
+import { hashOf, matchEvent, requiredTerms } from '../../search-text.ts'
+import { look, type Acts } from '../act.ts'
+import { withEnvelope } from '../envelopes.ts'
+import { ofRun, ROW, WITH_RUN } from '../events.ts'
+import { PAYLOAD, withPayloads } from '../payloads.ts'
+import { findByUuid } from '../runs.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { HOUR_MS, PLACE, seedOf, TIES, wordOf } from './terms.ts'
+
+export const searchActs = {
+  searchEvents: look(searchEvents),
+} satisfies Partial<Acts<Pick<SearchStore, 'searchEvents'>>>
+
+interface Candidate extends SearchPlace {
+  seq: number
+}
+
+async function searchEvents(sql: Sql, environmentId: string, search: EventSearch): Promise<SearchRead> {
+  const rows: SearchHitRow[] = []
+  const runs = new Map<number, RunRow | null>()
+  let [examined, bytes] = [0, 0]
+  let lookedTo: SearchPlace | undefined
+  for await (const { seq, ...place } of candidates(sql, environmentId, search)) {
+    const isFull = rows.length === search.limit
+    if (isFull || examined === LIMITS.searchedEvents || bytes >= LIMITS.searchedPayloadBytes) {
+      return { rows, more: true, ...(lookedTo && { lookedTo }) }
+    }
+    lookedTo = place
+    examined++
+    if (!runs.has(place.run)) runs.set(place.run, await runOf(sql, environmentId, place.run))
+    const run = runs.get(place.run)
+    const event = run ? await eventAt(sql, environmentId, run.id, place.time, seq) : null
+    if (!run || !event) continue
+    bytes += event.payloadBytes
+    const snippet = matchEvent(event, search.clauses)
+    if (snippet === null) continue
+    const { payload: _, ...row } = event
+    rows.push({ run, event: row, snippet, place })
+  }
+  return { rows, more: false }
+}
+
+async function runOf(sql: Sql, environmentId: string, number: number): Promise<RunRow | null> {
+  const text = 'SELECT id FROM search_runs WHERE environment_id = ? AND run = ?'
+  const found = await sql.get<{ id: string }>(text, [environmentId, number])
+  return found && findByUuid(sql, environmentId, found.id)
+}
+
+async function eventAt(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  time: number,
+  seq: number,
+): Promise<StoredEvent | null> {
+  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)}
+    WHERE ${ofRun(sql)} AND e.time = ? AND e.seq = ?`
+  const rows = await sql.all<StoredEvent>(text, [environmentId, run, run, environmentId, environmentId, time, seq])
+  return (await withPayloads(sql, environmentId, rows))[0] ?? null
+}
+
+const PAGE = 50
+
+async function* candidates(sql: Sql, environmentId: string, search: EventSearch): AsyncGenerator<Candidate> {
+  const terms = requiredTerms(search.clauses)
+  const find = sql.dialect === 'sqlite' ? placesBefore : hoursBefore
+  let before: SearchPlace = search.after ?? { time: search.to, run: 0, tie: 0 }
+  for (;;) {
+    const { found, next } = await find(sql, environmentId, terms, search.from, before)
+    yield* found
+    if (next === null) return
+    before = next
+  }
+}
+
+/** `next`: where to continue; null if there are no more. */
+interface Found {
+  found: Candidate[]
+  next: SearchPlace | null
+}
+
+async function placesBefore(
+  sql: Sql,
+  environmentId: string,
+  terms: string[],
+  from: number,
+  before: SearchPlace,
+): Promise<Found> {
+  const seed = seedOf(sql, environmentId, from)
+  const words = terms.map((term) => `"${wordOf(hashOf(term, seed))}"`).join(' AND ')
+  const found = await sql.all<Candidate>(
+    `SELECT s.place / ${TIES} AS time, s.place % ${TIES} AS tie, s.run, s.seq
+      FROM search_words CROSS JOIN search_entries s ON s.place = search_words.rowid
+      WHERE search_words MATCH ? AND search_words.rowid >= ${PLACE} AND search_words.rowid < ${PLACE}
+        AND s.environment_id = ?
+      ORDER BY search_words.rowid DESC LIMIT ?`,
+    [words, from, 0, before.time, before.tie, environmentId, PAGE],
+  )
+  return { found, next: found.length < PAGE ? null : (found.at(-1) ?? null) }
+}
+
+/** Matches of one hour are sorted together. The further back, the more hours a statement examines. */
+async function hoursBefore(
+  sql: Sql,
+  environmentId: string,
+  terms: string[],
+  from: number,
+  before: SearchPlace,
+): Promise<Found> {
+  let hours = 1
+  let last = Math.floor(before.time / HOUR_MS)
+  const first = Math.floor(from / HOUR_MS)
+  while (last >= first) {
+    const examined = Math.min(hours, last - first + 1)
+    const words = Array.from({ length: examined }, (_, index) => {
+      const seed = seedOf(sql, environmentId, (last - index) * HOUR_MS)
+      return `{${terms.map((term) => hashOf(term, seed)).join(',')}}`
+    })
+    const found = await matchesOfHours(sql, environmentId, words, from, before)
+    if (found.length === PAGE) return { found, next: found.at(-1) ?? null }
+    last -= examined
+    hours = Math.min(hours * HOURS_GROWTH, HOURS_MAX)
+    const next = last < first ? null : { time: (last + 1) * HOUR_MS, run: 0, tie: 0 }
+    if (found.length > 0 || next === null) return { found, next }
+  }
+  return { found: [], next: null }
+}
+
+const HOURS_GROWTH = 6
+const HOURS_MAX = 31 * 24
+
+function matchesOfHours(
+  sql: Sql,
+  environmentId: string,
+  words: string[],
+  from: number,
+  { time, run, tie }: SearchPlace,
+): Promise<Candidate[]> {
+  const order = 'ORDER BY time DESC, run DESC, seq DESC LIMIT ?'
+  const text = `SELECT e.time, e.run, e.seq AS tie, e.seq FROM jsonb_array_elements_text(?::jsonb) AS hour (words),
+    LATERAL (SELECT time, run, seq FROM search_entries WHERE environment_id = ? AND words @> hour.words::integer[]
+      AND time >= ? AND (time, run, seq) < (?, ?, ?) ${order}) AS e ${order}`
+  const params: SqlValue[] = [JSON.stringify(words), environmentId, from, time, run, tie, PAGE, PAGE]
+  return sql.all<Candidate>(text, params)
+}

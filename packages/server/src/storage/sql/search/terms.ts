@@ -1,0 +1,20 @@
+import { hashOf } from '../../search-text.ts'
+import type { Sql } from '../sql.ts'
+
+export const HOUR_MS = 3_600_000
+
+/**
+ * Where the hashes of an event's words begin. SQLite finds matches in order of time. PostgreSQL finds all matches of an
+ * hour and sorts them.
+ */
+export function seedOf({ dialect }: Pick<Sql, 'dialect'>, environmentId: string, time: number): number {
+  return hashOf(dialect === 'sqlite' ? environmentId : `${environmentId} ${Math.floor(time / HOUR_MS)}`)
+}
+
+/** A hash as a word of FTS5. */
+export const wordOf = (hash: number): string => (hash >>> 0).toString(36)
+
+/** In SQLite, the place of an event is its time, and in the lowest bits a part of its seq. */
+export const TIES = 2_097_152
+/** Parameters: time and seq. The result is larger than the exact numbers of JavaScript. */
+export const PLACE = `CAST(? AS INTEGER) * ${TIES} + CAST(? AS INTEGER) % ${TIES}`

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import fc from 'fast-check'
+import { parseSearchQuery } from '../../../src/domain/search-query.ts'
+import { indexSearch } from '../../../src/jobs/index-search.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import type { SearchPlace } from '../../../src/storage/search.ts'
+import { matchEvent, type SearchClause } from '../../../src/storage/search-text.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, event, HOUR, newEnvironment, newId, NOON, outcome } from './sample.ts'
+
+/** After the time that PostgreSQL waits for running transactions. */
+const LATER = NOON + 60_000
+
+/** Works like the queue until nothing is left to index. */
+async function indexAll(storage: Storage, env: string): Promise<void> {
+  const owner = newId()
+  const work = indexSearch({ storage, owner, now: () => LATER, rests: 0 })
+  for (let turns = 0; ; turns++) {
+    const settings = await storage.readSearchSettings(env)
+    if (settings === null || (settings.state === 'ON' && settings.olderBefore === null && settings.waitingRuns === 0))
+      return
+    assert.ok(turns < 100, 'the index does not end')
+    await work.perform(
+      [{ environmentId: env, subjectId: env, attempts: 1, lastError: null }],
+      AbortSignal.timeout(60_000),
+    )
+  }
+}
+
+function clausesOf(query: string): SearchClause[] {
+  const parsed = parseSearchQuery(query)
+  assert.ok(parsed.ok, query)
+  return parsed.clauses
+}
+
+/** Event ids of all pages. */
+async function found(storage: Storage, env: string, query: string, limit = 3, range = {}): Promise<string[]> {
+  const ids: string[] = []
+  let after: SearchPlace | null = null
+  do {
+    const search = { clauses: clausesOf(query), from: NOON - 30 * 24 * HOUR, to: NOON + HOUR, limit, after, ...range }
+    const page = await storage.searchEvents(env, search)
+    ids.push(...page.rows.map(({ event: { eventId } }) => eventId))
+    after = page.more ? (page.lookedTo ?? page.rows.at(-1)?.place ?? null) : null
+  } while (after !== null)
+  return ids
+}
+
+async function searched(storage: Storage): Promise<string> {
+  const env = await newEnvironment(storage)
+  assert.equal(await storage.switchSearch(env, true, NOON, []), 'switched')
+  await indexAll(storage, env)
+  return env
+}
+
+export function searchSuite(open: OpenStorage) {
+  describe('the search', () => {
+    const storage = sharedStorage(open)
+
+    test('finds older and newer events, newest first, in its environment only', async () => {
+      const [env, other] = [await newEnvironment(storage()), await searched(storage())]
+      const says = (eventId: string, text: string, given: Partial<NewEvent> = {}) =>
+        event({ eventId, payload: JSON.stringify({ text }), ...given })
+      const old = Array.from({ length: 7 }, (_, n) =>
+        says(`old-${n}`, `A refund of ${n} euros`, { runId: `run-${n % 3}`, time: NOON - n * 5 * HOUR }),
+      )
+      await append(storage(), env, ...old)
+      await append(storage(), other, says('foreign', 'A refund'))
+      assert.equal(await storage().switchSearch(env, true, NOON, []), 'switched')
+      assert.equal(await storage().switchSearch(env, true, NOON, []), 'unchanged')
+      await indexAll(storage(), env)
+      await indexAll(storage(), other)
+      assert.deepEqual(
+        await found(storage(), env, 'refund'),
+        old.map(({ eventId }) => eventId),
+      )
+      await append(storage(), env, says('new', 'one more refund', { time: NOON - 1 }))
+      assert.deepEqual(await found(storage(), env, 'refund more'), [], 'not yet indexed')
+      assert.equal((await storage().readSearchSettings(env))?.waitingRuns, 1)
+      await indexAll(storage(), env)
+      assert.deepEqual(await found(storage(), env, 'refund more'), ['new'])
+      const range = { from: NOON - 10 * HOUR, to: NOON }
+      assert.deepEqual(await found(storage(), env, 'refund', 2, range), ['new', 'old-1', 'old-2'])
+      assert.deepEqual(await found(storage(), other, 'refund'), ['foreign'])
+    })
+
+    test('marks what matched, as text', async () => {
+      const env = await searched(storage())
+      const text = `${'x '.repeat(100)}<b>Café ORDER-4711</b> & ${'y '.repeat(300)}`
+      await append(storage(), env, event({ payload: JSON.stringify({ toolName: 'issue_refund', input: { text } }) }))
+      await indexAll(storage(), env)
+      const read = async (query: string) => {
+        const search = { clauses: clausesOf(query), from: NOON - HOUR, to: NOON + HOUR, limit: 1, after: null }
+        return (await storage().searchEvents(env, search)).rows[0]?.snippet ?? []
+      }
+      const snippet = await read('cafe order-4711 -missing tool:refund')
+      assert.deepEqual(
+        snippet.filter(({ isHit }) => isHit).map((part) => part.text),
+        ['Café', 'ORDER-4711'],
+      )
+      const joined = snippet.map((part) => part.text).join('')
+      assert.ok(joined.startsWith('…') && joined.endsWith('…') && joined.includes('<b>Café ORDER-4711</b> &'), joined)
+      assert.deepEqual(await read('tool:"issue refund"'), [{ text: 'issue_refund', isHit: true }])
+    })
+
+    test('finds what a plain comparison finds, whatever the words and queries', async () => {
+      const env = await searched(storage())
+      const word = fc.constantFrom('refund', 'order', 'Café', '東京都', '4711', 'a_b', 'ERROR', 'x')
+      const value = fc.oneof(
+        word,
+        fc.array(word, { maxLength: 4 }).map((words) => words.join(' ')),
+        fc.double(),
+        fc.string(),
+      )
+      const payload = fc.dictionary(
+        fc.constantFrom('text', 'toolName', 'model', 'input'),
+        fc.oneof(value, fc.array(value)),
+      )
+      const events = fc.array(
+        fc.record({
+          payload,
+          label: word,
+          eventType: fc.constantFrom('ERROR', 'LLM_CALL'),
+          agentName: fc.constantFrom('Refund bot', 'x'),
+          runId: fc.constantFrom('a', 'b'),
+          time: fc.integer({ min: NOON - 3 * HOUR, max: NOON }),
+        }),
+        { minLength: 1, maxLength: 12 },
+      )
+      const item = fc
+        .record({
+          minus: fc.constantFrom('', '', '', '-'),
+          field: fc.constantFrom('', '', '', 'tool:', 'type:', 'agent:', 'model:', 'label:'),
+          value: fc.oneof(
+            word,
+            fc.tuple(word, word).map((both) => `"${both.join(' ')}"`),
+          ),
+        })
+        .map(({ minus, field, value: text }) => `${minus}${field}${text}`)
+      const queries = fc
+        .array(item, { minLength: 1, maxLength: 3 })
+        .filter((items) => items.some((one) => !one.startsWith('-')))
+      const all: NewEvent[] = []
+      await fc.assert(
+        fc.asyncProperty(events, fc.array(queries, { minLength: 8, maxLength: 8 }), async (given, asked) => {
+          const added = given.map((one) => event({ ...one, payload: JSON.stringify(one.payload) }))
+          all.push(...added)
+          await append(storage(), env, ...added)
+          await indexAll(storage(), env)
+          for (const items of asked) {
+            const query = items.join(' ')
+            const expected = all.filter((one) => matchEvent(one, clausesOf(query)) !== null)
+            const ids = await found(storage(), env, query, 5)
+            assert.deepEqual(ids.toSorted(), expected.map(({ eventId }) => eventId).toSorted(), query)
+            const times = ids.map((id) => all.find(({ eventId }) => eventId === id)?.time ?? 0)
+            assert.deepEqual(
+              times,
+              times.toSorted((a, b) => b - a),
+              'newest first',
+            )
+          }
+        }),
+        { numRuns: 15 },
+      )
+    })
+
+    test('ends a page after a bounded number of compared events', async () => {
+      const env = await searched(storage())
+      const count = LIMITS.searchedEvents + 1
+      const many = Array.from({ length: count }, (_, n) =>
+        event({ time: NOON - n, label: n < count - 1 ? 'b a' : 'a b', eventId: `${n}` }),
+      )
+      for (let at = 0; at < count; at += 100) await append(storage(), env, ...many.slice(at, at + 100))
+      await indexAll(storage(), env)
+      const search = { clauses: clausesOf('"a b"'), from: NOON - HOUR, to: NOON + HOUR, limit: 5, after: null }
+      const page = await storage().searchEvents(env, search)
+      assert.deepEqual([page.rows.length, page.more], [0, true])
+      assert.deepEqual(await found(storage(), env, '"a b"'), [`${count - 1}`])
+    })
+
+    test('deletes its index when it is switched off, and indexes again when switched on', async () => {
+      const [env, other] = [await searched(storage()), await searched(storage())]
+      for (const one of [env, other]) await append(storage(), one, event({ label: 'refund' }), outcome('COMPLETED'))
+      await indexAll(storage(), env)
+      await indexAll(storage(), other)
+      assert.equal(await storage().switchSearch(env, false, NOON, []), 'switched')
+      assert.equal(await storage().switchSearch(env, true, NOON, []), 'removing')
+      await append(storage(), env, event({ label: 'refund' }))
+      await indexAll(storage(), env)
+      assert.equal(await storage().readSearchSettings(env), null)
+      assert.deepEqual(await found(storage(), env, 'refund'), [])
+      assert.equal((await found(storage(), other, 'refund')).length, 1)
+      assert.equal(await storage().switchSearch(env, false, NOON, []), 'unchanged')
+      assert.equal(await storage().switchSearch(env, true, NOON, []), 'switched')
+      await indexAll(storage(), env)
+      assert.equal((await found(storage(), env, 'refund')).length, 2)
+    })
+  })
+}
