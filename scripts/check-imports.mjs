@@ -15,6 +15,8 @@ const storage = `${server}/storage`
 const contractWords = ['limits', 'words'].map((name) => `packages/contract/src/${name}.ts`)
 // Any layer may run a thread.
 const threads = `${server}/threads/**`
+// Estimates, for replies and for alerts.
+const prices = `${server}/prices/**`
 const anyPackage = ['npm/**', 'node/**']
 
 // The first folder that matches a file decides. `not` overrides `may`. `loads`, where given, is all that
@@ -69,6 +71,11 @@ const layers = [
   side(`${server}/http/operator/**`, `${server}/http/**`),
   side(`${server}/http/*.ts`, `${server}/http/*.ts`),
   side(`${server}/jobs/**`, `${server}/jobs/**`, ['npm/fastify', 'npm/@fastify/*']),
+  {
+    folder: prices,
+    may: [contract, prices, threads, `${server}/domain/**`, `${storage}/*.ts`, ...anyPackage],
+    not: ['npm/better-sqlite3', 'npm/pg', 'npm/fastify', 'npm/@fastify/*'],
+  },
   { folder: `${server}/config/**`, may: [contract, `${server}/config/**`, `${server}/domain/**`, ...anyPackage] },
   {
     folder: `${server}/maintenance/**`,
@@ -112,7 +119,16 @@ const layers = [
 
 /** A side of the server: `own` are the files of the same side that it may import. */
 function side(folder, own, not = []) {
-  const may = [contract, policy, own, `${server}/domain/**`, `${storage}/*.ts`, `${server}/config/config.ts`, threads]
+  const may = [
+    contract,
+    policy,
+    own,
+    `${server}/domain/**`,
+    `${storage}/*.ts`,
+    `${server}/config/config.ts`,
+    prices,
+    threads,
+  ]
   return { folder, may: [...may, ...anyPackage], not: ['npm/better-sqlite3', 'npm/pg', ...not] }
 }
 

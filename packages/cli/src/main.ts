@@ -81,6 +81,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,
   },
+  prices: {
+    about: 'what models cost, for estimates',
+    load: async () => (await import('./commands/prices.ts')).addPrices,
+  },
   hook: {
     about: 'record and guard Claude Code and Codex',
     load: async () => (await import('./commands/hook.ts')).addHook,

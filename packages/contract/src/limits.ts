@@ -50,6 +50,14 @@ export const LIMITS = {
   tokensPerCall: 1_000_000_000,
   /** The cost of an LLM_CALL counts when it is a number from 0 to this limit. */
   costPerCall: 1_000_000,
+  /** Longest name of a model that usage is summed up by. */
+  modelChars: 255,
+  /** Largest price of a million tokens. */
+  pricePerMillion: 1_000_000,
+  /** Prices of a workspace. */
+  prices: 1_000,
+  unpricedModels: 50,
+  unpricedDays: 92,
   /** A longer latency of a call is not counted. */
   latencyMs: 86_400_000,
   approvalTimeoutMsMin: 1_000,

@@ -67,3 +67,6 @@ export const VERSION_PATTERN = '^[1-9][0-9]{0,8}$'
 
 /** How far a client is with the runtime configuration of its environment. */
 export const CLIENT_STANDINGS = ['CURRENT', 'UPDATING', 'BEHIND', 'SILENT'] as const
+
+/** Providers that price long contexts differently do so above one of these numbers of input tokens. */
+export const LONG_CONTEXTS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000] as const

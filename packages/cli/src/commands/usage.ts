@@ -22,7 +22,10 @@ const COLUMNS: Column[] = [
   { title: 'HOUR' },
   { title: 'AGENT' },
   { title: 'MODEL' },
-  ...['EVENTS', 'PROMPT', 'COMPLETION', 'TOTAL', 'COST'].map((title): Column => ({ title, align: 'right' })),
+  ...['EVENTS', 'PROMPT', 'COMPLETION', 'TOTAL', 'COST', 'ESTIMATED'].map((title): Column => ({
+    title,
+    align: 'right',
+  })),
 ]
 
 export function addUsage(command: Command): void {
@@ -49,11 +52,12 @@ async function usage(options: Options): Promise<void> {
   const { items, hasMore } = await taken(hours, options.all ? Number.POSITIVE_INFINITY : options.limit)
   if (options.json) return printJson({ from, to, items, hasMore })
   if (items.length === 0) return printLine(`Nothing was recorded from ${from} to ${to}.`)
-  const rows = items.map(({ hour, agent, model, events, usage: sums }) => [
+  const rows = items.map(({ hour, agent, model, events, usage: sums, estimatedCost }) => [
     `${hour.slice(0, 13).replace('T', ' ')}:00`,
     agent.name,
     model,
     ...numbers(events, sums),
+    estimate(estimatedCost),
   ])
   printTable(COLUMNS, [...rows, [hasMore ? 'Total of these' : 'Total', '', '', ...total(items)]])
   if (hasMore) process.stderr.write(`There are more: raise --limit, or use --all.\n`)
@@ -63,15 +67,23 @@ function numbers(events: number, { promptTokens, completionTokens, totalTokens, 
   return [events, promptTokens, completionTokens, totalTokens, cost].map(spokenNumber)
 }
 
-function total(items: { events: number; usage: Usage }[]): string[] {
-  const sum = { events: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
-  for (const { events, usage: one } of items) {
+/** What the calls without a cost probably cost. */
+function estimate(cost: number | null): string {
+  return cost === null ? '' : spokenNumber(cost)
+}
+
+function total(items: { events: number; usage: Usage; estimatedCost: number | null }[]): string[] {
+  const sum = { events: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0, estimatedNanos: 0 }
+  for (const { events, usage: one, estimatedCost } of items) {
     sum.events += events
     sum.promptTokens += one.promptTokens
     sum.completionTokens += one.completionTokens
     sum.totalTokens += one.totalTokens
     // Sum whole units of 1e-9: sums of fractions would be inexact.
     sum.costNanos += Math.round(one.cost * 1e9)
+    sum.estimatedNanos += Math.round((estimatedCost ?? 0) * 1e9)
   }
-  return numbers(sum.events, { ...sum, cost: sum.costNanos / 1e9 })
+  const isEstimated = items.some(({ estimatedCost }) => estimatedCost !== null)
+  const estimated = estimate(isEstimated ? sum.estimatedNanos / 1e9 : null)
+  return [...numbers(sum.events, { ...sum, cost: sum.costNanos / 1e9 }), estimated]
 }

@@ -94,7 +94,7 @@ function runLines(run: OperatorRun): string[] {
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
     `Time     started ${run.startedAt}, ${ended} (${spokenDuration(lasted)})`,
-    `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenNumber(usage.cost)}`,
+    `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenNumber(usage.cost)}${estimateText(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${differing(run.differingRetries)}`,
     '',
   ]
@@ -103,4 +103,9 @@ function runLines(run: OperatorRun): string[] {
 function differing(count: number): string {
   if (count === 0) return ''
   return `; ${counted(count, 'retried event')} had different content; the first version was kept`
+}
+
+function estimateText({ estimatedCost, priceTable, unpricedCalls }: OperatorRun): string {
+  const estimate = estimatedCost === null ? '' : `, estimated ${spokenNumber(estimatedCost)} more by ${priceTable}`
+  return unpricedCalls === 0 ? estimate : `${estimate}, ${counted(unpricedCalls, 'call')} without a price`
 }

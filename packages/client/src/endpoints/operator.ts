@@ -127,4 +127,8 @@ export const OPERATOR_ENDPOINTS = {
   searchEvents: {"path":"/environments/{environmentId}/search"},
   readSearchSettings: {"path":"/environments/{environmentId}/search/settings"},
   switchSearch: {"method":"POST","path":"/environments/{environmentId}/search/settings"},
+  listPrices: {"path":"/workspaces/{workspaceId}/prices"},
+  setPrice: {"method":"POST","path":"/workspaces/{workspaceId}/prices/set"},
+  removePrice: {"method":"POST","path":"/workspaces/{workspaceId}/prices/remove"},
+  listUnpricedModels: {"path":"/environments/{environmentId}/unpriced-models"},
 } as const satisfies Record<string, Endpoint>

@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import { BODY_ERRORS } from '../body-errors.ts'
-import { Event } from '../event.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { approvalRoutes } from './approval-routes.ts'
@@ -15,6 +14,7 @@ import {
   EventRowPage,
   EventRowsQuery,
   EventTrace,
+  OperatorEvent,
   OperatorEventParams,
   OperatorRun,
   OperatorRunPage,
@@ -26,6 +26,7 @@ import { runViewRoutes } from './run-view-routes.ts'
 import { meRoutes } from './me-routes.ts'
 import { operatorRoutes } from './operator-routes.ts'
 import { policyRoutes } from './policy-routes.ts'
+import { priceRoutes } from './price-routes.ts'
 import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
 import { searchRoutes } from './search-routes.ts'
@@ -179,7 +180,7 @@ export const OPERATOR_ROUTES = {
     scopes: [],
     params: OperatorEventParams,
     status: 200,
-    reply: Event,
+    reply: OperatorEvent,
     errors: ['not_found'],
   },
   traceEvent: {
@@ -258,4 +259,5 @@ export const OPERATOR_ROUTES = {
   ...runViewRoutes,
   ...retentionRoutes,
   ...searchRoutes,
+  ...priceRoutes,
 } as const satisfies Record<string, OperatorRoute>

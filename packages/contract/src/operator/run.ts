@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { Event, EventRow } from '../event.ts'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { ESTIMATE } from './estimate.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
 
@@ -14,6 +15,7 @@ export const OperatorRun = Type.Object(
     ...Run.properties,
     sessionId: nullableText('Session id of the first event that names one'),
     agentId: nullableText("External agent id; null when only the agent's name is known"),
+    ...ESTIMATE,
     eventCount: Type.Integer({ minimum: 0 }),
     differingRetries: Type.Integer({
       minimum: 0,
@@ -146,6 +148,15 @@ export const OperatorEventParams = Type.Object({
   runId: Type.String({ description: 'External run id, or the internal run UUID' }),
   eventId: Type.String({ description: 'Client event id' }),
 })
+
+const { payload, ...eventFields } = Event.properties
+
+/** An event for operators. The payload stays last. */
+export const OperatorEvent = Type.Object(
+  { ...eventFields, ...ESTIMATE, payload },
+  { $id: 'OperatorEvent', description: 'An event on the timeline of a run, as operators see it' },
+)
+export type OperatorEvent = Static<typeof OperatorEvent>
 
 /** History of one event: the answer to `tacho doctor --run <id> --event <id>`. */
 export const EventTrace = Type.Object(

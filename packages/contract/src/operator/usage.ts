@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
+import { ESTIMATE } from './estimate.ts'
 
 export const UsageQuery = Type.Object({
   from: time('Start of the window; the whole hour is included'),
@@ -18,6 +19,7 @@ export const UsageHour = Type.Object(
     model: Type.String({ description: 'Model of the LLM_CALL events; empty for all other events' }),
     events: Type.Integer({ minimum: 0 }),
     usage: Usage,
+    ...ESTIMATE,
   },
   { $id: 'UsageHour', description: 'Usage of one hour by agent and model' },
 )
@@ -66,6 +68,7 @@ export const UsagePoint = Type.Object(
     failed: counted('Those that failed'),
     cancelled: counted('Those that were cancelled'),
     usage: Usage,
+    ...ESTIMATE,
     llmLatency: Latency,
     toolLatency: Latency,
   },

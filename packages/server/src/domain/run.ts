@@ -1,10 +1,12 @@
 /** Read shapes of runs and their events. */
 import type { Run } from '@tacho/contract/run.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
+import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { readTraits } from '../storage/traits.ts'
+import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
 import { toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
@@ -20,11 +22,17 @@ export function toRun(row: RunRow): Run {
   }
 }
 
-export function toOperatorRun(row: RunRow): OperatorRun {
+/** Estimates what calls without a cost cost, as of a time. */
+interface Estimator {
+  ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
+}
+
+export function toOperatorRun(row: RunRow, estimator: Estimator): OperatorRun {
   return {
     ...toRun(row),
     sessionId: row.sessionId,
     agentId: row.agentExternalId,
+    ...estimator.ofCalls(readUncosted(row.uncosted), row.startedAt),
     eventCount: row.eventCount,
     differingRetries: row.differingRetries,
     errorCount: row.errorCount,
@@ -50,8 +58,13 @@ export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
 }
 
 /** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
-export function eventJson(run: RunRow, row: StoredEvent, times = EACH): string {
-  return `${JSON.stringify(eventFields(run, row, times)).slice(0, -1)},"payload":${row.payload}}`
+export function eventJson(run: RunRow, row: StoredEvent, times = EACH, estimate?: EstimateFields): string {
+  return `${JSON.stringify({ ...eventFields(run, row, times), ...estimate }).slice(0, -1)},"payload":${row.payload}}`
+}
+
+/** The same for operators. */
+export function operatorEventJson(run: RunRow, row: StoredEvent, estimate: EstimateFields): string {
+  return eventJson(run, row, EACH, estimate)
 }
 
 /** JSON text of a page of events. */

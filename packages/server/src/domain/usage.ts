@@ -7,11 +7,11 @@ import type { Latency } from '@tacho/contract/operator/usage.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'
 import type { LatencyRow } from '../storage/usage.ts'
+import { callTokens } from './call-tokens.ts'
 import { isStorableText } from './text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
 const NANOS = 1e9
-const MODEL_CHARS = 255
 
 const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
 const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
@@ -26,12 +26,15 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
   const promptTokens = tokens(usage, 'promptTokens')
   const completionTokens = tokens(usage, 'completionTokens')
+  const totalTokens = tokens(usage, 'totalTokens')
+  const cost = costNanos(payload['cost'])
   return {
     model: modelOf(payload['model']),
     promptTokens: promptTokens ?? 0,
     completionTokens: completionTokens ?? 0,
-    totalTokens: tokens(usage, 'totalTokens') ?? (promptTokens ?? 0) + (completionTokens ?? 0),
-    costNanos: costNanos(payload['cost']) ?? 0,
+    totalTokens: totalTokens ?? (promptTokens ?? 0) + (completionTokens ?? 0),
+    costNanos: cost ?? 0,
+    uncosted: cost === null ? callTokens(usage, { promptTokens, completionTokens, totalTokens }) : null,
   }
 }
 
@@ -69,7 +72,7 @@ export function outcomeOf(eventType: string, payload: Payload): RunOutcome | nul
 }
 
 /** Usage as in the interface. The stored cost is an integer of 1e-9 units, so sums are exact in any order. */
-export function toUsage(sums: Omit<NewUsage, 'model'>): Usage {
+export function toUsage(sums: Omit<NewUsage, 'model' | 'uncosted'>): Usage {
   const { promptTokens, completionTokens, totalTokens } = sums
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
 }
@@ -102,7 +105,7 @@ function costNanos(value: unknown): number | null {
 }
 
 function modelOf(value: unknown): string {
-  return typeof value === 'string' && value.length <= MODEL_CHARS && isStorableText(value) ? value : ''
+  return typeof value === 'string' && value.length <= LIMITS.modelChars && isStorableText(value) ? value : ''
 }
 
 function isObject(value: unknown): value is Payload {

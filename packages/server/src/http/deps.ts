@@ -1,6 +1,7 @@
 /** Dependencies of all routes; main.ts creates them once. Files named here take single members, never all of `Deps`. */
 import type { Config } from '../config/config.ts'
 import type { Cursors } from '../domain/cursor.ts'
+import type { PriceTable } from '../prices/price-table.ts'
 import type { SessionRow } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { OperatorTokenRow } from '../storage/operator-tokens.ts'
@@ -38,6 +39,8 @@ export interface Deps {
   /** Set for the operator API: makes creations idempotent per Idempotency-Key. */
   once?: RouteOptions['once']
   metrics: Metrics
+  /** Prices of models. */
+  prices: PriceTable
   /** Wakes the background worker after this process queued work. */
   work: { wake(kind: WorkKind): void }
   /** Why a webhook must not use this address, to append to the field name; null if it may. */

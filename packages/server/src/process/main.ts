@@ -42,6 +42,7 @@ import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { simulate } from '../jobs/simulate.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
+import { createPriceTable } from '../prices/price-table.ts'
 import { createLog } from './log.ts'
 import { nextSignal } from './next-signal.ts'
 import { openStorage, storagePlace } from './open-storage.ts'
@@ -134,6 +135,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
   const memory = new BodyMemory(config.bodyMemory)
   const replies = new ReplyMemory(config.replyMemory)
   const judge = createJudge()
+  const prices = createPriceTable()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link })
   link?.measure(metrics.registry)
   const warnAbout = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
@@ -176,6 +178,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       work,
       checkWebhookUrl: sender.check,
       metrics,
+      prices,
       now,
       draining: () => draining,
     },
@@ -231,7 +234,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     draining = true
     await drain.run(config.drainTimeout)
     await Promise.all(jobs.map((job) => job.stop()))
-    await Promise.all([judge.close(), sender.close()])
+    await Promise.all([judge.close(), prices.close(), sender.close()])
     await storage.close()
   }
   let stopped: Promise<void> | null = null

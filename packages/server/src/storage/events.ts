@@ -3,6 +3,7 @@ import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { RunRow } from './runs.ts'
+import type { CallTokens } from './uncosted.ts'
 
 export interface EventStore {
   /**
@@ -63,6 +64,8 @@ export interface NewUsage {
   totalTokens: number
   /** Integer of 1e-9 units. */
   costNanos: number
+  /** The tokens of a call whose sender did not say what it cost, to estimate it. */
+  uncosted: CallTokens | null
 }
 
 export interface PromptUse {

@@ -2,6 +2,7 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { Page } from './page.ts'
 import type { TraitKind } from './traits.ts'
+import type { UncostedSum } from './uncosted.ts'
 
 export interface RunStore {
   /** External id first, then internal UUID. */
@@ -35,6 +36,8 @@ export interface RunRow {
   errorCount: number | null
   /** Lines, as in traits.ts. */
   traits: string | null
+  /** Text of uncosted.ts. */
+  uncosted: string | null
   lastEventAt: number
   /** When its first event was stored. */
   receivedAt: number
@@ -105,4 +108,5 @@ export interface UsageHourRow {
   completionTokens: number
   totalTokens: number
   costNanos: number
+  uncosted: UncostedSum[]
 }

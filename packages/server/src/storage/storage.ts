@@ -15,6 +15,7 @@ import type { EventStore } from './events.ts'
 import type { OperatorStore } from './operators.ts'
 import type { OperatorTokenStore } from './operator-tokens.ts'
 import type { PolicyStore } from './policies.ts'
+import type { PriceStore } from './prices.ts'
 import type { PromptStore } from './prompts.ts'
 import type { SignInStore } from './sign-in.ts'
 import type { SimulationStore } from './simulations.ts'
@@ -43,6 +44,7 @@ export interface Storage
     RetentionStore,
     SearchStore,
     UsageStore,
+    PriceStore,
     ApprovalStore,
     AuditStore,
     OperatorStore,

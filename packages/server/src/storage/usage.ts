@@ -1,5 +1,6 @@
 /** Usage over time. */
 import type { Page } from './page.ts'
+import type { UncostedSum } from './uncosted.ts'
 
 export interface UsageStore {
   /** Sums of each step of the window and each member of the group, ordered by step and key. */
@@ -42,6 +43,7 @@ export interface UsagePointRow {
   completionTokens: number
   totalTokens: number
   costNanos: number
+  uncosted: UncostedSum[]
   /** Not counted by prompt version. */
   llm: LatencyRow | null
   tool: LatencyRow | null

@@ -13,7 +13,14 @@ test('only LLM_CALL events have usage', () => {
   const payload = { usage: { promptTokens: 1 }, cost: 1 }
   assert.equal(usageOf('TOOL_CALL', payload), null)
   assert.equal(usageOf('llm_call', payload), null)
-  assert.deepEqual(call({}), { model: '', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 })
+  assert.deepEqual(call({}), {
+    model: '',
+    promptTokens: 0,
+    completionTokens: 0,
+    totalTokens: 0,
+    costNanos: 0,
+    uncosted: null,
+  })
 })
 
 test('a token number counts as an integer from 0 to 1e9', () => {

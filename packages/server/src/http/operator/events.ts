@@ -3,11 +3,13 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { EventTrace } from '@tacho/contract/operator/run.ts'
 import type { FastifyInstance } from 'fastify'
-import { eventJson, isoTime, toEventRow } from '../../domain/run.ts'
+import { eventJson, isoTime, operatorEventJson, toEventRow } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import { payloadWarnings } from '../../domain/payload-warnings.ts'
 import { usageOf } from '../../domain/usage.ts'
-import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent } from '../../storage/events.ts'
+import { pricingOf } from '../../prices/pricing.ts'
+import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/events.ts'
+import type { UncostedCalls } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -43,7 +45,10 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const found = await storage.findEvent(environment.id, params.runId, params.eventId)
-    return found ? new RawJson(eventJson(found.run, found.event)) : refuse('not_found', 'The event does not exist')
+    if (!found) return refuse('not_found', 'The event does not exist')
+    const calls = uncostedOf(found.event)
+    const pricing = await pricingOf(deps, environment.workspaceId, calls)
+    return new RawJson(operatorEventJson(found.run, found.event, pricing.ofCalls(calls, found.event.time)))
   })
 
   serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
@@ -79,4 +84,10 @@ function storedTraceJson({ run, event, position, closedRun }: FoundEvent): strin
 function hasUsage(eventType: string, payload: Record<string, unknown>): boolean {
   const usage = usageOf(eventType, payload)
   return usage !== null && usage.promptTokens + usage.completionTokens + usage.totalTokens + usage.costNanos > 0
+}
+
+function uncostedOf({ eventType, payload }: StoredEvent): UncostedCalls[] {
+  if (eventType !== 'LLM_CALL') return []
+  const usage = usageOf(eventType, JSON.parse(payload) as Record<string, unknown>)
+  return usage?.uncosted ? [{ model: usage.model, calls: 1, ...usage.uncosted }] : []
 }

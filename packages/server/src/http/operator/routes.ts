@@ -18,6 +18,7 @@ import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
 import { operatorsRoutes } from './operators.ts'
 import { policiesRoutes } from './policies.ts'
+import { pricesRoutes } from './prices.ts'
 import { promptsRoutes } from './prompts.ts'
 import { issueChangesRoutes } from './issue-changes.ts'
 import { operatorIssueRecordsRoutes } from './issue-records.ts'
@@ -55,6 +56,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   runViewsRoutes(app, deps)
   retentionRoutes(app, deps)
   searchRoutes(app, deps)
+  pricesRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

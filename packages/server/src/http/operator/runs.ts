@@ -4,7 +4,9 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { toOperatorRun } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
+import { pricingOf } from '../../prices/pricing.ts'
 import type { RunPage, RunSift } from '../../storage/runs.ts'
+import { readUncosted } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
@@ -48,13 +50,20 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     if (!isFindable) return { items: [], nextCursor: null }
     const filter = { agentId, agent, sessionId, status, from, to, search: q, approvalsLookedAt, sift }
     const page = await storage.listRuns(environment.id, filter, { limit, ...start })
-    return pageFrom(page, toOperatorRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
+    const calls = page.rows.flatMap(({ uncosted }) => readUncosted(uncosted))
+    const pricing = await pricingOf(deps, environment.workspaceId, calls)
+    return pageFrom(
+      page,
+      (row) => toOperatorRun(row, pricing),
+      ({ startedAt, id }) => cursors.write(walk, { startedAt, id }),
+    )
   })
 
   serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {
     const environment = environmentOf(request)
     const run = await storage.findRun(environment.id, params.runId)
-    return run ? toOperatorRun(run) : refuse('not_found', 'The run does not exist')
+    if (!run) return refuse('not_found', 'The run does not exist')
+    return toOperatorRun(run, await pricingOf(deps, environment.workspaceId, readUncosted(run.uncosted)))
   })
 }
 

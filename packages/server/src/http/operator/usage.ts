@@ -5,49 +5,51 @@ import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toLatency, toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow, UsagePage } from '../../storage/runs.ts'
+import { pricingOf, type Pricing } from '../../prices/pricing.ts'
 import type { UsagePointPage, UsagePointRow } from '../../storage/usage.ts'
+import type { UncostedSum } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
-import { refuseField, timeOf } from './field.ts'
+import { refuseField } from './field.ts'
+import { HOUR_MS, windowOf } from './window.ts'
 
 type Position = NonNullable<UsagePage['after']>
 
-const HOUR_MS = 3_600_000
 const WINDOW_MS = 31 * 24 * HOUR_MS
 
 export function usageRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
   serveRoute(app, OPERATOR_ROUTES.readUsage, deps, async ({ query, request }) => {
-    const from = timeOf('from', query.from)
-    if (isRefusal(from)) return from
-    const to = timeOf('to', query.to)
-    if (isRefusal(to)) return to
-    if (to < from) return refuseField('to', 'must not be before from')
-    if (to - from > WINDOW_MS) return refuseField('to', 'must be at most 31 days after from')
+    const window = windowOf(query)
+    if (isRefusal(window)) return window
+    const { from } = window
+    const to = window.to - HOUR_MS
+    if (Date.parse(query.to) - Date.parse(query.from) > WINDOW_MS) {
+      return refuseField('to', 'must be at most 31 days after from')
+    }
     const environment = environmentOf(request)
     const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = [environment.id, 'usage', hourOf(from), hourOf(to)]
+    const walk = [environment.id, 'usage', from, to]
     const start = startOf<Position>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const page = await storage.readUsage(environment.id, hourOf(from), hourOf(to), { limit, ...start })
-    return pageFrom(page, toUsageHour, ({ hour, agentId, modelKey }) =>
-      cursors.write(walk, { hour, agentId, modelKey }),
+    const page = await storage.readUsage(environment.id, from, to, { limit, ...start })
+    const pricing = await pricingFor(environment, page.rows)
+    return pageFrom(
+      page,
+      (row) => toUsageHour(row, pricing),
+      ({ hour, agentId, modelKey }) => cursors.write(walk, { hour, agentId, modelKey }),
     )
   })
 
   serveRoute(app, OPERATOR_ROUTES.readUsagePoints, deps, async ({ query, request }) => {
-    const from = timeOf('from', query.from)
-    if (isRefusal(from)) return from
-    const to = timeOf('to', query.to)
-    if (isRefusal(to)) return to
-    if (to < from) return refuseField('to', 'must not be before from')
+    const hours = windowOf(query)
+    if (isRefusal(hours)) return hours
     const environment = environmentOf(request)
     const { by, step, limit = LIMITS.operatorPageDefault, cursor } = query
-    const [start, end] = [hourOf(from), hourOf(to) + HOUR_MS]
-    const window = { by, from: start, to: end, stepMs: step === 'window' ? end - start : STEPS[step] }
+    const window = { by, ...hours, stepMs: step === 'window' ? hours.to - hours.from : STEPS[step] }
     if (window.to - window.from > LIMITS.usageSteps * window.stepMs) {
       return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
     }
@@ -56,31 +58,37 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(place)) return place
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
     const page = await storage.readUsagePoints(tenant, window, { limit, ...place })
+    const pricing = await pricingFor(environment, page.rows)
     return pageFrom(
       page,
-      (row) => toUsagePoint(row, window),
+      (row) => toUsagePoint(row, window, pricing),
       ({ step: last, key }) => cursors.write(walk, { step: last, key }),
     )
   })
+
+  function pricingFor({ workspaceId }: { workspaceId: string }, rows: readonly { uncosted: UncostedSum[] }[]) {
+    return pricingOf(
+      deps,
+      workspaceId,
+      rows.flatMap(({ uncosted }) => uncosted),
+    )
+  }
 }
 
 const STEPS = { hour: HOUR_MS, day: 24 * HOUR_MS } as const
 
-function hourOf(time: number): number {
-  return Math.floor(time / HOUR_MS) * HOUR_MS
-}
-
-function toUsageHour(row: UsageHourRow): UsageHour {
+function toUsageHour(row: UsageHourRow, pricing: Pricing): UsageHour {
   return {
     hour: isoTime(row.hour),
     agent: { id: row.agentId, name: row.agentName },
     model: row.model,
     events: row.events,
     usage: toUsage(row),
+    ...pricing.ofSums(row.uncosted),
   }
 }
 
-function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }): UsagePoint {
+function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }, pricing: Pricing): UsagePoint {
   const { step, key, name, events, runs, completed, failed, cancelled } = row
   return {
     from: isoTime(window.from + step * window.stepMs),
@@ -92,6 +100,7 @@ function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number
     failed,
     cancelled,
     usage: toUsage(row),
+    ...pricing.ofSums(row.uncosted),
     llmLatency: toLatency(row.llm),
     toolLatency: toLatency(row.tool),
   }

@@ -16,6 +16,7 @@ import { shortText, textKey } from '../sql/keys.ts'
 import { addEvent, openedRun, type RunState } from '../sql/run-state.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
 import type { NewEvent } from '../events.ts'
+import { readUncosted, uncostedText } from '../uncosted.ts'
 import { StorageError } from '../storage.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
 import { isDataError, isRace, isTaken, storageError } from './errors.ts'
@@ -46,6 +47,7 @@ const RUN_COLUMNS: Columns = {
   closing_seq: 'bigint',
   error_count: 'bigint',
   traits: 'text',
+  uncosted: 'text',
   ...sums,
   session_key: 'text',
   session_id: 'text',
@@ -62,6 +64,7 @@ const CHANGED = [
   'closing_seq',
   'error_count',
   'traits',
+  'uncosted',
   ...Object.keys(sums),
 ]
 /** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
@@ -91,7 +94,7 @@ const eventOf = (selected: string, run: string, eventId: string) =>
 const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
-  error_count AS "errorCount", traits,
+  error_count AS "errorCount", traits, uncosted,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the id each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
@@ -221,7 +224,11 @@ function operations(
         if (run?.id === row.id) return [row.runId, run]
         knownRuns.set(ownText(placeOf(row.runId)), true)
         const session = row.session === null ? null : shortText(row.session)
-        return [row.runId, { ...row, session, namedSession: null, isNew: false, isMoved: false, hasNewTraits: false }]
+        const uncosted = readUncosted(row.uncosted)
+        return [
+          row.runId,
+          { ...row, uncosted, session, namedSession: null, isNew: false, isMoved: false, hasGrown: false },
+        ]
       }),
     )
   }
@@ -259,14 +266,17 @@ function operations(
 }
 
 type KnownRuns = LRUCache<string, true>
-type LockedRun = Omit<RunState, 'namedSession' | 'isNew' | 'isMoved' | 'hasNewTraits'> & { stored: string[] | null }
+type LockedRun = Omit<RunState, 'uncosted' | 'namedSession' | 'isNew' | 'isMoved' | 'hasGrown'> & {
+  uncosted: string | null
+  stored: string[] | null
+}
 
 /** Ids never contain NUL, so it can separate two. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
 /** The row of a new run: all its events are new too. */
 function rowWith(opened: RunState, events: readonly NewEvent[]): Row {
-  const run = { ...opened }
+  const run = { ...opened, uncosted: [] }
   events.forEach((event, index) => addEvent(run, index + 1, event))
   return runRow(run)
 }
@@ -278,7 +288,7 @@ export function runRow(run: RunState): Row {
   const counts = [run.eventCount, run.differingRetries, run.lastSeq]
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
   const closing = [run.endedAt, run.closingSeq]
-  const found = [run.errorCount, run.traits]
+  const found = [run.errorCount, run.traits, uncostedText(run.uncosted)]
   return [
     id,
     number,

@@ -35,6 +35,7 @@ import { operatorTokensActs } from './operators/operator-tokens.ts'
 import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
 import { signInActs } from './operators/sign-in.ts'
+import { pricesActs } from './prices.ts'
 import { rejectionsActs } from './rejections.ts'
 import { expiredRowsActs } from './retention/expired-rows.ts'
 import { expiredRunsActs } from './retention/expired-runs.ts'
@@ -100,6 +101,7 @@ export const ACTS: Acts<ActMethods> = {
   ...operatorsActs,
   ...sessionsActs,
   ...signInActs,
+  ...pricesActs,
   ...rejectionsActs,
   ...retentionActs,
   ...expiredRunsActs,

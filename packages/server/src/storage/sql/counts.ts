@@ -3,6 +3,7 @@ import type { NewEvent } from '../events.ts'
 import { addLatencies, countLatency, isCall, type LatencyChange } from './latency-hours.ts'
 import type { RunState } from './run-state.ts'
 import type { Sql } from './sql.ts'
+import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
 import { addHours, countForHour, countRun, hourOf, type Buckets, type HourChange } from './usage.ts'
 import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
 import { addVersionRuns, countForVersion, type VersionChange } from './version-runs.ts'
@@ -12,12 +13,20 @@ export interface Counts {
   latencies: Map<string, LatencyChange>
   versions: Map<string, VersionChange>
   versionLatencies: Map<string, VersionLatencyChange>
+  uncosted: Map<string, UncostedChange>
   /** Runs as they were before. */
   runs: Map<RunState, Pick<RunState, 'agentId' | 'startedAt' | 'status'>>
 }
 
 export function noCounts(): Counts {
-  return { hours: new Map(), latencies: new Map(), versions: new Map(), versionLatencies: new Map(), runs: new Map() }
+  return {
+    hours: new Map(),
+    latencies: new Map(),
+    versions: new Map(),
+    versionLatencies: new Map(),
+    uncosted: new Map(),
+    runs: new Map(),
+  }
 }
 
 /** Counts an event that was just stored, before it changes its run. */
@@ -26,10 +35,14 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status })
   countForHour(counts.hours, agentId, event)
   const callMs = isCall(event.eventType) ? event.latencyMs : null
+  const tokens = event.usage?.uncosted ?? null
   if (callMs !== null) countLatency(counts.latencies, agentId, event, callMs)
+  if (tokens !== null) countUncosted(counts.uncosted, 'agent', agentId, event, tokens)
   if (event.promptUse === null) return
+  const { versionId } = event.promptUse
   countForVersion(counts.versions, run.id, event, event.promptUse)
-  if (callMs !== null) countVersionLatency(counts.versionLatencies, event.promptUse.versionId, event, callMs)
+  if (callMs !== null) countVersionLatency(counts.versionLatencies, versionId, event, callMs)
+  if (tokens !== null) countUncosted(counts.uncosted, 'promptVersion', versionId, event, tokens)
 }
 
 export function usedModels({ hours }: Counts): Set<string> {
@@ -40,7 +53,7 @@ export function usedModels({ hours }: Counts): Set<string> {
 export function writeCounts(
   sql: Sql,
   environmentId: string,
-  { hours, latencies, versions, versionLatencies, runs }: Counts,
+  { hours, latencies, versions, versionLatencies, uncosted, runs }: Counts,
   buckets: Buckets,
   slot: number,
 ): Promise<unknown>[] {
@@ -55,5 +68,6 @@ export function writeCounts(
   if (hours.size > 0) written.push(addHours(sql, environmentId, hours, buckets, slot))
   if (latencies.size > 0) written.push(addLatencies(sql, environmentId, latencies, buckets, slot))
   if (versionLatencies.size > 0) written.push(addVersionLatencies(sql, environmentId, versionLatencies, slot))
+  if (uncosted.size > 0) written.push(addUncostedHours(sql, environmentId, uncosted, buckets, slot))
   return written
 }

@@ -12,6 +12,7 @@ import { uuidv7 } from '../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from './keys.ts'
 import { addTraits, NO_TRAITS } from '../traits.ts'
+import { addUncosted, type UncostedCalls } from '../uncosted.ts'
 import { addUsage, noUsage, type UsageSums } from './sums.ts'
 
 export interface RunState extends UsageSums {
@@ -30,6 +31,8 @@ export interface RunState extends UsageSums {
   errorCount: number | null
   /** Lines of storage/traits.ts; null as above. */
   traits: string | null
+  /** Calls without a cost. */
+  uncosted: UncostedCalls[]
   /** The largest seq of its events. */
   lastSeq: number
   endedAt: number | null
@@ -42,8 +45,8 @@ export interface RunState extends UsageSums {
   isNew: boolean
   /** This transaction changed an indexed column. */
   isMoved: boolean
-  /** This transaction added traits. */
-  hasNewTraits: boolean
+  /** This transaction added traits or models. */
+  hasGrown: boolean
 }
 
 /** What a run gets from its first event. */
@@ -70,6 +73,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     differingRetries: 0,
     errorCount: 0,
     traits: NO_TRAITS,
+    uncosted: [],
     lastSeq: 0,
     ...noUsage(),
     endedAt: null,
@@ -78,7 +82,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     namedSession: null,
     isNew: true,
     isMoved: false,
-    hasNewTraits: false,
+    hasGrown: false,
   }
 }
 
@@ -91,6 +95,7 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   run.lastSeq = seq
   if (time > run.lastEventAt) run.lastEventAt = time
   if (usage !== null) addUsage(run, usage)
+  if (usage?.uncosted && addUncosted(run.uncosted, usage.model, usage.uncosted, ownText)) run.hasGrown = true
   if (time < run.startedAt) {
     run.startedAt = time
     run.isMoved = true
@@ -109,7 +114,7 @@ function noteTraits(run: RunState, { isError, traits }: NewEvent): void {
   const all = addTraits(run.traits, traits)
   if (all === run.traits) return
   run.traits = ownText(all)
-  run.hasNewTraits = true
+  run.hasGrown = true
 }
 
 /** Notes the session of an event that was just stored. It also decides how the rows of the next events name theirs. */

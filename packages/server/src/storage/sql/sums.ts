@@ -1,6 +1,4 @@
 /** Sums that saturate at the largest exact integer, so that any order and engine gives the same result. */
-import type { NewUsage } from '../events.ts'
-
 export const MAX_SUM = Number.MAX_SAFE_INTEGER
 
 export interface UsageSums {
@@ -22,7 +20,7 @@ export function noUsage(): UsageSums {
   return { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
 }
 
-export function addUsage(sums: UsageSums, usage: NewUsage): void {
+export function addUsage(sums: UsageSums, usage: UsageSums): void {
   sums.promptTokens = saturating(sums.promptTokens, usage.promptTokens)
   sums.completionTokens = saturating(sums.completionTokens, usage.completionTokens)
   sums.totalTokens = saturating(sums.totalTokens, usage.totalTokens)

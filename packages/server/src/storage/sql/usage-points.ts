@@ -1,18 +1,20 @@
 /** Usage over time, by agent, model or prompt version. Each page sums up only its own steps. */
 import type { Page } from '../page.ts'
 import type { LatencyRow, UsagePointPage, UsagePointRow, UsageStore, UsageWindow } from '../usage.ts'
+import type { UncostedSum } from '../uncosted.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { read, type Acts } from './act.ts'
 import { latencyRow, percentilesBy, type Call } from './latency-hours.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import { sum, SUMS } from './sums.ts'
+import { readUncostedSums } from './uncosted-sums.ts'
 import { BEFORE_ALL } from './usage.ts'
 
 export const usagePointsActs = {
   readUsagePoints: read(readUsagePoints),
 } satisfies Acts<UsageStore>
 
-type Point = Omit<UsagePointRow, 'name' | 'llm' | 'tool'>
+type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'llm' | 'tool'>
 
 const COUNTED = ['events', 'runs', 'completed', 'failed', 'cancelled'].map((name) => sum(name, name)).join(', ')
 const KEYS = { agent: 'agent_id', model: 'model_key', promptVersion: 'prompt_version_id' } as const
@@ -36,9 +38,16 @@ async function readUsagePoints(
   const [first, last] = [points.rows[0], points.rows.at(-1)]
   const steps = first && last && { ...window, from: from + first.step * stepMs, to: from + (last.step + 1) * stepMs }
   const latencies = steps ? await readLatencies(sql, environmentId, window, steps) : new Map<string, LatencyRow>()
+  const uncosted = steps ? await readUncosted(sql, environmentId, window, steps) : new Map<string, UncostedSum[]>()
   const rows = points.rows.map((point): UsagePointRow => {
     const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
-    return { ...point, name: names.get(point.key) ?? null, llm: latency('LLM_CALL'), tool: latency('TOOL_CALL') }
+    return {
+      ...point,
+      name: names.get(point.key) ?? null,
+      uncosted: uncosted.get(`${point.step} ${point.key}`) ?? [],
+      llm: latency('LLM_CALL'),
+      tool: latency('TOOL_CALL'),
+    }
   })
   return { rows, more: points.more }
 }
@@ -90,6 +99,19 @@ async function nameOf(sql: Sql, by: UsageWindow['by'], tenantId: string, key: st
     WHERE v.id = ? AND p.workspace_id = ?`
   const version = await sql.get<{ name: string; number: number }>(text, [key, tenantId])
   return version && `${version.name} version ${version.number}`
+}
+
+/** By step and key. `from` and `to` are those of some steps of the window. */
+async function readUncosted(
+  sql: Sql,
+  environmentId: string,
+  { by, from: start, stepMs }: UsageWindow,
+  { from, to }: Pick<UsageWindow, 'from' | 'to'>,
+): Promise<Map<string, UncostedSum[]>> {
+  const group = by === 'promptVersion' ? 'promptVersion' : 'agent'
+  const key = by === 'model' ? 'model_key' : 'key'
+  const sums = await readUncostedSums(sql, environmentId, { group, key, from, to, start, stepMs })
+  return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
 /** By step, key and kind of call. `from` and `to` are those of some steps of the window. */

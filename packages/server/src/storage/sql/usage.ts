@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../events.ts'
 import type { Page } from '../page.ts'
 import type { RunStore, UsageHourRow, UsagePage } from '../runs.ts'
+import type { UncostedSum } from '../uncosted.ts'
 import { read, type Acts } from './act.ts'
 import { entryBytes } from './cached-text.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
@@ -10,6 +11,7 @@ import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
 import { adding, addUsage, noUsage, sum, SUM_TYPES, SUMS, sumValues, type UsageSums } from './sums.ts'
 import type { RunState } from './run-state.ts'
+import { readUncostedSums } from './uncosted-sums.ts'
 
 export const usageActs = {
   readUsage: read(readUsage),
@@ -174,7 +176,7 @@ export function addHours(
 /** Sorts before the id of every agent. */
 export const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
-function readUsage(
+async function readUsage(
   sql: Sql,
   environmentId: string,
   fromHour: number,
@@ -196,5 +198,21 @@ function readUsage(
     ORDER BY u.hour, u.agent_id, u.model_key`
   const { hour, agentId, modelKey } = after ?? { hour: fromHour, agentId: BEFORE_ALL, modelKey: '' }
   const ofPage = [environmentId, hour, agentId, modelKey, toHour, limit + 1]
-  return sql.page(text, [...ofPage, environmentId, environmentId], limit)
+  const page = await sql.page<Omit<UsageHourRow, 'uncosted'>>(text, [...ofPage, environmentId, environmentId], limit)
+  const uncosted = await readUncosted(sql, environmentId, page.rows)
+  const placeOf = (row: (typeof page.rows)[number]) => `${row.hour} ${row.agentId} ${row.model}`
+  return { ...page, rows: page.rows.map((row) => ({ ...row, uncosted: uncosted.get(placeOf(row)) ?? [] })) }
+}
+
+/** By hour, agent and model. */
+async function readUncosted(
+  sql: Sql,
+  environmentId: string,
+  rows: readonly Pick<UsageHourRow, 'hour'>[],
+): Promise<Map<string, UncostedSum[]>> {
+  const [first, last] = [rows[0]?.hour, rows.at(-1)?.hour]
+  if (first === undefined || last === undefined) return new Map()
+  const hours = { from: first, to: last + HOUR_MS, start: 0, stepMs: HOUR_MS }
+  const sums = await readUncostedSums(sql, environmentId, { group: 'agent', key: 'key', ...hours })
+  return Map.groupBy(sums, ({ at, key, model }) => `${at} ${key} ${model}`)
 }

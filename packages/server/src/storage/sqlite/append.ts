@@ -11,11 +11,14 @@ import { COMPARED, comparedValues, ROW_COLUMNS, rowValues, type PlacedEvent } fr
 import { nameSession, openedRun, ownSession, type RunState } from '../sql/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
+import { readUncosted, uncostedText } from '../uncosted.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
 import { transaction } from './transaction.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
+/** Of a model in a run. */
+const UNCOSTED_BYTES = 250
 
 /** Column of each value of a run, as read and first written. */
 const RUN_COLUMNS = {
@@ -31,6 +34,7 @@ const RUN_COLUMNS = {
   differingRetries: 'differing_retries',
   errorCount: 'error_count',
   traits: 'traits',
+  uncosted: 'uncosted',
   ...Object.fromEntries(SUM_COLUMNS.map(([column, name]) => [name, column])),
   endedAt: 'ended_at',
   closingSeq: 'closing_seq',
@@ -41,6 +45,7 @@ const COUNTED = [
   'differingRetries',
   'errorCount',
   'traits',
+  'uncosted',
   'lastEventAt',
   ...SUM_COLUMNS.map(([, name]) => name),
 ]
@@ -82,13 +87,21 @@ export function rowWriter(db: Database) {
     },
     writeRun(environmentId: string, run: RunState): void {
       const sessionKey = run.namedSession === null ? null : textKey(run.namedSession)
-      const row = { ...run, environmentId, sessionKey, isNew: null, isMoved: null, hasNewTraits: null }
+      const row = {
+        ...run,
+        environmentId,
+        sessionKey,
+        uncosted: uncostedText(run.uncosted),
+        isNew: null,
+        isMoved: null,
+        hasGrown: null,
+      }
       if (run.isNew) insertRun.run(row)
       else {
         countRun.run(row)
         if (run.isMoved) moveRun.run(row)
       }
-      Object.assign(run, { isNew: false, isMoved: false, hasNewTraits: false, namedSession: null })
+      Object.assign(run, { isNew: false, isMoved: false, hasGrown: false, namedSession: null })
     },
     /** To be called after a transaction that did not commit. */
     forget: environments.forget,
@@ -125,6 +138,8 @@ function numberTaker(db: Database): (count: number) => number[] {
   return (count) => Array.from({ length: count }, () => next++)
 }
 
+type StoredRun = Omit<RunState, 'uncosted'> & { uncosted: string | null }
+
 const placeOf = (environmentId: string, runId: string): string => `${environmentId} ${runId}`
 
 export interface SqliteAppendEngine extends AppendEngine {
@@ -136,12 +151,12 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId, traits }, place) =>
-      entryBytes(place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0)),
+    sizeCalculation: ({ runId, traits, uncosted }, place) =>
+      entryBytes(place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0) + uncosted.length * UNCOSTED_BYTES),
   })
   const { insertEvent, writeRun, forget } = rowWriter(db)
   const takeNumbers = numberTaker(db)
-  const selectRun = db.prepare<[string, string], RunState>(
+  const selectRun = db.prepare<[string, string], StoredRun>(
     `SELECT ${Object.entries(RUN_COLUMNS)
       .map(([name, column]) => `${column} AS ${name}`)
       .join(', ')},
@@ -164,7 +179,16 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
     let run: RunState
     if (row !== undefined) {
       const session = row.session === null ? null : shortText(row.session)
-      run = { ...row, session, lastSeq: 0, namedSession: null, isNew: false, isMoved: false, hasNewTraits: false }
+      run = {
+        ...row,
+        uncosted: readUncosted(row.uncosted),
+        session,
+        lastSeq: 0,
+        namedSession: null,
+        isNew: false,
+        isMoved: false,
+        hasGrown: false,
+      }
     } else if (opening !== null) {
       const [number = 0] = takeNumbers(1)
       run = openedRun(number, ownText(runId), opening)
@@ -200,7 +224,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, changed) => {
     for (const run of changed) {
-      if (run.hasNewTraits) resize(environmentId, run)
+      if (run.hasGrown) resize(environmentId, run)
       writeRun(environmentId, run)
     }
   }

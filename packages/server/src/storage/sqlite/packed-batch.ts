@@ -4,6 +4,7 @@
  * event before has too is not sent again, and is one string for the writer too.
  */
 import { PROBLEMS, type EventBatchRows, type NewEvent } from '../events.ts'
+import type { CallTokens } from '../uncosted.ts'
 
 export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   /** The weight of the batch in queue and commit. */
@@ -14,9 +15,21 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   numbers: Float64Array
 }
 
+const NO_TOKENS: CallTokens = {
+  context: 0,
+  input: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  cacheWrite1h: 0,
+  output: 0,
+  reasoning: 0,
+}
+/** All 0: the usage has no tokens without a cost. */
+const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
+
 /** Instead of a length. */
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 25
+const NUMBERS_PER_EVENT = 32
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections }: EventBatchRows,
@@ -61,6 +74,9 @@ export function packBatch(
     numbers[at++] = usage?.completionTokens ?? 0
     numbers[at++] = usage?.totalTokens ?? 0
     numbers[at++] = usage?.costNanos ?? 0
+    const uncosted = usage?.uncosted ?? null
+    if (uncosted === null) at += UNCOSTED.length
+    else for (const part of UNCOSTED) numbers[at++] = uncosted[part]
     before = event
   }
   return { environmentId, receivedAt, rejections, bytes, events: events.length, text, numbers }
@@ -120,7 +136,10 @@ export function unpackBatch({
     event.onlyIfStored = next() === 1
     event.isError = next() === 1
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
-    if (model !== null) event.usage = { model, ...usage }
+    const uncosted = { ...NO_TOKENS }
+    let tokens = 0
+    for (const part of UNCOSTED) tokens += uncosted[part] = next()
+    if (model !== null) event.usage = { model, ...usage, uncosted: tokens === 0 ? null : uncosted }
     unpacked.push(event)
     before = event
   }

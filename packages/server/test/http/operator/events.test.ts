@@ -139,7 +139,8 @@ test('an event is returned with the payload as sent', async () => {
   const read = replyOf('readEvent', answer)
   assert.ok(answer.text.endsWith(`"payload":${payload}}`), answer.text)
   const [row] = (await rows('exact')).items
-  const { payload: _payload, ...fields } = read
+  const { payload: _payload, estimatedCost, priceTable, unpricedCalls, ...fields } = read
+  assert.deepEqual([estimatedCost, priceTable, unpricedCalls], [null, null, 0])
   assert.deepEqual({ ...fields, latency: null, payloadBytes: payload.length }, row)
 })
 

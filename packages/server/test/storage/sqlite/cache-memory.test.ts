@@ -43,7 +43,7 @@ async function appender(t: TestContext) {
 
 test('a cached run, agent or model keeps no memory of its batch', async (t) => {
   const append = await appender(t)
-  const usage = { promptTokens: 1, completionTokens: 1, totalTokens: 2, costNanos: 1 }
+  const usage = { promptTokens: 1, completionTokens: 1, totalTokens: 2, costNanos: 1, uncosted: null }
   const payload = JSON.stringify({ text: 'x'.repeat(250_000) })
   const named = (count: number) =>
     event({

@@ -9,6 +9,13 @@ const text = fc.oneof(fc.constantFrom('', 'a', 'agent', 'ä', '😀', '\ud83d', 
 const optional = fc.option(text, { nil: null })
 const sum = fc.oneof(fc.nat(10), fc.constantFrom(0, Number.MAX_SAFE_INTEGER))
 
+const count = fc.nat(1e9)
+const tokens = fc
+  .record({ context: count, input: fc.integer({ min: 1, max: 1e9 }), cacheRead: count, cacheWrite: count })
+  .chain((some) =>
+    fc.record({ cacheWrite1h: count, output: count, reasoning: count }).map((more) => ({ ...some, ...more })),
+  )
+
 const event: fc.Arbitrary<NewEvent> = fc
   .record({
     eventId: text,
@@ -26,7 +33,14 @@ const event: fc.Arbitrary<NewEvent> = fc
     schemaVersion: optional,
     outcome: fc.constantFrom('COMPLETED', 'FAILED', 'CANCELLED', null),
     usage: fc.option(
-      fc.record({ model: text, promptTokens: sum, completionTokens: sum, totalTokens: sum, costNanos: sum }),
+      fc.record({
+        model: text,
+        promptTokens: sum,
+        completionTokens: sum,
+        totalTokens: sum,
+        costNanos: sum,
+        uncosted: fc.option(tokens),
+      }),
       { nil: null },
     ),
     latencyMs: fc.option(fc.oneof(fc.nat(), fc.double({ min: 0, max: 1e6, noNaN: true })), { nil: null }),
@@ -39,7 +53,11 @@ const event: fc.Arbitrary<NewEvent> = fc
     onlyIfStored: fc.boolean(),
   })
   .map(({ usage, promptUse, ...rest }) => {
-    return { ...rest, usage: usage && { ...usage }, promptUse: promptUse && { ...promptUse } }
+    return {
+      ...rest,
+      usage: usage && { ...usage, uncosted: usage.uncosted && { ...usage.uncosted } },
+      promptUse: promptUse && { ...promptUse },
+    }
   })
 
 test('a batch reaches the writer unchanged', () => {

@@ -546,6 +546,14 @@ CREATE TABLE policy_versions (
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;
 
+CREATE TABLE prices (
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  model TEXT NOT NULL,
+  rates TEXT NOT NULL, -- JSON object
+  changed_at INTEGER NOT NULL,
+  PRIMARY KEY (workspace_id, model)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE prompt_versions (
   id TEXT NOT NULL UNIQUE,
   prompt_id TEXT NOT NULL REFERENCES prompts (id),
@@ -648,7 +656,7 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, -- the first that an event names; it never changes
+  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, -- the first that an event names; it never changes
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -752,6 +760,24 @@ CREATE TABLE stalled_rules (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX tool_calls_by_time ON events (environment_id, time) WHERE event_type = 'TOOL_CALL';
+
+CREATE TABLE uncosted_hours (
+  environment_id TEXT NOT NULL,
+  grouped_by TEXT NOT NULL, -- agent, promptVersion
+  hour INTEGER NOT NULL,
+  key TEXT NOT NULL, -- internal id of the agent, or the prompt version
+  model_key TEXT NOT NULL, -- '' for calls without a model
+  context INTEGER NOT NULL, -- the threshold that the input of the calls exceeds
+  slot INTEGER NOT NULL, -- the node that wrote it; always 0 in the embedded engine
+  calls INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  cache_read_tokens INTEGER NOT NULL,
+  cache_write_tokens INTEGER NOT NULL,
+  cache_write_1h_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  reasoning_tokens INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, grouped_by, hour, key, model_key, context, slot)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE usage_hours (
   environment_id TEXT NOT NULL,

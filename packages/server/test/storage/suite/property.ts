@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import type { RunRow } from '../../../src/storage/runs.ts'
+import { type TokenParts, readUncosted, TOKEN_PARTS, type UncostedCalls } from '../../../src/storage/uncosted.ts'
+import type { RunRow, UsageHourRow } from '../../../src/storage/runs.ts'
 import { traitLine } from '../../../src/storage/traits.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, newId, NOON } from './sample.ts'
@@ -23,6 +24,18 @@ const events = fc
           completionTokens: fc.nat(1000),
           totalTokens: fc.oneof(fc.nat(1000), fc.constant(Number.MAX_SAFE_INTEGER)),
           costNanos: fc.nat(1e9),
+          uncosted: fc.option(
+            fc.record({
+              context: fc.constantFrom(0, 200_000),
+              input: fc.nat(1000),
+              cacheRead: fc.nat(1000),
+              cacheWrite: fc.nat(1000),
+              cacheWrite1h: fc.nat(1000),
+              output: fc.integer({ min: 1, max: 1000 }),
+              reasoning: fc.nat(1000),
+            }),
+            { nil: null },
+          ),
         }),
         { nil: null },
       ),
@@ -75,6 +88,24 @@ function sumsOf(list: NewEvent[]) {
   }
 }
 
+/** In any order: the sums of calls without a cost by model and context. */
+const inAnyOrder = (list: readonly UncostedCalls[]) =>
+  list
+    .map(({ model, context, calls, ...rest }) => [model, context, calls, ...TOKEN_PARTS.map((part) => rest[part])])
+    .toSorted(byText)
+
+function uncostedOf(list: NewEvent[]) {
+  const calls = list.flatMap(({ usage }) =>
+    usage?.uncosted ? [{ ...usage.uncosted, model: usage.model, calls: 1 }] : [],
+  )
+  const groups = Map.groupBy(calls, ({ model, context }) => `${context} ${model}`)
+  const added = (one: UncostedCalls, other: UncostedCalls): UncostedCalls => {
+    const parts = TOKEN_PARTS.map((part) => [part, one[part] + other[part]])
+    return { ...one, ...(Object.fromEntries(parts) as TokenParts), calls: one.calls + other.calls }
+  }
+  return inAnyOrder([...groups.values()].map((group) => group.reduce(added)))
+}
+
 /** The expected result for a set of events, written as simply as possible. */
 function expected(sent: NewEvent[]) {
   const newestName = (agentId: string | null) =>
@@ -102,12 +133,20 @@ function expected(sent: NewEvent[]) {
         receivedAt: NOON,
         pinnedAt: null,
         payloadsRemoved: 0,
+        uncosted: uncostedOf(list),
         ...sumsOf(list),
       }
     }),
     hours: [...hours].map(([key, list]) => {
       const [hour, agentId, model] = JSON.parse(key) as [number, string, string]
-      return { hour, agentName: newestName(agentId), model, events: list.length, ...sumsOf(list) }
+      return {
+        hour,
+        agentName: newestName(agentId),
+        model,
+        events: list.length,
+        uncosted: uncostedOf(list),
+        ...sumsOf(list),
+      }
     }),
   }
 }
@@ -126,8 +165,13 @@ export function propertySuite(open: OpenStorage) {
     async function stored(environmentId: string) {
       const runs = (await storage().listRuns(environmentId, {}, { limit: 100, after: null })).rows
       const hours = (await storage().readUsage(environmentId, 0, 2 * NOON, { limit: 1_000, after: null })).rows
-      const withoutIds = ({ id: _id, agentId: _agent, traits, ...run }: RunRow) => ({ ...run, traits: inOrder(traits) })
-      return { runs: runs.map(withoutIds), hours: hours.map(({ agentId: _, modelKey: __, ...hour }) => hour) }
+      const withoutIds = ({ id: _id, agentId: _agent, traits, uncosted, ...run }: RunRow) => {
+        return { ...run, traits: inOrder(traits), uncosted: inAnyOrder(readUncosted(uncosted)) }
+      }
+      const withoutKeys = ({ agentId: _, modelKey: __, uncosted, ...hour }: UsageHourRow) => {
+        return { ...hour, uncosted: inAnyOrder(uncosted) }
+      }
+      return { runs: runs.map(withoutIds), hours: hours.map(withoutKeys) }
     }
 
     test('the same events give the same runs, usage and rollup, however repeated and batched', async () => {

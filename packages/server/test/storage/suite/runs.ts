@@ -41,6 +41,7 @@ export function runsSuite(open: OpenStorage) {
         differingRetries: 0,
         errorCount: 0,
         traits: '\n',
+        uncosted: null,
         lastEventAt: NOON + 5,
         receivedAt: NOON + 9,
         pinnedAt: null,

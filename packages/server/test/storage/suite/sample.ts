@@ -44,7 +44,7 @@ export async function newEnvironment(storage: Storage): Promise<string> {
 }
 
 export function llmCall(usage: Partial<NewUsage>, given: Partial<NewEvent> = {}): NewEvent {
-  const none = { model: 'model-a', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
+  const none = { model: 'model-a', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0, uncosted: null }
   return event({ eventType: 'LLM_CALL', usage: { ...none, ...usage }, ...given })
 }
 

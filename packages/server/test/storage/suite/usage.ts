@@ -29,12 +29,13 @@ export function usageSuite(open: OpenStorage) {
       await append(storage(), env, call, call, event(), { ...call, eventId: newId(), time: NOON + HOUR - 1 })
       await append(storage(), env, call, outcome('COMPLETED'), { ...call, eventId: newId(), time: NOON + HOUR })
       const { agentId, agentName } = await runOf(storage(), env)
-      const none = { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
+      const none = { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0, uncosted: [] }
       const sums = (times: number) => ({
         promptTokens: times,
         completionTokens: 2 * times,
         totalTokens: 3 * times,
         costNanos: 4 * times,
+        uncosted: [],
       })
       const agent = { agentId, agentName }
       const hours = (await read(env)).map(({ modelKey: _, ...hour }) => hour)

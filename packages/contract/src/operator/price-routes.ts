@@ -1,0 +1,51 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import { NewPrice, Price, PriceList, PriceModel, UnpricedModels, UnpricedQuery } from './price.ts'
+import { WorkspaceParams } from './workspace.ts'
+
+const common = { tag: 'Costs', scopes: [] } as const
+const read = { ...common, method: 'GET', access: 'viewer', status: 200 } as const
+const change = { ...common, method: 'POST', access: 'admin', status: 200, bodyBytes: LIMITS.operatorBodyBytes } as const
+
+const PRICES = '/workspaces/{workspaceId}/prices'
+
+/** Prices of models, for estimates of what calls cost. */
+export const priceRoutes = {
+  listPrices: {
+    ...read,
+    path: PRICES,
+    summary: 'List the prices that the workspace has set',
+    params: WorkspaceParams,
+    reply: PriceList,
+    errors: ['not_found'],
+  },
+  setPrice: {
+    ...change,
+    path: `${PRICES}/set`,
+    summary: 'Set what a model costs; estimates use it at once, also of earlier calls',
+    params: WorkspaceParams,
+    body: NewPrice,
+    reply: Price,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  removePrice: {
+    ...change,
+    path: `${PRICES}/remove`,
+    summary: 'Remove a price of the workspace; the price table counts again',
+    params: WorkspaceParams,
+    body: PriceModel,
+    reply: Price,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  listUnpricedModels: {
+    ...read,
+    path: '/environments/{environmentId}/unpriced-models',
+    summary: 'List models whose calls have neither a cost nor a price',
+    params: EnvironmentParams,
+    query: UnpricedQuery,
+    reply: UnpricedModels,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,95 @@
+/**
+ * Splits the tokens of a model call into parts that providers price differently. Understands the usage of OpenAI (chat
+ * and responses), Anthropic, the AI SDK, and of the contract.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
+import type { CallTokens } from '../storage/uncosted.ts'
+
+type Fields = Record<string, unknown>
+
+/** The first that the usage has. A dot leads into an object. */
+const CACHE_READ = [
+  'cachedTokens',
+  'cacheReadTokens',
+  'cache_read_input_tokens',
+  'cachedInputTokens',
+  'prompt_tokens_details.cached_tokens',
+  'input_tokens_details.cached_tokens',
+  'inputTokenDetails.cacheReadTokens',
+]
+const CACHE_WRITE = ['cacheWriteTokens', 'cache_creation_input_tokens', 'inputTokenDetails.cacheWriteTokens']
+const CACHE_WRITE_1H = ['cache_creation.ephemeral_1h_input_tokens']
+const REASONING = [
+  'reasoningTokens',
+  'completion_tokens_details.reasoning_tokens',
+  'output_tokens_details.reasoning_tokens',
+  'outputTokenDetails.reasoningTokens',
+]
+
+/** What the usage says; null if it does not, or nothing valid. */
+export interface TokenTotals {
+  promptTokens: number | null
+  completionTokens: number | null
+  totalTokens: number | null
+}
+
+/** The parts add up to all tokens of the call. Null: the usage has no tokens. */
+export function callTokens(usage: Fields, totals: TokenTotals): CallTokens | null {
+  const { totalTokens } = totals
+  const prompt = totals.promptTokens ?? Math.max(0, (totalTokens ?? 0) - (totals.completionTokens ?? 0))
+  const completion =
+    totals.completionTokens ?? Math.max(0, totals.promptTokens === null ? 0 : (totalTokens ?? 0) - prompt)
+  const cacheRead = countOf(usage, CACHE_READ)
+  const written = countOf(usage, CACHE_WRITE)
+  const cacheWrite1h = Math.min(written, countOf(usage, CACHE_WRITE_1H))
+  const cached = cacheRead + written
+  const all = leavesOutCached(usage) || cached > prompt ? prompt + cached : prompt
+  const reasoning = countOf(usage, REASONING)
+  // Some providers leave reasoning out of the completion. More reasoning than completion shows it.
+  const output = reasoning > completion ? completion : completion - reasoning
+  if (all + output + reasoning === 0) return null
+  return {
+    context: contextOf(all),
+    input: all - cached,
+    cacheRead,
+    cacheWrite: written - cacheWrite1h,
+    cacheWrite1h,
+    output,
+    reasoning,
+  }
+}
+
+/** Anthropic's `input_tokens` are those that come neither from the cache nor go into it. */
+function leavesOutCached(usage: Fields): boolean {
+  const has = (name: string) => Object.hasOwn(usage, name) && usage[name] !== null
+  return (
+    has('input_tokens') &&
+    !has('promptTokens') &&
+    !has('prompt_tokens') &&
+    (has('cache_read_input_tokens') || has('cache_creation_input_tokens'))
+  )
+}
+
+/** The largest of LONG_CONTEXTS that the input exceeds; 0 if none. */
+function contextOf(inputTokens: number): number {
+  return LONG_CONTEXTS.findLast((start) => inputTokens > start) ?? 0
+}
+
+function countOf(usage: Fields, names: readonly string[]): number {
+  for (const name of names) {
+    const [first = '', second] = name.split('.')
+    const outer = Object.hasOwn(usage, first) ? usage[first] : undefined
+    const value = second === undefined ? outer : isFields(outer) ? outer[second] : undefined
+    if (isCount(value)) return value
+  }
+  return 0
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= LIMITS.tokensPerCall
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

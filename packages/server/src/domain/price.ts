@@ -1,0 +1,104 @@
+/**
+ * What tokens cost by a price table. Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once,
+ * to 1e-9, as every cost is.
+ */
+import { TOKEN_PARTS, type UncostedCalls, type TokenParts } from '../storage/uncosted.ts'
+
+/** Price of a million tokens; with a threshold, another one for calls whose input exceeds it. */
+export type Rate = number | { base: number; above: readonly { context: number; price: number }[] }
+
+/** Parts without a rate are priced as the part that contains them. */
+export interface Rates extends Partial<Record<keyof TokenParts, Rate | undefined>> {
+  input: Rate
+  output: Rate
+  /** Price of a call, besides its tokens. */
+  call?: number | undefined
+}
+
+/** Rates that hold at some times. The last one that holds counts; the first one if none does. */
+export interface DatedRates {
+  /** Milliseconds since 1970. */
+  from?: number
+  /** Seconds of the day in UTC; `to` before `from` passes midnight. */
+  daily?: { from: number; to: number }
+  rates: Rates
+}
+
+export type ModelRates = readonly DatedRates[]
+
+export interface Estimate {
+  /** Of the calls with a price, in 1e-15. */
+  femtos: bigint
+  /** Calls of models without a price. */
+  unpriced: number
+}
+
+export const NO_ESTIMATE: Estimate = { femtos: 0n, unpriced: 0 }
+
+/** Price of a million tokens in 1e-15 for one token. */
+const FEMTOS_PER_TOKEN = 1e9
+const FEMTOS = 1e15
+const FEMTOS_PER_NANO = 1_000_000n
+const MOST_NANOS = BigInt(Number.MAX_SAFE_INTEGER)
+const DAY_MS = 86_400_000
+
+const CONTAINED_IN = {
+  input: 'input',
+  cacheRead: 'input',
+  cacheWrite: 'input',
+  cacheWrite1h: 'cacheWrite',
+  output: 'output',
+  reasoning: 'output',
+} as const satisfies Record<keyof TokenParts, keyof TokenParts>
+
+export function estimateCalls(
+  calls: readonly UncostedCalls[],
+  ratesOf: (model: string) => ModelRates | null,
+  time: number,
+): Estimate {
+  let { femtos, unpriced } = NO_ESTIMATE
+  for (const each of calls) {
+    const dated = ratesOf(each.model)
+    const rates = dated && ratesAt(dated, time)
+    if (rates) femtos += priceOf(each, rates)
+    else unpriced += each.calls
+  }
+  return { femtos, unpriced }
+}
+
+export function addEstimates(one: Estimate, other: Estimate): Estimate {
+  return { femtos: one.femtos + other.femtos, unpriced: one.unpriced + other.unpriced }
+}
+
+/** Rounded to the nearest, and saturated as all sums are. */
+export function toNanos(femtos: bigint): number {
+  const nanos = (femtos + FEMTOS_PER_NANO / 2n) / FEMTOS_PER_NANO
+  return Number(nanos > MOST_NANOS ? MOST_NANOS : nanos)
+}
+
+export function ratesAt(dated: ModelRates, time: number): Rates | null {
+  const second = Math.floor((((time % DAY_MS) + DAY_MS) % DAY_MS) / 1_000)
+  const holds = ({ from, daily }: DatedRates) =>
+    (from === undefined || time >= from) && (daily === undefined || isWithin(second, daily))
+  return (dated.findLast(holds) ?? dated[0])?.rates ?? null
+}
+
+function isWithin(second: number, { from, to }: { from: number; to: number }): boolean {
+  return to < from ? second >= from || second < to : second >= from && second < to
+}
+
+function priceOf(calls: UncostedCalls, rates: Rates): bigint {
+  let femtos = BigInt(calls.calls) * BigInt(Math.round((rates.call ?? 0) * FEMTOS))
+  for (const part of TOKEN_PARTS) {
+    if (calls[part] > 0) femtos += BigInt(calls[part]) * rateOf(part, rates, calls.context)
+  }
+  return femtos
+}
+
+function rateOf(part: keyof TokenParts, rates: Rates, context: number): bigint {
+  const rate = rates[part]
+  if (rate === undefined) return rateOf(CONTAINED_IN[part], rates, context)
+  const price =
+    typeof rate === 'number' ? rate : (rate.above.findLast((tier) => tier.context <= context)?.price ?? rate.base)
+  return BigInt(Math.round(price * FEMTOS_PER_TOKEN))
+}

@@ -1,0 +1,76 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { Price } from '@tacho/contract/operator/price.ts'
+import type { FastifyInstance } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import { pricingOf, tableName } from '../../prices/pricing.ts'
+import type { PriceRow } from '../../storage/prices.ts'
+import { TOKEN_PARTS } from '../../storage/uncosted.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf, workspaceOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { refuseField, textsRefusal } from './field.ts'
+import { windowOf } from './window.ts'
+
+const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)
+
+export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, prices, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listPrices, deps, async ({ request }) => {
+    const rows = await storage.listPrices(workspaceOf(request).id)
+    return { priceTable: tableName(prices, rows), items: rows.map(toPrice) }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.setPrice, deps, async ({ body, request }) => {
+    // Copy by name: a body can contain extra fields.
+    const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
+    const refusal = textsRefusal({ model })
+    if (refusal) return refusal
+    const changedAt = now()
+    const rates = { input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext }
+    const given = Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined))
+    const row: PriceRow = { model, rates: given as PriceRow['rates'], changedAt }
+    const target = { kind: 'price', id: model }
+    const audit = [auditOf(request, changedAt, 'price.set', target, { ...given })]
+    if ((await storage.setPrice(workspaceOf(request).id, row, audit)) === 'too_many') return TOO_MANY
+    return toPrice(row)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.removePrice, deps, async ({ body: { model }, request }) => {
+    const refusal = textsRefusal({ model })
+    if (refusal) return refusal
+    const audit = [auditOf(request, now(), 'price.remove', { kind: 'price', id: model })]
+    const row = await storage.removePrice(workspaceOf(request).id, model, audit)
+    return row === null ? refuse('not_found', 'The workspace has no price for this model') : toPrice(row)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listUnpricedModels, deps, async ({ query, request }) => {
+    const window = windowOf(query)
+    if (isRefusal(window)) return window
+    if (window.to - window.from > LIMITS.unpricedDays * 86_400_000) {
+      return refuseField('to', `must be at most ${LIMITS.unpricedDays} days after from`)
+    }
+    const environment = environmentOf(request)
+    const sums = await storage.sumUncosted(environment.id, { ...window, agentId: null })
+    const pricing = await pricingOf(deps, environment.workspaceId, sums)
+    const models = new Map<string, { model: string; calls: number; tokens: number; lastHour: number }>()
+    for (const sum of sums) {
+      if (pricing.hasPrice(sum.model)) continue
+      const found = models.get(sum.model) ?? { model: sum.model, calls: 0, tokens: 0, lastHour: 0 }
+      found.calls += sum.calls
+      found.tokens += TOKEN_PARTS.reduce((tokens, part) => tokens + sum[part], 0)
+      found.lastHour = Math.max(found.lastHour, sum.at)
+      models.set(sum.model, found)
+    }
+    const most = [...models.values()].toSorted((a, b) => b.calls - a.calls)
+    const items = most.slice(0, LIMITS.unpricedModels).map((each) => ({ ...each, lastHour: isoTime(each.lastHour) }))
+    return { items, others: most.slice(LIMITS.unpricedModels).reduce((calls, each) => calls + each.calls, 0) }
+  })
+}
+
+function toPrice({ model, rates, changedAt }: PriceRow): Price {
+  return { model, ...rates, changedAt: isoTime(changedAt) }
+}

@@ -1,0 +1,68 @@
+/** Prices of models from @pydantic/genai-prices, whose data is in the package. Import it only in a thread or a test. */
+import { calcPrice, findProvider, type ConditionalPrice, type ModelPrice } from '@pydantic/genai-prices'
+import type { DatedRates, ModelRates, Rate, Rates } from '../domain/price.ts'
+
+/** Null: the package does not know the model, or not the prices of its tokens. */
+export function packageRates(name: string): ModelRates | null {
+  const prices = find(name)
+  if (prices === null) return null
+  const dated = Array.isArray(prices) ? prices : [{ prices }]
+  const rates = dated.map(toDated)
+  return rates.every((each) => each !== null) ? rates : null
+}
+
+/** By its name, by `provider/name` or `provider:name`, by the name alone, and as Amazon Bedrock names it. */
+function find(name: string): ModelPrice | ConditionalPrice[] | null {
+  const [, provider = '', rest = ''] = /^([^/:]+)[/:](.+)$/.exec(name) ?? []
+  const tries: (() => ModelPrice | ConditionalPrice[] | null)[] = [() => pricesOf(name)]
+  if (provider !== '' && findProvider({ providerId: provider })) tries.push(() => pricesOf(rest, provider))
+  if (provider !== '') tries.push(() => pricesOf(rest))
+  tries.push(() => pricesOf(name, 'aws'))
+  for (const attempt of tries) {
+    const found = attempt()
+    if (found !== null) return found
+  }
+  return null
+}
+
+function pricesOf(model: string, providerId?: string): ModelPrice | ConditionalPrice[] | null {
+  return calcPrice({}, model, providerId === undefined ? {} : { providerId })?.model.prices ?? null
+}
+
+function toDated({ prices, constraint }: ConditionalPrice): DatedRates | null {
+  const rates = toRates(prices)
+  if (rates === null) return null
+  if (constraint?.type === 'start_date') return { from: Date.parse(constraint.start_date), rates }
+  if (constraint?.type === 'time_of_date') {
+    return { daily: { from: secondOf(constraint.start_time), to: secondOf(constraint.end_time) }, rates }
+  }
+  return { rates }
+}
+
+function toRates(prices: ModelPrice): Rates | null {
+  const input = toRate(prices['input_mtok'])
+  const output = toRate(prices['output_mtok'])
+  const call = prices['requests_kcount']
+  // Models of embeddings have no output, and those of images no price for tokens at all.
+  if (input === undefined) return null
+  return {
+    input,
+    output: output ?? 0,
+    cacheRead: toRate(prices['cache_read_mtok']),
+    cacheWrite: toRate(prices['cache_write_mtok']),
+    cacheWrite1h: toRate(prices['cache_write_1h_mtok']),
+    reasoning: toRate(prices['output_reasoning_mtok']),
+    ...(typeof call === 'number' && { call: call / 1_000 }),
+  }
+}
+
+function toRate(price: ModelPrice[string]): Rate | undefined {
+  if (typeof price !== 'object') return price
+  const above = price.tiers.map(({ start, price: higher }) => ({ context: start, price: higher }))
+  return { base: price.base, above: above.toSorted((a, b) => a.context - b.context) }
+}
+
+/** Of a time of the day such as 16:30:00Z or 00:30:00+08:00. */
+function secondOf(time: string): number {
+  return (((Date.parse(`1970-01-01T${time}`) / 1_000) % 86_400) + 86_400) % 86_400
+}

@@ -1,0 +1,75 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { AuditEntry } from '../audit.ts'
+import type { PriceRow, PriceStore, UncostedWindow } from '../prices.ts'
+import type { UncostedSum } from '../uncosted.ts'
+import { read, write, type Acts } from './act.ts'
+import { insertAudit } from './audit.ts'
+import type { Sql } from './sql.ts'
+import { readUncostedSums } from './uncosted-sums.ts'
+
+export const pricesActs = {
+  listPrices: read(listPrices),
+  setPrice: write(setPrice),
+  removePrice: write(removePrice),
+  sumUncosted: read(sumUncosted),
+} satisfies Acts<PriceStore>
+
+const COLUMNS = 'model, rates, changed_at AS "changedAt"'
+
+/** As stored: the rates are JSON. */
+type Stored = Omit<PriceRow, 'rates'> & { rates: string }
+
+function toRow(stored: Stored): PriceRow {
+  return { ...stored, rates: JSON.parse(stored.rates) as PriceRow['rates'] }
+}
+
+async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
+  const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = ? ORDER BY model LIMIT ?`
+  return (await sql.all<Stored>(text, [workspaceId, LIMITS.prices])).map(toRow)
+}
+
+async function setPrice(
+  sql: Sql,
+  workspaceId: string,
+  { model, rates, changedAt }: PriceRow,
+  audit: AuditEntry[],
+): Promise<'set' | 'too_many'> {
+  // Serialises the count. SQLite has one writer.
+  if (sql.dialect === 'postgres') {
+    await sql.get('SELECT id FROM workspaces WHERE id = ? FOR NO KEY UPDATE', [workspaceId])
+  }
+  const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = ? AND model <> ?'
+  const found = await sql.get<{ count: number }>(others, [workspaceId, model])
+  if ((found?.count ?? 0) >= LIMITS.prices) return 'too_many'
+  const text = `INSERT INTO prices (workspace_id, model, rates, changed_at) VALUES (?, ?, ?, ?)
+    ON CONFLICT (workspace_id, model) DO UPDATE SET rates = excluded.rates, changed_at = excluded.changed_at`
+  await sql.run(text, [workspaceId, model, JSON.stringify(rates), changedAt])
+  await insertAudit(sql, audit)
+  return 'set'
+}
+
+async function removePrice(
+  sql: Sql,
+  workspaceId: string,
+  model: string,
+  audit: AuditEntry[],
+): Promise<PriceRow | null> {
+  const text = `DELETE FROM prices WHERE workspace_id = ? AND model = ? RETURNING ${COLUMNS}`
+  const stored = await sql.get<Stored>(text, [workspaceId, model])
+  if (stored === null) return null
+  await insertAudit(sql, audit)
+  return toRow(stored)
+}
+
+function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
+  const only = agentId ?? undefined
+  return readUncostedSums(sql, environmentId, {
+    group: 'agent',
+    key: null,
+    only,
+    from,
+    to,
+    start: from,
+    stepMs: to - from,
+  })
+}

@@ -1,0 +1,118 @@
+/** Estimates with the data of the price package, against the package's own arithmetic. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { calcPrice, waitForUpdate, type Provider } from '@pydantic/genai-prices'
+import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
+import fc from 'fast-check'
+import { usageOf } from '../../src/domain/usage.ts'
+import { estimateCalls, toNanos } from '../../src/domain/price.ts'
+import { packageRates } from '../../src/prices/package-rates.ts'
+
+const providers: Provider[] = (await waitForUpdate()) ?? []
+
+test('every threshold of a long context in the package is one that calls are counted by', () => {
+  const starts = new Set<number>()
+  for (const { prices } of providers.flatMap(({ models }) => models)) {
+    for (const one of Array.isArray(prices) ? prices : [{ prices }]) {
+      for (const rate of Object.values(one.prices)) {
+        if (typeof rate === 'object') for (const { start } of rate.tiers) starts.add(start)
+      }
+    }
+  }
+  assert.ok(starts.size > 0)
+  assert.deepEqual(
+    [...starts].filter((start) => !(LONG_CONTEXTS as readonly number[]).includes(start)),
+    [],
+  )
+})
+
+test('an estimate is what the package itself calculates, to 1e-9', () => {
+  const models = [
+    'gpt-4o',
+    'gpt-5',
+    'o3',
+    'claude-sonnet-4-5',
+    'claude-3-5-sonnet-20241022',
+    'gemini-2.5-pro',
+    'grok-4',
+  ]
+  const time = Date.UTC(2026, 5, 1)
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...models),
+      fc.record({
+        input: fc.integer({ min: 1, max: 600_000 }),
+        read: fc.nat(300_000),
+        write: fc.nat(100_000),
+        hour: fc.nat(100_000),
+        output: fc.nat(50_000),
+        reasoning: fc.nat(20_000),
+      }),
+      (model, { input, read, write, hour, output, reasoning }) => {
+        const usage = {
+          input_tokens: input,
+          cache_read_input_tokens: read,
+          cache_creation_input_tokens: write + hour,
+          cache_creation: { ephemeral_1h_input_tokens: hour },
+          output_tokens: output + reasoning,
+          output_tokens_details: { reasoning_tokens: reasoning },
+        }
+        const tokens = usageOf('LLM_CALL', { model, usage })?.uncosted
+        assert.ok(tokens)
+        const { femtos, unpriced } = estimateCalls([{ model, calls: 1, ...tokens }], packageRates, time)
+        const expected = calcPrice(
+          {
+            input_tokens: input + read + write + hour,
+            cache_read_tokens: read,
+            cache_write_tokens: write + hour,
+            cache_write_1h_tokens: hour,
+            output_tokens: output + reasoning,
+          },
+          model,
+          { timestamp: new Date(time) },
+        )
+        assert.ok(expected)
+        assert.equal(unpriced, 0)
+        assert.ok(Math.abs(toNanos(femtos) / 1e9 - expected.total_price) < 2e-9, `${model} ${toNanos(femtos)}`)
+      },
+    ),
+  )
+})
+
+test('a model is found by the names that providers and gateways give it', () => {
+  const input = (name: string) => {
+    const rate = packageRates(name)?.at(-1)?.rates.input
+    return typeof rate === 'object' ? rate.base : rate
+  }
+  for (const name of ['gpt-4o', 'GPT-4o', 'openai/gpt-4o', 'openai:gpt-4o']) assert.equal(input(name), 2.5, name)
+  for (const name of ['claude-sonnet-4-5', 'anthropic/claude-sonnet-4-5', 'unheard/claude-sonnet-4-5']) {
+    assert.equal(input(name), 3, name)
+  }
+  assert.notEqual(packageRates('us.anthropic.claude-sonnet-4-20250514-v1:0'), null)
+  for (const name of ['', 'our-llama', 'x/y/z', '__proto__', 'constructor', ':', '/'])
+    assert.equal(packageRates(name), null, name)
+})
+
+test('prices follow the time where the package says so', () => {
+  const dated = packageRates('deepseek-v4-pro')
+  assert.ok(dated?.some(({ daily }) => daily !== undefined))
+  const at = (hour: number) => {
+    const time = Date.UTC(2026, 10, 22, hour)
+    const tokens = {
+      context: 0,
+      input: 1_000_000,
+      cacheRead: 0,
+      cacheWrite: 0,
+      cacheWrite1h: 0,
+      output: 0,
+      reasoning: 0,
+    }
+    const calls = [{ model: 'deepseek-v4-pro', calls: 1, ...tokens }]
+    const expected = calcPrice({ input_tokens: 1_000_000 }, 'deepseek-v4-pro', { timestamp: new Date(time) })
+    return [toNanos(estimateCalls(calls, () => dated, time).femtos) / 1e9, expected?.total_price]
+  }
+  for (const hour of [0, 1, 3, 4, 6, 9, 10, 23]) {
+    const [estimated, expected] = at(hour)
+    assert.equal(estimated, expected, `${hour}:00`)
+  }
+})
