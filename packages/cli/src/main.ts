@@ -77,6 +77,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'search the payloads and labels of events, or switch search on or off',
     load: async () => (await import('./commands/search.ts')).addSearch,
   },
+  erase: {
+    about: 'erase a run, session, agent, client or user for ever',
+    load: async () => (await import('./commands/erase.ts')).addErase,
+  },
   usage: {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,

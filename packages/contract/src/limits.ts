@@ -147,6 +147,11 @@ export const LIMITS = {
   retentionAuditDaysMin: 30,
   /** A preview of retention counts up to this many runs, issues, approvals and audit entries one by one. */
   retentionCounted: 10_000,
+  /** Keys on the way to a payload field with a user id. */
+  erasureFieldKeys: 10,
+  erasureReasonChars: 500,
+  /** A preview of an erasure counts at most this many runs. */
+  erasurePreviewRuns: 10_000,
   webhookUrlChars: 2_000,
   /** Pending deliveries of one webhook. Beyond this, the oldest are dropped. */
   webhookPendingDeliveries: 1_000,

@@ -123,6 +123,8 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('switchSearch', { params: here })
   await send('setPrice', { params: there })
   await send('removePrice', { params: there })
+  await send('previewErasure', { params: here })
+  await send('createErasure', { params: here })
 
   // A receiver of our own: nothing is sent to example.com.
   const { id: webhookId } = await send('createWebhook', { params: here, change: { url: 'http://127.0.0.1:9/tacho' } })

@@ -131,4 +131,8 @@ export const OPERATOR_ENDPOINTS = {
   setPrice: {"method":"POST","path":"/workspaces/{workspaceId}/prices/set"},
   removePrice: {"method":"POST","path":"/workspaces/{workspaceId}/prices/remove"},
   listUnpricedModels: {"path":"/environments/{environmentId}/unpriced-models"},
+  createErasure: {"method":"POST","path":"/environments/{environmentId}/erasures","status":201,"creates":true},
+  previewErasure: {"method":"POST","path":"/environments/{environmentId}/erasures/preview"},
+  listErasures: {"path":"/environments/{environmentId}/erasures"},
+  readErasure: {"path":"/environments/{environmentId}/erasures/{erasureId}"},
 } as const satisfies Record<string, Endpoint>

@@ -8,6 +8,7 @@ import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './ap
 import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
+import { erasureRoutes } from './erasure-routes.ts'
 import { CreationHeaders } from './idempotency.ts'
 import { issueRoutes } from './issue-routes.ts'
 import {
@@ -260,4 +261,5 @@ export const OPERATOR_ROUTES = {
   ...retentionRoutes,
   ...searchRoutes,
   ...priceRoutes,
+  ...erasureRoutes,
 } as const satisfies Record<string, OperatorRoute>

@@ -280,5 +280,5 @@ function told(warnings: Warning[]): { warnings?: Warning[] } {
 
 function rejectionOf(verdict: EventVerdict | undefined): RejectionCode | null {
   if (verdict === 'absent') return 'timestamp_too_old'
-  return verdict === 'unstorable' ? 'unstorable' : null
+  return verdict === 'unstorable' || verdict === 'erased' ? verdict : null
 }

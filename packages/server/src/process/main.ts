@@ -31,6 +31,7 @@ import { BodyMemory } from '../http/read-body.ts'
 import { ReplyMemory } from '../http/reply-memory.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
+import { erase } from '../jobs/erase.ts'
 import { flushConfigurationClients } from '../jobs/flush-configuration-clients.ts'
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
@@ -151,6 +152,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       simulate({ storage, now }),
       retain({ storage, owner, now: storeNow }),
       indexSearch({ storage, owner, now: storeNow }),
+      erase({ storage, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],
     owner,

@@ -87,9 +87,9 @@ export interface EventBatchRows {
 
 /**
  * `stored` and `duplicate` are accepted. `absent`: an `onlyIfStored` event that is not stored. `unstorable`: rejected
- * by the store.
+ * by the store. `erased`: an operator erased it.
  */
-export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable'
+export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable' | 'erased'
 
 export interface RejectionRow {
   runId: string

@@ -11,6 +11,7 @@ import type { ConfigurationClientStore } from './configuration-clients.ts'
 import type { ControlStore } from './control.ts'
 import type { DeploymentStore } from './deployments.ts'
 import type { EnvironmentStore } from './environments.ts'
+import type { ErasureStore } from './erasures.ts'
 import type { EventStore } from './events.ts'
 import type { OperatorStore } from './operators.ts'
 import type { OperatorTokenStore } from './operator-tokens.ts'
@@ -39,6 +40,7 @@ export interface Storage
     ApiKeyStore,
     OperatorTokenStore,
     EventStore,
+    ErasureStore,
     RunStore,
     RunViewStore,
     RetentionStore,

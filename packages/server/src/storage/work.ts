@@ -1,6 +1,6 @@
 /** Background work, done by the node that claims it. */
 
-/** What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment. */
+/** What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment, an erasure. */
 export const WORK_KINDS = [
   'review_issue_record',
   'simulate',
@@ -8,6 +8,7 @@ export const WORK_KINDS = [
   'reopen_issue',
   'index_search',
   'retain',
+  'erase',
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 

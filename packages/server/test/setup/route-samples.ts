@@ -158,6 +158,7 @@ export async function populate(service: Service, name: string): Promise<Populate
       invitationId: await make(`${workspace}/invitations`, { email: `next.${person}`, role: 'viewer' }),
       simulationId: await make(`${environment}/simulations`, { condition: 'true', action: 'WARN', days: 1 }),
       runViewId: await make(`${environment}/run-views`, { name: 'Failed', query: { status: 'FAILED' } }),
+      erasureId: await make(`${environment}/erasures`, { kind: 'run', id: 'never recorded' }),
       deliveryId: await make(`${environment}/webhooks/${webhookId}/test`),
     },
   }

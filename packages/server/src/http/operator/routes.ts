@@ -12,6 +12,7 @@ import { configurationClientsRoutes } from './configuration-clients.ts'
 import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
+import { erasuresRoutes } from './erasures.ts'
 import { onceByKey } from './idempotency.ts'
 import { operatorEventsRoutes } from './events.ts'
 import { invitationsRoutes } from './invitations.ts'
@@ -57,6 +58,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   retentionRoutes(app, deps)
   searchRoutes(app, deps)
   pricesRoutes(app, deps)
+  erasuresRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

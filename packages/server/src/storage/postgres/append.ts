@@ -262,7 +262,7 @@ function operations(
     if (rows.length > 0) await insertJsonRows(sql, CHANGE_RUNS, environmentId, rows)
   }
 
-  return { sql, takeNumbers, openRuns, insertEvents, compareEvents, changeRuns }
+  return { sql, takeNumbers, forgetRuns: () => knownRuns.clear(), openRuns, insertEvents, compareEvents, changeRuns }
 }
 
 type KnownRuns = LRUCache<string, true>

@@ -21,6 +21,7 @@ import { toolEventsActs } from './configuration/tool-events.ts'
 import { controlActs } from './control.ts'
 import { deliveriesActs } from './deliveries.ts'
 import { environmentsActs } from './environments.ts'
+import { erasuresActs } from './erasures.ts'
 import { eventsActs } from './events.ts'
 import { idempotencyActs } from './idempotency.ts'
 import { issueActivityActs } from './issues/issue-activity.ts'
@@ -87,6 +88,7 @@ export const ACTS: Acts<ActMethods> = {
   ...controlActs,
   ...deliveriesActs,
   ...environmentsActs,
+  ...erasuresActs,
   ...eventsActs,
   ...idempotencyActs,
   ...issueActivityActs,

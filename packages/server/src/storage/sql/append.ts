@@ -17,6 +17,7 @@ import { StorageError, type StoreWarning } from '../storage.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
 import { noCounts, countEvent, usedModels, writeCounts } from './counts.ts'
 import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
+import { knownErasures, StaleCaches } from './erased-keys.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
 import { addEvent, type Opening, type RunState } from './run-state.ts'
@@ -38,6 +39,8 @@ export interface AppendTransaction {
   /** Selects the rollup rows: no concurrent transaction uses this number. */
   slot: number
   takeNumbers: TakeNumbers
+  /** Forgets what the engine caches of runs. */
+  forgetRuns(): void
   /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
   atCommit(statement: Promise<unknown>): void
   /** Finds, opens and locks the runs by external id; the ids are sorted. Runs neither found nor opened are missing. */
@@ -90,6 +93,8 @@ interface Candidate {
 /** What to cache after the commit. */
 interface Noted {
   environmentId: string
+  /** Of its removals, which the rest belongs to. */
+  revision: number
   agents: OpenAgents
   envelopes: OpenEnvelopes
   buckets: Buckets
@@ -100,6 +105,7 @@ interface Noted {
 /** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
 export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), models: knownModels() }
+  const erasures = knownErasures()
   const untrimmed = new Map<string, number>()
 
   /** Commits all batches and answers each, in order. */
@@ -168,14 +174,15 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
         return verdicts
       } catch (error) {
         known.agents.forget()
-        if (!engine.isRace(error)) throw error
+        if (!(error instanceof StaleCaches) && !engine.isRace(error)) throw error
         if (tries === TRIES) throw new StorageError('storage_unavailable', 'A commit lost too many races', error)
       }
     }
   }
 
   async function keep(noted: readonly Noted[]): Promise<void> {
-    for (const { environmentId, agents, envelopes, buckets, renamed } of noted) {
+    for (const { environmentId, revision, agents, envelopes, buckets, renamed } of noted) {
+      if (erasures.revisionOf(environmentId) !== revision) continue
       known.agents.keep(agents)
       known.envelopes.keep(envelopes)
       known.models.keep(environmentId, buckets)
@@ -207,7 +214,19 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     // Sent with the next statement, so it costs no round trip.
     const searched = isSearched(sql, environmentId)
     searched.catch(() => undefined)
-    const named = candidates.filter(({ event }) => !event.onlyIfStored)
+    const forget = () => {
+      known.agents.forget()
+      known.envelopes.forget()
+      transaction.forgetRuns()
+    }
+    const { erased, confirm } = await erasures.check(
+      sql,
+      environmentId,
+      candidates.map(({ event }) => event),
+      forget,
+    )
+    for (const index of erased) candidates[index]!.verdict = 'erased'
+    const named = candidates.filter(({ event, verdict }) => !event.onlyIfStored && verdict !== 'erased')
     const events = named.map(({ event }) => event)
     const agents = await known.agents.open(sql, environmentId, events, candidates[0]?.receivedAt ?? 0)
     const envelopes = await known.envelopes.open(sql, environmentId, events, takeNumbers)
@@ -216,7 +235,11 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       candidate.envelope = envelopes.ofEvent[index] ?? 0
     })
     const wanted = wantedRuns(candidates)
-    const runs = wanted.length > 0 ? await transaction.openRuns(environmentId, wanted) : new Map<string, RunState>()
+    const [runs] = await Promise.all([
+      wanted.length > 0 ? transaction.openRuns(environmentId, wanted) : new Map<string, RunState>(),
+      confirm(),
+    ])
+    const revision = erasures.revisionOf(environmentId) ?? 0
     const changed = new Set<RunState>()
     const counts = noCounts()
     const renames = new Map<KnownAgent, NewEvent>()
@@ -264,7 +287,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
       .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
     renamed.forEach(atCommit)
-    return { environmentId, agents, envelopes, buckets, renamed }
+    return { environmentId, revision, agents, envelopes, buckets, renamed }
   }
 
   /** Runs occasionally, in a separate transaction. The next trim removes what one leaves. */
@@ -324,6 +347,7 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {
     const { event, agent, receivedAt } = candidate
+    if (candidate.verdict === 'erased') continue
     let run = runs.get(event.runId)
     if (run === undefined) {
       run = { runId: event.runId, opening: null, events: [], firsts: new Map() }
@@ -345,8 +369,8 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
 
 /** Rejections found while storing. */
 function refusedByStore({ event: { runId, eventId }, verdict, receivedAt }: Candidate): RejectionRow[] {
-  if (verdict !== 'absent' && verdict !== 'unstorable') return []
-  const code = verdict === 'absent' ? 'timestamp_too_old' : 'unstorable'
+  if (verdict !== 'absent' && verdict !== 'unstorable' && verdict !== 'erased') return []
+  const code = verdict === 'absent' ? 'timestamp_too_old' : verdict
   return [{ runId, eventId, code, rejectedAt: receivedAt }]
 }
 

@@ -60,7 +60,7 @@ export interface OpenEnvelopes {
   loaded: Map<string, number>
 }
 
-/** Envelopes are never changed or deleted, so this cache stays valid. */
+/** Only erasures change envelopes, and appends forget this cache after them. */
 export function knownEnvelopes() {
   const numbers = new LRUCache<string, number>({
     maxSize: CACHE_BYTES,
@@ -108,6 +108,7 @@ export function knownEnvelopes() {
     keep({ loaded }: OpenEnvelopes): void {
       for (const [place, number] of loaded) numbers.set(ownText(place), number)
     },
+    forget: () => numbers.clear(),
   }
 }
 

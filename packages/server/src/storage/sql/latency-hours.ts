@@ -40,7 +40,7 @@ export function latencyAt(bucket: number): number {
 export function countLatency(
   latencies: Map<string, LatencyChange>,
   agentId: string,
-  { time, usage, eventType }: NewEvent,
+  { time, usage, eventType }: Pick<NewEvent, 'time' | 'usage' | 'eventType'>,
   latencyMs: number,
 ): void {
   const [hour, model, bucket] = [hourOf(time), usage?.model ?? '', bucketOf(latencyMs)]

@@ -50,7 +50,11 @@ function changeOf(hours: Map<string, HourChange>, agentId: string, time: number,
 }
 
 /** `agentId`: the internal id of the run's agent. */
-export function countForHour(hours: Map<string, HourChange>, agentId: string, { time, usage }: NewEvent): void {
+export function countForHour(
+  hours: Map<string, HourChange>,
+  agentId: string,
+  { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
+): void {
   const change = changeOf(hours, agentId, time, usage?.model ?? '')
   change.events++
   if (usage !== null) addUsage(change, usage)

@@ -18,7 +18,7 @@ export interface VersionLatencyChange {
 export function countVersionLatency(
   latencies: Map<string, VersionLatencyChange>,
   versionId: string,
-  { time, eventType }: NewEvent,
+  { time, eventType }: Pick<NewEvent, 'time' | 'eventType'>,
   latencyMs: number,
 ): void {
   const [hour, bucket] = [hourOf(time), bucketOf(latencyMs)]

@@ -232,6 +232,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
   const operations = {
     sql,
     slot: 0,
+    forgetRuns: () => runs.clear(),
     takeNumbers: async (count: number) => takeNumbers(count),
     openRuns,
     insertEvents,

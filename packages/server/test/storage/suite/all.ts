@@ -7,6 +7,7 @@ import { configurationClientsSuite } from './configuration-clients.ts'
 import { controlSuite } from './control.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { envelopesSuite } from './envelopes.ts'
+import { erasuresSuite } from './erasures.ts'
 import { eventsSuite } from './events.ts'
 import { idempotencySuite } from './idempotency.ts'
 import { issueGroupingSuite } from './issue-grouping.ts'
@@ -38,6 +39,7 @@ const SUITES = [
   accessSuite,
   operatorsSuite,
   envelopesSuite,
+  erasuresSuite,
   eventsSuite,
   runsSuite,
   runViewsSuite,

@@ -1,0 +1,111 @@
+/** Carries an erasure on until it is effective, slice by slice. Any number of nodes may do it at once. */
+import type {
+  CountedEvents,
+  Erasable,
+  ErasableRun,
+  ErasureRow,
+  ErasureSlice,
+  ErasureStore,
+} from '../storage/erasures.ts'
+import type { EventStore } from '../storage/events.ts'
+import { promptUseOf } from './prompt-use.ts'
+import { latencyOf, usageOf } from './usage.ts'
+
+export type ErasingStore = Pick<ErasureStore, 'listErasable' | 'removeErased' | 'concludeErasure'> &
+  Pick<EventStore, 'listEvents'>
+
+export interface Erasing {
+  environmentId: string
+  id: string
+  now: () => number
+  /** Whether to stop between two slices. */
+  isOver: () => boolean
+}
+
+const RUNS_AT_ONCE = 500
+/** Events counted for one transaction, because appends wait for it. */
+const EVENTS_AT_ONCE = 5_000
+const PAGE = { limit: 1_000, pageBytes: 4 * 1_048_576 }
+
+/** Returns the erasure, effective unless it was stopped. Null: no such erasure. */
+export async function advanceErasure(
+  storage: ErasingStore,
+  { environmentId, id, now, isOver }: Erasing,
+): Promise<ErasureRow | null> {
+  for (;;) {
+    const next = await storage.listErasable(environmentId, id, RUNS_AT_ONCE)
+    if (next === null || next.erasure.status !== 'SEARCHING') return next?.erasure ?? null
+    if (next.runs.length === 0 && next.searched === 0) {
+      const concluded = await storage.concludeErasure(environmentId, id, now())
+      if (concluded?.status !== 'SEARCHING') return concluded
+    }
+    for await (const slice of slicesOf(storage, environmentId, next)) {
+      await storage.removeErased(environmentId, id, slice, now())
+    }
+    if (isOver()) return next.erasure
+  }
+}
+
+async function* slicesOf(storage: ErasingStore, environmentId: string, next: Erasable): AsyncGenerator<ErasureSlice> {
+  const { runs, searchedTo, searched } = next
+  if (runs.length === 0 && searched === 0) return
+  let slice: ErasureSlice['runs'] = []
+  let events = 0
+  for (const run of runs) {
+    const found = await examine(storage, environmentId, run, next)
+    if (found === null) continue
+    slice.push({ number: run.number, counted: found.counted })
+    events += found.counted?.usage.length ?? 0
+    if (events < EVENTS_AT_ONCE) continue
+    // The whole walk is noted with its last slice.
+    yield { runs: slice, searchedTo: -1, searched: 0 }
+    slice = []
+    events = 0
+  }
+  yield { runs: slice, searchedTo, searched }
+}
+
+/** Null: the run does not belong to the erasure. */
+async function examine(
+  storage: ErasingStore,
+  environmentId: string,
+  run: ErasableRun,
+  { erasure: { field, subject }, usageFrom }: Erasable,
+): Promise<{ counted: CountedEvents | null } | null> {
+  // The agent's usage before this hour is deleted as a whole.
+  if (usageFrom !== null && run.lastEventAt < usageFrom) return { counted: null }
+  const counted: CountedEvents = { events: 0, usage: [], isStartCounted: run.startedAt >= (usageFrom ?? -Infinity) }
+  let isFound = run.isFound
+  let after: { time: number; seq: number } | null = null
+  for (;;) {
+    const { rows, more } = await storage.listEvents(environmentId, run.id, { ...PAGE, after })
+    for (const { time, eventType, payload } of rows) {
+      counted.events++
+      const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
+      const mayMatch = !isFound && field !== null && subject !== null
+      const data = isCall || mayMatch ? (JSON.parse(payload) as Record<string, unknown>) : {}
+      if (mayMatch) isFound = hasValue(data, field, subject)
+      if (usageFrom !== null && time < usageFrom) continue
+      counted.usage.push({
+        time,
+        eventType,
+        usage: usageOf(eventType, data),
+        latencyMs: isCall ? latencyOf(data) : null,
+        promptUse: isCall ? promptUseOf(eventType, data) : null,
+      })
+    }
+    const last = rows.at(-1)
+    if (!more || last === undefined) break
+    after = { time: last.time, seq: last.seq }
+  }
+  return isFound ? { counted } : null
+}
+
+/** Whether the value at these keys is the id. Lists on the way are searched through. */
+export function hasValue(value: unknown, keys: readonly string[], id: string): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasValue(item, keys, id))
+  const [key, ...rest] = keys
+  if (key === undefined) return typeof value === 'number' ? String(value) === id : value === id
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
+  return hasValue((value as Record<string, unknown>)[key], rest, id)
+}

@@ -1,0 +1,188 @@
+/**
+ * Removes runs with everything that belongs to them. Erasure, retention and the deletion of environments share it.
+ *
+ *   stored --removeRuns--> removed: no reader finds it --deleteEvents, in slices--> (none)
+ *
+ * Readers find events only by their run, so a removed run is invisible at once, whatever its size.
+ */
+import type { RunStatus } from '@tacho/contract/run.ts'
+import type { CountedEvents } from '../erasures.ts'
+import { chunksOf, inChunks, PLACES } from './chunks.ts'
+import { addErasedKeys, erasedKey, holdEnvironment } from './erased-keys.ts'
+import { removeRecords, type RemovedRecords } from './erased-records.ts'
+import { eventEnvironment } from './events.ts'
+import { insertRows } from './insert-rows.ts'
+import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
+import { removeFromSearch } from './search/removal.ts'
+import type { Sql } from './sql.ts'
+import { addHours, countForHour, countRun, knownModels, type HourChange } from './usage.ts'
+import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
+
+export interface Removal {
+  environmentId: string
+  /** Null: not an erasure, so later events of the runs are accepted. */
+  erasureId: string | null
+  now: number
+  /** Retention keeps what has a lifetime of its own. */
+  keepRecords: boolean
+  /** What the events of a run added to usage, by its number: it is taken out again. The other runs keep their usage. */
+  counted: ReadonlyMap<number, CountedEvents>
+}
+
+export interface RemovedRuns extends RemovedRecords {
+  runs: RemovedRun[]
+  events: number
+}
+
+interface RemovedRun {
+  id: string
+  number: number
+  runId: string
+  agentId: string
+  status: RunStatus
+  startedAt: number
+  lastEventAt: number
+  events: number
+}
+
+const RUNS = `SELECT id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
+    last_event_at AS "lastEventAt", event_count AS events FROM runs WHERE environment_id = ? AND number IN (${PLACES})`
+
+/** Removes those of the runs that exist. A counted run with further events stays, to be counted again. */
+export async function removeRuns(
+  sql: Sql,
+  { environmentId, erasureId, now, keepRecords, counted }: Removal,
+  numbers: readonly number[],
+): Promise<RemovedRuns> {
+  await holdEnvironment(sql, environmentId)
+  const found = await inChunks(numbers.map(String), (chunk) =>
+    sql.all<RemovedRun>(RUNS, [environmentId, ...chunk.map(Number)]),
+  )
+  const runs = found.filter(({ number, events }) => (counted.get(number)?.events ?? events) === events)
+  const rows = runs.map(({ id, number, events }) => {
+    return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }
+  })
+  await insertRows(sql, 'removed_runs', rows)
+  for (const chunk of chunksOf(runs.map(({ id }) => id))) {
+    await sql.run(`DELETE FROM runs WHERE environment_id = ? AND id IN (${PLACES})`, [environmentId, ...chunk])
+    await sql.run(`DELETE FROM version_runs WHERE environment_id = ? AND run IN (${PLACES})`, [environmentId, ...chunk])
+  }
+  await takeOut(sql, environmentId, runs, counted)
+  await removeSimulations(sql, environmentId, runs)
+  if (erasureId !== null) {
+    const keys = runs.map(({ runId, lastEventAt }) => {
+      return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
+    })
+    await addErasedKeys(sql, environmentId, keys)
+  }
+  const names = keepRecords ? [] : runs.map(({ runId }) => runId)
+  const records = await removeRecords(sql, environmentId, 'run', names)
+  return { ...records, runs, events: runs.reduce((sum, { events }) => sum + events, 0) }
+}
+
+/** Rows of usage that only removals write. Readers add up all slots. */
+const slotOf = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -1)
+
+async function takeOut(
+  sql: Sql,
+  environmentId: string,
+  runs: readonly RemovedRun[],
+  counted: ReadonlyMap<number, CountedEvents>,
+): Promise<void> {
+  const hours = new Map<string, HourChange>()
+  const latencies = new Map<string, LatencyChange>()
+  const ofVersions = new Map<string, VersionLatencyChange>()
+  for (const { number, agentId } of runs) {
+    for (const event of counted.get(number)?.usage ?? []) {
+      countForHour(hours, agentId, event)
+      if (event.latencyMs === null) continue
+      countLatency(latencies, agentId, event, event.latencyMs)
+      if (event.promptUse) countVersionLatency(ofVersions, event.promptUse.versionId, event, event.latencyMs)
+    }
+  }
+  for (const change of hours.values()) {
+    change.events = -change.events
+    change.promptTokens = -change.promptTokens
+    change.completionTokens = -change.completionTokens
+    change.totalTokens = -change.totalTokens
+    change.costNanos = -change.costNanos
+  }
+  for (const change of [...latencies.values(), ...ofVersions.values()]) change.calls = -change.calls
+  for (const run of runs) if (counted.get(run.number)?.isStartCounted) countRun(hours, run, -1)
+  if (hours.size === 0) return
+  const models = new Set(Array.from(hours.values(), ({ model }) => model))
+  const buckets = await knownModels().bucketsOf(sql, environmentId, models)
+  await addHours(sql, environmentId, hours, buckets, slotOf(sql))
+  if (latencies.size > 0) await addLatencies(sql, environmentId, latencies, buckets, slotOf(sql))
+  if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))
+}
+
+/** Deletes up to about `limit` events of removed runs. Returns how many; fewer than `limit`: no removed run is left. */
+export async function deleteEvents(
+  sql: Sql,
+  environmentId: string,
+  erasureId: string | null,
+  limit: number,
+): Promise<{ events: number; runsLeft: boolean }> {
+  const of = erasureId === null ? 'erasure_id IS NULL' : 'erasure_id = ?'
+  const params = erasureId === null ? [environmentId] : [environmentId, erasureId]
+  const text = `SELECT number, events FROM removed_runs WHERE environment_id = ? AND ${of} ORDER BY number LIMIT ?`
+  const found = await sql.all<{ number: number; events: number }>(text, [...params, RUNS_AT_ONCE + 1])
+  let left = limit
+  const whole: number[] = []
+  for (const { number, events } of found.slice(0, RUNS_AT_ONCE)) {
+    if (events > left) break
+    left -= events
+    whole.push(number)
+  }
+  const [first] = found
+  if (whole.length === 0 && first) {
+    await removeFromSearch(sql, environmentId, first.number, limit)
+    const events = await deleteSome(sql, environmentId, first.number, limit)
+    if (events === limit) {
+      const fewer = 'UPDATE removed_runs SET events = events - ? WHERE environment_id = ? AND number = ?'
+      await sql.run(fewer, [events, environmentId, first.number])
+    } else await forget(sql, environmentId, [first.number])
+    return { events, runsLeft: events === limit || found.length > 1 }
+  }
+  for (const number of whole) await removeFromSearch(sql, environmentId, number, limit + 1)
+  let events = 0
+  for (const chunk of chunksOf(whole.map(String))) {
+    events += await sql.run(
+      `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (${PLACES})`,
+      [environmentId, ...chunk.map(Number)],
+    )
+  }
+  await forget(sql, environmentId, whole)
+  return { events, runsLeft: found.length > whole.length }
+}
+
+const RUNS_AT_ONCE = 200
+
+/** Results that quote one of the runs. */
+async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {
+  const text = 'SELECT id, result FROM simulations WHERE environment_id = ? AND result IS NOT NULL'
+  for (const { id, result } of await sql.all<{ id: string; result: string }>(text, [environmentId])) {
+    if (!runs.some((run) => result.includes(run.id) || result.includes(JSON.stringify(run.runId)))) continue
+    await sql.run('DELETE FROM simulations WHERE environment_id = ? AND id = ?', [environmentId, id])
+  }
+}
+
+async function forget(sql: Sql, environmentId: string, numbers: readonly number[]): Promise<void> {
+  for (const chunk of chunksOf(numbers.map(String))) {
+    const text = `DELETE FROM removed_runs WHERE environment_id = ? AND number IN (${PLACES})`
+    await sql.run(text, [environmentId, ...chunk.map(Number)])
+  }
+}
+
+/** The first events of a run, in the order of their ids. */
+async function deleteSome(sql: Sql, environmentId: string, number: number, limit: number): Promise<number> {
+  const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = ?`
+  const last = await sql.get<{ eventId: string }>(
+    `SELECT event_id AS "eventId" FROM events WHERE ${ofRun} ORDER BY event_id LIMIT 1 OFFSET ?`,
+    [environmentId, number, limit - 1],
+  )
+  const text = `DELETE FROM events WHERE ${ofRun}`
+  if (last === null) return sql.run(text, [environmentId, number])
+  return sql.run(`${text} AND event_id <= ?`, [environmentId, number, last.eventId])
+}

@@ -1,0 +1,227 @@
+/** Erasure on request: what is erased is found by no reader, whatever it hangs on, and never comes back. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { advanceErasure } from '../../../src/domain/erasure.ts'
+import type { ErasureRow, NewErasure } from '../../../src/storage/erasures.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { ask } from './approval-sample.ts'
+import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, event, HOUR, llmCall, newId, NOON, outcome } from './sample.ts'
+
+const LATER = NOON + 60_000
+const AGENT = '00000000-0000-0000-0000-000000000000'
+
+type Subject = Partial<NewErasure> & Pick<NewErasure, 'kind' | 'subject'>
+
+export function newErasure(environmentId: string, given: Subject): NewErasure {
+  return {
+    id: newId(),
+    environmentId,
+    field: null,
+    subjectHash: 'hash',
+    reason: null,
+    requestedBy: { kind: 'token', id: 'token-1', name: 'script', workspaceId: newId(), requestId: 'request' },
+    createdAt: LATER,
+    ...given,
+  }
+}
+
+async function erase(storage: Storage, environmentId: string, given: Subject): Promise<ErasureRow> {
+  const { id } = await storage.createErasure(newErasure(environmentId, given), [])
+  const erasure = await advanceErasure(storage, { environmentId, id, now: () => LATER, isOver: () => false })
+  assert.equal(erasure?.status, 'REMOVING')
+  return erasure
+}
+
+async function deleteAll(storage: Storage, { environmentId, id }: ErasureRow, limit = 1_000): Promise<ErasureRow> {
+  for (let round = 0; round < 1_000; round++) {
+    const erasure = await storage.deleteErased(environmentId, id, limit, LATER)
+    if (erasure?.status !== 'REMOVING') return erasure!
+  }
+  throw new Error('The deletion does not end')
+}
+
+async function runIds(storage: Storage, environmentId: string): Promise<string[]> {
+  const { rows } = await storage.listRuns(environmentId, {}, { limit: 100, after: null })
+  return rows.map(({ runId }) => runId).toSorted()
+}
+
+async function usage(storage: Storage, environmentId: string) {
+  const { rows } = await storage.readUsage(environmentId, NOON - HOUR, NOON + HOUR, { limit: 100, after: null })
+  return rows.map(({ model, events, totalTokens, costNanos }) => ({ model, events, totalTokens, costNanos }))
+}
+
+const call = (given: Partial<NewEvent>, tokens = 7) => {
+  const sent = { model: 'model-a', latency: 20, usage: { totalTokens: tokens }, cost: 0.5 }
+  const counted = { model: 'model-a', totalTokens: tokens, costNanos: 500_000_000 }
+  return llmCall(counted, { latencyMs: 20, payload: JSON.stringify(sent), ...given })
+}
+
+export function erasuresSuite(open: OpenStorage) {
+  describe('an erasure', () => {
+    const storage = sharedStorage(open)
+
+    const subjects: [string, Subject, Partial<NewEvent>][] = [
+      ['a run', { kind: 'run', subject: 'gone' }, {}],
+      ['a session', { kind: 'session', subject: 'session-1' }, { sessionId: 'session-1' }],
+      ['an agent', { kind: 'agent', subject: 'agent-1' }, { agentId: 'agent-1', agentName: 'Gone' }],
+      ['an agent by its name', { kind: 'agent', subject: 'Gone' }, { agentName: 'Gone' }],
+      ['a client', { kind: 'client', subject: 'client-1' }, { clientId: 'client-1' }],
+      ['a user with a session', { kind: 'user', subject: 'user-1' }, { sessionId: 'user-1' }],
+      [
+        'a user in a payload field',
+        { kind: 'user', subject: 'user-1', field: ['user', 'id'] },
+        { payload: '{"user":{"id":"user-1"}}' },
+      ],
+    ]
+    for (const [what, subject, named] of subjects) {
+      test(`of ${what} leaves no run, event or usage of it, and everything of others`, async () => {
+        const env = newId()
+        const mine = [
+          event({ runId: 'gone', ...named }),
+          call({ runId: 'gone', ...named }),
+          outcome('COMPLETED', { runId: 'gone', payload: '{"status":"COMPLETED"}', ...named }),
+        ]
+        if (named.payload) mine[1] = call({ runId: 'gone' })
+        const other = call({ runId: 'kept', agentId: 'other', sessionId: 'other', clientId: 'other' })
+        await append(storage(), env, ...mine, other)
+        const erasure = await erase(storage(), env, subject)
+        assert.deepEqual([erasure.runs, erasure.events], [1, 3])
+        assert.equal(await storage().findRun(env, 'gone'), null)
+        assert.equal(await storage().readTimeline(env, 'gone', { limit: 10, pageBytes: 1_000 }), null)
+        assert.deepEqual(await runIds(storage(), env), ['kept'])
+        const left = [{ model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 }]
+        assert.deepEqual(await usage(storage(), env), left)
+        const points = await storage().countToolCalls(env, 0, NOON * 2)
+        assert.equal(points, 0)
+        assert.deepEqual(await append(storage(), env, ...mine, other), ['erased', 'erased', 'erased', 'duplicate'])
+
+        const done = await deleteAll(storage(), erasure)
+        assert.deepEqual([done.status, done.eventsDeleted, done.subject], ['DONE', 3, null])
+        assert.deepEqual(await append(storage(), env, ...mine, other), ['erased', 'erased', 'erased', 'duplicate'])
+        assert.deepEqual(await runIds(storage(), env), ['kept'])
+        assert.deepEqual(await usage(storage(), env), left)
+      })
+    }
+
+    test('of an agent lets it work on, under the same run id too', async () => {
+      const env = newId()
+      const before = event({ runId: 'running', agentId: 'agent-1', clientId: 'client-1' })
+      await append(storage(), env, before)
+      const erasure = await erase(storage(), env, { kind: 'agent', subject: 'agent-1' })
+      const next = event({ runId: 'running', agentId: 'agent-1', clientId: 'client-1', time: LATER + 1 })
+      assert.deepEqual(await append(storage(), env, before, next), ['erased', 'stored'])
+      await deleteAll(storage(), erasure)
+      const run = await storage().findRun(env, 'running')
+      assert.deepEqual([run?.eventCount, run?.agentName], [1, 'Support bot'])
+      const { rows } = await storage().listEvents(env, run!.id, { limit: 10, pageBytes: 1_000, after: null })
+      assert.deepEqual(
+        rows.map(({ eventId, agentId, clientId }) => [eventId, agentId, clientId]),
+        [[next.eventId, 'agent-1', 'client-1']],
+      )
+    })
+
+    test('of a run refuses every later event of it', async () => {
+      const env = newId()
+      await append(storage(), env, event({ runId: 'gone' }))
+      await erase(storage(), env, { kind: 'run', subject: 'gone' })
+      assert.deepEqual(await append(storage(), env, event({ runId: 'gone', time: LATER + HOUR })), ['erased'])
+    })
+
+    test('of a session takes events of that session in the run of another one', async () => {
+      const env = newId()
+      await append(storage(), env, event({ sessionId: 'first' }), event({ sessionId: 'second' }))
+      const erasure = await erase(storage(), env, { kind: 'session', subject: 'second' })
+      assert.equal(erasure.runs, 1)
+      assert.deepEqual(await runIds(storage(), env), [])
+    })
+
+    test('takes approvals, issue records and what was counted of them', async () => {
+      const env = newId()
+      await append(storage(), env, event({ runId: 'gone', sessionId: 's' }), event({ runId: 'kept' }))
+      const approval = await ask(storage(), env, { runId: 'gone' })
+      const ofSession = await ask(storage(), env, { sessionId: 's' })
+      const kept = await ask(storage(), env, { runId: 'kept' })
+      const tool = (name: string) => ({ payload: `{"toolName":"${name}"}` })
+      await reviewed(
+        storage(),
+        issueRecord(env, { runId: 'gone', agentId: 'a', ...tool('one') }),
+        issueRecord(env, { runId: 'kept', agentId: 'a', detectedAt: NOON + 5, ...tool('one') }),
+        issueRecord(env, { runId: 'gone', agentId: 'b', ...tool('two') }),
+      )
+      const waiting = issueRecord(env, { runId: null, sessionId: 's' })
+      await storage().receiveIssueRecord(waiting)
+      assert.equal((await listAll(storage(), env)).length, 2)
+      const erasure = await erase(storage(), env, { kind: 'session', subject: 's' })
+      assert.deepEqual([erasure.approvals, erasure.issueRecords, erasure.issues], [2, 3, 1])
+      for (const { id } of [approval, ofSession]) assert.equal(await storage().findApproval(env, id), null)
+      assert.notEqual(await storage().findApproval(env, kept.id), null)
+      const issue = await onlyIssue(storage(), env)
+      assert.deepEqual([issue.occurrences, issue.runs, issue.agents], [1, 1, 1])
+      assert.equal(issue.firstSeen, NOON + 5)
+      const affected = await storage().listAffectedRuns(env, issue.id, { limit: 10, after: null })
+      assert.deepEqual(
+        affected.rows.map(({ runId }) => runId),
+        ['kept'],
+      )
+      assert.equal(await storage().findIssueRecord(env, waiting.id), null)
+    })
+
+    test('deletes a large run in slices and writes one receipt', async () => {
+      const env = newId()
+      const workspaceId = newId()
+      for (let start = 0; start < 250; start += 50) {
+        await append(storage(), env, ...Array.from({ length: 50 }, () => event({ runId: 'gone' })))
+      }
+      const asked = newErasure(env, { kind: 'run', subject: 'gone' })
+      const { id } = await storage().createErasure({ ...asked, requestedBy: { ...asked.requestedBy, workspaceId } }, [])
+      const erasure = await advanceErasure(storage(), { environmentId: env, id, now: () => LATER, isOver: () => false })
+      const first = await storage().deleteErased(env, id, 100, LATER)
+      assert.deepEqual([first?.status, first?.eventsDeleted], ['REMOVING', 100])
+      const done = await deleteAll(storage(), erasure!, 100)
+      assert.equal(done.eventsDeleted, 250)
+      await storage().deleteErased(env, id, 100, LATER)
+      const { rows } = await storage().listAudit(workspaceId, { limit: 10, after: null })
+      assert.equal(rows.length, 1)
+      const detail = JSON.parse(rows[0]!.detail) as Record<string, unknown>
+      assert.deepEqual([rows[0]!.action, detail['events'], detail['runs']], ['erasure.finish', 250, 1])
+      assert.match(String(detail['checksum']), /^[0-9a-f]{64}$/)
+    })
+
+    test('races with appends: an event is either erased with the session or refused', async () => {
+      const env = newId()
+      const verdicts: string[] = []
+      const appends = Array.from({ length: 12 }, async (_, index) => {
+        for (let round = 0; round < 8; round++) {
+          const runId = `run-${(index + round) % 7}`
+          const sent = Array.from({ length: 5 }, () => call({ runId, sessionId: 's' }, 1))
+          verdicts.push(...(await append(storage(), env, ...sent)))
+        }
+      })
+      await appends[0]
+      const erasure = await erase(storage(), env, { kind: 'session', subject: 's' })
+      await Promise.all(appends)
+      assert.ok(verdicts.every((verdict) => verdict === 'stored' || verdict === 'erased'))
+      assert.deepEqual(await runIds(storage(), env), [])
+      assert.deepEqual(await usage(storage(), env), [])
+      assert.equal(erasure.events, verdicts.filter((verdict) => verdict === 'stored').length)
+      await deleteAll(storage(), erasure, 100)
+      const kept = call({ runId: 'run-1', sessionId: 'other' })
+      assert.deepEqual(await append(storage(), env, { ...kept, time: LATER + 1 }), ['stored'])
+    })
+
+    test('is listed, newest first, and read', async () => {
+      const env = newId()
+      const ids = [`${AGENT.slice(0, -1)}1`, `${AGENT.slice(0, -1)}2`]
+      for (const id of ids) await storage().createErasure(newErasure(env, { kind: 'run', subject: id, id }), [])
+      const listed = await storage().listErasures(env, { limit: 10, after: null })
+      assert.deepEqual(
+        listed.map(({ id }) => id),
+        ids.toReversed(),
+      )
+      assert.equal(await storage().findErasure(newId(), ids[0]!), null)
+    })
+  })
+}
