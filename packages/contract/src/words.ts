@@ -70,6 +70,7 @@ export const CLIENT_STANDINGS = ['CURRENT', 'UPDATING', 'BEHIND', 'SILENT'] as c
 
 /** Providers that price long contexts differently do so above one of these numbers of input tokens. */
 export const LONG_CONTEXTS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000] as const
+
 /** What an erasure can name. */
 export const ERASURE_KINDS = ['run', 'session', 'agent', 'client', 'user'] as const
 

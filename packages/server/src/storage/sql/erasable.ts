@@ -25,7 +25,7 @@ const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt
 const STORED = 'r.received_at <= ?'
 
 /** Whether all runs have to be searched. */
-export const isSearched = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
+export const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
   kind === 'client' || (kind === 'user' && field !== null)
 
 type Found = Omit<ErasableRun, 'isFound'>
@@ -44,7 +44,7 @@ export async function listErasable(
   if (erasure.status !== 'SEARCHING' || subject === null) return nothing
   const found = await indexedRuns(sql, environmentId, { kind, subject, field }, createdAt + CLOCKS_MS, limit)
   if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
-  return isSearched(erasure) ? walk(sql, environmentId, erasure, limit, nothing) : nothing
+  return needsSearch(erasure) ? walk(sql, environmentId, erasure, limit, nothing) : nothing
 }
 
 /** External ids first, then names: an agent without an external id is identified by its name. */
@@ -135,6 +135,6 @@ async function previewErasure(
   const counted = found.slice(0, most)
   const events = counted.reduce((sum, run) => sum + run.events, 0)
   const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = ? LIMIT ?) AS some'
-  const all = isSearched(subject) ? await sql.get<{ count: number }>(text, [environmentId, most]) : null
+  const all = needsSearch(subject) ? await sql.get<{ count: number }>(text, [environmentId, most]) : null
   return { runs: counted.length, events, more: found.length > most, toSearch: all?.count ?? 0 }
 }

@@ -13,7 +13,7 @@ import type { ErasureRow, ErasureSlice, ErasureStore, NewErasure } from '../eras
 import { uuidv7 } from '../uuid.ts'
 import { look, read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { erasableActs, hourBefore, isSearched, listErasable, namedAgents } from './erasable.ts'
+import { erasableActs, hourBefore, needsSearch, listErasable, namedAgents } from './erasable.ts'
 import { findErasure, listErasures } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
@@ -41,7 +41,7 @@ const REQUEST_MS = 30_000
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
   const { id, environmentId, kind, subject, field, createdAt } = erasure
   await holdEnvironment(sql, environmentId)
-  const isSearch = isSearched({ kind, field })
+  const isSearch = needsSearch({ kind, field })
   const counted = isSearch
     ? await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM runs WHERE environment_id = ?', [environmentId])
     : null
