@@ -1,5 +1,5 @@
 import { QueryClientProvider } from '@tanstack/react-query'
-import { RouterProvider } from '@tanstack/react-router'
+import { RouterProvider, type AnyRoute } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { createQueryClient } from './queries.ts'
@@ -13,6 +13,12 @@ const cache = createQueryClient(() => {
   if (pathname !== '/sign-in') void router.navigate({ to: '/sign-in', search: { back: href } })
 })
 const router = createConsoleRouter(cache)
+
+// The code of a page would wait for the answers that say who is signed in and where.
+const routes: Record<string, AnyRoute> = router.routesById
+for (const { routeId } of router.matchRoutes(router.latestLocation) as { routeId: string }[]) {
+  void routes[routeId]?.options.component?.preload?.()
+}
 
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no #root')

@@ -8,7 +8,7 @@ import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../server/te
 import { configurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, HARM, LOOKS, PHONE, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, HARM, PHONE, startConsole, type TestConsole } from './setup/console.ts'
 
 const INPUT = { to: 'ana.silva@example.com', amount: 120.5, note: HARM }
 
@@ -201,29 +201,28 @@ describe('approvals', { skip: withoutChromium }, () => {
     await close()
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`the pages are accessible and fit: ${look}`, async () => {
-      await calls.decide(await ask(`${look}-0`), 'REJECTED', 'Not ours')
-      const ids = [await ask(`${look}-1`), await ask(`${look}-2`)]
-      await ask(`${look}-3`, { toolName: 'delete_account', inputHash: '12'.repeat(32), timeoutMs: 50_000 })
-      const { page, close } = await tacho.open(approvals(), options)
-      await list(page).getByText(`Transfer in ${look}-2`).waitFor()
-      await assertFine(page, 'approvals', look)
-      await page.goto(`${approvals()}/${ids[0]}`)
-      await page.getByRole('region', { name: 'Earlier requests for this tool' }).getByRole('listitem').first().waitFor()
-      await pane(page).getByText('Transfer limit').waitFor()
-      await assertFine(page, 'approval', look)
-      await page.goto(`${approvals()}?show=history`)
-      await page.getByRole('list', { name: 'Approvals' }).getByRole('listitem').first().waitFor()
-      await assertFine(page, 'approval history', look)
-      await page.goto(approvals())
-      await page.getByLabel('Mark all 2 of transfer').check()
-      await page.getByRole('button', { name: 'Decide 2…' }).click()
-      await page.getByRole('dialog').getByText(`Transfer in ${look}-1`).waitFor()
-      await assertFine(page, 'approvals decided at once', look)
-      await page.getByRole('button', { name: 'Approve 2' }).click()
-      await page.getByRole('button', { name: 'Close' }).click()
-      await close()
-    })
-  }
+  test('the pages are accessible and fit, light, dark and on a phone', async () => {
+    await calls.decide(await ask('look-0'), 'REJECTED', 'Not ours')
+    const lasting = { timeoutMs: 3_600_000 }
+    const ids = [await ask('look-1', lasting), await ask('look-2', lasting)]
+    await ask('look-3', { toolName: 'delete_account', inputHash: '12'.repeat(32), timeoutMs: 50_000 })
+    const { page, close } = await tacho.open(approvals())
+    await list(page).getByText('Transfer in look-2').waitFor()
+    await assertLooks(page, 'approvals')
+    await page.goto(`${approvals()}/${ids[0]}`)
+    await page.getByRole('region', { name: 'Earlier requests for this tool' }).getByRole('listitem').first().waitFor()
+    await pane(page).getByText('Transfer limit').waitFor()
+    await assertLooks(page, 'approval')
+    await page.goto(`${approvals()}?show=history`)
+    await page.getByRole('list', { name: 'Approvals' }).getByRole('listitem').first().waitFor()
+    await assertLooks(page, 'approval history')
+    await page.goto(approvals())
+    await page.getByLabel('Mark all 2 of transfer').check()
+    await page.getByRole('button', { name: 'Decide 2…' }).click()
+    await page.getByRole('dialog').getByText('Transfer in look-1').waitFor()
+    await assertLooks(page, 'approvals decided at once')
+    await page.getByRole('button', { name: 'Approve 2' }).click()
+    await page.getByRole('button', { name: 'Close' }).click()
+    await close()
+  })
 })

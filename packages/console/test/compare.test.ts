@@ -2,7 +2,7 @@
 import { after, before, describe, test } from 'node:test'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('comparing runs', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -50,14 +50,12 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await close()
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`the page is accessible and fits: ${look}`, async () => {
-      const { page, close } = await tacho.open(`${tacho.home}/compare?a=good&b=worse`, options)
-      const step = page.getByRole('list', { name: 'Steps' }).getByRole('button').filter({ hasText: '≠ size' })
-      await step.click()
-      await page.getByText('5000', { exact: true }).waitFor()
-      await assertFine(page, 'compare', look)
-      await close()
-    })
-  }
+  test('the page is accessible and fits, light, dark and on a phone', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/compare?a=good&b=worse`)
+    const step = page.getByRole('list', { name: 'Steps' }).getByRole('button').filter({ hasText: '≠ size' })
+    await step.click()
+    await page.getByText('5000', { exact: true }).waitFor()
+    await assertLooks(page, 'compare')
+    await close()
+  })
 })

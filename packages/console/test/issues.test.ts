@@ -8,7 +8,7 @@ import { configurationCalls } from '../../server/test/setup/configuration-servic
 import { issueRecord, openedIssue, reviewed, submit } from '../../server/test/setup/issue-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, EMAIL, HARM, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, EMAIL, HARM, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('issues', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -149,18 +149,16 @@ describe('issues', { skip: withoutChromium }, () => {
     await close()
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`the pages are accessible and fit: ${look}`, async () => {
-      const issue = await openedIssue(tacho.service, detection(`LOOK_${look}`), detection(`LOOK_${look}`))
-      const { page, close } = await tacho.open(issues(), options)
-      await page.getByRole('row').nth(1).waitFor()
-      await page.getByRole('link', { name: issue.title }).waitFor()
-      await assertFine(page, 'issues', look)
-      await page.getByRole('link', { name: issue.title }).click()
-      await page.getByRole('region', { name: 'Occurrences' }).getByRole('button').first().click()
-      await page.getByText('BLOCK').waitFor()
-      await assertFine(page, 'issue', look)
-      await close()
-    })
-  }
+  test('the pages are accessible and fit, light, dark and on a phone', async () => {
+    const issue = await openedIssue(tacho.service, detection('LOOK'), detection('LOOK'))
+    const { page, close } = await tacho.open(issues())
+    await page.getByRole('row').nth(1).waitFor()
+    await page.getByRole('link', { name: issue.title }).waitFor()
+    await assertLooks(page, 'issues')
+    await page.getByRole('link', { name: issue.title }).click()
+    await page.getByRole('region', { name: 'Occurrences' }).getByRole('button').first().click()
+    await page.getByText('BLOCK').waitFor()
+    await assertLooks(page, 'issue')
+    await close()
+  })
 })

@@ -6,7 +6,7 @@ import { newPerson } from '../../server/test/http/operator/browser.ts'
 import { configurationCalls, type ConfigurationCalls } from '../../server/test/setup/configuration-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('policies and prompts', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -151,30 +151,28 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await close()
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`the pages are accessible and fit: ${look}`, async () => {
-      const { policyId } = await calls.newPolicy({ policyId: `look-${look}` })
-      await calls.pushPolicy(policyId, 'tool.name == "mail"')
-      await calls.deploy([['policy', policyId, '1']])
-      const { promptId } = await calls.newPrompt('Be kind, {{name}}.')
-      const { page, close } = await tacho.open(`${tacho.home}/policies`, options)
-      await page.getByRole('row').filter({ hasText: policyId }).getByText('development: 1').waitFor()
-      await assertFine(page, 'policies', look)
-      await page.goto(`${tacho.home}/policies/${policyId}`)
-      await page.getByText('✓ The condition is valid.').waitFor()
-      await page.getByRole('button', { name: 'Simulate' }).click()
-      await page.getByText(/^It would/).waitFor()
-      await assertFine(page, 'policy', look)
-      await page.goto(`${tacho.home}/policies/${policyId}?show=versions`)
-      await page.getByRole('region', { name: 'Differences' }).getByText('mail').waitFor()
-      await assertFine(page, 'policy versions', look)
-      await page.goto(`${tacho.home}/policies/${policyId}?show=deployments`)
-      await page.getByText('newest is 2').waitFor()
-      await assertFine(page, 'policy deployments', look)
-      await page.goto(`${tacho.home}/prompts/${promptId}`)
-      await page.getByText('Variables: name').waitFor()
-      await assertFine(page, 'prompt', look)
-      await close()
-    })
-  }
+  test('the pages are accessible and fit, light, dark and on a phone', async () => {
+    const { policyId } = await calls.newPolicy({ policyId: 'looks' })
+    await calls.pushPolicy(policyId, 'tool.name == "mail"')
+    await calls.deploy([['policy', policyId, '1']])
+    const { promptId } = await calls.newPrompt('Be kind, {{name}}.')
+    const { page, close } = await tacho.open(`${tacho.home}/policies`)
+    await page.getByRole('row').filter({ hasText: policyId }).getByText('development: 1').waitFor()
+    await assertLooks(page, 'policies')
+    await page.goto(`${tacho.home}/policies/${policyId}`)
+    await page.getByText('✓ The condition is valid.').waitFor()
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    await page.getByText(/^It would/).waitFor()
+    await assertLooks(page, 'policy')
+    await page.goto(`${tacho.home}/policies/${policyId}?show=versions`)
+    await page.getByRole('region', { name: 'Differences' }).getByText('mail').waitFor()
+    await assertLooks(page, 'policy versions')
+    await page.goto(`${tacho.home}/policies/${policyId}?show=deployments`)
+    await page.getByText('newest is 2').waitFor()
+    await assertLooks(page, 'policy deployments')
+    await page.goto(`${tacho.home}/prompts/${promptId}`)
+    await page.getByText('Variables: name').waitFor()
+    await assertLooks(page, 'prompt')
+    await close()
+  })
 })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, HARM, LOOKS, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('agents and sessions', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -84,22 +84,20 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await close()
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`the pages are accessible and fit: ${look}`, async () => {
-      const { page, close } = await tacho.open(`${tacho.home}/agents`, options)
-      for (const name of ['agents', 'sessions']) {
-        await page.goto(`${tacho.home}/${name}`)
-        await page.getByRole('row').nth(2).waitFor()
-        await assertFine(page, name, look)
-      }
-      await page.goto(`${tacho.home}/agents/wide`)
-      await page.getByRole('region', { name: 'Tools' }).getByRole('link').waitFor()
-      await page.getByRole('region', { name: 'The last 30 days' }).locator('canvas').waitFor()
-      await assertFine(page, 'an agent', look)
-      await page.goto(`${tacho.home}/sessions/talk`)
-      await page.getByRole('list', { name: 'Transcript' }).getByRole('link', { name: 'two' }).waitFor()
-      await assertFine(page, 'a session', look)
-      await close()
-    })
-  }
+  test('the pages are accessible and fit, light, dark and on a phone', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/agents`)
+    for (const name of ['agents', 'sessions']) {
+      await page.goto(`${tacho.home}/${name}`)
+      await page.getByRole('row').nth(2).waitFor()
+      await assertLooks(page, name)
+    }
+    await page.goto(`${tacho.home}/agents/wide`)
+    await page.getByRole('region', { name: 'Tools' }).getByRole('link').waitFor()
+    await page.getByRole('region', { name: 'The last 30 days' }).locator('canvas').waitFor()
+    await assertLooks(page, 'an agent')
+    await page.goto(`${tacho.home}/sessions/talk`)
+    await page.getByRole('list', { name: 'Transcript' }).getByRole('link', { name: 'two' }).waitFor()
+    await assertLooks(page, 'a session')
+    await close()
+  })
 })

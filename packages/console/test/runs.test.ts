@@ -8,7 +8,15 @@ import { runTacho } from '../../cli/test/tacho.ts'
 import { newPerson } from '../../server/test/http/operator/browser.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertAccessible, assertFine, HARM, LOOKS, PHONE, startConsole, type TestConsole } from './setup/console.ts'
+import {
+  assertAccessible,
+  assertFine,
+  assertLooks,
+  HARM,
+  PHONE,
+  startConsole,
+  type TestConsole,
+} from './setup/console.ts'
 
 const LONG_RUN = 3_000
 
@@ -360,29 +368,27 @@ describe('runs', { skip: withoutChromium }, () => {
     }
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`real runs are accessible and fit: ${look}`, { skip: withoutRealTranscripts }, async () => {
-      await importRealRuns()
-      const { page, close } = await tacho.open(tacho.home, options)
-      await page.getByRole('heading', { name: 'Newest runs' }).waitFor()
-      await assertFine(page, 'overview', look)
-      await page.goto(`${tacho.home}/runs?agent=Airline`)
-      await page.getByRole('row').nth(3).getByRole('link').click()
-      for (const [key, view] of [
-        ['t', 'Timeline'],
-        ['c', 'Transcript'],
-        ['b', 'Steps'],
-      ] as const) {
-        await page.keyboard.press(key)
-        await page.getByRole('list', { name: view }).getByRole('listitem').nth(2).waitFor()
-        await assertFine(page, view, look)
-      }
-      await page.keyboard.press('j')
-      await step(page).getByText('Event id').waitFor()
-      await assertFine(page, 'step', look)
-      await close()
-    })
-  }
+  test('real runs are accessible and fit, light, dark and on a phone', { skip: withoutRealTranscripts }, async () => {
+    await importRealRuns()
+    const { page, close } = await tacho.open(tacho.home)
+    await page.getByRole('heading', { name: 'Newest runs' }).waitFor()
+    await assertLooks(page, 'overview')
+    await page.goto(`${tacho.home}/runs?agent=Airline`)
+    await page.getByRole('row').nth(3).getByRole('link').click()
+    for (const [key, view] of [
+      ['t', 'Timeline'],
+      ['c', 'Transcript'],
+      ['b', 'Steps'],
+    ] as const) {
+      await page.keyboard.press(key)
+      await page.getByRole('list', { name: view }).getByRole('listitem').nth(2).waitFor()
+      await assertLooks(page, view)
+    }
+    await page.keyboard.press('j')
+    await step(page).getByText('Event id').waitFor()
+    await assertLooks(page, 'step')
+    await close()
+  })
 
   let imported: Promise<void> | null = null
   function importRealRuns(): Promise<void> {

@@ -10,7 +10,7 @@ import { codeOf, newPerson, openBrowser } from '../../server/test/http/operator/
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertFine, EMAIL, HARM, LOOKS, PASSWORD, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, EMAIL, HARM, PASSWORD, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('settings', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -305,46 +305,44 @@ describe('settings', { skip: withoutChromium }, () => {
     await close()
   })
 
-  for (const [look, options] of LOOKS) {
-    test(`the pages are accessible and fit: ${look}`, async () => {
-      const { port } = receiver.address() as AddressInfo
-      const hooks = `/environments/${tacho.service.environmentId}/webhooks`
-      const made = await tacho.service.operator<{ id: string }>(hooks, {
-        body: { url: `http://127.0.0.1:${port}/look`, description: HARM },
-      })
-      await tacho.service.operator(`${hooks}/${made.body.id}/test`, { method: 'POST' })
-      const { page, close } = await tacho.open(settings(), options)
-      for (const section of [
-        'api-keys',
-        'webhooks',
-        'environments',
-        'people?scope=everywhere',
-        'tokens?scope=everywhere',
-        'audit',
-        'account',
-      ]) {
-        await page.goto(settings(`/${section}`))
-        await page.getByRole('row').nth(1).waitFor()
-        await assertFine(page, `settings ${section}`, look)
-      }
-      await page.goto(settings(`/webhooks/${made.body.id}`))
-      await page.getByRole('row').nth(1).waitFor()
-      await assertFine(page, 'settings webhook', look)
-      await page.goto(settings('/doctor'))
-      await page.getByRole('list', { name: 'Checks' }).waitFor()
-      await assertFine(page, 'settings doctor', look)
-      for (const [section, act] of [
-        ['api-keys', 'New key'],
-        ['webhooks', 'New webhook'],
-        ['people?scope=everywhere', 'Invite a person'],
-        ['tokens', 'New token'],
-      ]) {
-        await page.goto(settings(`/${section}`))
-        await page.getByRole('button', { name: act ?? '' }).click()
-        await page.getByRole('dialog').waitFor()
-        await assertFine(page, `settings dialog ${act}`, look)
-      }
-      await close()
+  test('the pages are accessible and fit, light, dark and on a phone', async () => {
+    const { port } = receiver.address() as AddressInfo
+    const hooks = `/environments/${tacho.service.environmentId}/webhooks`
+    const made = await tacho.service.operator<{ id: string }>(hooks, {
+      body: { url: `http://127.0.0.1:${port}/look`, description: HARM },
     })
-  }
+    await tacho.service.operator(`${hooks}/${made.body.id}/test`, { method: 'POST' })
+    const { page, close } = await tacho.open(settings())
+    for (const section of [
+      'api-keys',
+      'webhooks',
+      'environments',
+      'people?scope=everywhere',
+      'tokens?scope=everywhere',
+      'audit',
+      'account',
+    ]) {
+      await page.goto(settings(`/${section}`))
+      await page.getByRole('row').nth(1).waitFor()
+      await assertLooks(page, `settings ${section}`)
+    }
+    await page.goto(settings(`/webhooks/${made.body.id}`))
+    await page.getByRole('row').nth(1).waitFor()
+    await assertLooks(page, 'settings webhook')
+    await page.goto(settings('/doctor'))
+    await page.getByRole('list', { name: 'Checks' }).waitFor()
+    await assertLooks(page, 'settings doctor')
+    for (const [section, act] of [
+      ['api-keys', 'New key'],
+      ['webhooks', 'New webhook'],
+      ['people?scope=everywhere', 'Invite a person'],
+      ['tokens', 'New token'],
+    ]) {
+      await page.goto(settings(`/${section}`))
+      await page.getByRole('button', { name: act ?? '' }).click()
+      await page.getByRole('dialog').waitFor()
+      await assertLooks(page, `settings dialog ${act}`)
+    }
+    await close()
+  })
 })
