@@ -134,9 +134,15 @@ const readFields = {
   schemaVersion: nullableText("Version of the client's payload contract"),
 }
 
-/** Event, read shape. `payload` is the exact JSON text that the client sent. */
+/** Event, read shape. `payload` is the exact JSON text that the client sent, or empty once retention has removed it. */
 export const Event = Type.Object(
-  { ...readFields, payload: anyObject },
+  {
+    ...readFields,
+    payload: anyObject,
+    payloadRemoved: Type.Optional(
+      Type.Literal(true, { description: 'The payload was removed by retention, and `payload` is empty' }),
+    ),
+  },
   { $id: 'Event', description: 'One event of a timeline' },
 )
 export type Event = Static<typeof Event>
@@ -150,7 +156,10 @@ export const EventRow = Type.Object(
       minimum: 0,
       description: 'How long it took, in milliseconds, as its payload says; null if it does not say so',
     }),
-    payloadBytes: Type.Integer({ minimum: 2, description: 'Size of the payload in UTF-8 bytes' }),
+    payloadBytes: Type.Integer({
+      minimum: 0,
+      description: 'Size of the payload in UTF-8 bytes; 0: removed by retention',
+    }),
   },
   { $id: 'EventRow', description: 'One event of a timeline, without its payload' },
 )

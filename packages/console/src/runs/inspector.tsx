@@ -81,6 +81,9 @@ export function Inspector({ environmentId, runId, step, start, onClose }: Props)
 }
 
 function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: Tab }) {
+  if (tab !== 'content' && event.payloadRemoved) {
+    return <p className="text-sm text-soft">The payload was removed by retention.</p>
+  }
   if (tab === 'json') return <JsonTree value={event.payload} />
   if (tab === 'raw') {
     return (

@@ -89,6 +89,10 @@ export const SETTINGS = {
     '0B',
     '1TiB',
   ),
+  packPayloads: choice(
+    { byDefault: 'auto', help: 'Compress payloads of idle runs in the background; auto: in the embedded store only' },
+    ['auto', 'on', 'off'],
+  ),
   requestTimeout: quantity(
     {
       placeholder: 'duration',

@@ -59,7 +59,9 @@ export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
 
 /** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
 export function eventJson(run: RunRow, row: StoredEvent, times = EACH, estimate?: EstimateFields): string {
-  return `${JSON.stringify({ ...eventFields(run, row, times), ...estimate }).slice(0, -1)},"payload":${row.payload}}`
+  const removed = row.payloadBytes === 0 ? ',"payloadRemoved":true' : ''
+  const fields = JSON.stringify({ ...eventFields(run, row, times), ...estimate }).slice(0, -1)
+  return `${fields}${removed},"payload":${row.payload}}`
 }
 
 /** The same for operators. */

@@ -115,6 +115,7 @@ export interface EventRowRead {
   schemaVersion: string | null
   /** How long it took, in microseconds; null for events stored by older versions. */
   latencyMicros: number | null
+  /** 0: the payload was removed. */
   payloadBytes: number
 }
 

@@ -15,6 +15,7 @@ import type { ErasureStore } from './erasures.ts'
 import type { EventStore } from './events.ts'
 import type { OperatorStore } from './operators.ts'
 import type { OperatorTokenStore } from './operator-tokens.ts'
+import type { PackingStore } from './packing.ts'
 import type { PolicyStore } from './policies.ts'
 import type { PriceStore } from './prices.ts'
 import type { PromptStore } from './prompts.ts'
@@ -41,6 +42,7 @@ export interface Storage
     OperatorTokenStore,
     EventStore,
     ErasureStore,
+    PackingStore,
     RunStore,
     RunViewStore,
     RetentionStore,

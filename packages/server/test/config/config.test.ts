@@ -36,6 +36,7 @@ test('without flags and variables the server listens on loopback, port 4680, wit
     rateLimit: 5000,
     operatorRateLimit: 500,
     minFreeDisk: 268_435_456,
+    packPayloads: 'auto',
     requestTimeout: 30_000,
     bodyMemory: 67_108_864,
     replyMemory: 67_108_864,

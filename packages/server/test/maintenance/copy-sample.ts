@@ -23,7 +23,8 @@ interface Column {
 const NEW_NUMBER = 'INSERT INTO environment_numbers (environment_id) VALUES (?)'
 const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
 
-type Rows = Map<string, Record<string, string | number | null>[]>
+type Rows = Map<string, Record<string, Value | null>[]>
+type Value = string | number | Buffer
 
 /** Fills the store of a directory with values that also fit the types and references of a database. */
 export async function fillEveryTable(directory: string, databaseUrl: string): Promise<void> {
@@ -68,13 +69,14 @@ function rowOf(columns: Column[], references: Reference[], filled: Rows, index: 
   )
 }
 
-function valueOf(table: string, name: string, type: string, index: number): string | number {
+function valueOf(table: string, name: string, type: string, index: number): Value {
   // Each event belongs to the run with the same number, and closed it.
   if (['seq', 'closing_seq', 'last_seq'].includes(name)) return 10 * (ROWS - index)
   if (type === 'uuid') return randomUUID()
   if (type === 'bigint') return Number.MAX_SAFE_INTEGER - index
   if (type === 'integer' || type === 'smallint') return index + 1
-  return `${TEXTS[index]} ${table}.${name}`
+  const text = `${TEXTS[index]} ${table}.${name}`
+  return type === 'bytea' ? Buffer.concat([Buffer.from([0, 255, 128]), Buffer.from(text)]) : text
 }
 
 const COLUMNS = `SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, NULL) AS type

@@ -1,6 +1,7 @@
 /** Table checksums that do not depend on row order or engine. */
 import { hash } from 'node:crypto'
 import type { Row } from './side.ts'
+import { valueText } from './value-text.ts'
 
 export interface Checksum {
   rows: number
@@ -17,7 +18,7 @@ export function newChecksum(): Checksum {
 /** Adds rows. A value is hashed as text, so an integer has one hash in any column type. */
 export function addRows(checksum: Checksum, columns: readonly string[], rows: readonly Row[]): void {
   for (const row of rows) {
-    const values = columns.map((column) => (row[column] === null ? null : String(row[column])))
+    const values = columns.map((column) => valueText(row[column]))
     checksum.sum = (checksum.sum + hash('sha256', JSON.stringify(values), 'buffer').readBigUInt64BE()) & MASK
   }
   checksum.rows += rows.length

@@ -10,6 +10,7 @@ import { StoreRefused } from '../storage.ts'
 import { COPIES, type CopyState, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
 import { identityOf } from './sqlite-side.ts'
 import { walkOf } from './tables.ts'
+import { valueText } from './value-text.ts'
 
 const WAIT_MS = 10_000
 /** `TACI`. Prevents two copies into one store, which would mix their rows. */
@@ -172,7 +173,9 @@ function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' |
     async write(table, columns, rows, state) {
       const { rows: typed } = await client.query<{ name: string; type: string }>(COLUMNS, [`${SCHEMA}.${table}`])
       const typeOf = new Map(typed.map(({ name, type }) => [name, type]))
-      const fields = columns.map((column, place) => `(x->>${place})::${typeOf.get(column)}`).join(', ')
+      const field = (column: string, place: number) =>
+        typeOf.get(column) === 'bytea' ? `decode(x->>${place}, 'base64')` : `(x->>${place})::${typeOf.get(column)}`
+      const fields = columns.map(field).join(', ')
       const text = `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${fields} FROM jsonb_array_elements($1::jsonb) AS x`
       await inTransaction(client, async () => {
         for (const some of chunks(rows, columns)) await client.query(text, [`[${some.join(',')}]`])
@@ -197,7 +200,7 @@ function* chunks(rows: readonly Row[], columns: readonly string[]): Generator<st
   let bytes = 0
   for (const row of rows) {
     // Send numbers as texts too, because the database would parse them as numerics.
-    const values = columns.map((column) => (row[column] === null ? null : String(row[column])))
+    const values = columns.map((column) => valueText(row[column]))
     const text = JSON.stringify(values)
     if (some.length > 0 && bytes + text.length > BYTES_PER_STATEMENT) {
       yield some

@@ -1,7 +1,7 @@
 /** One of the two stores of a copy, as the copy algorithm sees it. */
 import type { CopiedTable, Engine } from './tables.ts'
 
-export type Value = string | number | null
+export type Value = string | number | Buffer | null
 export type Row = Record<string, Value>
 
 /** Smallest and largest seq of the events of a run. */

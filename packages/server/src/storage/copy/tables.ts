@@ -55,6 +55,7 @@ export const TABLES: readonly CopiedTable[] = [
   },
   // After the events, because their new seqs determine the numbers of a run.
   { ...table('runs', 'environment_id', 'id'), only: { postgres: ['last_seq'] } },
+  table('payload_blocks', 'environment_id', 'run', 'block'),
   table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
   table('latency_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'call', 'bucket', 'slot'),
   table('removed_runs', 'environment_id', 'number'),

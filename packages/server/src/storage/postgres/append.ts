@@ -13,6 +13,7 @@ import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
 import { COMPARED, comparedValues } from '../sql/event-columns.ts'
 import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
+import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
 import { addEvent, openedRun, type RunState } from '../sql/run-state.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
 import type { NewEvent } from '../events.ts'
@@ -48,6 +49,7 @@ const RUN_COLUMNS: Columns = {
   error_count: 'bigint',
   traits: 'text',
   uncosted: 'text',
+  packed: 'integer',
   ...sums,
   session_key: 'text',
   session_id: 'text',
@@ -65,6 +67,7 @@ const CHANGED = [
   'error_count',
   'traits',
   'uncosted',
+  'packed',
   ...Object.keys(sums),
 ]
 /** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
@@ -94,7 +97,7 @@ const eventOf = (selected: string, run: string, eventId: string) =>
 const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
-  error_count AS "errorCount", traits, uncosted,
+  error_count AS "errorCount", traits, uncosted, packed,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the id each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
@@ -107,10 +110,11 @@ const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::
     FROM jsonb_array_elements_text(CASE WHEN r.id = (x->>1)::uuid THEN '[]' ELSE x->2 END) AS wanted (event_id),
     LATERAL ${eventOf('e.event_id', 'r.number', 'wanted.event_id')} AS e) AS s`)
 
-const SAME = COMPARED.map(
-  (column, index) => `${column} IS NOT DISTINCT FROM ${fieldOf(column === 'e.time' ? 'bigint' : 'text', index + 2)}`,
-)
-const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSame"
+const SAME = COMPARED.map((column, index) => {
+  const field = fieldOf(column === 'e.time' ? 'bigint' : 'text', index + 2)
+  return unlessPacked(column, `${column} IS NOT DISTINCT FROM ${field}`)
+})
+const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSame", ${PACKED}
   FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS rows (x, n),
   LATERAL ${eventOf('*', '(x->>0)::bigint', 'x->>1')} AS e
   ${withEnvelope({ dialect: 'postgres' }, '$1')}`)
@@ -251,9 +255,11 @@ function operations(
   const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) => {
     const rows = events.map((sought) => [sought.run.number, sought.event.eventId, ...comparedValues(sought)])
     const values = [environmentId, rowsParameter(sql, rows)]
-    const { rows: compared } = await client.query<{ index: number; isSame: boolean }>({ ...COMPARE, values })
-    const same = new Map(compared.map(({ index, isSame }) => [index, isSame]))
-    return events.map((_, index) => same.get(index) ?? null)
+    const { rows: found } = await client.query<Compared & { index: number }>({ ...COMPARE, values })
+    const byIndex = new Map(found.map((row) => [row.index, row]))
+    const compared = events.map((_, index) => byIndex.get(index) ?? null)
+    const payloads = events.map(({ event }) => event.payload)
+    return comparePacked(sql, environmentId, compared, payloads)
   }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
@@ -288,7 +294,7 @@ export function runRow(run: RunState): Row {
   const counts = [run.eventCount, run.differingRetries, run.lastSeq]
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
   const closing = [run.endedAt, run.closingSeq]
-  const found = [run.errorCount, run.traits, uncostedText(run.uncosted)]
+  const found = [run.errorCount, run.traits, uncostedText(run.uncosted), run.packed]
   return [
     id,
     number,

@@ -36,6 +36,7 @@ import { operatorTokensActs } from './operators/operator-tokens.ts'
 import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
 import { signInActs } from './operators/sign-in.ts'
+import { packingActs } from './packing.ts'
 import { pricesActs } from './prices.ts'
 import { rejectionsActs } from './rejections.ts'
 import { expiredRowsActs } from './retention/expired-rows.ts'
@@ -90,6 +91,7 @@ export const ACTS: Acts<ActMethods> = {
   ...environmentsActs,
   ...erasuresActs,
   ...eventsActs,
+  ...packingActs,
   ...idempotencyActs,
   ...issueActivityActs,
   ...issueAffectedActs,

@@ -21,6 +21,7 @@ const elsewhere = (note: string): TableLife => ({ run: 'stays', environment: 'st
 export const DATA_TABLES: Readonly<Record<string, TableLife>> = {
   runs: ofRun(),
   events: ofRun('In slices, after their run: removed_runs says which are left.'),
+  payload_blocks: ofRun('With the last events of the run, because rows name blocks.'),
   removed_runs: ofRun('Until the last event of the run is deleted.'),
   version_runs: ofRun(),
   usage_hours: { run: 'counted_out', environment: 'removed', note: 'Retention keeps the numbers.' },

@@ -38,7 +38,10 @@ export function rowValues(event: NewEvent) {
   return [...eventValues(event), event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)]
 }
 
-/** What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. */
+/**
+ * What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. A payload that is not
+ * in its row is compared by `comparePacked`.
+ */
 export const COMPARED = [
   ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
   'e.own_session',

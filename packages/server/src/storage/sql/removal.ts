@@ -170,8 +170,9 @@ async function removeSimulations(sql: Sql, environmentId: string, runs: readonly
 
 async function forget(sql: Sql, environmentId: string, numbers: readonly number[]): Promise<void> {
   for (const chunk of chunksOf(numbers.map(String))) {
-    const text = `DELETE FROM removed_runs WHERE environment_id = ? AND number IN (${PLACES})`
-    await sql.run(text, [environmentId, ...chunk.map(Number)])
+    const params = [environmentId, ...chunk.map(Number)]
+    await sql.run(`DELETE FROM payload_blocks WHERE environment_id = ? AND run IN (${PLACES})`, params)
+    await sql.run(`DELETE FROM removed_runs WHERE environment_id = ? AND number IN (${PLACES})`, params)
   }
 }
 

@@ -33,6 +33,8 @@ export interface RunState extends UsageSums {
   traits: string | null
   /** Calls without a cost. */
   uncosted: UncostedCalls[]
+  /** 1: no payload of it waits to be packed into a block. */
+  packed: 0 | 1
   /** The largest seq of its events. */
   lastSeq: number
   endedAt: number | null
@@ -74,6 +76,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     errorCount: 0,
     traits: NO_TRAITS,
     uncosted: [],
+    packed: 0,
     lastSeq: 0,
     ...noUsage(),
     endedAt: null,
@@ -96,6 +99,10 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   if (time > run.lastEventAt) run.lastEventAt = time
   if (usage !== null) addUsage(run, usage)
   if (usage?.uncosted && addUncosted(run.uncosted, usage.model, usage.uncosted, ownText)) run.hasGrown = true
+  if (run.packed === 1) {
+    run.packed = 0
+    run.isMoved = true
+  }
   if (time < run.startedAt) {
     run.startedAt = time
     run.isMoved = true

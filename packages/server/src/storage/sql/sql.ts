@@ -17,4 +17,4 @@ export interface Sql {
   run(text: string, params?: readonly SqlValue[]): Promise<number>
 }
 
-export type SqlValue = string | number | null
+export type SqlValue = string | number | Uint8Array | null

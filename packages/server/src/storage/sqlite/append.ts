@@ -8,6 +8,7 @@ import { withEnvelope } from '../sql/envelopes.ts'
 import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
 import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append.ts'
 import { COMPARED, comparedValues, ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/event-columns.ts'
+import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
 import { nameSession, openedRun, ownSession, type RunState } from '../sql/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/sums.ts'
@@ -35,6 +36,7 @@ const RUN_COLUMNS = {
   errorCount: 'error_count',
   traits: 'traits',
   uncosted: 'uncosted',
+  packed: 'packed',
   ...Object.fromEntries(SUM_COLUMNS.map(([column, name]) => [name, column])),
   endedAt: 'ended_at',
   closingSeq: 'closing_seq',
@@ -65,6 +67,7 @@ export function rowWriter(db: Database) {
   )
   const moveRun = db.prepare(
     `UPDATE runs SET status = @status, started_at = @startedAt, ended_at = @endedAt, closing_seq = @closingSeq,
+        packed = @packed,
         session_key = COALESCE(session_key, @sessionKey), session_id = COALESCE(session_id, @namedSession)
       WHERE environment_id = @environmentId AND number = @number`,
   )
@@ -163,13 +166,11 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
         session_id AS session
       FROM runs WHERE environment_id = ? AND run_id = ?`,
   )
-  const selectSame = db
-    .prepare<unknown[], 0 | 1>(
-      `SELECT ${COMPARED.map((column) => `${column} IS ?`).join(' AND ')} FROM events e ${withEnvelope(sql)}
+  const selectSame = db.prepare<unknown[], Omit<Compared, 'isSame'> & { isSame: 0 | 1 }>(
+    `SELECT ${COMPARED.map((column) => unlessPacked(column, `${column} IS ?`)).join(' AND ')} AS "isSame", ${PACKED} FROM events e ${withEnvelope(sql)}
         WHERE e.environment_id = (SELECT number FROM environment_numbers WHERE environment_id = ?)
           AND e.run = ? AND e.event_id = ?`,
-    )
-    .pluck()
+  )
 
   function openRun(environmentId: string, { runId, opening }: WantedRun): RunState | null {
     const place = placeOf(environmentId, runId)
@@ -214,13 +215,16 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
   const insertEvents: AppendTransaction['insertEvents'] = async (environmentId, events) =>
     events.map((event) => insertEvent(environmentId, event))
 
-  const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) =>
-    events.map((sought) => {
+  const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) => {
+    const compared = events.map((sought) => {
       const { run, event } = sought
       const place = [environmentId, environmentId, run.number, event.eventId]
-      const same = selectSame.get(...comparedValues(sought), ...place)
-      return same === undefined ? null : same === 1
+      const found = selectSame.get(...comparedValues(sought), ...place)
+      return found === undefined ? null : { ...found, isSame: found.isSame === 1 }
     })
+    const payloads = events.map(({ event }) => event.payload)
+    return comparePacked(sql, environmentId, compared, payloads)
+  }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, changed) => {
     for (const run of changed) {

@@ -258,7 +258,7 @@ CREATE TABLE events (
   own_session TEXT, -- NULL: the session of the run; '': none; else '=' and the session
   span_id TEXT,
   parent_span_id TEXT,
-  payload TEXT NOT NULL, latency_us INTEGER,
+  payload TEXT NOT NULL, latency_us INTEGER, payload_bytes INTEGER, block INTEGER, block_at INTEGER,
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 
@@ -522,6 +522,14 @@ CREATE TABLE operators (
   updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE payload_blocks (
+  environment_id TEXT NOT NULL,
+  run INTEGER NOT NULL, -- number of the run
+  block INTEGER NOT NULL,
+  packed BLOB NOT NULL, -- a zstd frame
+  PRIMARY KEY (environment_id, run, block)
+) STRICT;
+
 CREATE TABLE policies (
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   id TEXT NOT NULL, -- chosen by an operator
@@ -656,7 +664,7 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, -- the first that an event names; it never changes
+  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, packed INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0, -- the first that an event names; it never changes
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -670,6 +678,8 @@ CREATE INDEX runs_by_session ON runs (environment_id, session_key, started_at, i
 CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);
 
 CREATE INDEX runs_by_status ON runs (environment_id, status, started_at, id);
+
+CREATE INDEX runs_unpacked ON runs (environment_id, number) WHERE packed = 0;
 
 CREATE TABLE search_entries (
   place INTEGER PRIMARY KEY,

@@ -1,4 +1,5 @@
 /** The rules for every engine. */
+import { describe } from 'node:test'
 import { accessSuite } from './access.ts'
 import { agentsSuite } from './agents.ts'
 import { approvalListsSuite } from './approval-lists.ts'
@@ -16,6 +17,7 @@ import { issueRecordsSuite } from './issue-records.ts'
 import { issuesSuite } from './issues.ts'
 import { listBytesSuite } from './list-bytes.ts'
 import { operatorsSuite } from './operators.ts'
+import { packingAtOnce, packingSuite } from './packing.ts'
 import { policiesSuite } from './policies.ts'
 import { promptsSuite } from './prompts.ts'
 import { propertySuite } from './property.ts'
@@ -41,6 +43,7 @@ const SUITES = [
   envelopesSuite,
   erasuresSuite,
   eventsSuite,
+  packingSuite,
   runsSuite,
   runViewsSuite,
   retentionSuite,
@@ -70,7 +73,14 @@ const SUITES = [
   idempotencySuite,
 ]
 
-/** Runs every suite on stores that `open` opens. */
+/** Those that read payloads. */
+const READING = [eventsSuite, timelineSuite, simulationsSuite, approvalListsSuite, recordedInputSuite]
+
+/** Runs every suite on stores that `open` opens, and those that read payloads also with every payload in a block. */
 export function conformanceSuite(open: OpenStorage): void {
   for (const suite of SUITES) suite(open)
+  describe('with every payload in a block,', () => {
+    const packing = packingAtOnce(open)
+    for (const suite of READING) suite(packing)
+  })
 }

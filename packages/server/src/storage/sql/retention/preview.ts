@@ -12,6 +12,7 @@ import type {
 } from '../../retention.ts'
 import { read, type Acts } from '../act.ts'
 import { eventEnvironment } from '../events.ts'
+import { PAYLOAD_BYTES } from '../payloads.ts'
 import type { Sql } from '../sql.ts'
 import { hourOf } from '../usage.ts'
 import { cutoffOf, expiredOf, oldestRuns, type ExaminedRun } from './expired-runs.ts'
@@ -90,8 +91,8 @@ async function usageBetween(
 
 async function bytesPerEvent(sql: Sql, environmentId: string, runs: readonly ExaminedRun[]): Promise<number> {
   const step = Math.max(1, Math.floor(runs.length / MEASURED_RUNS))
-  const text = `SELECT COUNT(*) AS events, CAST(COALESCE(SUM(octet_length(payload)), 0) AS BIGINT) AS bytes FROM (
-    SELECT payload FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?) AS page`
+  const text = `SELECT COUNT(*) AS events, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM (
+    SELECT ${PAYLOAD_BYTES} AS bytes FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?) AS page`
   let [events, bytes] = [0, 0]
   for (let at = 0; at < runs.length; at += step) {
     const measured = await sql.get<{ events: number; bytes: number }>(text, [

@@ -1,5 +1,6 @@
 /** Removes the events of a run, or their payloads, in parts of bounded size. */
 import { eventEnvironment } from '../events.ts'
+import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
 import { removeFromSearch } from '../search/removal.ts'
 import type { Sql } from '../sql.ts'
 
@@ -21,8 +22,10 @@ export async function removeRun(sql: Sql, environmentId: string, { id, number }:
   const text = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
     SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?)`
   const events = await sql.run(text, [environmentId, number, environmentId, number, most])
-  if (events === most) {
-    const fewer = 'UPDATE runs SET event_count = event_count - ? WHERE environment_id = ? AND id = ?'
+  if (events === most || !(await deleteBlocks(sql, environmentId, number))) {
+    // The number of blocks stops a process that packs the removed events.
+    const fewer =
+      'UPDATE runs SET event_count = event_count - ?, blocks = blocks + 1 WHERE environment_id = ? AND id = ?'
     await sql.run(fewer, [events, environmentId, id])
     return { events, isWhole: false }
   }
@@ -39,12 +42,17 @@ export async function dropPayloads(
 ): Promise<Taken> {
   await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
-  const text = `UPDATE events SET payload = '{}' WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
-    SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND payload <> '{}'
-    ORDER BY time, seq LIMIT ?)`
+  const due = `SELECT ${key} FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${SAYS_SOMETHING}
+    ORDER BY time, seq LIMIT ?`
+  const text = `UPDATE events SET ${REMOVE_PAYLOAD[sql.dialect]}
+    WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (${due})`
   const events = await sql.run(text, [environmentId, number, environmentId, number, most])
-  if (events === most) return { events, isWhole: false }
-  const all = 'UPDATE runs SET payloads_removed = event_count WHERE environment_id = ? AND id = ?'
-  await sql.run(all, [environmentId, id])
-  return { events, isWhole: true }
+  const isWhole = events < most && (await deleteBlocks(sql, environmentId, number))
+  // The number of blocks stops a process that packs the removed payloads.
+  const removed = isWhole ? ', payloads_removed = event_count' : ''
+  await sql.run(`UPDATE runs SET blocks = blocks + 1${removed} WHERE environment_id = ? AND id = ?`, [
+    environmentId,
+    id,
+  ])
+  return { events, isWhole }
 }

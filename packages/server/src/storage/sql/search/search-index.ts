@@ -107,7 +107,7 @@ async function unindexedEvents(
   { id, indexedSeq }: UnindexedRun,
 ): Promise<StoredEvent[]> {
   const after = { time: 0, seq: indexedSeq }
-  const { text, params } = rowsByArrival(sql, environmentId, id, { after }, PAGE_ROWS, `${ROW}, ${PAYLOAD}`)
+  const { text, params } = rowsByArrival(sql, environmentId, id, { after }, PAGE_ROWS, `${ROW}, ${PAYLOAD} AS payload`)
   return withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))
 }
 

@@ -1,0 +1,7 @@
+import type { Value } from './side.ts'
+
+/** A value as text: the same on every engine, and exact. */
+export function valueText(value: Value | undefined): string | null {
+  if (value === null || value === undefined) return null
+  return Buffer.isBuffer(value) ? value.toString('base64') : String(value)
+}

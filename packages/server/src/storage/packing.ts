@@ -1,0 +1,63 @@
+/** How payloads of idle runs are packed into compressed blocks. */
+import type { RunStatus } from '@tacho/contract/run.ts'
+
+export interface PackingStore {
+  /** Runs with payloads that nobody has tried to pack yet, by number, after that number. */
+  listUnpackedRuns(environmentId: string, after: number, limit: number): Promise<UnpackedRun[]>
+  /**
+   * Reads and compresses the next payloads of a run, after a place in its timeline: at most some hundred rows or about half a
+   * MiB. `run` is the internal id. A block that saves fewer bytes than `leastSaved` is not made. Null: no such run.
+   */
+  readUnpacked(
+    environmentId: string,
+    run: string,
+    after: SlicePlace | null,
+    leastSaved: number,
+  ): Promise<PackedSlice | null>
+  /**
+   * Stores slices as read, at most one of a run. The last one of a run marks it as packed, unless events came meanwhile.
+   * False for a run whose blocks have changed since; then nothing of it is stored.
+   */
+  storeBlocks(environmentId: string, slices: readonly RunSlice[]): Promise<boolean[]>
+}
+
+export interface PackedRun {
+  id: string
+  runId: string
+}
+
+export interface UnpackedRun extends PackedRun {
+  number: number
+  status: RunStatus
+  lastEventAt: number
+}
+
+export interface SlicePlace {
+  time: number
+  seq: number
+}
+
+export interface PackedBlock {
+  /** The payload texts in UTF-8, one after the other, as one zstd frame. */
+  packed: Uint8Array
+  places: (SlicePlace & { at: number; bytes: number })[]
+}
+
+export interface RunSlice {
+  run: PackedRun
+  slice: PackedSlice
+}
+
+export interface PackedSlice {
+  /** Number of the run, by which its events and blocks name it. */
+  number: number
+  /** Of the run when the slice was read. */
+  events: number
+  blocksBefore: number
+  /** Those read, also if no block is made of them. */
+  payloads: number
+  blocks: PackedBlock[]
+  /** The last place that was looked at; null: there was none. */
+  after: SlicePlace | null
+  more: boolean
+}
