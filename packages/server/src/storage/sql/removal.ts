@@ -7,6 +7,7 @@
  */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../erasures.ts'
+import { TOKEN_PARTS } from '../uncosted.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
 import { addErasedKeys, erasedKey, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
@@ -15,6 +16,7 @@ import { insertRows } from './insert-rows.ts'
 import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
 import { removeFromSearch } from './search/removal.ts'
 import type { Sql } from './sql.ts'
+import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
 import { addHours, countForHour, countRun, knownModels, type HourChange } from './usage.ts'
 import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
 
@@ -92,12 +94,17 @@ async function takeOut(
   const hours = new Map<string, HourChange>()
   const latencies = new Map<string, LatencyChange>()
   const ofVersions = new Map<string, VersionLatencyChange>()
+  const uncosted = new Map<string, UncostedChange>()
   for (const { number, agentId } of runs) {
     for (const event of counted.get(number)?.usage ?? []) {
       countForHour(hours, agentId, event)
+      const tokens = event.usage?.uncosted ?? null
+      const version = event.promptUse?.versionId
+      if (tokens !== null) countUncosted(uncosted, 'agent', agentId, event, tokens)
+      if (tokens !== null && version) countUncosted(uncosted, 'promptVersion', version, event, tokens)
       if (event.latencyMs === null) continue
       countLatency(latencies, agentId, event, event.latencyMs)
-      if (event.promptUse) countVersionLatency(ofVersions, event.promptUse.versionId, event, event.latencyMs)
+      if (version) countVersionLatency(ofVersions, version, event, event.latencyMs)
     }
   }
   for (const change of hours.values()) {
@@ -107,13 +114,17 @@ async function takeOut(
     change.totalTokens = -change.totalTokens
     change.costNanos = -change.costNanos
   }
-  for (const change of [...latencies.values(), ...ofVersions.values()]) change.calls = -change.calls
+  for (const change of [...latencies.values(), ...ofVersions.values(), ...uncosted.values()]) {
+    change.calls = -change.calls
+  }
+  for (const change of uncosted.values()) for (const part of TOKEN_PARTS) change[part] = -change[part]
   for (const run of runs) if (counted.get(run.number)?.isStartCounted) countRun(hours, run, -1)
   if (hours.size === 0) return
   const models = new Set(Array.from(hours.values(), ({ model }) => model))
   const buckets = await knownModels().bucketsOf(sql, environmentId, models)
   await addHours(sql, environmentId, hours, buckets, slotOf(sql))
   if (latencies.size > 0) await addLatencies(sql, environmentId, latencies, buckets, slotOf(sql))
+  if (uncosted.size > 0) await addUncostedHours(sql, environmentId, uncosted, buckets, slotOf(sql))
   if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))
 }
 

@@ -21,7 +21,7 @@ export function countUncosted(
   changes: Map<string, UncostedChange>,
   group: UncostedGroup,
   key: string,
-  { time, usage }: NewEvent,
+  { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
   tokens: CallTokens,
 ): void {
   const [hour, model] = [hourOf(time), usage?.model ?? '']
