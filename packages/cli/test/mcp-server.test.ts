@@ -1,5 +1,6 @@
 /** `tacho mcp-server` with the official client, on a real server. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
@@ -37,12 +38,14 @@ async function read<Body>(name: string, args: Record<string, unknown> = {}): Pro
   return JSON.parse(content[0]?.text ?? '') as Body
 }
 
-test('every tool only reads, and says what it is for', async () => {
+test('every tool only reads, says what it is for, and is on the page', async () => {
   const { tools } = await client.listTools()
+  const page = readFileSync(new URL('../../../docs/mcp.md', import.meta.url), 'utf8')
   assert.ok(tools.length > 15)
   for (const { name, description, annotations } of tools) {
     assert.equal(annotations?.readOnlyHint, true, name)
     assert.ok((description ?? '').length > 20, name)
+    assert.ok(page.includes(`\`${name}\``), name)
   }
 })
 

@@ -26,7 +26,7 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['runs', 'list', '--limit', '0'],
     ['runs', 'list', '--status', 'DONE'],
     ['runs', 'list', '--from', 'yesterday'],
-    ['runs', 'show'],
+    ['runs', 'show', 'a', 'b'],
     ['keys', 'create', '--name', 'x'],
     ['keys', 'create', '--scopes', 'all'],
     ['keys', 'create', '--name', 'x', '--scopes', 'everything'],
