@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -15,10 +15,10 @@ import { makePlace } from './place.ts'
 import { startServer } from './server.ts'
 import { whole } from './text.ts'
 
-const ROUNDS = 5
+const ROUNDS = 3
 const SECONDS = 5
 const CONNECTIONS = 4
-const READY_MS = 300_000
+const READY_MS = 480_000
 /** A service that acknowledges before it stores may catch up. */
 const SETTLE_MS = 10_000
 
@@ -55,8 +55,7 @@ async function measure(): Promise<void> {
       headers: { 'x-api-key': tacho.apiKey },
       stored: () => countIn(path.join(place, 'store', 'tacho.db'), 'events'),
     },
-    await startMlflow(),
-    await startPhoenix(),
+    ...(await Promise.all([startMlflow(), startPhoenix()])),
   ]
   const { body, renew } = createTraceRequest()
   const rates = new Map<string, number[]>(services.map(({ name }) => [name, []]))
@@ -96,7 +95,7 @@ async function measure(): Promise<void> {
     }
   }
   for (const [name, found] of rates) {
-    const [low = 0, , median = 0, , high = 0] = found.toSorted((a, b) => a - b)
+    const [low = 0, median = 0, high = 0] = found.toSorted((a, b) => a - b)
     console.log(
       `${name}: ${whole(median)} (${whole(low)}–${whole(high)}) spans/s stored, ${lost.get(name)} acknowledged but not stored`,
     )
@@ -111,7 +110,7 @@ async function startMlflow(): Promise<Service> {
     'mlflow',
     [...args, '--backend-store-uri', `sqlite:///${file}`],
     { MLFLOW_DISABLE_TELEMETRY: 'true' },
-    port,
+    `http://127.0.0.1:${port}/health`,
   )
   return {
     name: 'MLflow',
@@ -132,7 +131,7 @@ async function startPhoenix(): Promise<Service> {
     PHOENIX_GRPC_PORT: String(grpcPort),
     PHOENIX_TELEMETRY_ENABLED: 'false',
   }
-  await start('phoenix', ['serve'], variables, port)
+  await start('phoenix', ['serve'], variables, `http://127.0.0.1:${port}/healthz`)
   return {
     name: 'Phoenix',
     traces: `http://127.0.0.1:${port}/v1/traces`,
@@ -141,19 +140,21 @@ async function startPhoenix(): Promise<Service> {
   }
 }
 
-async function start(name: string, args: string[], variables: object, port: number): Promise<void> {
+async function start(name: string, args: string[], variables: object, readyUrl: string): Promise<void> {
   const log = openSync(path.join(place, `${name}.log`), 'a')
   const env = { ...process.env, ...variables }
   const child = spawn(program(name), args, { stdio: ['ignore', log, log], env, detached: true, cwd: place })
   children.push(child)
   const ready = Date.now() + READY_MS
   for (;;) {
-    const status = await fetch(`http://127.0.0.1:${port}/`).then(
+    const status = await fetch(readyUrl).then(
       ({ status: found }) => found,
       () => 0,
     )
     if (status === 200) return
-    if (Date.now() > ready || child.exitCode !== null) throw new Error(`${name} did not start.`)
+    if (Date.now() > ready || child.exitCode !== null) {
+      throw new Error(`${name} did not start: ${readFileSync(path.join(place, `${name}.log`), 'utf8').slice(-1_000)}`)
+    }
     await sleep(500)
   }
 }

@@ -1,23 +1,26 @@
 /**
- * `@tacho/sdk/claude-agent-sdk`. Its binary has 364 MB, so these tests use a script of its messages and hooks. By hand, with
- * the real one: `npm install @anthropic-ai/claude-agent-sdk @anthropic-ai/sdk zod` in an empty folder, whose path is
- * TACHO_TEST_CLAUDE_AGENT_SDK.
+ * `@tacho/sdk/claude-agent-sdk`. Its binary has 364 MB, so most tests use a script of its messages and hooks; those with the real one
+ * need TACHO_TEST_FRAMEWORKS=1.
  */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { pathToFileURL } from 'node:url'
 import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
 import type * as Zod from 'zod'
 import { CALL_COST, claudeCode, type Message, type QueryOptions } from '../src/claude-code.ts'
+import { largePackages } from './large-packages.ts'
 import { assertScene, DONE, onlyCall, startScene, threeRefunds, type Scene } from './scene.ts'
 
 const TOOL = 'mcp__shop__refund'
 const REFUNDS = threeRefunds(TOOL)
-const folder = process.env['TACHO_TEST_CLAUDE_AGENT_SDK']
+const { skip: withoutSdk, load } = largePackages(
+  '430 MB',
+  '@anthropic-ai/claude-agent-sdk@0.3.330',
+  '@anthropic-ai/sdk@1.12.0',
+  'zod@4.6.7',
+)
 
 type Query = (given: { prompt: string; options?: QueryOptions }) => AsyncGenerator<Message, void>
 
@@ -32,8 +35,6 @@ interface RealSdk {
 
 /** With an empty home, and nothing but the tool of the scene. */
 async function real(t: TestContext, { model, refund }: Scene): Promise<Query> {
-  const require = createRequire(path.join(folder ?? '', 'package.json'))
-  const load = (name: string) => import(pathToFileURL(require.resolve(name)).href) as Promise<unknown>
   const sdk = (await load('@anthropic-ai/claude-agent-sdk')) as RealSdk
   const { z } = (await load('zod')) as typeof Zod
   const home = mkdtempSync(path.join(tmpdir(), 'tacho-claude-'))
@@ -68,7 +69,7 @@ async function consume(messages: AsyncIterable<Message>): Promise<Message[]> {
 
 const KINDS = [
   ['a script of the SDK', false],
-  ['the real SDK', folder === undefined && 'by hand: set TACHO_TEST_CLAUDE_AGENT_SDK'],
+  ['the real SDK', withoutSdk],
 ] as const
 
 for (const [kind, skip] of KINDS) {

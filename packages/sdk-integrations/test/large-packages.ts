@@ -1,0 +1,45 @@
+/**
+ * Packages that are too large for every installation. With TACHO_TEST_FRAMEWORKS=1, each is installed once, in a folder of its own
+ * under .cache/.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const INSTALL_MS = 600_000
+
+export interface LargePackages {
+  /** Why its tests are skipped, or false. */
+  readonly skip: string | false
+  load(name: string): Promise<unknown>
+}
+
+/** @param packages with their versions, for example `zod@4.6.7`. */
+export function largePackages(size: string, ...packages: readonly string[]): LargePackages {
+  const folder = path.join(ROOT, '.cache', `npm-${packages.join('+').replaceAll(/[^\w.+-]/g, '_')}`)
+  const skip = process.env['TACHO_TEST_FRAMEWORKS'] === undefined && `needs ${size}: set TACHO_TEST_FRAMEWORKS=1`
+  const isMissing = skip === false && !existsSync(folder) && !install(folder, packages)
+  return {
+    skip: isMissing ? `${packages[0]} could not be installed` : skip,
+    load: (name) => {
+      const require = createRequire(path.join(folder, 'package.json'))
+      return import(pathToFileURL(require.resolve(name)).href)
+    },
+  }
+}
+
+function install(folder: string, packages: readonly string[]): boolean {
+  // Renamed at the end, so that an interrupted installation is not taken for a whole one.
+  const partial = `${folder}.${process.pid}`
+  mkdirSync(partial, { recursive: true })
+  writeFileSync(path.join(partial, 'package.json'), '{ "private": true }')
+  const env = { ...process.env, PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}` }
+  const args = ['install', '--no-audit', '--no-fund', '--save-exact', ...packages]
+  const { status } = spawnSync('npm', args, { cwd: partial, env, stdio: 'ignore', timeout: INSTALL_MS })
+  if (status === 0) renameSync(partial, folder)
+  else rmSync(partial, { recursive: true, force: true })
+  return status === 0
+}
