@@ -57,6 +57,9 @@ export const LIMITS = {
   /** Prices of a workspace. */
   prices: 1_000,
   unpricedModels: 50,
+  /** Alerts and budgets of an environment. */
+  alerts: 50,
+  alertWindowMinutes: 10_080,
   unpricedDays: 92,
   /** A longer latency of a call is not counted. */
   latencyMs: 86_400_000,

@@ -3,6 +3,7 @@ export const TAGS = {
   Events: 'What agents did. Clients send events in batches; each event is validated separately.',
   Runs: 'Agent executions: lists, details, timelines and usage.',
   Search: 'Search over the payloads of events, where it is switched on.',
+  Alerts: 'Rules about runs, approvals and costs that tell webhooks, and budgets.',
   Costs: 'Prices of models, for estimates of what calls cost.',
   Issues: 'Recurring problems, grouped by stable facts, and the records behind them.',
   Approvals: 'Tool calls that a person must approve before they run.',

@@ -50,6 +50,9 @@ export const WEBHOOK_EVENTS = [
   'approval.expired',
   'issue.opened',
   'issue.regressed',
+  'alert.firing',
+  'alert.resolved',
+  'budget.reached',
 ] as const
 
 /** `standard`: signed JSON (Standard Webhooks). `slack`: a message for a Slack incoming webhook. */
@@ -75,3 +78,9 @@ export const LONG_CONTEXTS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_0
 export const ERASURE_KINDS = ['run', 'session', 'agent', 'client', 'user'] as const
 
 export const ERASURE_STATUSES = ['SEARCHING', 'REMOVING', 'DONE'] as const
+
+/** What an alert measures. */
+export const ALERT_KINDS = ['error_rate', 'cost', 'no_runs', 'approval_waiting', 'stalled_runs', 'budget'] as const
+
+/** PENDING: its condition holds, but not yet long enough. */
+export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const

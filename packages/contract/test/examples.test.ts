@@ -121,6 +121,7 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('changeRunView', { params: { ...here, runViewId } })
 
   await send('switchSearch', { params: here })
+  await send('createAlert', { params: here })
   await send('setPrice', { params: there })
   await send('removePrice', { params: there })
   await send('previewErasure', { params: here })

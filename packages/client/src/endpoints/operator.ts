@@ -135,4 +135,7 @@ export const OPERATOR_ENDPOINTS = {
   previewErasure: {"method":"POST","path":"/environments/{environmentId}/erasures/preview"},
   listErasures: {"path":"/environments/{environmentId}/erasures"},
   readErasure: {"path":"/environments/{environmentId}/erasures/{erasureId}"},
+  listAlerts: {"path":"/environments/{environmentId}/alerts"},
+  createAlert: {"method":"POST","path":"/environments/{environmentId}/alerts","status":201,"creates":true},
+  removeAlert: {"method":"POST","path":"/environments/{environmentId}/alerts/{alertId}/remove"},
 } as const satisfies Record<string, Endpoint>

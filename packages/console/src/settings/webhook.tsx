@@ -11,6 +11,9 @@ const EVENT_NOTES: Record<WebhookEvent, string> = {
   'approval.expired': 'not decided in time',
   'issue.opened': 'something new goes wrong',
   'issue.regressed': 'a resolved issue came back',
+  'alert.firing': 'a rule about runs or costs holds',
+  'alert.resolved': 'such a rule is over',
+  'budget.reached': '50, 80 or 100 % are used',
 }
 
 /** The events with their notes, for a list of checks. */

@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
+import { alertRoutes } from './alert-routes.ts'
 import { approvalRoutes } from './approval-routes.ts'
 import { auditRoutes } from './audit-routes.ts'
 import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './api-key.ts'
@@ -262,4 +263,5 @@ export const OPERATOR_ROUTES = {
   ...searchRoutes,
   ...priceRoutes,
   ...erasureRoutes,
+  ...alertRoutes,
 } as const satisfies Record<string, OperatorRoute>

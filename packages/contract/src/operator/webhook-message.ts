@@ -3,7 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 import { ApprovalStatus } from '../approval.ts'
 import { nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { IssueState } from './issue.ts'
-import type { WEBHOOK_EVENTS } from '../words.ts'
+import { ALERT_KINDS, type WEBHOOK_EVENTS } from '../words.ts'
 
 const at = time('When it happened')
 
@@ -57,6 +57,26 @@ export const IssueMessage = Type.Object(
 )
 export type IssueMessage = Static<typeof IssueMessage>
 
+const alert = Type.Object(
+  {
+    environmentId: uuid('Environment id'),
+    alertId: uuid('Alert id'),
+    title: Type.String({ description: 'Its name' }),
+    kind: Type.Enum([...ALERT_KINDS]),
+    threshold: Type.Number(),
+    agentId: nullableText('Internal id of the agent that it is about; null: all'),
+    value: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'What was measured' }),
+    percent: Type.Integer({ minimum: 0, description: 'Of a budget: 50, 80 or 100' }),
+  },
+  { $id: 'AlertNews', description: 'An alert or a budget when the message was created' },
+)
+
+export const AlertMessage = Type.Object(
+  { type: Type.Enum(['alert.firing', 'alert.resolved', 'budget.reached']), timestamp: at, data: alert },
+  { $id: 'AlertMessage', description: 'A message about an alert or a budget' },
+)
+export type AlertMessage = Static<typeof AlertMessage>
+
 export const TestMessage = Type.Object(
   {
     type: Type.Enum(['webhook.test']),
@@ -74,6 +94,9 @@ export const WEBHOOK_MESSAGES = {
   'approval.expired': { summary: 'An approval expired undecided', body: ApprovalMessage },
   'issue.opened': { summary: 'Records opened a new issue', body: IssueMessage },
   'issue.regressed': { summary: 'A resolved issue came back', body: IssueMessage },
+  'alert.firing': { summary: 'The condition of an alert held long enough', body: AlertMessage },
+  'alert.resolved': { summary: 'The condition of a firing alert is over', body: AlertMessage },
+  'budget.reached': { summary: '50, 80 or 100 percent of a budget are used', body: AlertMessage },
   'webhook.test': { summary: 'An operator tests the webhook', body: TestMessage },
 } as const satisfies Record<(typeof WEBHOOK_EVENTS)[number] | 'webhook.test', { summary: string; body: TSchema }>
 

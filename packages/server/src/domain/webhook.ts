@@ -79,6 +79,9 @@ const TITLES: Record<string, string> = {
   'approval.expired': 'Approval expired undecided',
   'issue.opened': 'New issue',
   'issue.regressed': 'An issue came back',
+  'alert.firing': 'Alert',
+  'alert.resolved': 'Resolved',
+  'budget.reached': 'Budget',
   'webhook.test': 'This is a test',
 }
 
@@ -94,6 +97,9 @@ const SHOWN = {
   expiresAt: 'Until',
   detectionType: 'Detector',
   occurrences: 'Occurrences',
+  value: 'Value',
+  threshold: 'Threshold',
+  percent: 'Percent of the budget',
 } as const
 
 /** Slack's limits: 150 characters in a header, 3,000 in a text, 2,000 in a field. */

@@ -29,6 +29,7 @@ import { createRateLimit } from '../http/rate-limit.ts'
 import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
 import { BodyMemory } from '../http/read-body.ts'
 import { ReplyMemory } from '../http/reply-memory.ts'
+import { checkAlerts } from '../jobs/check-alerts.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
 import { erase } from '../jobs/erase.ts'
@@ -154,6 +155,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       retain({ storage, owner, now: storeNow }),
       indexSearch({ storage, owner, now: storeNow }),
       erase({ storage, now: storeNow }),
+      checkAlerts({ storage, prices, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],
     owner,

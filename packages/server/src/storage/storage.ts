@@ -4,6 +4,7 @@
  * supplies the clock and the ids of control rows; the store makes the ids of runs and agents. Expected outcomes are
  * values; a rejected promise is a StorageError or a bug.
  */
+import type { AlertStore } from './alerts.ts'
 import type { ApiKeyStore } from './api-keys.ts'
 import type { ApprovalStore } from './approvals.ts'
 import type { AuditStore } from './audit.ts'
@@ -49,6 +50,7 @@ export interface Storage
     SearchStore,
     UsageStore,
     PriceStore,
+    AlertStore,
     ApprovalStore,
     AuditStore,
     OperatorStore,

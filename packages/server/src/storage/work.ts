@@ -6,6 +6,7 @@ export const WORK_KINDS = [
   'simulate',
   'deliver_webhook',
   'reopen_issue',
+  'check_alert',
   'index_search',
   'retain',
   'erase',

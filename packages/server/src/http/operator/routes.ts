@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import { aftermathRoutes } from './aftermath.ts'
+import { alertsRoutes } from './alerts.ts'
 import { apiKeysRoutes } from './api-keys.ts'
 import { approvalDecisionsRoutes } from './approval-decisions.ts'
 import { approvalStreamRoutes } from './approval-stream.ts'
@@ -59,6 +60,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   searchRoutes(app, deps)
   pricesRoutes(app, deps)
   erasuresRoutes(app, deps)
+  alertsRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

@@ -43,6 +43,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('stalled_rules', 'environment_id'),
   table('retention_settings', 'workspace_id', 'environment_id'),
   table('retention_progress', 'environment_id'),
+  table('alerts', 'id'),
   table('webhooks', 'id'),
   table('webhook_deliveries', 'webhook_id', 'id'),
   table('idempotency_keys', 'actor_kind', 'actor_id', 'idempotency_key'),

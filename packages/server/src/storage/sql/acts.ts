@@ -4,6 +4,7 @@
 import type { ActKind, Acts } from './act.ts'
 import type { Sql } from './sql.ts'
 import type { Storage } from '../storage.ts'
+import { alertsActs } from './alerts.ts'
 import { apiKeysActs } from './api-keys.ts'
 import { approvalListsActs } from './approvals/approval-lists.ts'
 import { approvalRowsActs } from './approvals/approval-rows.ts'
@@ -72,6 +73,7 @@ export type ActMethods = Omit<Storage, NotActs>
 export type ActName = keyof ActMethods
 
 export const ACTS: Acts<ActMethods> = {
+  ...alertsActs,
   ...apiKeysActs,
   ...approvalListsActs,
   ...approvalRowsActs,

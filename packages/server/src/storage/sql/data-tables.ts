@@ -66,6 +66,7 @@ export const DATA_TABLES: Readonly<Record<string, TableLife>> = {
   retention_settings: ofEnvironment('Those of a workspace stay.'),
   retention_progress: ofEnvironment(),
   stalled_rules: ofEnvironment(),
+  alerts: ofEnvironment(),
   webhooks: ofEnvironment(),
   api_keys: ofEnvironment(),
   environments: elsewhere('Removed last, by its id.'),

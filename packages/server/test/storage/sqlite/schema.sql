@@ -9,6 +9,17 @@ CREATE TABLE agents (
   UNIQUE (environment_id, agent_key)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE alerts (
+  id TEXT NOT NULL PRIMARY KEY,
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  rule TEXT NOT NULL, -- JSON object
+  state TEXT NOT NULL, -- JSON object
+  checked_at INTEGER,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX alerts_by_environment ON alerts (environment_id, id);
+
 CREATE TABLE api_keys (
   id TEXT NOT NULL PRIMARY KEY,
   environment_id TEXT NOT NULL REFERENCES environments (id),

@@ -1,0 +1,46 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { Alert, AlertList, AlertParams, NewAlert } from './alert.ts'
+import { EnvironmentParams } from './environment.ts'
+import { CreationHeaders } from './idempotency.ts'
+
+const common = { tag: 'Alerts', scopes: [] } as const
+const change = { ...common, method: 'POST', access: 'admin' } as const
+const ALERTS = '/environments/{environmentId}/alerts'
+
+/** Alerts and budgets. */
+export const alertRoutes = {
+  listAlerts: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: ALERTS,
+    summary: 'List alerts and budgets, each with its status',
+    params: EnvironmentParams,
+    status: 200,
+    reply: AlertList,
+    errors: ['not_found'],
+  },
+  createAlert: {
+    ...change,
+    bodyBytes: LIMITS.operatorBodyBytes,
+    path: ALERTS,
+    summary: 'Create an alert or a budget',
+    params: EnvironmentParams,
+    headers: CreationHeaders,
+    body: NewAlert,
+    status: 201,
+    reply: Alert,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  removeAlert: {
+    ...change,
+    path: `${ALERTS}/{alertId}/remove`,
+    summary: 'Remove an alert or a budget',
+    params: AlertParams,
+    status: 200,
+    reply: Alert,
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

@@ -1,0 +1,81 @@
+import Type, { type Static } from 'typebox'
+import { id, nullableTime, time, uuid } from '../fields.ts'
+import { LIMITS } from '../limits.ts'
+import { ALERT_KINDS, ALERT_STATUSES } from '../words.ts'
+
+export type AlertKind = (typeof ALERT_KINDS)[number]
+export type AlertStatus = (typeof ALERT_STATUSES)[number]
+
+const rule = {
+  name: id(LIMITS.nameChars, 'What people read in messages'),
+  kind: Type.Enum([...ALERT_KINDS], {
+    $id: 'AlertKind',
+    description:
+      'error_rate: percent of ended runs that failed. cost: cost and estimated cost. no_runs: no run started in the window. ' +
+      'approval_waiting: minutes that the longest waiting request waits. stalled_runs: running runs without an event for 15 minutes. ' +
+      'budget: cost and estimated cost of the month or day',
+  }),
+  threshold: Type.Number({
+    minimum: 0,
+    maximum: 1e9,
+    description: 'Fires above this: percent, money, minutes or runs. With budget, the amount. With no_runs, not used',
+  }),
+}
+const agentId = Type.Unsafe<string | null>({
+  type: ['string', 'null'],
+  format: 'uuid',
+  description: 'Only this agent, by its internal id. Not with approval_waiting',
+})
+const windowMinutes = Type.Integer({
+  minimum: 5,
+  maximum: LIMITS.alertWindowMinutes,
+  description:
+    'How far back it looks. error_rate and cost look at whole hours, the current one and those that the window touches',
+})
+const holdMinutes = Type.Integer({
+  minimum: 0,
+  maximum: 1_440,
+  description: 'How long the condition must hold before it fires, and must be over before it is resolved',
+})
+const period = Type.Enum(['month', 'day'], { description: 'Of a budget, in UTC' })
+
+export const Alert = Type.Object(
+  {
+    id: uuid('Alert id'),
+    environmentId: uuid('Its environment'),
+    ...rule,
+    agentId,
+    windowMinutes,
+    holdMinutes,
+    period,
+    status: Type.Enum([...ALERT_STATUSES], { $id: 'AlertStatus' }),
+    value: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      description: 'The latest value; null: not checked, or nothing to measure',
+    }),
+    percentTold: Type.Integer({ minimum: 0, description: 'Of a budget: the highest share told in this period' }),
+    since: time('Since when it has this status'),
+    checkedAt: nullableTime('When it was last checked'),
+    createdAt: time('When it was created'),
+  },
+  { $id: 'Alert', description: 'A rule about an environment that tells its webhooks' },
+)
+export type Alert = Static<typeof Alert>
+
+export const NewAlert = Type.Object(
+  {
+    ...rule,
+    agentId: Type.Optional(agentId),
+    windowMinutes: Type.Optional(windowMinutes),
+    holdMinutes: Type.Optional(holdMinutes),
+    period: Type.Optional(period),
+  },
+  {
+    $id: 'NewAlert',
+    examples: [{ name: 'Many runs fail', kind: 'error_rate', threshold: 20, windowMinutes: 60, holdMinutes: 5 }],
+  },
+)
+export type NewAlert = Static<typeof NewAlert>
+
+export const AlertList = Type.Object({ items: Type.Array(Alert) }, { $id: 'AlertList' })
+export const AlertParams = Type.Object({ environmentId: uuid('Environment id'), alertId: uuid('Alert id') })

@@ -1,0 +1,72 @@
+/** Checks alerts and budgets once a minute, from rollups. The node that claims a check does it. */
+import { nextAlert, periodStart } from '../domain/alert.ts'
+import type { PriceTable } from '../prices/price-table.ts'
+import { pricingOf } from '../prices/pricing.ts'
+import type { AlertRow, AlertRule, AlertStore, AlertWindow } from '../storage/alerts.ts'
+import type { PriceStore } from '../storage/prices.ts'
+import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface CheckOptions {
+  storage: AlertStore & PriceStore & Pick<WorkStore, 'finishWork' | 'postponeWork'>
+  prices: PriceTable
+  owner: string
+  now: () => number
+  intervalMs?: number
+}
+
+const BATCH = 10
+const HOUR_MS = 3_600_000
+const NANOS = 1e9
+
+export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }: CheckOptions): WorkHandler {
+  async function check({ environmentId, subjectId: id }: WorkItem): Promise<void> {
+    const at = now()
+    const found = await storage.startAlertCheck(environmentId, id)
+    const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [id] }
+    if (found === null) return void (await storage.finishWork(hold))
+    const { alert, workspaceId } = found
+    const window = windowOf(alert.rule, at)
+    const measured = await storage.measureAlert(environmentId, alert.rule, window)
+    const value = isMoney(alert.rule) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
+    const { state, news } = nextAlert(alert, value, at)
+    const data = { environmentId, alertId: id, ...newsOf(alert.rule), value, percent: state.percentTold }
+    const nextAt = at + intervalMs
+    await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
+  }
+
+  async function estimate(
+    workspaceId: string,
+    { environmentId, rule }: AlertRow,
+    window: AlertWindow,
+  ): Promise<number> {
+    const { from, to } = window
+    const sums = await storage.sumUncosted(environmentId, { from, to, agentId: rule.agentId })
+    return (await pricingOf({ storage, prices }, workspaceId, sums)).nanosOf(sums) / NANOS
+  }
+
+  return {
+    kind: 'check_alert',
+    batch: BATCH,
+    async perform(items) {
+      for (const item of items) await check(item)
+    },
+    // A rule that fails now may work later.
+    async giveUp({ subjectId }, reason) {
+      const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [subjectId] }
+      await storage.postponeWork(hold, { dueAt: now() + HOUR_MS, error: reason, counts: false })
+    },
+  }
+}
+
+const isMoney = ({ kind }: AlertRule): boolean => kind === 'cost' || kind === 'budget'
+
+function newsOf({ name, kind, threshold, agentId }: AlertRule) {
+  return { title: name, kind, threshold, agentId }
+}
+
+function windowOf(rule: AlertRule, now: number): AlertWindow {
+  const since = rule.kind === 'budget' ? periodStart(rule.period, now) : now - rule.windowMinutes * 60_000
+  const startOfHour = (time: number) => Math.floor(time / HOUR_MS) * HOUR_MS
+  return { since, from: startOfHour(since), to: startOfHour(now) + HOUR_MS, now }
+}

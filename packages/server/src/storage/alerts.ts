@@ -1,0 +1,66 @@
+/** Alerts and budgets. */
+import type { AlertKind, AlertStatus } from '@tacho/contract/operator/alert.ts'
+import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
+import type { AuditEntry } from './audit.ts'
+
+export interface AlertStore {
+  /** By id; bounded by LIMITS.alerts. */
+  listAlerts(environmentId: string): Promise<AlertRow[]>
+  createAlert(alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'>
+  /** Null: no such alert in that environment. */
+  removeAlert(environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null>
+  /** What the job needs; null if the alert was removed. */
+  startAlertCheck(environmentId: string, id: string): Promise<{ alert: AlertRow; workspaceId: string } | null>
+  /** From rollups and indexes only. Null: nothing to measure. Money without estimates. */
+  measureAlert(environmentId: string, rule: AlertRule, window: AlertWindow): Promise<number | null>
+  /** Stores the state, queues messages and the next check. False: the owner no longer holds the check. */
+  recordAlertCheck(check: AlertCheck): Promise<boolean>
+}
+
+export interface AlertRule {
+  name: string
+  kind: AlertKind
+  threshold: number
+  agentId: string | null
+  windowMinutes: number
+  holdMinutes: number
+  period: 'month' | 'day'
+}
+
+export interface AlertState {
+  status: AlertStatus
+  since: number
+  /** While firing: since when the condition is over. */
+  overSince: number | null
+  value: number | null
+  /** Of a budget: start of the period that it last looked at, and what it told in it. */
+  period: number
+  percentTold: number
+}
+
+export interface AlertRow {
+  id: string
+  environmentId: string
+  rule: AlertRule
+  state: AlertState
+  checkedAt: number | null
+  createdAt: number
+}
+
+export interface AlertWindow {
+  /** Start of the window, not rounded, and starts of the hours around it. */
+  since: number
+  from: number
+  to: number
+  now: number
+}
+
+export interface AlertCheck {
+  environmentId: string
+  id: string
+  owner: string
+  at: number
+  state: AlertState
+  nextAt: number
+  news: { type: WebhookEvent; data: object } | null
+}

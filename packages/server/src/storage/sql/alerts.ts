@@ -1,0 +1,119 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { AlertCheck, AlertRow, AlertRule, AlertStore, AlertWindow } from '../alerts.ts'
+import type { AuditEntry } from '../audit.ts'
+import type { WorkHold } from '../work.ts'
+import { read, write, type Acts } from './act.ts'
+import { insertAudit } from './audit.ts'
+import { announce } from './deliveries.ts'
+import { findEnvironment, lockEnvironment } from './environments.ts'
+import type { Sql } from './sql.ts'
+import { enqueueWork, postponeWork } from './work.ts'
+
+export const alertsActs = {
+  listAlerts: read(listAlerts),
+  createAlert: write(createAlert),
+  removeAlert: write(removeAlert),
+  startAlertCheck: read(startAlertCheck),
+  measureAlert: read(measureAlert),
+  recordAlertCheck: write(recordAlertCheck),
+} satisfies Acts<AlertStore>
+
+const COLUMNS = `id, environment_id AS "environmentId", rule, state, checked_at AS "checkedAt", created_at AS "createdAt"`
+const NANOS = 1e9
+const STALLED_MS = 15 * 60_000
+const RUNS_LOOKED_AT = 1_000
+
+/** As stored: rule and state are JSON. */
+type Stored = Omit<AlertRow, 'rule' | 'state'> & { rule: string; state: string }
+
+function toRow(stored: Stored): AlertRow {
+  const { rule, state } = stored
+  return { ...stored, rule: JSON.parse(rule) as AlertRow['rule'], state: JSON.parse(state) as AlertRow['state'] }
+}
+
+async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
+  const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? ORDER BY id LIMIT ?`
+  return (await sql.all<Stored>(text, [environmentId, LIMITS.alerts])).map(toRow)
+}
+
+async function find(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
+  const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? AND id = ?`, [
+    environmentId,
+    id,
+  ])
+  return stored && toRow(stored)
+}
+
+async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
+  const { id, environmentId, rule, state, checkedAt, createdAt } = alert
+  await lockEnvironment(sql, environmentId)
+  const found = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM alerts WHERE environment_id = ?', [
+    environmentId,
+  ])
+  if ((found?.count ?? 0) >= LIMITS.alerts) return 'too_many'
+  const text = `INSERT INTO alerts (id, environment_id, rule, state, checked_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`
+  await sql.run(text, [id, environmentId, JSON.stringify(rule), JSON.stringify(state), checkedAt, createdAt])
+  await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: createdAt }])
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
+  const alert = await find(sql, environmentId, id)
+  if (alert === null) return null
+  await sql.run(`DELETE FROM work WHERE kind = 'check_alert' AND subject_id = ?`, [id])
+  await sql.run('DELETE FROM alerts WHERE environment_id = ? AND id = ?', [environmentId, id])
+  await insertAudit(sql, audit)
+  return alert
+}
+
+async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
+  const alert = await find(sql, environmentId, id)
+  const environment = alert && (await findEnvironment(sql, environmentId))
+  return alert && environment && { alert, workspaceId: environment.workspaceId }
+}
+
+async function measureAlert(
+  sql: Sql,
+  environmentId: string,
+  { kind, agentId }: AlertRule,
+  { since, from, to, now }: AlertWindow,
+): Promise<number | null> {
+  const ofAgent = agentId === null ? '' : ' AND agent_id = ?'
+  const agent = agentId === null ? [] : [agentId]
+  if (kind === 'approval_waiting') {
+    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ?
+      ORDER BY created_at, id LIMIT 1`
+    const oldest = await sql.get<{ at: number }>(text, [environmentId, now])
+    return oldest === null ? 0 : (now - oldest.at) / 60_000
+  }
+  if (kind === 'no_runs') {
+    const text = `SELECT id FROM runs WHERE environment_id = ?${ofAgent} AND started_at >= ? ORDER BY started_at LIMIT 1`
+    return (await sql.get(text, [environmentId, ...agent, since])) === null ? 0 : 1
+  }
+  if (kind === 'stalled_runs') {
+    const running = `SELECT last_event_at FROM runs WHERE environment_id = ?${ofAgent} AND status = 'RUNNING'
+      AND started_at >= ? ORDER BY started_at DESC LIMIT ?`
+    const text = `SELECT COUNT(*) AS count FROM (${running}) newest WHERE last_event_at < ?`
+    const values = [environmentId, ...agent, since, RUNS_LOOKED_AT, now - STALLED_MS]
+    return (await sql.get<{ count: number }>(text, values))?.count ?? 0
+  }
+  const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
+      CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended
+    FROM usage_hours WHERE environment_id = ? AND hour >= ? AND hour < ?${ofAgent}`
+  const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, [environmentId, from, to, ...agent])
+  const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
+  if (kind === 'error_rate') return ended === 0 ? null : (100 * failed) / ended
+  return cost / NANOS
+}
+
+async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
+  const { environmentId, id, owner, at, state, nextAt, news } = check
+  const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [id] }
+  // First, because it checks the owner and locks the work.
+  if ((await postponeWork(sql, hold, { dueAt: nextAt, error: null, counts: false })) === 0) return false
+  const text = 'UPDATE alerts SET state = ?, checked_at = ? WHERE environment_id = ? AND id = ?'
+  await sql.run(text, [JSON.stringify(state), at, environmentId, id])
+  if (news) await announce(sql, environmentId, news.type, [{ at, data: news.data }])
+  return true
+}
