@@ -124,6 +124,8 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('createAlert', { params: here })
   await send('setPrice', { params: there })
   await send('removePrice', { params: there })
+  await send('changeWorkspaceRetention', { params: there })
+  await send('changeRetention', { params: here })
   await send('previewErasure', { params: here })
   await send('createErasure', { params: here })
 
