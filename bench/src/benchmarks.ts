@@ -12,10 +12,13 @@ import {
   postgresMixed,
   postgresReads,
   postgresReadsFull,
+  postgresRetention,
+  postgresRetentionFull,
   postgresStored,
   postgresWorkers,
 } from './benchmarks/postgres.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
+import { retention, retentionFull } from './benchmarks/retention.ts'
 import { runtimeConfig } from './benchmarks/runtime-config.ts'
 import { sdk } from './benchmarks/sdk.ts'
 import { start } from './benchmarks/start.ts'
@@ -29,6 +32,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   stored,
   reads,
   readsFull,
+  retention,
+  retentionFull,
   largeRun,
   start,
   hook,
@@ -41,5 +46,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   postgresStored,
   postgresReads,
   postgresReadsFull,
+  postgresRetention,
+  postgresRetentionFull,
   postgresWorkers,
 ]

@@ -10,6 +10,8 @@ export interface ServerProcess extends AsyncDisposable {
   /** From spawning the process to its first answer that it is ready. */
   startMs: number
   stop(): Promise<void>
+  /** Ends it as a power failure would: SIGKILL. */
+  kill(): Promise<void>
 }
 
 /** Resources used by a process. */
@@ -55,7 +57,12 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
     clearTimeout(late)
   }
 
-  return { url, startMs, stop, [Symbol.asyncDispose]: stop }
+  async function end(): Promise<void> {
+    kill()
+    await exited
+  }
+
+  return { url, startMs, stop, kill: end, [Symbol.asyncDispose]: stop }
 }
 
 /** The environment without Tacho settings from the user's shell. */

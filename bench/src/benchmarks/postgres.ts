@@ -1,6 +1,7 @@
 /** Recording and reading on PostgreSQL, and with two processes. */
 import path from 'node:path'
 import pg from 'pg'
+import { openPostgresStorage } from '@tacho/server/storage/postgres/open.ts'
 import {
   databasesOf,
   startPostgres,
@@ -28,6 +29,7 @@ import {
   WHOLE_RUNS,
   type Recording,
 } from './recording.ts'
+import { measureRetention, RETAINED, type RetainedStore } from './retention.ts'
 import { FULL_AND_EMPTY, measureStored } from './stored.ts'
 
 /** The server reuses its write-ahead log files. */
@@ -84,6 +86,45 @@ export const postgresReadsFull: Benchmark = {
   about: ['The store has 10 million events of 1 million runs before.'],
   onDemand: true,
   run: (setting) => read(setting, setting.plan.storedEvents),
+}
+
+export const postgresRetention: Benchmark = {
+  name: 'postgres-retention',
+  title: 'Removing old runs from PostgreSQL while recording',
+  part: 'postgres',
+  about: [RETAINED],
+  run: async (setting) => {
+    await using databases = await startDatabases(setting.plan)
+    return await measureRetention(setting, retainedStore(setting.place, await databases.create()))
+  },
+}
+
+export const postgresRetentionFull: Benchmark = {
+  ...postgresRetention,
+  name: 'postgres-retention-full',
+  title: 'Removing old runs from PostgreSQL while recording, 10 million events stored',
+  onDemand: true,
+}
+
+function retainedStore(place: string, url: string): RetainedStore {
+  const query = async (text: string) => {
+    const client = new pg.Client({ connectionString: url, options: '-c search_path=tacho' })
+    await client.connect()
+    try {
+      return (await client.query<Record<string, unknown>>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+  return {
+    start: () => startServer(path.join(place, 'server'), ['--database-url', url]),
+    open: () => openPostgresStorage({ url }),
+    query,
+    size: async () => {
+      const [row] = await query('SELECT pg_database_size(current_database()) AS bytes')
+      return { bytes: Number(row?.['bytes']), freeBytes: null }
+    },
+  }
 }
 
 export const postgresWorkers: Benchmark = {

@@ -81,6 +81,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'erase a run, session, agent, client or user for ever',
     load: async () => (await import('./commands/erase.ts')).addErase,
   },
+  retention: {
+    about: 'how long runs, payloads, issues, approvals and the audit log are kept',
+    load: async () => (await import('./commands/retention.ts')).addRetention,
+  },
   usage: {
     about: 'tokens and cost by hour, agent and model',
     load: async () => (await import('./commands/usage.ts')).addUsage,

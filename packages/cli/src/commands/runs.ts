@@ -1,3 +1,4 @@
+import type { PinnedRun } from '@tacho/contract/operator/retention.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
@@ -5,9 +6,12 @@ import { followRun, followRuns } from '../runs/follow.ts'
 import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
 import { addViews, findView, queryOfView } from '../runs/views.ts'
+import { connected } from '../calls/connected.ts'
+import { known } from '../calls/known.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { failed } from '../stop.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
 import { durationMs, moment } from '../terminal/time-text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
@@ -75,6 +79,9 @@ export function addRuns(runs: Command): void {
       '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
     )
     .action(show)
+
+  inEnvironment(runs.command('pin <runId>').description('keep a run whatever the retention settings are')).action(pin)
+  inEnvironment(runs.command('unpin <runId>').description('let retention remove a run again')).action(unpin)
 
   inEnvironment(runs.command('follow [runId]').description('show events live; without a run: new runs'))
     .addHelpText(
@@ -144,6 +151,22 @@ async function newestRun(client: OperatorClient, environmentId: string): Promise
   const { items } = await client.listOperatorRuns({ params: { environmentId }, query: { limit: 1 } })
   if (items[0] !== undefined) return items[0].id
   throw failed('There are no runs in this environment yet. tacho demo records some.')
+}
+
+async function pin(runId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  printPinned(await known('run', runId, client.pinRun({ params: { environmentId, runId } })), options)
+}
+
+async function unpin(runId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  printPinned(await known('run', runId, client.unpinRun({ params: { environmentId, runId } })), options)
+}
+
+function printPinned(run: PinnedRun, { json }: EnvironmentOptions): void {
+  if (json) return printJson(run)
+  const state = run.pinnedAt === null ? 'is not pinned' : `is pinned since ${run.pinnedAt}`
+  printLine(`Run ${printable(run.runId)} ${state}.`)
 }
 
 async function follow(runId: string | undefined, options: EnvironmentOptions): Promise<void> {

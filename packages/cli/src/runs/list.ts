@@ -85,7 +85,8 @@ function runCells(run: OperatorRun): string[] {
 }
 
 function statusCell(run: OperatorRun): string {
-  return stalledMs(run, Date.now()) === null ? run.status : `${run.status} (stalled)`
+  const status = stalledMs(run, Date.now()) === null ? run.status : `${run.status} (stalled)`
+  return run.pinnedAt === null ? status : `${status} (pinned)`
 }
 
 /** One run on one line. */

@@ -96,6 +96,10 @@ function runLines(run: OperatorRun): string[] {
     `Time     started ${run.startedAt}, ${ended} (${spokenDuration(lasted)})`,
     `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenNumber(usage.cost)}${estimateText(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${differing(run.differingRetries)}`,
+    ...(run.payloadsRemoved === 0
+      ? []
+      : [`Payloads of ${counted(run.payloadsRemoved, 'event')} were removed by retention`]),
+    ...(run.pinnedAt === null ? [] : [`Pinned   since ${run.pinnedAt}`]),
     '',
   ]
 }
