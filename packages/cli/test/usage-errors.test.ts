@@ -85,7 +85,7 @@ test('help of the program and of each command goes to stdout, with exit code 0',
   const commands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '')
   const all =
     'serve workspaces environments keys tokens operators whoami audit runs approvals issues prompts policies apply ' +
-    'webhooks search usage prices hook import demo backup restore recover migrate copy doctor help'
+    'webhooks search erase retention usage prices hook import demo backup restore recover migrate copy doctor help'
   assert.equal(commands.join(' '), all)
   for (const line of [['runs', 'list'], ['keys', 'create'], ['import'], ['serve'], ['doctor']]) {
     const { code, stdout } = await runTacho([...line, '--help'])
