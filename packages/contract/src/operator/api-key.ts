@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { id, nextCursor, nullableTime, time, uuid } from '../fields.ts'
+import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { SCOPES } from '../route.ts'
 
@@ -25,6 +25,7 @@ const keyFields = {
   createdAt: time('When it was created'),
   expiresAt: nullableTime('When the key expires; null: never'),
   revokedAt: nullableTime('When it was revoked'),
+  replacedBy: nullableText('Id of the key that a rotation created in its place; null: none'),
   lastUsedAt: nullableTime('Last use, accurate to about a minute'),
 }
 
@@ -52,6 +53,35 @@ export const NewApiKey = Type.Object(
   },
 )
 export type NewApiKey = Static<typeof NewApiKey>
+
+export const ApiKeyChange = Type.Object(
+  {
+    name: Type.Optional(NewApiKey.properties.name),
+    scopes: Type.Optional(Scopes),
+    expiresAt: NewApiKey.properties.expiresAt,
+    requestsPerSecond: NewApiKey.properties.requestsPerSecond,
+  },
+  {
+    $id: 'ApiKeyChange',
+    additionalProperties: false,
+    description: 'What is absent stays. `scopes` may only leave out some of the present ones',
+    examples: [{ name: 'billing agent, old', requestsPerSecond: 10 }],
+  },
+)
+export type ApiKeyChange = Static<typeof ApiKeyChange>
+
+export const ApiKeyRotation = Type.Object(
+  {
+    oldValidUntil: time('Until when the old key stays valid. An earlier expiry of it stays'),
+    expiresAt: Type.Optional(nullableTime('When the new key expires; null: never; absent: like the old key')),
+  },
+  {
+    $id: 'ApiKeyRotation',
+    additionalProperties: false,
+    examples: [{ oldValidUntil: '2026-10-01T00:00:00.000Z', expiresAt: null }],
+  },
+)
+export type ApiKeyRotation = Static<typeof ApiKeyRotation>
 
 export const ApiKeyPage = Type.Object({ items: Type.Array(ApiKey), nextCursor }, { $id: 'ApiKeyPage' })
 export type ApiKeyPage = Static<typeof ApiKeyPage>

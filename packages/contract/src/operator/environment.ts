@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { nextCursor, time, uuid } from '../fields.ts'
+import { nextCursor, nullableTime, time, uuid } from '../fields.ts'
 
 export const Environment = Type.Object(
   {
@@ -7,6 +7,7 @@ export const Environment = Type.Object(
     workspaceId: uuid('Its workspace'),
     name: Type.String(),
     createdAt: time('When it was created'),
+    archivedAt: nullableTime('When it was archived; null: it is in use'),
   },
   {
     $id: 'Environment',

@@ -14,7 +14,7 @@ import {
   SavedPolicyVersion,
 } from './policy.ts'
 import { DiffQuery, VersionDiff } from './version.ts'
-import { ListQuery, WorkspaceParams } from './workspace.ts'
+import { ArchivableQuery, ListQuery, WorkspaceParams } from './workspace.ts'
 
 const read = { tag: 'Policies', scopes: [], access: 'viewer', method: 'GET', status: 200 } as const
 const write = {
@@ -34,7 +34,7 @@ export const policyRoutes = {
     path: '/workspaces/{workspaceId}/policies',
     summary: 'List policies by id',
     params: WorkspaceParams,
-    query: ListQuery,
+    query: ArchivableQuery,
     reply: PolicyPage,
     errors: ['not_found', 'invalid_cursor'],
   },

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { nextCursor, nullableText, time, uuid } from '../fields.ts'
+import { nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { POLICY_ID_PATTERN } from '../words.ts'
 import { PolicyAction, Severity } from '../runtime-config.ts'
@@ -26,6 +26,7 @@ export const Policy = Type.Object(
     policyId: Type.String({ description: 'Unique in the workspace' }),
     workspaceId: uuid('Its workspace'),
     createdAt: time('When it was created'),
+    archivedAt: nullableTime('When it was archived; null: it can be deployed'),
     newest: PolicyVersion,
   },
   { $id: 'Policy', description: 'A policy and its newest version' },

@@ -3,6 +3,7 @@ import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uu
 import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
 import { Latency } from './usage.ts'
+import { ArchivableQuery } from './workspace.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
 
 const promptVersionFields = {
@@ -31,6 +32,7 @@ export const Prompt = Type.Object(
     workspaceId: uuid('Its workspace'),
     name: Type.String({ description: 'Unique in the workspace' }),
     createdAt: time('When it was created'),
+    archivedAt: nullableTime('When it was archived; null: it can be deployed'),
     newest: PromptVersionRow,
   },
   { $id: 'Prompt', description: 'A prompt and its newest version' },
@@ -75,6 +77,7 @@ export const PromptsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   name: Type.Optional(Type.String({ minLength: 1, description: 'Only the prompt with this name' })),
+  archived: ArchivableQuery.properties.archived,
 })
 
 export const PromptParams = Type.Object({ workspaceId: uuid('Workspace id'), promptId: uuid('Prompt id') })

@@ -3,9 +3,10 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { alertRoutes } from './alert-routes.ts'
+import { archiveRoutes } from './archive-routes.ts'
 import { approvalRoutes } from './approval-routes.ts'
 import { auditRoutes } from './audit-routes.ts'
-import { ApiKey, ApiKeyPage, ApiKeyParams, CreatedApiKey, NewApiKey } from './api-key.ts'
+import { ApiKey, ApiKeyChange, ApiKeyPage, ApiKeyParams, ApiKeyRotation, CreatedApiKey, NewApiKey } from './api-key.ts'
 import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
@@ -36,7 +37,7 @@ import { signInRoutes } from './sign-in-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from './usage.ts'
 import { webhookRoutes } from './webhook-routes.ts'
-import { ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
+import { ArchivableQuery, ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
 export const OPERATOR_PREFIX = '/operator/v1'
 
@@ -50,7 +51,7 @@ export const OPERATOR_ROUTES = {
     summary: 'List workspaces',
     tag: 'Tenants',
     scopes: [],
-    query: ListQuery,
+    query: ArchivableQuery,
     status: 200,
     reply: WorkspacePage,
     errors: ['invalid_cursor'],
@@ -76,7 +77,7 @@ export const OPERATOR_ROUTES = {
     tag: 'Tenants',
     scopes: [],
     params: WorkspaceParams,
-    query: ListQuery,
+    query: ArchivableQuery,
     status: 200,
     reply: EnvironmentPage,
     errors: ['not_found', 'invalid_cursor'],
@@ -118,6 +119,35 @@ export const OPERATOR_ROUTES = {
     params: EnvironmentParams,
     headers: CreationHeaders,
     body: NewApiKey,
+    status: 201,
+    reply: CreatedApiKey,
+    shownOnce: 'key',
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  changeApiKey: {
+    ...write,
+    method: 'POST',
+    access: 'admin',
+    path: '/environments/{environmentId}/keys/{keyId}/change',
+    summary: 'Change the name, rate, expiry or scopes of an API key; scopes can only be removed',
+    tag: 'API keys',
+    params: ApiKeyParams,
+    body: ApiKeyChange,
+    status: 200,
+    reply: ApiKey,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  rotateApiKey: {
+    ...write,
+    method: 'POST',
+    access: 'admin',
+    path: '/environments/{environmentId}/keys/{keyId}/rotate',
+    summary:
+      'Create a key that replaces an API key; the old one stays valid for a time. The reply shows the new key once',
+    tag: 'API keys',
+    params: ApiKeyParams,
+    headers: CreationHeaders,
+    body: ApiKeyRotation,
     status: 201,
     reply: CreatedApiKey,
     shownOnce: 'key',
@@ -246,6 +276,7 @@ export const OPERATOR_ROUTES = {
     reply: DoctorReport,
     errors: [],
   },
+  ...archiveRoutes,
   ...meRoutes,
   ...signInRoutes,
   ...operatorRoutes,

@@ -1,9 +1,11 @@
 import Type, { type Static } from 'typebox'
-import { cursor, id, nextCursor, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, id, nextCursor, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
+const archivedAt = nullableTime('When it was archived; null: it is in use')
+
 export const Workspace = Type.Object(
-  { id: uuid('Workspace id'), name: Type.String(), createdAt: time('When it was created') },
+  { id: uuid('Workspace id'), name: Type.String(), createdAt: time('When it was created'), archivedAt },
   { $id: 'Workspace', description: 'A customer, team or product; holds environments' },
 )
 export type Workspace = Static<typeof Workspace>
@@ -18,6 +20,11 @@ export const NewName = Type.Object(
 export type NewName = Static<typeof NewName>
 
 export const ListQuery = Type.Object({ limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax), cursor })
+
+export const ArchivableQuery = Type.Object({
+  ...ListQuery.properties,
+  archived: Type.Optional(Type.Enum(['true'], { description: 'Include archived ones' })),
+})
 
 export const WorkspacePage = Type.Object({ items: Type.Array(Workspace), nextCursor }, { $id: 'WorkspacePage' })
 export type WorkspacePage = Static<typeof WorkspacePage>

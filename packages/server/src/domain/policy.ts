@@ -1,10 +1,11 @@
 /** Read shapes of policies. */
 import type { Policy, PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { PolicyRow, PolicyVersionRow } from '../storage/policies.ts'
-import { isoTime } from './run.ts'
+import { isoTime, nullableIsoTime } from './run.ts'
 
-export function toPolicy({ id, workspaceId, createdAt, newest }: PolicyRow): Policy {
-  return { policyId: id, workspaceId, createdAt: isoTime(createdAt), newest: toPolicyVersion(newest) }
+export function toPolicy({ id, workspaceId, createdAt, archivedAt, newest }: PolicyRow): Policy {
+  const times = { createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
+  return { policyId: id, workspaceId, ...times, newest: toPolicyVersion(newest) }
 }
 
 export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {

@@ -1,11 +1,12 @@
 /** Read shapes of prompts. */
 import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
 import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
-import { isoTime } from './run.ts'
+import { isoTime, nullableIsoTime } from './run.ts'
 import { toLatency, toUsage } from './usage.ts'
 
-export function toPrompt({ id, workspaceId, name, createdAt, newest }: PromptRow): Prompt {
-  return { promptId: id, workspaceId, name, createdAt: isoTime(createdAt), newest: toPromptVersionRow(newest) }
+export function toPrompt({ id, workspaceId, name, createdAt, archivedAt, newest }: PromptRow): Prompt {
+  const times = { createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
+  return { promptId: id, workspaceId, name, ...times, newest: toPromptVersionRow(newest) }
 }
 
 export function toPromptVersionRow(row: PromptVersionInfo): Row {

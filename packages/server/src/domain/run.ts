@@ -85,6 +85,10 @@ export function isoTime(milliseconds: number): string {
   return new Date(milliseconds).toISOString()
 }
 
+export function nullableIsoTime(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : isoTime(milliseconds)
+}
+
 const EACH = { sent: isoTime, received: isoTime }
 
 /** Formats many times that are close together and reuses their common prefix. */

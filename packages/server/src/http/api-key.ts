@@ -83,7 +83,10 @@ const OPERATOR_TOKEN_SENT = 'This is an operator token; send it as Authorization
 function withScopes(key: FoundApiKey | null, presented: string, route: Route | undefined): FoundApiKey | Refusal {
   if (!key) {
     const isToken = parseOperatorToken(presented) !== null
-    return refuse('unauthenticated', isToken ? OPERATOR_TOKEN_SENT : 'The API key is unknown, expired or revoked')
+    return refuse(
+      'unauthenticated',
+      isToken ? OPERATOR_TOKEN_SENT : 'The API key is unknown, expired or revoked, or its environment is archived',
+    )
   }
   const missing = missingScopes(key, route?.scopes ?? [])
   return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key

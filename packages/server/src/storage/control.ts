@@ -1,9 +1,9 @@
 /** What belongs to all control tables together: the first tenant, secrets, last uses, the revision that caches follow. */
-import type { ApiKeyRow } from './api-keys.ts'
-import type { EnvironmentRow } from './environments.ts'
+import type { NewApiKeyRow } from './api-keys.ts'
+import type { NewEnvironmentRow } from './environments.ts'
 import type { OperatorTokenRow } from './operator-tokens.ts'
 import type { InvitationRow } from './operators.ts'
-import type { WorkspaceRow } from './workspaces.ts'
+import type { NewWorkspaceRow } from './workspaces.ts'
 
 export interface ControlStore {
   /** On an empty store, creates the first tenant with its key and token in one transaction. Otherwise does nothing. */
@@ -17,9 +17,9 @@ export interface ControlStore {
 }
 
 export interface FirstTenant {
-  workspace: WorkspaceRow
-  environment: EnvironmentRow
-  apiKey: ApiKeyRow
+  workspace: NewWorkspaceRow
+  environment: NewEnvironmentRow
+  apiKey: NewApiKeyRow
   operatorToken: OperatorTokenRow
   /** Invites the first person, if one is named. */
   invitation?: InvitationRow

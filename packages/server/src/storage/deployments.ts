@@ -58,6 +58,8 @@ export type Published =
   | { outcome: 'no_environment' | 'no_source_environment' }
   /** The workspace has no such item or version. */
   | { outcome: 'no_item'; item: ItemVersion }
+  /** Archived items are not deployed. */
+  | { outcome: 'archived'; item: Item }
   /** Cannot be promoted: not deployed in the source. */
   | { outcome: 'not_in_force'; item: Item }
   /** Cannot be rolled back: no other version was deployed before. */

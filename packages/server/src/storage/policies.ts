@@ -22,7 +22,14 @@ export interface PolicyStore {
     audit: AuditEntry[],
   ): Promise<SavedVersion<PolicyVersionRow> | null>
   /** By id. */
-  listPolicies(workspaceId: string, page: PageById): Promise<Page<PolicyRow>>
+  listPolicies(workspaceId: string, page: PageById, withArchived?: boolean): Promise<Page<PolicyRow>>
+  /** Null: no such policy. A deployed one is not archived: `deployedIn` names an environment. */
+  archivePolicy(
+    workspaceId: string,
+    policyId: string,
+    archivedAt: number | null,
+    audit: AuditEntry[],
+  ): Promise<PolicyRow | { deployedIn: string } | null>
   findPolicy(workspaceId: string, policyId: string): Promise<PolicyRow | null>
   listPolicyVersions(workspaceId: string, policyId: string, page: VersionPage): Promise<Page<PolicyVersionRow>>
   findPolicyVersion(workspaceId: string, policyId: string, number: number): Promise<PolicyVersionRow | null>
@@ -53,5 +60,6 @@ export interface PolicyVersionRow extends NewPolicyVersionRow {
 }
 
 export interface PolicyRow extends NewPolicyRow {
+  archivedAt: number | null
   newest: PolicyVersionRow
 }

@@ -1,6 +1,7 @@
 /** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import type { AuditEntry } from './audit.ts'
 import type { Page, PageById } from './page.ts'
+import type { TenantChange } from './workspaces.ts'
 import type { LatencyRow } from './usage.ts'
 
 export interface PromptStore {
@@ -21,7 +22,14 @@ export interface PromptStore {
     audit: AuditEntry[],
   ): Promise<SavedVersion<PromptVersionInfo> | null>
   /** By id; only the prompt of that name if a name is given. */
-  listPrompts(workspaceId: string, name: string | null, page: PageById): Promise<PromptRow[]>
+  listPrompts(workspaceId: string, name: string | null, page: PageById, withArchived?: boolean): Promise<PromptRow[]>
+  /** Null: no such prompt. A deployed one is not changed: `deployedIn` names an environment. */
+  changePrompt(
+    workspaceId: string,
+    promptId: string,
+    change: TenantChange,
+    audit: AuditEntry[],
+  ): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null>
   findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
   listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<Page<PromptVersionInfo>>
   /**
@@ -51,6 +59,7 @@ export interface NewPromptVersionRow {
 }
 
 export interface PromptRow extends NewPromptRow {
+  archivedAt: number | null
   newest: PromptVersionInfo
 }
 

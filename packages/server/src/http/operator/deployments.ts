@@ -126,6 +126,8 @@ function resultOf(published: Published): PublicationResult | Refusal {
       const what = `${published.item.kind} ${published.item.id}`
       return refuse('not_found', `The workspace has no ${what}${version === null ? '' : ` with version ${version}`}`)
     }
+    case 'archived':
+      return refuse('conflict', `${itemName(published.item)} is archived; restore it first`)
     case 'not_in_force':
       return refuse('not_found', `${itemName(published.item)} is not deployed in the environment to promote from`)
     case 'no_earlier':

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { EnvironmentRow } from '../../storage/environments.ts'
 import type { PageById } from '../../storage/page.ts'
@@ -19,15 +19,17 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listEnvironments, deps, ({ query, request }) => {
     const { id } = workspaceOf(request)
-    const read = (page: PageById) => storage.listEnvironments(id, page)
-    return listById(cursors, ['environments', id], query, read, toEnvironment)
+    const withArchived = query.archived === 'true'
+    const read = (page: PageById) => storage.listEnvironments(id, page, withArchived)
+    return listById(cursors, ['environments', id, withArchived], query, read, toEnvironment)
   })
 
   serveRoute(app, OPERATOR_ROUTES.createEnvironment, deps, async ({ body: { name }, request }) => {
     const refusal = nameRefusal(name)
     if (refusal) return refusal
     const createdAt = now()
-    const row = { id: uuidv7(createdAt, randomBytes), workspaceId: workspaceOf(request).id, name, createdAt }
+    const id = uuidv7(createdAt, randomBytes)
+    const row = { id, workspaceId: workspaceOf(request).id, name, createdAt, archivedAt: null }
     const audit = auditOf(request, createdAt, 'environment.create', { kind: 'environment', id: row.id }, { name })
     const outcome = await storage.createEnvironment(row, [{ ...audit, environmentId: row.id }])
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
@@ -36,6 +38,6 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-function toEnvironment({ id, workspaceId, name, createdAt }: EnvironmentRow): Environment {
-  return { id, workspaceId, name, createdAt: isoTime(createdAt) }
+export function toEnvironment({ id, workspaceId, name, createdAt, archivedAt }: EnvironmentRow): Environment {
+  return { id, workspaceId, name, createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
 }

@@ -24,11 +24,12 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listPolicies, deps, async ({ query, request }) => {
     const workspaceId = workspaceOf(request).id
-    const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = ['policies', workspaceId]
+    const { limit = LIMITS.operatorPageDefault, cursor, archived } = query
+    const withArchived = archived === 'true'
+    const walk = ['policies', workspaceId, withArchived]
     const start = startOf<{ id: string }>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const page = await storage.listPolicies(workspaceId, { limit, after: start.after?.id ?? null })
+    const page = await storage.listPolicies(workspaceId, { limit, after: start.after?.id ?? null }, withArchived)
     return pageFrom(page, toPolicy, ({ id }) => cursors.write(walk, { id }))
   })
 
@@ -42,7 +43,7 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     const outcome = await storage.createPolicy(policy, first, [audit])
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'id_taken') return refuse('conflict', 'The workspace already has a policy with this id')
-    return toPolicy({ ...policy, newest: { policyId: policy.id, number: 1, ...first } })
+    return toPolicy({ ...policy, archivedAt: null, newest: { policyId: policy.id, number: 1, ...first } })
   })
 
   serveRoute(app, OPERATOR_ROUTES.readPolicy, deps, async ({ params, request }) => {

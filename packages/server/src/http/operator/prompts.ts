@@ -7,6 +7,7 @@ import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '.
 import { isStorableText } from '../../domain/text.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
+import type { PageById } from '../../storage/page.ts'
 import type { NewPromptVersionRow, VersionPage } from '../../storage/prompts.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
@@ -28,8 +29,10 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     const { name } = query
     // A text that no store can keep matches no prompt name.
     if (name !== undefined && !isStorableText(name)) return { items: [], nextCursor: null }
-    const walk = ['prompts', id, name ?? null]
-    return listById(cursors, walk, query, (page) => storage.listPrompts(id, name ?? null, page), toPrompt)
+    const withArchived = query.archived === 'true'
+    const walk = ['prompts', id, name ?? null, withArchived]
+    const read = (page: PageById) => storage.listPrompts(id, name ?? null, page, withArchived)
+    return listById(cursors, walk, query, read, toPrompt)
   })
 
   serveRoute(app, OPERATOR_ROUTES.createPrompt, deps, async ({ body, request }) => {

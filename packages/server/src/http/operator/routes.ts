@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import { aftermathRoutes } from './aftermath.ts'
 import { alertsRoutes } from './alerts.ts'
+import { archivesRoutes } from './archives.ts'
 import { apiKeysRoutes } from './api-keys.ts'
 import { approvalDecisionsRoutes } from './approval-decisions.ts'
 import { approvalStreamRoutes } from './approval-stream.ts'
@@ -45,6 +46,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   workspacesRoutes(app, deps)
   environmentsRoutes(app, deps)
   apiKeysRoutes(app, deps)
+  archivesRoutes(app, deps)
   tokensRoutes(app, deps)
   auditLogRoutes(app, deps)
   meRoutes(app, deps)

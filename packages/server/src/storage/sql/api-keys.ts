@@ -2,7 +2,7 @@ import { look, read, write, type Acts } from './act.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { ApiKeyRow, ApiKeyStore } from '../api-keys.ts'
+import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, ApiKeyStore, NewApiKeyRow } from '../api-keys.ts'
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
@@ -13,18 +13,21 @@ export const apiKeysActs = {
   listApiKeys: read(listApiKeys),
   findApiKey: look(findApiKey),
   revokeApiKey: write(revokeApiKey),
+  changeApiKey: write(changeApiKey),
+  rotateApiKey: write(rotateApiKey),
 } satisfies Partial<Acts<ApiKeyStore>>
 
-const COLUMNS = `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,
+const columns = (revokedAt: string) => `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,
   k.requests_per_second AS "requestsPerSecond", k.created_at AS "createdAt", k.expires_at AS "expiresAt",
-  k.revoked_at AS "revokedAt", k.last_used_at AS "lastUsedAt"`
+  ${revokedAt} AS "revokedAt", k.replaced_by AS "replacedBy", k.last_used_at AS "lastUsedAt"`
+const COLUMNS = columns('k.revoked_at')
 
 /** Scopes are stored as a JSON array. */
 type Kept<Row> = Omit<Row, 'scopes'> & { scopes: string }
 
 const parsed = <Row>(row: Kept<Row>) => ({ ...row, scopes: JSON.parse(row.scopes) as Scope[] })
 
-export async function insertApiKey(sql: Sql, key: ApiKeyRow): Promise<void> {
+export async function insertApiKey(sql: Sql, key: NewApiKeyRow): Promise<void> {
   const text = `INSERT INTO api_keys (id, environment_id, name, hash, scopes, requests_per_second, created_at,
     expires_at, revoked_at, last_used_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
   const { id, environmentId, name, hash, scopes, requestsPerSecond, createdAt, expiresAt, revokedAt, lastUsedAt } = key
@@ -32,7 +35,7 @@ export async function insertApiKey(sql: Sql, key: ApiKeyRow): Promise<void> {
   await sql.run(text, [id, environmentId, name, hash, JSON.stringify(scopes), requestsPerSecond, ...times])
 }
 
-async function createApiKey(sql: Sql, key: ApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
+async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
   if ((await findEnvironment(sql, key.environmentId)) === null) return 'no_environment'
   await insertApiKey(sql, key)
   await insertAudit(sql, audit)
@@ -47,8 +50,9 @@ async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Pro
 }
 
 async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
-  const text = `SELECT ${COLUMNS}, e.workspace_id AS "workspaceId"
-    FROM api_keys k JOIN environments e ON e.id = k.environment_id WHERE k.id = ?`
+  const text = `SELECT ${columns('COALESCE(k.revoked_at, e.archived_at, w.archived_at)')}, e.workspace_id AS "workspaceId"
+    FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
+    WHERE k.id = ?`
   const row = await sql.get<Kept<ApiKeyRow & { workspaceId: string }>>(text, [id])
   return row && parsed(row)
 }
@@ -65,7 +69,66 @@ async function revokeApiKey(
     await insertAudit(sql, audit)
     await growRevision(sql)
   }
+  return readApiKey(sql, environmentId, id)
+}
+
+async function readApiKey(sql: Sql, environmentId: string, id: string): Promise<ApiKeyRow | null> {
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id = ?`
   const row = await sql.get<Kept<ApiKeyRow>>(text, [environmentId, id])
   return row && parsed(row)
+}
+
+/** Locks the row, so that of two changes at once the later one sees the earlier. */
+async function holdApiKey(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  now: number,
+): Promise<ApiKeyRow | 'ended' | null> {
+  await sql.run('UPDATE api_keys SET name = name WHERE environment_id = ? AND id = ?', [environmentId, id])
+  const key = await readApiKey(sql, environmentId, id)
+  if (key === null) return null
+  const { revokedAt, expiresAt, replacedBy } = key
+  return revokedAt !== null || replacedBy !== null || (expiresAt !== null && expiresAt <= now) ? 'ended' : key
+}
+
+async function changeApiKey(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  change: ApiKeyChange,
+  now: number,
+  audit: AuditEntry[],
+): Promise<ApiKeyRow | 'widened' | 'ended' | null> {
+  const key = await holdApiKey(sql, environmentId, id, now)
+  if (key === null || key === 'ended') return key
+  if (change.scopes?.some((scope) => !key.scopes.includes(scope))) return 'widened'
+  const given = Object.entries(change).filter(([, value]) => value !== undefined)
+  const { name, scopes, expiresAt, requestsPerSecond }: ApiKeyRow = { ...key, ...Object.fromEntries(given) }
+  const text = `UPDATE api_keys SET name = ?, scopes = ?, expires_at = ?, requests_per_second = ?
+    WHERE environment_id = ? AND id = ?`
+  await sql.run(text, [name, JSON.stringify(scopes), expiresAt, requestsPerSecond, environmentId, id])
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return readApiKey(sql, environmentId, id)
+}
+
+async function rotateApiKey(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  { id: newId, hash, now, oldValidUntil, expiresAt }: ApiKeyRotation,
+  audit: AuditEntry[],
+): Promise<ApiKeyRow | 'ended' | null> {
+  const old = await holdApiKey(sql, environmentId, id, now)
+  if (old === null || old === 'ended') return old
+  const expires = expiresAt === undefined ? old.expiresAt : expiresAt
+  const added = { ...old, id: newId, hash, createdAt: now, expiresAt: expires, replacedBy: null, lastUsedAt: null }
+  await insertApiKey(sql, added)
+  const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
+  const text = 'UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE environment_id = ? AND id = ?'
+  await sql.run(text, [until, newId, environmentId, id])
+  await insertAudit(sql, audit)
+  await growRevision(sql)
+  return added
 }

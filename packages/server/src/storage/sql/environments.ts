@@ -1,21 +1,24 @@
 import { read, write, type Acts } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { EnvironmentRow, EnvironmentStore } from '../environments.ts'
+import type { TenantChange } from '../workspaces.ts'
+import type { EnvironmentRow, NewEnvironmentRow, EnvironmentStore } from '../environments.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
+import { changeTenant } from './tenant-change.ts'
 import { findWorkspace } from './workspaces.ts'
 
 export const environmentsActs = {
   createEnvironment: write(createEnvironment),
   listEnvironments: read(listEnvironments),
   findEnvironment: read(findEnvironment),
+  changeEnvironment: write(changeEnvironment),
 } satisfies Partial<Acts<EnvironmentStore>>
 
-const COLUMNS = 'id, workspace_id AS "workspaceId", name, created_at AS "createdAt"'
+const COLUMNS = 'id, workspace_id AS "workspaceId", name, created_at AS "createdAt", archived_at AS "archivedAt"'
 
-export async function insertEnvironment(sql: Sql, environment: EnvironmentRow): Promise<boolean> {
+export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow): Promise<boolean> {
   const { id, workspaceId, name, createdAt } = environment
   const text = `INSERT INTO environments (id, workspace_id, name, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (workspace_id, name) DO NOTHING`
@@ -24,7 +27,7 @@ export async function insertEnvironment(sql: Sql, environment: EnvironmentRow): 
 
 async function createEnvironment(
   sql: Sql,
-  environment: EnvironmentRow,
+  environment: NewEnvironmentRow,
   audit: AuditEntry[],
 ): Promise<'created' | 'name_taken' | 'no_workspace'> {
   if ((await findWorkspace(sql, environment.workspaceId)) === null) return 'no_workspace'
@@ -40,11 +43,29 @@ export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = ? FOR NO KEY UPDATE', [id])
 }
 
-function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<EnvironmentRow[]> {
-  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?`
+function listEnvironments(
+  sql: Sql,
+  workspaceId: string,
+  { limit, after }: PageById,
+  withArchived = false,
+): Promise<EnvironmentRow[]> {
+  const used = withArchived ? '' : ' AND archived_at IS NULL'
+  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ?${used} ORDER BY id LIMIT ?`
   return sql.all(text, [workspaceId, after ?? '', limit])
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {
   return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ?`, [id])
+}
+
+async function changeEnvironment(
+  sql: Sql,
+  id: string,
+  change: TenantChange,
+  audit: AuditEntry[],
+): Promise<EnvironmentRow | 'name_taken' | null> {
+  const row = await findEnvironment(sql, id)
+  if (row === null) return null
+  const others = { condition: 'workspace_id = ?', params: [row.workspaceId] }
+  return changeTenant(sql, 'environments', row, others, change, audit)
 }

@@ -1,28 +1,30 @@
 import { read, write, type Acts } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { WorkspaceRow, WorkspaceStore } from '../workspaces.ts'
+import type { NewWorkspaceRow, TenantChange, WorkspaceRow, WorkspaceStore } from '../workspaces.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, PLACES } from './chunks.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
+import { changeTenant } from './tenant-change.ts'
 
 export const workspacesActs = {
   createWorkspace: write(createWorkspace),
   listWorkspaces: read(listWorkspaces),
   findWorkspace: read(findWorkspace),
+  changeWorkspace: write(changeWorkspace),
 } satisfies Partial<Acts<WorkspaceStore>>
 
-const COLUMNS = 'id, name, created_at AS "createdAt"'
+const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'
 
-export async function insertWorkspace(sql: Sql, { id, name, createdAt }: WorkspaceRow): Promise<boolean> {
+export async function insertWorkspace(sql: Sql, { id, name, createdAt }: NewWorkspaceRow): Promise<boolean> {
   const text = 'INSERT INTO workspaces (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING'
   return (await sql.run(text, [id, name, createdAt])) === 1
 }
 
 async function createWorkspace(
   sql: Sql,
-  workspace: WorkspaceRow,
+  workspace: NewWorkspaceRow,
   audit: AuditEntry[],
 ): Promise<'created' | 'name_taken'> {
   if (!(await insertWorkspace(sql, workspace))) return 'name_taken'
@@ -35,13 +37,15 @@ async function listWorkspaces(
   sql: Sql,
   { limit, after }: PageById,
   within: readonly string[] | null = null,
+  withArchived = false,
 ): Promise<WorkspaceRow[]> {
   const start = after ?? ''
+  const used = withArchived ? '' : ' AND archived_at IS NULL'
   if (within === null) {
-    return sql.all(`SELECT ${COLUMNS} FROM workspaces WHERE id > ? ORDER BY id LIMIT ?`, [start, limit])
+    return sql.all(`SELECT ${COLUMNS} FROM workspaces WHERE id > ?${used} ORDER BY id LIMIT ?`, [start, limit])
   }
   // The first ids may belong to deleted workspaces, so the needed number is unknown.
-  const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (${PLACES}) ORDER BY id`
+  const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (${PLACES})${used} ORDER BY id`
   const rows: WorkspaceRow[] = []
   for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {
     rows.push(...(await sql.all<WorkspaceRow>(text, ids)))
@@ -52,4 +56,14 @@ async function listWorkspaces(
 
 export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null> {
   return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = ?`, [id])
+}
+
+async function changeWorkspace(
+  sql: Sql,
+  id: string,
+  change: TenantChange,
+  audit: AuditEntry[],
+): Promise<WorkspaceRow | 'name_taken' | null> {
+  const row = await findWorkspace(sql, id)
+  return row && changeTenant(sql, 'workspaces', row, { condition: 'true', params: [] }, change, audit)
 }

@@ -6,8 +6,14 @@ import type { OperatorTokenRow } from '../../../src/storage/operator-tokens.ts'
 import { ownStorage, sharedStorage, type OpenStorage } from './open.ts'
 import { newId, NOON } from './sample.ts'
 
-const workspace = (name: string = newId()) => ({ id: newId(), name, createdAt: NOON })
-const environment = (workspaceId: string, name = 'development') => ({ id: newId(), workspaceId, name, createdAt: NOON })
+const workspace = (name: string = newId()) => ({ id: newId(), name, createdAt: NOON, archivedAt: null })
+const environment = (workspaceId: string, name = 'development') => ({
+  id: newId(),
+  workspaceId,
+  name,
+  createdAt: NOON,
+  archivedAt: null,
+})
 
 function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRow {
   return {
@@ -20,6 +26,7 @@ function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRo
     createdAt: NOON,
     expiresAt: null,
     revokedAt: null,
+    replacedBy: null,
     lastUsedAt: null,
     ...given,
   }

@@ -15,7 +15,11 @@ export function policiesSuite(open: OpenStorage) {
       const first = policyVersion({ condition: ' tool.name\n  == "refund" // why', description: 'why', note: 'first' })
       assert.equal(await storage().createPolicy(policy, first, [auditEntry(workspaceId)]), 'created')
       const version = { policyId: policy.id, number: 1, ...first }
-      assert.deepEqual(await storage().findPolicy(workspaceId, policy.id), { ...policy, newest: version })
+      assert.deepEqual(await storage().findPolicy(workspaceId, policy.id), {
+        ...policy,
+        archivedAt: null,
+        newest: version,
+      })
       assert.deepEqual(await storage().findPolicyVersion(workspaceId, policy.id, 1), version)
       assert.equal((await storage().listAudit(workspaceId, all)).rows.length, 1)
     })

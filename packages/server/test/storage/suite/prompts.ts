@@ -26,7 +26,7 @@ export function promptsSuite(open: OpenStorage) {
         note: 'first',
         createdAt: NOON,
       }
-      assert.deepEqual(found, { ...prompt, newest: info })
+      assert.deepEqual(found, { ...prompt, archivedAt: null, newest: info })
       assert.deepEqual(await storage().findPromptVersion(workspaceId, prompt.id, 1), { ...info, content })
       assert.equal((await storage().listAudit(workspaceId, { limit: 9, after: null })).rows.length, 1)
     })

@@ -6,6 +6,7 @@ import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
+import { deployedIn } from './deployed-in.ts'
 
 export const policiesActs = {
   createPolicy: write(createPolicy),
@@ -14,19 +15,21 @@ export const policiesActs = {
   findPolicy: read(findPolicy),
   listPolicyVersions: read(listPolicyVersions),
   findPolicyVersion: read(findPolicyVersion),
+  archivePolicy: write(archivePolicy),
 } satisfies Partial<Acts<PolicyStore>>
 
 const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,
   v.author, v.note, v.created_at AS "createdAt"`
 
-const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt", ${VERSION}
+const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt",
+  p.archived_at AS "archivedAt", ${VERSION}
   FROM policies p
   JOIN policy_versions v ON v.workspace_id = p.workspace_id AND v.policy_id = p.id AND v.number = p.newest`
 
-type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number }
+type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number; archivedAt: number | null }
 
-function toPolicy({ workspaceId, policyCreatedAt, ...newest }: JoinedPolicy): PolicyRow {
-  return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, newest }
+function toPolicy({ workspaceId, policyCreatedAt, archivedAt, ...newest }: JoinedPolicy): PolicyRow {
+  return { id: newest.policyId, workspaceId, createdAt: policyCreatedAt, archivedAt, newest }
 }
 
 async function createPolicy(
@@ -81,8 +84,14 @@ async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersi
   await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
 }
 
-async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById): Promise<Page<PolicyRow>> {
-  const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ? ORDER BY p.id`
+async function listPolicies(
+  sql: Sql,
+  workspaceId: string,
+  { limit, after }: PageById,
+  withArchived = false,
+): Promise<Page<PolicyRow>> {
+  const used = withArchived ? '' : ' AND p.archived_at IS NULL'
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ?${used} ORDER BY p.id`
   const { rows, more } = await sql.page<JoinedPolicy>(text, [workspaceId, after ?? ''], limit)
   return { rows: rows.map(toPolicy), more }
 }
@@ -115,4 +124,22 @@ function findPolicyVersion(
 ): Promise<PolicyVersionRow | null> {
   const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ? AND v.number = ?`
   return sql.get(text, [workspaceId, policyId, number])
+}
+
+async function archivePolicy(
+  sql: Sql,
+  workspaceId: string,
+  policyId: string,
+  archivedAt: number | null,
+  audit: AuditEntry[],
+): Promise<PolicyRow | { deployedIn: string } | null> {
+  await sql.run('UPDATE policies SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, policyId])
+  const policy = await findPolicy(sql, workspaceId, policyId)
+  if (policy === null || (archivedAt === null) === (policy.archivedAt === null)) return policy
+  const deployed = archivedAt === null ? null : await deployedIn(sql, workspaceId, 'policy', policyId)
+  if (deployed !== null) return deployed
+  const text = 'UPDATE policies SET archived_at = ? WHERE workspace_id = ? AND id = ?'
+  await sql.run(text, [archivedAt, workspaceId, policyId])
+  await insertAudit(sql, audit)
+  return { ...policy, archivedAt }
 }

@@ -13,8 +13,10 @@ import type {
 } from '../../prompts.ts'
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
+import type { TenantChange } from '../../workspaces.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
+import { deployedIn } from './deployed-in.ts'
 
 export const promptsActs = {
   createPrompt: write(createPrompt),
@@ -23,18 +25,25 @@ export const promptsActs = {
   findPrompt: read(findPrompt),
   listPromptVersions: read(listPromptVersions),
   findPromptVersion: read(findPromptVersion),
+  changePrompt: write(changePrompt),
 } satisfies Partial<Acts<PromptStore>>
 
 const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",
   v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt"`
 
-const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt", ${INFO}
+const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
+  p.archived_at AS "archivedAt", ${INFO}
   FROM prompts p JOIN prompt_versions v ON v.prompt_id = p.id AND v.number = p.newest`
 
-type JoinedPrompt = PromptVersionInfo & { workspaceId: string; name: string; promptCreatedAt: number }
+type JoinedPrompt = PromptVersionInfo & {
+  workspaceId: string
+  name: string
+  promptCreatedAt: number
+  archivedAt: number | null
+}
 
-function toPrompt({ workspaceId, name, promptCreatedAt, ...newest }: JoinedPrompt): PromptRow {
-  return { id: newest.promptId, workspaceId, name, createdAt: promptCreatedAt, newest }
+function toPrompt({ workspaceId, name, promptCreatedAt, archivedAt, ...newest }: JoinedPrompt): PromptRow {
+  return { id: newest.promptId, workspaceId, name, createdAt: promptCreatedAt, archivedAt, newest }
 }
 
 async function createPrompt(
@@ -101,9 +110,11 @@ async function listPrompts(
   workspaceId: string,
   name: string | null,
   { limit, after }: PageById,
+  withArchived = false,
 ): Promise<PromptRow[]> {
   const named = name === null ? '' : ' AND p.name = ?'
-  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id > ?${named} ORDER BY p.id LIMIT ?`
+  const used = withArchived ? '' : ' AND p.archived_at IS NULL'
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id > ?${named}${used} ORDER BY p.id LIMIT ?`
   const params = [workspaceId, after ?? '', ...(name === null ? [] : [name]), limit]
   return (await sql.all<JoinedPrompt>(text, params)).map(toPrompt)
 }
@@ -135,4 +146,33 @@ function findPromptVersion(
   const text = `SELECT ${INFO}, v.content FROM prompt_versions v JOIN prompts p ON p.id = v.prompt_id
     WHERE p.workspace_id = ? AND v.prompt_id = ? AND v.number = ?`
   return sql.get(text, [workspaceId, promptId, number])
+}
+
+async function changePrompt(
+  sql: Sql,
+  workspaceId: string,
+  promptId: string,
+  change: TenantChange,
+  audit: AuditEntry[],
+): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null> {
+  // Renames of the workspace follow each other.
+  await sql.run('UPDATE workspaces SET name = name WHERE id = ?', [workspaceId])
+  const prompt = await findPrompt(sql, workspaceId, promptId)
+  if (prompt === null) return null
+  const isSame =
+    'name' in change ? change.name === prompt.name : (change.archivedAt === null) === (prompt.archivedAt === null)
+  if (isSame) return prompt
+  const deployed = await deployedIn(sql, workspaceId, 'prompt', promptId)
+  if (deployed !== null) return deployed
+  if ('name' in change) {
+    const taken = await sql.get('SELECT id FROM prompts WHERE workspace_id = ? AND name = ?', [
+      workspaceId,
+      change.name,
+    ])
+    if (taken !== null) return 'name_taken'
+  }
+  const [column, value] = 'name' in change ? ['name', change.name] : ['archived_at', change.archivedAt]
+  await sql.run(`UPDATE prompts SET ${column} = ? WHERE workspace_id = ? AND id = ?`, [value, workspaceId, promptId])
+  await insertAudit(sql, audit)
+  return { ...prompt, ...change }
 }

@@ -80,27 +80,33 @@ async function planAll(
   const sizes = await readSizes(sql, workspaceId, targets)
   const planned: Planned[] = []
   for (const { kind, id, version, restores = null } of targets) {
-    const name = names.get(keyOf({ kind, id }))
+    const named = names.get(keyOf({ kind, id }))
     const bytes = version === null ? 0 : sizes.get(versionKeyOf({ kind, id, version }))
-    if (name === undefined || bytes === undefined) return { outcome: 'no_item', item: { kind, id, version } }
+    if (named === undefined || bytes === undefined) return { outcome: 'no_item', item: { kind, id, version } }
     const from = deployed.get(keyOf({ kind, id }))?.version ?? null
-    if (from !== version) planned.push({ kind, id, name, from, to: version, bytes, restores })
+    if (named.archivedAt !== null && version !== null) return { outcome: 'archived', item: { kind, id } }
+    if (from !== version) planned.push({ kind, id, name: named.name, from, to: version, bytes, restores })
   }
   return planned
 }
 
 const NAMES_OF: Record<DeployableKind, string> = {
-  prompt: `SELECT id, name FROM prompts WHERE workspace_id = ? AND id IN (${PLACES})`,
-  policy: `SELECT id, id AS name FROM policies WHERE workspace_id = ? AND id IN (${PLACES})`,
+  prompt: `SELECT id, name, archived_at AS "archivedAt" FROM prompts WHERE workspace_id = ? AND id IN (${PLACES})`,
+  policy: `SELECT id, id AS name, archived_at AS "archivedAt" FROM policies WHERE workspace_id = ? AND id IN (${PLACES})`,
 }
 
-async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<Map<string, string>> {
-  const names = new Map<string, string>()
+interface Named {
+  name: string
+  archivedAt: number | null
+}
+
+async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<Map<string, Named>> {
+  const names = new Map<string, Named>()
   for (const kind of DEPLOYABLE_KINDS) {
     const rows = await inChunks(idsOf(kind, items), (chunk) =>
-      sql.all<{ id: string; name: string }>(NAMES_OF[kind], [workspaceId, ...chunk]),
+      sql.all<Named & { id: string }>(NAMES_OF[kind], [workspaceId, ...chunk]),
     )
-    for (const { id, name } of rows) names.set(keyOf({ kind, id }), name)
+    for (const { id, ...named } of rows) names.set(keyOf({ kind, id }), named)
   }
   return names
 }

@@ -1,0 +1,103 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { Environment, EnvironmentParams } from './environment.ts'
+import { Policy, PolicyParams } from './policy.ts'
+import { Prompt, PromptParams } from './prompt.ts'
+import { NewName, Workspace, WorkspaceParams } from './workspace.ts'
+
+const act = { method: 'POST', scopes: [], status: 200 } as const
+const rename = { ...act, bodyBytes: LIMITS.operatorBodyBytes, body: NewName } as const
+const RENAMED = ['not_found', 'conflict', ...BODY_ERRORS] as const
+const ARCHIVED = ['not_found', 'conflict'] as const
+
+const workspace = { tag: 'Tenants', access: 'owner', params: WorkspaceParams, reply: Workspace } as const
+const environment = { tag: 'Tenants', access: 'admin', params: EnvironmentParams, reply: Environment } as const
+const prompt = { tag: 'Prompts', access: 'admin', params: PromptParams, reply: Prompt } as const
+const policy = { tag: 'Policies', access: 'admin', params: PolicyParams, reply: Policy } as const
+
+const WORKSPACE = '/workspaces/{workspaceId}'
+const ENVIRONMENT = '/environments/{environmentId}'
+const PROMPT = `${WORKSPACE}/prompts/{promptId}` as const
+const POLICY = `${WORKSPACE}/policies/{policyId}` as const
+
+/** Renames, and what is put away: archived things keep their data and names, and can be restored. */
+export const archiveRoutes = {
+  renameWorkspace: {
+    ...rename,
+    ...workspace,
+    path: `${WORKSPACE}/rename`,
+    summary: 'Rename a workspace',
+    errors: RENAMED,
+  },
+  archiveWorkspace: {
+    ...act,
+    ...workspace,
+    path: `${WORKSPACE}/archive`,
+    summary: 'Archive a workspace; the API keys of its environments are refused',
+    errors: ARCHIVED,
+  },
+  restoreWorkspace: {
+    ...act,
+    ...workspace,
+    path: `${WORKSPACE}/restore`,
+    summary: 'Restore an archived workspace; its API keys work again',
+    errors: ARCHIVED,
+  },
+  renameEnvironment: {
+    ...rename,
+    ...environment,
+    path: `${ENVIRONMENT}/rename`,
+    summary: 'Rename an environment',
+    errors: RENAMED,
+  },
+  archiveEnvironment: {
+    ...act,
+    ...environment,
+    path: `${ENVIRONMENT}/archive`,
+    summary: 'Archive an environment; its API keys are refused',
+    errors: ARCHIVED,
+  },
+  restoreEnvironment: {
+    ...act,
+    ...environment,
+    path: `${ENVIRONMENT}/restore`,
+    summary: 'Restore an archived environment; its API keys work again',
+    errors: ARCHIVED,
+  },
+  renamePrompt: {
+    ...rename,
+    ...prompt,
+    path: `${PROMPT}/rename`,
+    summary: 'Rename a prompt that is deployed nowhere; clients find prompts by name',
+    errors: RENAMED,
+  },
+  archivePrompt: {
+    ...act,
+    ...prompt,
+    path: `${PROMPT}/archive`,
+    summary: 'Archive a prompt that is deployed nowhere',
+    errors: ARCHIVED,
+  },
+  restorePrompt: {
+    ...act,
+    ...prompt,
+    path: `${PROMPT}/restore`,
+    summary: 'Restore an archived prompt',
+    errors: ARCHIVED,
+  },
+  archivePolicy: {
+    ...act,
+    ...policy,
+    path: `${POLICY}/archive`,
+    summary: 'Archive a policy that is deployed nowhere',
+    errors: ARCHIVED,
+  },
+  restorePolicy: {
+    ...act,
+    ...policy,
+    path: `${POLICY}/restore`,
+    summary: 'Restore an archived policy',
+    errors: ARCHIVED,
+  },
+} as const satisfies Record<string, OperatorRoute>

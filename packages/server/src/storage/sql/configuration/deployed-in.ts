@@ -1,0 +1,15 @@
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
+import type { Sql } from '../sql.ts'
+
+/** The name of an environment of the workspace where the item is deployed; null: nowhere. */
+export async function deployedIn(
+  sql: Sql,
+  workspaceId: string,
+  kind: DeployableKind,
+  id: string,
+): Promise<{ deployedIn: string } | null> {
+  const text = `SELECT e.name AS "deployedIn" FROM environments e
+    JOIN deployments d ON d.environment_id = e.id AND d.kind = ? AND d.item_id = ?
+    WHERE e.workspace_id = ? ORDER BY e.id LIMIT 1`
+  return sql.get(text, [kind, id, workspaceId])
+}

@@ -1,0 +1,40 @@
+import type { AuditEntry } from '../audit.ts'
+import type { TenantChange } from '../workspaces.ts'
+import { insertAudit } from './audit.ts'
+import { growRevision, lockControl } from './revision.ts'
+import type { Sql } from './sql.ts'
+
+interface Tenant {
+  id: string
+  name: string
+  archivedAt: number | null
+}
+
+/**
+ * Renames, archives or restores a workspace or an environment. An archived one keeps the time when it was archived first.
+ * `others`: the condition for tenants whose names it must not have, with its parameters.
+ */
+export async function changeTenant<Row extends Tenant>(
+  sql: Sql,
+  table: 'workspaces' | 'environments',
+  row: Row,
+  others: { condition: string; params: string[] },
+  change: TenantChange,
+  audit: AuditEntry[],
+): Promise<Row | 'name_taken'> {
+  if ('name' in change) {
+    if (change.name === row.name) return row
+    // Two renames at once must not both find the name free.
+    await lockControl(sql)
+    const text = `SELECT id FROM ${table} WHERE name = ? AND ${others.condition}`
+    if ((await sql.get(text, [change.name, ...others.params])) !== null) return 'name_taken'
+    await sql.run(`UPDATE ${table} SET name = ? WHERE id = ?`, [change.name, row.id])
+  } else {
+    if ((change.archivedAt === null) === (row.archivedAt === null)) return row
+    await sql.run(`UPDATE ${table} SET archived_at = ? WHERE id = ?`, [change.archivedAt, row.id])
+  }
+  await insertAudit(sql, audit)
+  // Credential caches follow it.
+  await growRevision(sql)
+  return { ...row, ...change }
+}
