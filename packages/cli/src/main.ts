@@ -6,6 +6,7 @@ import { Stop } from './stop.ts'
 interface Entry {
   args?: string
   about: string
+  hidden?: true
   /** Adds options, subcommands and actions. */
   load(): Promise<(command: Command) => void>
 }
@@ -15,6 +16,19 @@ export const COMMANDS: Record<string, Entry> = {
   serve: {
     about: 'run the server until Ctrl-C',
     load: async () => (await import('./commands/serve.ts')).addServe,
+  },
+  login: {
+    about: 'keep the address and operator token of a server, so that commands need no variables',
+    load: async () => (await import('./commands/login.ts')).addLogin,
+  },
+  logout: {
+    about: 'forget a token that login kept',
+    load: async () => (await import('./commands/login.ts')).addLogout,
+  },
+  use: {
+    args: '[workspace/environment]',
+    about: 'choose the environment of commands that name none',
+    load: async () => (await import('./commands/use.ts')).addUse,
   },
   workspaces: {
     about: 'customers, teams or products; each has environments',
@@ -112,7 +126,7 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./commands/import.ts')).addImport,
   },
   demo: {
-    about: 'record a dozen realistic sample runs',
+    about: 'record realistic sample runs, approvals and issues',
     load: async () => (await import('./commands/demo.ts')).addDemo,
   },
   backup: {
@@ -141,13 +155,31 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'check the installation, or trace one event',
     load: async () => (await import('./commands/doctor.ts')).addDoctor,
   },
+  api: {
+    args: '<route>',
+    about: 'call any endpoint of the operator API',
+    load: async () => (await import('./commands/api.ts')).addApi,
+  },
+  completion: {
+    args: '<shell>',
+    about: 'print a script that completes commands: bash, zsh or fish',
+    load: async () => (await import('./commands/completion.ts')).addCompletion,
+  },
+  complete: {
+    args: '[words...]',
+    about: 'what the last word of a command line can become',
+    hidden: true,
+    load: async () => (await import('./commands/completion.ts')).addComplete,
+  },
 }
 
 const ENVIRONMENT_HELP = `
 Variables:
   TACHO_URL             address of the server; http://localhost:4680 when not set
-  TACHO_OPERATOR_TOKEN  operator token, for every command but serve, import, demo and mcp-guard (or --token-file)
-  TACHO_API_KEY         API key, for import, demo and mcp-guard
+  TACHO_OPERATOR_TOKEN  operator token; not for serve, import, mcp-guard and hook. Instead: tacho login, or --token-file
+  TACHO_ENVIRONMENT     environment of commands that name none. Instead: tacho use
+  TACHO_PROFILE         one of the profiles of tacho login
+  TACHO_API_KEY         API key, for import, demo, mcp-guard and hook
 Never pass a key or token as an argument: every user of the machine can see arguments.
 
 Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply). --json prints one JSON document on stdout; errors are on stderr.`
@@ -164,8 +196,8 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')) })
     .addHelpText('after', ENVIRONMENT_HELP)
   const named = commandIn(args)
-  for (const [name, { args: usage = '', about, load }] of Object.entries(COMMANDS)) {
-    const command = program.command(`${name} ${usage}`).description(about)
+  for (const [name, { args: usage = '', about, hidden = false, load }] of Object.entries(COMMANDS)) {
+    const command = program.command(`${name} ${usage}`, { hidden }).description(about)
     if (name === named) (await load())(command)
   }
   return program
@@ -211,4 +243,9 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-if (import.meta.main) process.exitCode = await run(process.argv.slice(2))
+async function main(): Promise<void> {
+  process.exitCode = await run(process.argv.slice(2))
+}
+
+// Not awaited: completion imports this module, which must have been evaluated then.
+if (import.meta.main) void main()

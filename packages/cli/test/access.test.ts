@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import path from 'node:path'
 import { after, test } from 'node:test'
-import { runTacho, startServer } from './tacho.ts'
+import { ended, OPERATOR_TOKEN, runTacho, startServer } from './tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
@@ -102,4 +104,60 @@ test('wrong usage fails before any request', async () => {
   ]) {
     assert.equal((await server.tacho(args)).code, 2, args.join(' '))
   }
+})
+
+test('after login and use, commands need no variables and no flags', async () => {
+  const config = { XDG_CONFIG_HOME: path.join(server.directory, 'config') }
+  const tacho = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runTacho(args, config)
+    assert.equal(code, 0, stderr)
+    return stdout
+  }
+  await text('workspaces', 'create', 'globex')
+  await text('environments', 'create', 'production', '--workspace', 'globex')
+  const login = ['login', '--url', server.url]
+  const refused = await runTacho(login, config, 'tacho-operator_00000000_wrong\n')
+  assert.deepEqual([refused.code, refused.stdout], [1, ''])
+  assert.match(refused.stderr, /unauthenticated/)
+  const { code, stdout, stderr } = await runTacho(login, config, `${OPERATOR_TOKEN}\n`)
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /^Signed in to http:\/\/127.* Profile: default\.\n$/)
+  assert.match((await runTacho(['runs', 'list'], config)).stderr, /More than one environment exists/)
+  await tacho('use', 'globex/production')
+  assert.match(await tacho('use'), /environment globex\/production/)
+  assert.match(await tacho('runs', 'list'), /^No matching runs/)
+  assert.match(await tacho('policies', 'list'), /No policies/)
+  const elsewhere = await runTacho(['keys', 'list'], { ...config, TACHO_ENVIRONMENT: 'globex/nowhere' })
+  assert.match(elsewhere.stderr, /Unknown environment "globex\/nowhere"/)
+  assert.match(await tacho('api', '/environments/{environmentId}/runs?limit=1'), /^\{"items":\[\]/)
+  await tacho('logout')
+  assert.equal((await runTacho(['runs', 'list'], config)).code, 2)
+})
+
+test('api calls any endpoint of the operator API, and nothing else', async () => {
+  const made = await server.tacho(['api', '/workspaces', '-d', '{"name": "initech"}'])
+  assert.equal((JSON.parse(made.stdout) as { name: string }).name, 'initech')
+  const refused = await server.tacho(['api', '/workspaces/nothing'])
+  assert.deepEqual([refused.code, (JSON.parse(refused.stdout) as { status: number }).status], [1, 404])
+  for (const route of [
+    'workspaces',
+    '/../../openapi/v1/runs',
+    '/%2e%2e/%2e%2e/metrics',
+    '//evil.example/operator/v1/me',
+  ]) {
+    const { code, stdout } = await server.tacho(['api', route])
+    assert.ok(code === 2 || stdout.includes('"status":404'), `${route}: ${stdout}`)
+  }
+})
+
+test('the shell learns what the last word can become', async () => {
+  const complete = async (...words: string[]) => (await runTacho(['complete', '--', ...words])).stdout.split('\n')
+  assert.deepEqual(await complete('work'), ['workspaces', ''])
+  assert.deepEqual(await complete('runs', 'list', '--se'), ['--search', '--session', ''])
+  assert.deepEqual(await complete('completion', ''), ['bash', 'zsh', 'fish', ''])
+  assert.deepEqual(await complete('constructor', ''), await complete(''))
+  const { stdout } = await runTacho(['completion', 'bash'])
+  const shell = `${stdout}\ntacho() { printf 'one\\ntwo\\n'; }\nCOMP_WORDS=(tacho r) COMP_CWORD=1 _tacho; echo "\${COMPREPLY[*]}"`
+  const bash = await ended(spawn('bash', ['-c', shell]))
+  assert.deepEqual([bash.stdout, bash.stderr], ['one two\n', ''])
 })

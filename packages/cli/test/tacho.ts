@@ -23,7 +23,8 @@ export type Variables = Record<string, string>
 /** Starts a command line with only the given Tacho variables. */
 export function startTacho(args: readonly string[], variables: Variables = {}, cwd?: string): ChildProcess {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
-  const env = { ...Object.fromEntries(own), NO_COLOR: '1', ...variables }
+  // Never the profiles of the person who runs the tests.
+  const env = { ...Object.fromEntries(own), NO_COLOR: '1', XDG_CONFIG_HOME: '/nonexistent', ...variables }
   return spawn(PROGRAM, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 

@@ -9,8 +9,15 @@ import { Stop } from '../stop.ts'
 export type Input<Name extends keyof Answers> = CallInput<OperatorRoutes[Name]>
 export type Reply<Name extends keyof Answers> = Value<OperatorRoutes[Name]>
 
+/** Used where a command names none: an id, or `workspace/environment`. */
+export interface Defaults {
+  environment?: string | undefined
+  workspace?: string | undefined
+}
+
 export interface OperatorClient extends Throwing<Answers> {
   readonly url: string
+  readonly defaults: Defaults
   /** The same calls with the full response, for `answered`. */
   readonly whole: Answers
 }
@@ -26,10 +33,10 @@ export class Refused extends Stop {
   }
 }
 
-/** `url` comes from `readUrl`. */
-export function operatorClient(url: string, token: string): OperatorClient {
+/** `url` and `token` come from `readAccount`. */
+export function operatorClient(url: string, token: string, defaults: Defaults = {}): OperatorClient {
   const whole = createOperatorClient({ url, token })
-  return { ...throwing(whole, (result) => new Refused(url, result)), url, whole }
+  return { ...throwing(whole, (result) => new Refused(url, result)), url, defaults, whole }
 }
 
 /** The successful result of a call, with text and headers of the response. */

@@ -22,8 +22,11 @@ export function environmentsOf(client: OperatorClient, workspace: Workspace): Pr
   return allItems(client.listEnvironments, { params: { workspaceId: workspace.id } })
 }
 
-/** A workspace by name or id; without one, the only workspace. */
-export async function findWorkspace(client: OperatorClient, given: string | undefined): Promise<Workspace> {
+/** A workspace by name or id; without one, the default or the only one. */
+export async function findWorkspace(
+  client: OperatorClient,
+  given: string | undefined = client.defaults.workspace,
+): Promise<Workspace> {
   const workspaces = await allWorkspaces(client)
   const found = workspaces.filter(
     ({ id, name }) => given === undefined || name === given || id === given?.toLowerCase(),
@@ -39,8 +42,11 @@ export async function findWorkspace(client: OperatorClient, given: string | unde
   )
 }
 
-/** An environment by `workspace/environment` or id; without one, the only environment. */
-export async function findEnvironment(client: OperatorClient, given: string | undefined): Promise<Tenant> {
+/** An environment by `workspace/environment` or id; without one, the default or the only one. */
+export async function findEnvironment(
+  client: OperatorClient,
+  given: string | undefined = client.defaults.environment,
+): Promise<Tenant> {
   if (given !== undefined && UUID.test(given)) return { id: given, name: given }
   const { environment, name } = await findPlace(client, given, '--environment')
   return { id: environment.id, name }
@@ -55,7 +61,8 @@ export interface Place {
 }
 
 /** The same for commands that also need the workspace. `flag` is used in the error. */
-export async function findPlace(client: OperatorClient, given: string | undefined, flag: string): Promise<Place> {
+export async function findPlace(client: OperatorClient, named: string | undefined, flag: string): Promise<Place> {
+  const given = named ?? (flag === '--environment' ? client.defaults.environment : undefined)
   const places: Place[] = []
   const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client)) {

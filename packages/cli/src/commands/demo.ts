@@ -8,7 +8,7 @@ import { startProgress } from '../terminal/progress.ts'
 import { playPeople } from '../demo/people.ts'
 import { operatorClient } from '../calls/operator-client.ts'
 import { openRecorder } from '../calls/recorder-client.ts'
-import { readApiKey, readOperatorToken, readUrl } from '../settings/credentials.ts'
+import { readAccount, readApiKey, readUrl } from '../settings/credentials.ts'
 import { failed } from '../stop.ts'
 
 interface Options extends OutputOptions {
@@ -37,7 +37,7 @@ Examples:
 
 /** Null without an operator token. */
 function operatorOf(url: string) {
-  return process.env['TACHO_OPERATOR_TOKEN'] === undefined ? null : operatorClient(url, readOperatorToken(undefined))
+  return process.env['TACHO_OPERATOR_TOKEN'] === undefined ? null : operatorClient(url, readAccount({ url }).token)
 }
 
 function parseSeed(text: string): string {

@@ -38,7 +38,7 @@ export async function listRuns(
   const print = tableWriter(COLUMNS)
   let count = 0
   for await (const runs of chunks) {
-    print(runs.map(runCells))
+    if (runs.length > 0) print(runs.map(runCells))
     count += runs.length
   }
   if (count === 0) printLine('No matching runs.')

@@ -1,10 +1,9 @@
 /** Address and credentials of client commands. */
 import { readFileSync } from 'node:fs'
 import { wrongUsage } from '../stop.ts'
+import { chosenProfile, type Profile, type Variables } from './profiles.ts'
 
 export const DEFAULT_URL = 'http://localhost:4680'
-
-type Variables = Readonly<Record<string, string | undefined>>
 
 /** The origin of the server, plus the path of a proxy if any, without a trailing slash. */
 export function readUrl(flag: string | undefined, variables: Variables = process.env): string {
@@ -20,17 +19,43 @@ export function readUrl(flag: string | undefined, variables: Variables = process
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-/** The operator token. Never from a flag: other users can read the arguments of a process. */
-export function readOperatorToken(tokenFile: string | undefined, variables: Variables = process.env): string {
-  if (tokenFile !== undefined) return operatorToken('The file of --token-file', fileText(tokenFile))
-  const given = variables['TACHO_OPERATOR_TOKEN']
-  if (given === undefined) {
+export interface Account {
+  url: string
+  token: string
+  /** Null if the token does not come from a profile. */
+  profile: Profile | null
+}
+
+/**
+ * Address and operator token: from --token-file or TACHO_OPERATOR_TOKEN, else from the profile in use. The token is never
+ * in a flag, because other users can read the arguments of a process.
+ */
+export function readAccount(
+  { url, tokenFile }: { url?: string | undefined; tokenFile?: string | undefined },
+  variables: Variables = process.env,
+): Account {
+  if (tokenFile !== undefined || variables['TACHO_OPERATOR_TOKEN'] !== undefined) {
+    return { url: readUrl(url, variables), token: readOperatorToken(tokenFile, variables), profile: null }
+  }
+  const chosen = chosenProfile(variables)
+  if (chosen === null) {
     throw wrongUsage(
-      'No operator token: set TACHO_OPERATOR_TOKEN, or pass a file with --token-file ' +
+      'No operator token: run `tacho login`, set TACHO_OPERATOR_TOKEN, or pass a file with --token-file ' +
         "(the server's first start prints a token; `tacho recover` makes a new one).",
     )
   }
-  return operatorToken('TACHO_OPERATOR_TOKEN', given)
+  const { name, profile } = chosen
+  const isNamed = url !== undefined || variables['TACHO_URL'] !== undefined
+  const wanted = isNamed ? readUrl(url, variables) : profile.url
+  if (wanted === profile.url) return { url: wanted, token: profile.token, profile }
+  throw wrongUsage(
+    `The token of the profile ${JSON.stringify(name)} is for ${profile.url}, not for ${wanted}: run \`tacho login --url ${wanted}\`.`,
+  )
+}
+
+function readOperatorToken(tokenFile: string | undefined, variables: Variables): string {
+  if (tokenFile !== undefined) return operatorToken('The file of --token-file', fileText(tokenFile))
+  return operatorToken('TACHO_OPERATOR_TOKEN', variables['TACHO_OPERATOR_TOKEN'] ?? '')
 }
 
 /** The API key for `import` and `demo`. */
@@ -52,7 +77,8 @@ export function readApiKey(variables: Variables = process.env): string {
 const OPERATOR_TOKEN = 'tacho-operator_'
 const API_KEY = 'tacho_'
 
-function operatorToken(name: string, given: string): string {
+/** Refuses what no operator token looks like. `name` says where it comes from. */
+export function operatorToken(name: string, given: string): string {
   const token = credential(name, given)
   if (token.startsWith(API_KEY)) {
     throw wrongUsage(

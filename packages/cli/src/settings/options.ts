@@ -1,7 +1,7 @@
 /** Flags that several commands share. */
 import { InvalidArgumentError, type Command } from 'commander'
 import { operatorClient, type OperatorClient } from '../calls/operator-client.ts'
-import { readOperatorToken, readUrl } from './credentials.ts'
+import { readAccount } from './credentials.ts'
 
 export interface OutputOptions {
   json?: true
@@ -28,7 +28,7 @@ export function withUrl(command: Command): Command {
 export function asOperator(command: Command): Command {
   return withJson(withUrl(command)).option(
     '--token-file <file>',
-    'file with the operator token, instead of TACHO_OPERATOR_TOKEN',
+    'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`',
   )
 }
 
@@ -37,13 +37,17 @@ export function inEnvironment(command: Command): Command {
   return asOperator(
     command.option(
       '-e, --environment <workspace/environment>',
-      'names, or the id of the environment; optional if there is only one',
+      'names, or the id of the environment (TACHO_ENVIRONMENT, or that of `tacho use`); optional if there is only one',
     ),
   )
 }
 
-export function connect({ url, tokenFile }: ServerOptions): OperatorClient {
-  return operatorClient(readUrl(url), readOperatorToken(tokenFile))
+export function connect(options: ServerOptions): OperatorClient {
+  const { url, token, profile } = readAccount(options)
+  const given = process.env['TACHO_ENVIRONMENT']
+  const { id, workspaceId } = profile?.environment ?? {}
+  const defaults = given === undefined ? { environment: id, workspace: workspaceId } : { environment: given }
+  return operatorClient(url, token, defaults)
 }
 
 /** A whole number from 1 to `maximum`, for commander. */

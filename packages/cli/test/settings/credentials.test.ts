@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { readApiKey, readOperatorToken, readUrl } from '../../src/settings/credentials.ts'
+import { readAccount, readApiKey, readUrl } from '../../src/settings/credentials.ts'
+
+const NO_PROFILES = { XDG_CONFIG_HOME: '/nonexistent' }
 
 test('the address comes from the flag, then the variable, then the default', () => {
   assert.equal(readUrl('http://a:1/', { TACHO_URL: 'http://b:2' }), 'http://a:1')
@@ -20,7 +22,7 @@ test('an invalid address is wrong usage, and the sentence names its source', () 
 
 test('a missing, empty or invalid credential is wrong usage and is never printed', () => {
   assert.throws(() => readApiKey({}), { exitCode: 2, message: /^No API key: set TACHO_API_KEY/ })
-  assert.throws(() => readOperatorToken(undefined, {}), { exitCode: 2, message: /^No operator token/ })
+  assert.throws(() => readAccount({}, NO_PROFILES), { exitCode: 2, message: /^No operator token/ })
   assert.throws(() => readApiKey({ TACHO_API_KEY: '' }), { exitCode: 2, message: /^TACHO_API_KEY is empty/ })
   for (const text of ['a secret', 'secrét', 'sec\nret']) {
     assert.throws(
@@ -33,7 +35,7 @@ test('a missing, empty or invalid credential is wrong usage and is never printed
     exitCode: 2,
     message: /is an operator token/,
   })
-  assert.throws(() => readOperatorToken(undefined, { TACHO_OPERATOR_TOKEN: 'tacho_a_b' }), {
+  assert.throws(() => readAccount({}, { TACHO_OPERATOR_TOKEN: 'tacho_a_b' }), {
     exitCode: 2,
     message: /^TACHO_OPERATOR_TOKEN is an API key/,
   })
@@ -44,8 +46,11 @@ test('a token file wins over the variable, and an unreadable file is named', () 
   try {
     const file = path.join(directory, 'token')
     writeFileSync(file, 'from-file\n')
-    assert.equal(readOperatorToken(file, { TACHO_OPERATOR_TOKEN: 'other' }), 'from-file')
-    assert.throws(() => readOperatorToken(`${file}-not`, {}), { exitCode: 2, message: /cannot be read \(ENOENT\)/ })
+    assert.equal(readAccount({ tokenFile: file }, { TACHO_OPERATOR_TOKEN: 'other' }).token, 'from-file')
+    assert.throws(() => readAccount({ tokenFile: `${file}-not` }, {}), {
+      exitCode: 2,
+      message: /cannot be read \(ENOENT\)/,
+    })
   } finally {
     rmSync(directory, { recursive: true })
   }
