@@ -3,11 +3,15 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createOpenAI } from '@ai-sdk/openai'
 import { OpenTelemetry } from '@ai-sdk/otel'
+import { LangChainInstrumentation } from '@arizeai/openinference-instrumentation-langchain'
 import { OpenAIInstrumentation } from '@arizeai/openinference-instrumentation-openai'
+import * as callbackManager from '@langchain/core/callbacks/manager'
+import { ChatOpenAI } from '@langchain/openai'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { generateText, isStepCount, streamText, tool } from 'ai'
+import * as langchain from 'langchain'
 import OpenAI from 'openai'
 import { z } from 'zod'
 import { startService, type RunDetail, type Service } from '../../server/test/setup/service.ts'
@@ -77,6 +81,16 @@ function assertCalls(run: RunDetail): void {
   })
 }
 
+/** The three calls of the tool, which may have the same time. */
+function assertTools(run: RunDetail, resultOf = (output: unknown) => output): void {
+  assert.deepEqual(
+    payloads(run, 'TOOL_CALL')
+      .map(({ toolName, input, output }) => [toolName, input, resultOf(output)])
+      .toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
+    [1, 2, 3].map((order) => ['refund', { order }, { refunded: order }]),
+  )
+}
+
 const refund = tool({
   description: 'Refunds an order',
   inputSchema: z.object({ order: z.number() }),
@@ -101,13 +115,7 @@ for (const name of ['generateText', 'streamText'] as const) {
     assert.equal(run.agent.name, 'Refunds')
     assert.deepEqual([run.usage.promptTokens, run.usage.completionTokens], [40, 20])
     assertCalls(run)
-    assert.deepEqual(
-      // They may have the same time.
-      payloads(run, 'TOOL_CALL')
-        .map(({ toolName, input, output }) => [toolName, input, output])
-        .toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b))),
-      [1, 2, 3].map((order) => ['refund', { order }, { refunded: order }]),
-    )
+    assertTools(run)
   })
 }
 
@@ -122,4 +130,33 @@ test('OpenInference for the OpenAI client', async () => {
   assert.equal(run.status, 'COMPLETED')
   assert.equal(run.agent.name, 'shop')
   assertCalls(run)
+})
+
+test('OpenInference for LangChain: an agent and its tools', async () => {
+  const run = await runOf(async (provider) => {
+    const instrumentation = new LangChainInstrumentation({ tracerProvider: provider })
+    instrumentation.manuallyInstrument(callbackManager as never)
+    const configuration = { baseURL: `${model.url}/v1` }
+    const agent = langchain.createAgent({
+      model: new ChatOpenAI({ model: 'gpt-5', apiKey: 'key', maxRetries: 0, configuration }),
+      tools: [
+        langchain.tool(({ order }: { order: number }) => JSON.stringify({ refunded: order }), {
+          name: 'refund',
+          description: 'Refunds an order',
+          schema: z.object({ order: z.number() }),
+        }),
+      ],
+    })
+    await agent.invoke({ messages: [{ role: 'user', content: 'Refund all' }] })
+    instrumentation.disable()
+  })
+  assert.equal(run.status, 'COMPLETED')
+  assert.equal(run.agent.name, 'shop')
+  // Its chains and graph nodes repeat the usage of the calls inside them.
+  assert.deepEqual([run.usage.promptTokens, run.usage.completionTokens], [40, 20])
+  assertCalls(run)
+  assertTools(run, (output) => {
+    const { content } = (output as { output: { kwargs: { content: string } } }).output.kwargs
+    return JSON.parse(content) as unknown
+  })
 })
