@@ -14,7 +14,9 @@ const machine = { ...unmeasured, diskWriteMs: 1, others: 0 }
 
 export function tryBenchmarks(benchmarks: readonly Benchmark[]): void {
   const place = makePlace()
-  for (const benchmark of benchmarks) {
+  // A benchmark that is another one with more events is the same for a moment.
+  const different = new Map(benchmarks.map((benchmark) => [benchmark.run, benchmark]))
+  for (const benchmark of different.values()) {
     test(`${benchmark.name} measures both sides and writes them on the page`, { timeout: 300_000 }, async () => {
       const folder = path.join(place, benchmark.name)
       mkdirSync(folder)

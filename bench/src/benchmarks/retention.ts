@@ -21,7 +21,7 @@ const DAYS = 60
 const KEPT_DAYS = 30
 /** Batches on their way to the store while it is filled. */
 const FILLING = 40
-const KILLS_AT = [0.6, 0.8]
+export const KILLS_AT = [0.6, 0.8]
 
 export const RETAINED = `The store has events of ${DAYS} days, in runs of 9 to 100 events, stored with the times that they had then. Runs are then kept \
 for ${KEPT_DAYS} days, while recording goes on. Each round records with retention off and on: first as fast as possible, then at half that rate. Here the \
@@ -34,6 +34,8 @@ export interface RetainedStore {
   open(): Promise<Storage>
   /** Rows of a statement, while no server runs. */
   query(text: string): Promise<Record<string, unknown>[]>
+  /** How much is removed, in parts of all, when the server is killed. */
+  killsAt: readonly number[]
   /** Bytes on disk, and those that are free for new rows; null: unknown. */
   size(): Promise<{ bytes: number; freeBytes: number | null }>
 }
@@ -65,6 +67,7 @@ function sqliteStore(place: string): RetainedStore {
     }
   }
   return {
+    killsAt: KILLS_AT,
     start: () => startServer(directory),
     open: () => {
       const onTrouble = (error: Error) => {
@@ -147,7 +150,7 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
   await set(KEPT_DAYS)
   const since = performance.now()
   const half = (events * (DAYS - KEPT_DAYS)) / DAYS
-  const kills = [...KILLS_AT]
+  const kills = [...store.killsAt]
   while (kills.length > 0 || !(await isOver())) {
     // Recording goes on, and is cut off by the kill.
     const sent = load.call({ ...target(), seconds: plan.seconds / 2, perSecond: most / 2 / BATCH_EVENTS })

@@ -3,7 +3,7 @@
  *
  *   waiting --claim, from due_at on--> held --finish--> deleted
  *      ^                                |
- *      +--postpone, or the lease ends---+
+ *      +--postpone, restart, lease ends-+
  *
  * `due_at` of a held row is the end of its lease, so a dead node's work becomes due again.
  */
@@ -21,12 +21,22 @@ export const workActs = {
   workBacklog: look(workBacklog),
 } satisfies Partial<Acts<WorkStore>>
 
-/** Part of the act that causes the work. Work already queued stays unchanged. */
-export async function enqueueWork(sql: Sql, work: readonly NewWork[]): Promise<void> {
+const STAYS = 'DO NOTHING'
+export const RESTARTS = 'DO UPDATE SET due_at = excluded.due_at, lease_owner = NULL'
+
+/**
+ * Part of the act that causes the work. Work already queued stays unchanged, or starts again: it is taken from its holder,
+ * who may have read what has changed since.
+ */
+export async function enqueueWork(
+  sql: Sql,
+  work: readonly NewWork[],
+  whenQueued: typeof STAYS | typeof RESTARTS = STAYS,
+): Promise<void> {
   const rows = work.map(({ kind, environmentId, subjectId, dueAt }) => {
     return { kind, subject_id: subjectId, environment_id: environmentId, due_at: dueAt, attempts: 0 }
   })
-  await insertRows(sql, 'work', rows, 'ON CONFLICT (kind, subject_id) DO NOTHING')
+  await insertRows(sql, 'work', rows, `ON CONFLICT (kind, subject_id) ${whenQueued}`)
 }
 
 async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {

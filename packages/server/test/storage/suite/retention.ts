@@ -341,6 +341,19 @@ export function retentionSuite(open: OpenStorage) {
       assert.deepEqual(await claimed(NOON + HOUR + 1), [1, 0, 1])
     })
 
+    test('settings that change during a pass start another one', async () => {
+      const { environmentId, ...tenant } = await newEnvironment({ runDays: 30 })
+      const claim = { kind: 'retain', owner: 'a', now: NOON, leaseUntil: NOON + HOUR, limit: 100 } as const
+      const claimed = async () =>
+        (await storage().claimWork(claim)).some(({ subjectId }) => subjectId === environmentId)
+      assert.ok(await claimed())
+      assert.ok(!(await claimed()), 'a pass is under way')
+      await set({ ...tenant, environmentId }, { runDays: 20 })
+      // The pass ends, having read the settings of before.
+      await storage().finishWork({ kind: 'retain', owner: 'a', subjectIds: [environmentId] })
+      assert.ok(await claimed())
+    })
+
     test('a preview of many runs is estimated from the hours of usage', async () => {
       const tenant = await newEnvironment()
       const { environmentId: env } = tenant

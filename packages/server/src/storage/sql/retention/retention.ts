@@ -3,12 +3,13 @@ import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operato
 import type { AuditEntry } from '../../audit.ts'
 import { KEEP_ALL } from '../../retention.ts'
 import type { RetentionOrder, RetentionProgressRow, RetentionRow, RetentionStore, Tenant } from '../../retention.ts'
+import type { NewWork } from '../../work.ts'
 import { read, write, type Acts } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
 import { findRun } from '../runs.ts'
-import { enqueueWork } from '../work.ts'
+import { enqueueWork, RESTARTS } from '../work.ts'
 
 export const retentionActs = {
   readRetention: read(readRetention),
@@ -82,17 +83,15 @@ async function changeRetention(
           QUEUED_AT_ONCE,
         ])
       : [{ id: environmentId }]
-  await enqueuePasses(sql, concerned, now)
+  // A pass under way may be past what the new settings remove.
+  await enqueueWork(sql, passesOf(concerned, now), RESTARTS)
 }
 
 /** Environments that one statement queues. Others wait until their next pass is due. */
 const QUEUED_AT_ONCE = 1_000
 
-function enqueuePasses(sql: Sql, environments: { id: string }[], now: number): Promise<void> {
-  return enqueueWork(
-    sql,
-    environments.map(({ id }) => ({ kind: 'retain', environmentId: id, subjectId: id, dueAt: now })),
-  )
+function passesOf(environments: { id: string }[], dueAt: number): NewWork[] {
+  return environments.map(({ id }) => ({ kind: 'retain', environmentId: id, subjectId: id, dueAt }))
 }
 
 async function pinRun(
@@ -122,7 +121,7 @@ async function queueRetention(sql: Sql, now: number, endedBefore: number): Promi
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.kind = 'retain' AND w.subject_id = e.id)
     ORDER BY e.id LIMIT ?`
   const due = await sql.all<{ id: string }>(text, [endedBefore, QUEUED_AT_ONCE])
-  await enqueuePasses(sql, due, now)
+  await enqueueWork(sql, passesOf(due, now))
 }
 
 const NOTHING: RetentionCounts = { runs: 0, events: 0, payloads: 0, issues: 0, approvals: 0, auditEntries: 0 }
