@@ -69,7 +69,7 @@ export class AgentMessages {
     else if (type === 'assistant') this.#addAnswer(fields(message['message']), parent)
     else if (type === 'user') {
       const conversation = this.#conversation(parent)
-      if (!conversation.call?.stream) this.#finish(conversation)
+      if (!conversation.call?.stream) this.#finish(conversation, 0)
       const results = messagesOf([fields(message['message'])])
       if (conversation.call?.stream) conversation.call.results.push(...results)
       else this.#say(conversation, results)
@@ -94,7 +94,7 @@ export class AgentMessages {
     const conversation = this.#conversation(parent)
     if (event['type'] === 'message_start') {
       const { id } = fields(event['message'])
-      if (conversation.call?.id !== undefined && conversation.call.id !== id) this.#finish(conversation)
+      if (conversation.call?.id !== undefined && conversation.call.id !== id) this.#finish(conversation, 0)
       const call = this.#call(conversation, parent)
       call.id = id
       call.stream = new MessageStream()
@@ -104,7 +104,7 @@ export class AgentMessages {
     if (call.stream.add(event)) call.recorded.token()
     // The cost of a turn follows at once with its result, so its last call waits for that.
     if (call.stream.isComplete && (parent !== null || call.stream.result().finishReason === 'tool_use')) {
-      this.#finish(conversation)
+      this.#finish(conversation, 0)
     }
   }
 
@@ -112,7 +112,7 @@ export class AgentMessages {
     const conversation = this.#conversation(parent)
     const { call, finished } = conversation
     if (finished !== undefined && finished === answer['id']) return
-    if (call?.id !== undefined && call.id !== answer['id']) this.#finish(conversation)
+    if (call?.id !== undefined && call.id !== answer['id']) this.#finish(conversation, 0)
     const open = this.#call(conversation, parent)
     open.id = answer['id']
     open.whole = { ...answer, content: [...list(open.whole['content']), ...list(answer['content'])] }
@@ -126,7 +126,7 @@ export class AgentMessages {
     const main = this.#conversation(null)
     const isPaid = main.call !== undefined && main.call.id !== undefined
     for (const conversation of this.#conversations.values())
-      this.#finish(conversation, conversation === main ? added : undefined)
+      this.#finish(conversation, conversation === main ? added : 0)
     const isFailed = result['is_error'] === true || result['subtype'] !== 'success'
     this.#status = isFailed ? 'FAILED' : 'COMPLETED'
     const payload = set({
@@ -158,7 +158,8 @@ export class AgentMessages {
     return conversation.call
   }
 
-  #finish(conversation: Conversation, cost?: number): void {
+  /** The last call of a turn carries its whole cost, and the others 0: otherwise the service would estimate them in addition. */
+  #finish(conversation: Conversation, cost: number | undefined): void {
     const { call } = conversation
     // A request without an answer is still waiting for it, or is being retried.
     if (call?.id === undefined) return
