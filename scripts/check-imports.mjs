@@ -112,6 +112,8 @@ const layers = [
       `${server}/process/serve.ts`,
       `${server}/config/config.ts`,
       `${server}/maintenance/**`,
+      // The format of exports, which both sides write and check.
+      `${server}/domain/export-lines.ts`,
       ...anyPackage,
     ],
   },

@@ -139,6 +139,15 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'restore a backup into a data directory',
     load: async () => (await import('./commands/restore.ts')).addRestore,
   },
+  export: {
+    about: 'write an environment, or some of its runs, as JSON Lines',
+    load: async () => (await import('./commands/export.ts')).addExport,
+  },
+  'restore-export': {
+    args: '<file>',
+    about: 'write an export into an empty environment; - reads standard input',
+    load: async () => (await import('./commands/restore-export.ts')).addRestoreExport,
+  },
   recover: {
     about: 'replace a lost operator token or API key',
     load: async () => (await import('./commands/recover.ts')).addRecover,

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { ended, OPERATOR_TOKEN, runTacho, serveFrom, startServer, startTacho, type Ended } from './tacho.ts'
 
 const server = await startServer()
@@ -312,6 +313,50 @@ test('doctor explains a rejected event', async () => {
   const { code, stdout } = await server.tacho(['doctor', '--run', 'refusals', '--event', 'long', ...WHERE])
   assert.equal(code, 1)
   assert.match(stdout, /was rejected at .*\n.*\(too_long\)\.\n/)
+})
+
+test('an export continues after an interruption, and its import is exported again byte for byte', async () => {
+  const whole = path.join(server.directory, 'whole.jsonl')
+  const { counts, lines } = await json<{ counts: Record<string, number>; lines: number }>(
+    'export',
+    ...WHERE,
+    '-o',
+    whole,
+  )
+  const content = readFileSync(whole, 'utf8')
+  assert.equal(content.split('\n').filter((line) => !/^\{"type":"(mark|end)"|^$/.test(line)).length, lines)
+  assert.ok((counts['event'] ?? 0) > 100)
+  assert.equal((await server.tacho(['export', ...WHERE, '--agent', 'nobody'])).stdout.includes('"type":"run"'), false)
+  assert.equal((await refused('export', ...WHERE, '-o', whole)).code, 1)
+
+  // Interrupted within a line, after a mark; and compressed, before the first mark.
+  const mark = content.indexOf('{"type":"mark"')
+  assert.ok(mark > 0)
+  const resumed = path.join(server.directory, 'resumed.jsonl')
+  writeFileSync(`${resumed}.partial`, content.slice(0, content.indexOf('\n', mark) + 20))
+  assert.match((await refused('export', ...WHERE, '-o', resumed)).stderr, /continue it with --resume/)
+  await text('export', ...WHERE, '-o', resumed, '--resume')
+  assert.equal(readFileSync(resumed, 'utf8') === content, true)
+  const packed = path.join(server.directory, 'packed.jsonl.zst')
+  writeFileSync(`${packed}.partial`, zstdCompressSync(content).subarray(0, 5_000))
+  await text('export', ...WHERE, '-o', packed, '--resume')
+  assert.equal(zstdDecompressSync(readFileSync(packed)).toString() === content, true)
+
+  await text('environments', 'create', 'archive', '-w', 'default')
+  const into = ['--environment', 'default/archive']
+  const damaged = path.join(server.directory, 'damaged.jsonl')
+  writeFileSync(damaged, content.replace('"type":"run"', '"type":"run" '))
+  assert.match((await refused('restore-export', damaged, ...into)).stderr, /damaged before or in line \d+/)
+  writeFileSync(damaged, content.slice(0, -100))
+  assert.equal((await refused('restore-export', damaged, ...into)).code, 1)
+  assert.match((await refused('restore-export', packed, ...into)).stderr, /not empty/)
+  assert.match(await text('restore-export', packed, ...into, '--resume'), /lines written into default\/archive/)
+  const again = (await server.tacho(['export', ...into])).stdout
+  const comparable = (some: string) =>
+    // The names and the checksums that contain them; a pending approval may have expired since.
+    some.split('\n').filter((line) => !/^\{"type":"(export|mark|end|approval)"/.test(line))
+  assert.deepEqual(comparable(again), comparable(content))
+  assert.match(await text('restore-export', resumed, ...into, '--resume'), /^0 lines written/)
 })
 
 test('a backup can be restored to another data directory; neither is ever overwritten', async () => {

@@ -108,6 +108,12 @@ export const LIMITS = {
   /** Finished simulations to keep in one environment, newest first. */
   simulationsKept: 100,
   operatorBodyBytes: 262_144,
+  /** Lines in one request to import an export. One line can have a payload with all characters escaped twice. */
+  restoredLines: 2_000,
+  restoreBodyBytes: 16 * 1_048_576,
+  exportPlaceChars: 8_000,
+  /** Exports that one process streams at the same time. */
+  exportsAtOnce: 4,
   /** Bodies of requests without a credential: codes, passwords and addresses. */
   signInBodyBytes: 16_384,
   searchChars: 255,

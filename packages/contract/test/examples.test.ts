@@ -133,6 +133,7 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('changeRetention', { params: here })
   await send('previewErasure', { params: here })
   await send('createErasure', { params: here })
+  await send('importEnvironment', { params: here })
 
   // A receiver of our own: nothing is sent to example.com.
   const { id: webhookId } = await send('createWebhook', { params: here, change: { url: 'http://127.0.0.1:9/tacho' } })

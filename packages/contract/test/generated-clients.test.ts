@@ -111,8 +111,11 @@ test('openapi-python-client generates clients that work, without a warning', { t
   if (home === null) return t.skip(`python3 with venv and pip could not install python-generator.txt`)
   const python = path.join(home, 'bin/python')
   const config = path.join(directory, 'config.yaml')
-  // A backup is bytes, whatever the name of its media type.
-  const overrides = { 'application/vnd.sqlite3': 'application/octet-stream' }
+  // Backups and exports are bytes, whatever the name of their media type.
+  const overrides = {
+    'application/vnd.sqlite3': 'application/octet-stream',
+    'application/jsonl': 'application/octet-stream',
+  }
   writeFileSync(config, JSON.stringify({ post_hooks: [], content_type_overrides: overrides }))
   for (const [name, content] of Object.entries(DOCUMENTS)) {
     const file = path.join(directory, `${name}.json`)

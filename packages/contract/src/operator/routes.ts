@@ -12,6 +12,7 @@ import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
 import { erasureRoutes } from './erasure-routes.ts'
 import { CreationHeaders } from './idempotency.ts'
+import { exportRoutes } from './export-routes.ts'
 import { issueRoutes } from './issue-routes.ts'
 import {
   EventRowPage,
@@ -295,4 +296,5 @@ export const OPERATOR_ROUTES = {
   ...priceRoutes,
   ...erasureRoutes,
   ...alertRoutes,
+  ...exportRoutes,
 } as const satisfies Record<string, OperatorRoute>

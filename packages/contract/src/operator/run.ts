@@ -47,7 +47,8 @@ export type OperatorRunPage = Static<typeof OperatorRunPage>
 
 const SIFTED = `A page ends after ${LIMITS.runsLookedAt} examined runs: it can have few or no items and still a nextCursor`
 
-const filters = {
+/** Parameters that choose runs. */
+export const RUN_FILTERS = {
   agentId: Type.Optional(uuid('Internal agent id')),
   agent: Type.Optional(
     id(
@@ -102,11 +103,11 @@ const filters = {
 export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
-  ...filters,
+  ...RUN_FILTERS,
 })
 export type OperatorRunsQuery = Static<typeof OperatorRunsQuery>
 
-export const RunFilter = Type.Object(filters, {
+export const RunFilter = Type.Object(RUN_FILTERS, {
   $id: 'RunFilter',
   additionalProperties: false,
   description: 'Filters of the list of runs, as in its query',

@@ -83,13 +83,23 @@ export interface EventBatchRows {
   events: NewEvent[]
   /** Rejected items that named a run and an id. Kept for `doctor`, bounded. */
   rejections: RejectionRow[]
+  /** The run of all these events, as an export has it. */
+  restoring?: RestoredRun | undefined
+}
+
+/** What a run does not get from its events. */
+export interface RestoredRun {
+  id: string
+  differingRetries: number
+  /** False for a run that is older than the counting of errors. */
+  countsErrors: boolean
 }
 
 /**
  * `stored` and `duplicate` are accepted. `absent`: an `onlyIfStored` event that is not stored. `unstorable`: rejected
- * by the store. `erased`: an operator erased it.
+ * by the store. `erased`: an operator erased it. `differing`: a restored event whose id has other content.
  */
-export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable' | 'erased'
+export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable' | 'erased' | 'differing'
 
 export interface RejectionRow {
   runId: string

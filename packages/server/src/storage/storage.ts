@@ -14,6 +14,7 @@ import type { DeploymentStore } from './deployments.ts'
 import type { EnvironmentStore } from './environments.ts'
 import type { ErasureStore } from './erasures.ts'
 import type { EventStore } from './events.ts'
+import type { ExportStore } from './exports.ts'
 import type { OperatorStore } from './operators.ts'
 import type { OperatorTokenStore } from './operator-tokens.ts'
 import type { PackingStore } from './packing.ts'
@@ -44,6 +45,7 @@ export interface Storage
     EventStore,
     ErasureStore,
     PackingStore,
+    ExportStore,
     RunStore,
     RunViewStore,
     RetentionStore,

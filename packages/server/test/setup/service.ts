@@ -74,7 +74,7 @@ export async function startService(
       ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
     })
     const text = await reply.text()
-    const json = reply.headers.get('content-type')?.includes('json') && text !== ''
+    const json = /\bjson\b/.test(reply.headers.get('content-type') ?? '') && text !== ''
     return { status: reply.status, headers: reply.headers, text, body: (json ? JSON.parse(text) : null) as Body }
   }
   const api: Service['api'] = (target, { headers, ...rest } = {}) =>

@@ -17,6 +17,7 @@ import { environmentsRoutes } from './environments.ts'
 import { erasuresRoutes } from './erasures.ts'
 import { onceByKey } from './idempotency.ts'
 import { operatorEventsRoutes } from './events.ts'
+import { exportsRoutes } from './exports.ts'
 import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
 import { operatorsRoutes } from './operators.ts'
@@ -28,6 +29,7 @@ import { operatorIssueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
 import { retentionRoutes } from './retention.ts'
 import { runViewsRoutes } from './run-views.ts'
+import { restoresRoutes } from './restores.ts'
 import { operatorRunsRoutes } from './runs.ts'
 import { searchRoutes } from './search.ts'
 import { simulationsRoutes } from './simulations.ts'
@@ -79,5 +81,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   operatorIssueRecordsRoutes(app, deps)
   webhooksRoutes(app, deps)
   backupsRoutes(app, deps)
+  exportsRoutes(app, deps)
+  restoresRoutes(app, deps)
   doctorRoutes(app, deps)
 }

@@ -100,14 +100,14 @@ const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status,
   error_count AS "errorCount", traits, uncosted, packed,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
- * `$2`: runs, the id each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
+ * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
  * comes with those of its ids that are stored. The lookup sees the store as of the statement's start, not what others
  * stored while it waited for a lock. In that case the copy violates the primary key, and the transaction starts again.
  */
 const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::jsonb) AS x,
   LATERAL ${runOf(RUN_STATE, 'x->>0')} FOR NO KEY UPDATE) AS r,
   LATERAL (SELECT array_agg(e.event_id) AS stored
-    FROM jsonb_array_elements_text(CASE WHEN r.id = (x->>1)::uuid THEN '[]' ELSE x->2 END) AS wanted (event_id),
+    FROM jsonb_array_elements_text(CASE WHEN r.number = (x->>1)::bigint THEN '[]' ELSE x->2 END) AS wanted (event_id),
     LATERAL ${eventOf('e.event_id', 'r.number', 'wanted.event_id')} AS e) AS s`)
 
 const SAME = COMPARED.map((column, index) => {
@@ -209,7 +209,7 @@ function operations(
     })
     if (added.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, added))
     const looked = wanted.map(({ runId, events }) => {
-      return [runId, opened.get(placeOf(runId))?.id ?? null, events.map(({ eventId }) => eventId)]
+      return [runId, opened.get(placeOf(runId))?.number ?? null, events.map(({ eventId }) => eventId)]
     })
     const values = [environmentId, JSON.stringify(looked)]
     const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
@@ -225,7 +225,7 @@ function operations(
     return new Map(
       rows.map(({ stored: _, ...row }) => {
         const run = opened.get(placeOf(row.runId))
-        if (run?.id === row.id) return [row.runId, run]
+        if (run?.number === row.number) return [row.runId, run]
         knownRuns.set(ownText(placeOf(row.runId)), true)
         const session = row.session === null ? null : shortText(row.session)
         const uncosted = readUncosted(row.uncosted)

@@ -24,6 +24,7 @@ import { deliveriesActs } from './deliveries.ts'
 import { environmentsActs } from './environments.ts'
 import { erasuresActs } from './erasures.ts'
 import { eventsActs } from './events.ts'
+import { exportsActs } from './exports.ts'
 import { idempotencyActs } from './idempotency.ts'
 import { issueActivityActs } from './issues/issue-activity.ts'
 import { issueAffectedActs } from './issues/issue-affected.ts'
@@ -94,6 +95,7 @@ export const ACTS: Acts<ActMethods> = {
   ...erasuresActs,
   ...eventsActs,
   ...packingActs,
+  ...exportsActs,
   ...idempotencyActs,
   ...issueActivityActs,
   ...issueAffectedActs,

@@ -12,7 +12,7 @@
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
-import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow } from '../events.ts'
+import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun } from '../events.ts'
 import { StorageError, type StoreWarning } from '../storage.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
 import { noCounts, countEvent, usedModels, writeCounts } from './counts.ts'
@@ -83,6 +83,7 @@ const REJECTIONS_BETWEEN_TRIMS = 1_000
 interface Candidate {
   event: NewEvent
   receivedAt: number
+  restoring: RestoredRun | null
   agent: KnownAgent | null
   envelope: number
   /** The first storable event of that id; null: none is storable. */
@@ -266,8 +267,8 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     })
 
     for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
-      candidate.verdict = 'duplicate'
-      if (isSame) continue
+      candidate.verdict = isSame || candidate.restoring === null ? 'duplicate' : 'differing'
+      if (isSame || candidate.restoring !== null) continue
       run.differingRetries++
       changed.add(run)
     }
@@ -338,15 +339,16 @@ async function judgeRepeats(
   return repeats
 }
 
-function candidatesOf({ receivedAt, events }: EventBatchRows): Candidate[] {
-  return events.map((event) => ({ event, receivedAt, agent: null, envelope: 0, first: null, verdict: null }))
+function candidatesOf({ receivedAt, events, restoring }: EventBatchRows): Candidate[] {
+  const none = { agent: null, envelope: 0, first: null, verdict: null }
+  return events.map((event) => ({ event, receivedAt, restoring: restoring ?? null, ...none }))
 }
 
 /** The runs that the events name, sorted. Marks the first candidate of each id. */
 function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {
-    const { event, agent, receivedAt } = candidate
+    const { event, agent, receivedAt, restoring } = candidate
     if (candidate.verdict === 'erased') continue
     let run = runs.get(event.runId)
     if (run === undefined) {
@@ -354,7 +356,7 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
       runs.set(event.runId, run)
     }
     if (agent === null) continue
-    run.opening ??= { agentId: agent.id, receivedAt }
+    run.opening ??= { agentId: agent.id, receivedAt, restoring }
     candidate.first = run.firsts.get(event.eventId) ?? candidate
     if (candidate.first !== candidate) continue
     run.firsts.set(event.eventId, candidate)

@@ -11,6 +11,7 @@ import type {
   Timeline,
   EventStore,
 } from '../events.ts'
+import type { ArrivedPage } from '../exports.ts'
 import { withEnvelope } from './envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs.ts'
@@ -146,7 +147,7 @@ async function pageBySizes(sql: Sql, { run, text, params }: Query, page: FirstPa
 }
 
 /** How many of the rows, by size, fit on a page. */
-export function rowsWithin(sizes: number[], { limit, pageBytes }: FirstPage): number {
+export function rowsWithin(sizes: number[], { limit, pageBytes }: Pick<FirstPage, 'limit' | 'pageBytes'>): number {
   let bytes = 0
   const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
   return Math.min(past === -1 ? sizes.length : past, limit)
@@ -238,6 +239,25 @@ export function rowsByArrival(
   const row = `SELECT * FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) >= (moment, place) ${BY_TIME}`
   const text = `SELECT ${columns} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql)} ${end}`
   return { text, params: [...places, environmentId, 1, environmentId, count] }
+}
+
+/** A page of events with payloads, for an export. Sizes first, so that no large row is read that does not fit. */
+export async function arrivedEvents(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  page: ArrivedPage,
+): Promise<EventsRead<StoredEvent>> {
+  const after = { after: { time: 0, seq: page.after } }
+  const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
+  const found = await sql.all<EventRowRead>(`${WITH_RUN} ${look.text}`, look.params)
+  const count = rowsWithin(
+    found.map(({ payloadBytes }) => payloadBytes),
+    page,
+  )
+  const { text, params } = rowsByArrival(sql, environmentId, run, after, count, `${ROW}, ${PAYLOAD} AS payload`)
+  const rows = await withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))
+  return { rows, more: found.length > count }
 }
 
 async function findEvent(sql: Sql, environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {

@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
-import type { NewEvent } from '../events.ts'
+import type { NewEvent, RestoredRun } from '../events.ts'
 import { uuidv7 } from '../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from './keys.ts'
@@ -55,10 +55,14 @@ export interface RunState extends UsageSums {
 export interface Opening {
   agentId: string
   receivedAt: number
+  restoring: RestoredRun | null
 }
 
-export function openedRun(number: number, runId: string, { agentId, receivedAt }: Opening): RunState {
-  return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
+export function openedRun(number: number, runId: string, { agentId, receivedAt, restoring }: Opening): RunState {
+  if (restoring === null) return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
+  const { id, differingRetries, countsErrors } = restoring
+  const run = newRun(id, number, runId, agentId, receivedAt)
+  return { ...run, differingRetries, ...(!countsErrors && { errorCount: null, traits: null }) }
 }
 
 export function newRun(id: string, number: number, runId: string, agentId: string, receivedAt: number): RunState {

@@ -32,7 +32,7 @@ const [NULL, AS_BEFORE] = [-1, -2]
 const NUMBERS_PER_EVENT = 32
 
 export function packBatch(
-  { environmentId, receivedAt, events, rejections }: EventBatchRows,
+  { environmentId, receivedAt, events, rejections, restoring }: EventBatchRows,
   bytes: number,
 ): PackedBatch {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
@@ -79,13 +79,23 @@ export function packBatch(
     else for (const part of UNCOSTED) numbers[at++] = uncosted[part]
     before = event
   }
-  return { environmentId, receivedAt, rejections, bytes, events: events.length, text, numbers }
+  return {
+    environmentId,
+    receivedAt,
+    rejections,
+    ...(restoring && { restoring }),
+    bytes,
+    events: events.length,
+    text,
+    numbers,
+  }
 }
 
 export function unpackBatch({
   environmentId,
   receivedAt,
   rejections,
+  restoring,
   events,
   text,
   numbers,
@@ -143,5 +153,5 @@ export function unpackBatch({
     unpacked.push(event)
     before = event
   }
-  return { environmentId, receivedAt, rejections, events: unpacked }
+  return { environmentId, receivedAt, rejections, ...(restoring && { restoring }), events: unpacked }
 }

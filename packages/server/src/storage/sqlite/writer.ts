@@ -100,6 +100,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
       slices.map(({ run }) => run.runId),
     )
   }
+  if (act === 'restoreRun') engine.forgetRuns(String(args[0]), [String(args[1])])
   return result
 }
 

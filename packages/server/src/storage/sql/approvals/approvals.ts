@@ -158,7 +158,7 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
 }
 
 /** The environment's next revision. Until this transaction ends, no other one changes approvals of the environment. */
-async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
+export async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
     `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (?, 1, ?)
       ON CONFLICT (environment_id) DO UPDATE SET revision = approval_feeds.revision + 1,

@@ -1,0 +1,129 @@
+import type { Command } from 'commander'
+import { statSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { answered, Refused, type OperatorClient } from '../calls/operator-client.ts'
+import { retryDelayMs } from '../calls/retry.ts'
+import { findEnvironment } from '../calls/tenants.ts'
+import { checkedAt, checkedLines, formatOf, readExport, type ExportLine } from '../export/export-file.ts'
+import { connect, inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
+import { failed, Stop, wrongUsage } from '../stop.ts'
+import { printJson, printLine, spokenNumber } from '../terminal/output.ts'
+import { startProgress } from '../terminal/progress.ts'
+
+interface Options extends EnvironmentOptions {
+  resume?: true
+}
+
+/** A request holds the server's thread for some milliseconds. */
+const REQUEST_CHARS = 262_144
+const REQUEST_LINES = 500
+const TRIES = 8
+
+export function addRestoreExport(command: Command): void {
+  inEnvironment(command)
+    .option('--resume', 'continue an interrupted import of the same file')
+    .addHelpText(
+      'after',
+      `
+Writes a file of \`tacho export\` into an empty environment, with its ids and times. Lines are checked by their checksum
+before they are sent. What is stored already stays, so repeat an interrupted import with --resume. The operator token
+needs the role owner. Files that end with .gz or .zst are decompressed.
+
+Examples:
+  tacho restore-export production.jsonl.zst --environment acme/production
+  tacho restore-export production.jsonl.zst --environment acme/production --resume
+  zcat production.jsonl.gz | tacho restore-export - --environment acme/production`,
+    )
+    .action(restoreExport)
+}
+
+async function restoreExport(file: string, options: Options): Promise<void> {
+  const size = file === '-' ? null : sizeOf(file)
+  const client = connect(options)
+  const { id: environmentId, name } = await findEnvironment(client, options.environment)
+  const progress = await startProgress('Import', size)
+  const checked = checkedAt(null)
+  const done = { written: 0, known: 0 }
+  let read = 0
+  const place = { environmentId, resume: options.resume === true }
+  try {
+    const source = readExport(file, formatOf(file), (bytes) => (read += bytes))
+    for await (const lines of requestsOf(checkedLines(source, checked))) {
+      const { written, known } = await send(client, place, lines)
+      done.written += written
+      done.known += known
+      progress.update(read, `${spokenNumber(done.written + done.known)} lines`)
+    }
+  } catch (error) {
+    if (error instanceof Stop) throw error
+    throw failed(`${JSON.stringify(file)} cannot be read: ${(error as Error).message}.`)
+  } finally {
+    progress.end(`Import: ${spokenNumber(done.written + done.known)} lines`)
+  }
+  if (!checked.isComplete) {
+    throw failed('The export is incomplete: its last line is missing. Complete it, and import it again with --resume.')
+  }
+  if (options.json) printJson({ environment: name, ...done })
+  else printLine(`${spokenNumber(done.written)} lines written into ${name}; ${spokenNumber(done.known)} were there.`)
+}
+
+function sizeOf(file: string): number {
+  try {
+    return statSync(file).size
+  } catch (error) {
+    throw wrongUsage(`${JSON.stringify(file)} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
+}
+
+/** Requests of lines that a mark or the end has checked. Each event comes after the line of its run. */
+async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<ExportLine[]> {
+  let unchecked: ExportLine[] = []
+  let run: ExportLine | null = null
+  for await (const line of lines) {
+    if (line.type !== 'mark' && line.type !== 'end') {
+      unchecked.push(line)
+      continue
+    }
+    let request: ExportLine[] = []
+    let chars = 0
+    for (const next of unchecked) {
+      if (next.type === 'run') run = next
+      if (request.length >= REQUEST_LINES || (request.length > 0 && chars + next.text.length > REQUEST_CHARS)) {
+        yield request
+        request = []
+        chars = 0
+      }
+      if (request.length === 0 && next.type === 'event' && run !== null) request.push(run)
+      request.push(next)
+      chars += next.text.length
+    }
+    if (request.length > 0) yield request
+    unchecked = []
+  }
+}
+
+async function send(
+  client: OperatorClient,
+  { environmentId, resume }: { environmentId: string; resume: boolean },
+  lines: ExportLine[],
+) {
+  const body = { lines: lines.map(({ text }) => text), resume }
+  for (let attempt = 0; ; attempt++) {
+    const result = await client.whole.importEnvironment({ params: { environmentId }, body })
+    if (!result.ok && result.temporary && attempt < TRIES) {
+      await wait(retryDelayMs(attempt, result.retryAfterMs, Math.random))
+      continue
+    }
+    try {
+      return answered(client.url, result).value
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      // The service counts the lines of a request.
+      const sentence = error.message.replace(
+        /\blines\[(\d+)\]:?/,
+        (_, at: string) => `Line ${lines[Number(at)]?.number}:`,
+      )
+      throw failed(sentence)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/** Lines of an export: read from bytes, checked by their checksum, and written to a file. Pure, but for the streams. */
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib'
+import { countLine, newExportState, readLine, readMark, type ExportState } from '@tacho/server/domain/export-lines.ts'
+import { failed } from '../stop.ts'
+import { lines } from '../transcript/lines.ts'
+
+/** A line can have a payload whose characters are all escaped twice. */
+const LONGEST_LINE = 64 * 1_048_576
+
+export interface ExportLine {
+  number: number
+  text: string
+  type: string
+  /** Of a mark: where to continue. */
+  after: string | null
+}
+
+/** What is known of an export so far. */
+export interface Checked {
+  state: ExportState
+  /** Whether the last line was there. */
+  isComplete: boolean
+}
+
+/** The state at a mark, for lines that follow it. */
+export function checkedAt(after: string | null): Checked {
+  const mark = after === null ? null : readMark(after)
+  const state = mark ? { lines: mark.lines, counts: { ...mark.counts }, sha256: mark.sha256 } : newExportState()
+  return { state, isComplete: false }
+}
+
+/** Throws a Stop at the first line that is damaged. Lines after the last mark are not checked before the end. */
+export async function* checkedLines(bytes: AsyncIterable<Uint8Array>, checked: Checked): AsyncGenerator<ExportLine> {
+  for await (const line of lines(bytes, LONGEST_LINE)) {
+    const { number } = line
+    const text = 'bytes' in line ? line.bytes.toString() : ''
+    const read = readLine(text)
+    if (checked.isComplete || read === null) throw damaged(number)
+    const { type, members } = read
+    if (number === 1 && checked.state.lines === 0 && type !== 'export') throw failed('This is not an export of Tacho.')
+    if (type === 'mark' || type === 'end') {
+      if (members['sha256'] !== checked.state.sha256 || members['lines'] !== checked.state.lines) throw damaged(number)
+      checked.isComplete = type === 'end'
+    } else countLine(checked.state, type, text)
+    yield { number, text, type, after: type === 'mark' ? String(members['after']) : null }
+  }
+}
+
+function damaged(number: number): Error {
+  return failed(`The export is damaged before or in line ${number}: its checksum differs.`)
+}
+
+type Format = 'plain' | 'gzip' | 'zstd'
+
+export function formatOf(file: string): Format {
+  return /\.gz$/i.test(file) ? 'gzip' : /\.zst$/i.test(file) ? 'zstd' : 'plain'
+}
+
+/** The bytes of an export; `onBytes` gets the size of what was read of the file. */
+export function readExport(file: string, format: Format, onBytes: (bytes: number) => void): AsyncIterable<Uint8Array> {
+  const source = file === '-' ? process.stdin : createReadStream(file)
+  source.on('data', (chunk: Buffer | string) => onBytes(chunk.length))
+  source.pause()
+  if (format === 'plain') return source
+  const decoder = format === 'gzip' ? createGunzip() : createZstdDecompress()
+  // The reader gets the error of either.
+  pipeline(source, decoder).catch(() => undefined)
+  return decoder
+}
+
+export function encoderOf(format: Format) {
+  return format === 'gzip' ? [createGzip()] : format === 'zstd' ? [createZstdCompress()] : []
+}

@@ -1,0 +1,38 @@
+import Type from 'typebox'
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { EnvironmentParams } from './environment.ts'
+import { ExportQuery, RestoredLines, RestoreReport } from './export.ts'
+
+const common = { tag: 'Operation', scopes: [], params: EnvironmentParams, status: 200 } as const
+
+/** Exports of environments as JSON Lines, and their import. */
+export const exportRoutes = {
+  exportEnvironment: {
+    ...common,
+    method: 'GET',
+    access: 'admin',
+    path: '/environments/{environmentId}/export',
+    summary: 'Export an environment, or the runs of a filter, as JSON Lines',
+    description:
+      'Streams events as they were sent, runs, approvals, issues and configuration. The last line has counts and a ' +
+      'checksum: without it, the export is incomplete. Send the `after` of the last `mark` line to continue.',
+    query: ExportQuery,
+    reply: Type.Unsafe<Uint8Array>({ type: 'string', format: 'binary' }),
+    replyType: 'application/jsonl',
+    errors: ['not_found', 'conflict', 'invalid_cursor'],
+  },
+  importEnvironment: {
+    ...common,
+    method: 'POST',
+    access: 'owner',
+    path: '/environments/{environmentId}/import',
+    summary: 'Write lines of an export into an empty environment, with their ids and times',
+    description: 'Lines that are there already change nothing, so a request can be repeated.',
+    bodyBytes: LIMITS.restoreBodyBytes,
+    body: RestoredLines,
+    reply: RestoreReport,
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+} as const satisfies Record<string, OperatorRoute>

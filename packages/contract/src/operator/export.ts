@@ -1,0 +1,44 @@
+import Type, { type Static } from 'typebox'
+import { LIMITS } from '../limits.ts'
+import { RUN_FILTERS } from './run.ts'
+
+export const ExportQuery = Type.Object({
+  ...RUN_FILTERS,
+  after: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: LIMITS.exportPlaceChars,
+      description: 'Continue after a `mark` line: its `after`. The other parameters must be the same',
+    }),
+  ),
+})
+export type ExportQuery = Static<typeof ExportQuery>
+
+export const RestoredLines = Type.Object(
+  {
+    lines: Type.Array(Type.String({ minLength: 1 }), {
+      minItems: 1,
+      maxItems: LIMITS.restoredLines,
+      description: 'Lines of an export, in their order. The line of a run comes before its events in each request',
+    }),
+    resume: Type.Optional(
+      Type.Boolean({ description: 'Accept that the environment has rows already. Equal rows stay' }),
+    ),
+  },
+  {
+    $id: 'RestoredLines',
+    description: 'A part of an export to write back',
+    examples: [
+      { lines: ['{"type":"agent","id":"01900000-0000-7000-8000-00000000000a","name":"Support","nameTime":1}'] },
+    ],
+  },
+)
+export type RestoredLines = Static<typeof RestoredLines>
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+export const RestoreReport = Type.Object(
+  { written: count('Rows and events that were written'), known: count('Equal rows and events that were there') },
+  { $id: 'RestoreReport', description: 'What an import of lines did' },
+)
+export type RestoreReport = Static<typeof RestoreReport>

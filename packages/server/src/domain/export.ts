@@ -1,0 +1,144 @@
+/** Walks an environment for an export. Reads one page at a time, and only when the reader wants more. */
+import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedKey, type ExportedTable } from '../storage/exports.ts'
+import type { RunFilter, RunPlace, RunRow } from '../storage/runs.ts'
+import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
+import type { Storage } from '../storage/storage.ts'
+import {
+  countLine,
+  endLine,
+  eventLine,
+  headLine,
+  markLine,
+  newExportState,
+  rowLine,
+  runLine,
+  type ExportPlace,
+  type ExportState,
+  type Mark,
+} from './export-lines.ts'
+
+export interface ExportRequest {
+  environmentId: string
+  /** Names, for the first line. */
+  workspace: string
+  environment: string
+  filter: RunFilter
+  /** The filter as it was given, for the first line. */
+  given: object
+  /** Where to continue; null: from the beginning. */
+  from: Mark | null
+}
+
+type Reads = Pick<Storage, 'readExported' | 'readArrived' | 'listRuns' | 'findRun' | 'findEvent'>
+
+const RUNS_PER_PAGE = 100
+const ROWS_PER_PAGE = 500
+/** Each page of a large run reads its order of arrival again. */
+const EVENTS_PER_PAGE = 1_000
+const EVENT_PAGE_BYTES = 1_048_576
+/** A mark follows at the latest after these. */
+const MARK_BYTES = 1_048_576
+const MARK_LINES = 1_000
+/** Lines are passed on in pieces of about this size. */
+const PIECE_CHARS = 65_536
+
+const SECTIONS: readonly ExportPlace['section'][] = [...EXPORTED_BEFORE_RUNS, 'run', ...EXPORTED_AFTER_RUNS]
+
+interface Line {
+  type: string
+  text: string
+  /** Where an export continues after this line; null: only after a later one. */
+  place: ExportPlace | null
+}
+
+/** The text of an export, in pieces. */
+export async function* exportText(storage: Reads, request: ExportRequest): AsyncGenerator<string> {
+  const { from } = request
+  const state: ExportState = from
+    ? { lines: from.lines, counts: { ...from.counts }, sha256: from.sha256 }
+    : newExportState()
+  let piece = ''
+  let [sinceMark, bytesSinceMark] = [0, 0]
+  const add = (type: string, text: string): void => {
+    countLine(state, type, text)
+    piece += `${text}\n`
+  }
+  if (from === null) add('export', headLine(request.workspace, request.environment, request.given))
+  for await (const { type, text, place } of linesOf(storage, request)) {
+    add(type, text)
+    sinceMark++
+    bytesSinceMark += text.length
+    if (place !== null && (sinceMark >= MARK_LINES || bytesSinceMark >= MARK_BYTES)) {
+      piece += `${markLine(state, place)}\n`
+      sinceMark = bytesSinceMark = 0
+    }
+    if (piece.length < PIECE_CHARS) continue
+    yield piece
+    piece = ''
+  }
+  yield `${piece}${endLine(state)}\n`
+}
+
+async function* linesOf(storage: Reads, request: ExportRequest): AsyncGenerator<Line> {
+  const start = request.from?.place ?? null
+  const sections = start === null ? SECTIONS : SECTIONS.slice(SECTIONS.indexOf(start.section))
+  for (const section of sections) {
+    const place = start?.section === section ? start : null
+    if (section === 'run') yield* linesOfRuns(storage, request, place)
+    else yield* linesOfTable(storage, request.environmentId, section, place?.after ?? null)
+  }
+}
+
+async function* linesOfTable(
+  storage: Reads,
+  environmentId: string,
+  table: ExportedTable,
+  start: ExportedKey | null,
+): AsyncGenerator<Line> {
+  const members = EXPORTED_TABLES[table].key.map(memberOf)
+  for (let after = start, more = true; more;) {
+    const page = await storage.readExported(environmentId, table, after, ROWS_PER_PAGE)
+    for (const row of page.rows) {
+      after = members.map((member) => row[member] as string | number)
+      yield { type: table, text: rowLine(table, row), place: { section: table, after } }
+    }
+    more = page.more
+  }
+}
+
+async function* linesOfRuns(
+  storage: Reads,
+  { environmentId, filter }: ExportRequest,
+  start: ExportPlace | null,
+): AsyncGenerator<Line> {
+  let after: RunPlace | null = null
+  if (start?.after) {
+    const [startedAt, id] = start.after
+    after = { startedAt: Number(startedAt), id: String(id) }
+    const run = start.event === undefined ? null : await storage.findRun(environmentId, after.id)
+    const last = run && (await storage.findEvent(environmentId, run.runId, start.event ?? ''))
+    if (run && last) yield* linesOfEvents(storage, environmentId, run, last.event.seq)
+  }
+  for (let more = true; more;) {
+    const page = await storage.listRuns(environmentId, filter, { limit: RUNS_PER_PAGE, after })
+    for (const run of page.rows) {
+      yield { type: 'run', text: runLine(run), place: null }
+      yield* linesOfEvents(storage, environmentId, run, 0)
+    }
+    after = page.lookedTo ?? page.rows.at(-1) ?? after
+    more = page.more
+  }
+}
+
+async function* linesOfEvents(storage: Reads, environmentId: string, run: RunRow, start: number): AsyncGenerator<Line> {
+  const place: ExportPlace = { section: 'run', after: [run.startedAt, run.id] }
+  for (let after = start, more = true; more;) {
+    const page = { after, limit: EVENTS_PER_PAGE, pageBytes: EVENT_PAGE_BYTES }
+    const found = await storage.readArrived(environmentId, run.id, page)
+    for (const event of found.rows) {
+      after = event.seq
+      yield { type: 'event', text: eventLine(run, event), place: { ...place, event: event.eventId } }
+    }
+    more = found.more
+  }
+}

@@ -1,0 +1,138 @@
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { readRestore, RUN_FACTS, type RestorePart, type RunLine } from '../../domain/restore.ts'
+import type { EventVerdict } from '../../storage/events.ts'
+import type { RunRow } from '../../storage/runs.ts'
+import type { Deps } from '../deps.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf, workspaceOf } from './access.ts'
+import { auditOf } from './audit.ts'
+
+type PartOf<Kind extends RestorePart['kind']> = Extract<RestorePart, { kind: Kind }>
+
+interface Done {
+  written: number
+  known: number
+}
+
+/** Runs of one request that are written at the same time, so that they share commits. */
+const RUNS_AT_ONCE = 32
+
+export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: Deps): void {
+  serveRoute(app, OPERATOR_ROUTES.importEnvironment, { ...deps }, async ({ body, request }) => {
+    const [environmentId, workspaceId] = [environmentOf(request).id, workspaceOf(request).id]
+    const parts = readRestore(body.lines, workspaceId)
+    if (!Array.isArray(parts)) return refuse('invalid_request', `lines[${parts.line}] ${parts.message}`)
+    const done: Done = { written: 0, known: 0 }
+    for (const some of together(parts)) {
+      const refusals = await Promise.all(some.map((part) => restore(environmentId, part, done, request, body.resume)))
+      const refusal = refusals.find(isRefusal)
+      if (refusal) return refusal
+    }
+    return done
+  })
+
+  async function restore(
+    environmentId: string,
+    part: RestorePart,
+    done: Done,
+    request: FastifyRequest,
+    resume = false,
+  ): Promise<Refusal | null> {
+    if (part.kind === 'head') return begin(environmentId, request, resume)
+    return part.kind === 'rows' ? restoreRows(environmentId, part, done) : restoreRun(environmentId, part, done)
+  }
+
+  async function begin(environmentId: string, request: FastifyRequest, resume: boolean): Promise<Refusal | null> {
+    if (!resume && !(await storage.isEnvironmentEmpty(environmentId))) {
+      return refuse(
+        'conflict',
+        'The environment is not empty. Import into a new one, or resume the import of the same file',
+      )
+    }
+    const target = { kind: 'environment', id: environmentId }
+    await storage.appendAudit([auditOf(request, now(), 'environment.import', target, { resumed: resume })])
+    return null
+  }
+
+  async function restoreRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
+    const result = await storage.restoreRows(environmentId, part.table, part.rows)
+    if (result.outcome === 'differs') {
+      return refuse('conflict', `lines[${part.lines[result.index]}]: another ${part.table} is stored in its place`)
+    }
+    done.written += result.written
+    done.known += part.rows.length - result.written
+    return null
+  }
+
+  async function restoreRun(environmentId: string, part: PartOf<'run'>, done: Done): Promise<Refusal | null> {
+    const { run, line } = part
+    const differs = (what: string): Refusal => refuse('conflict', `lines[${line}]: ${what}`)
+    const known = [await storage.findRun(environmentId, run.runId), await storage.findRun(environmentId, run.id)]
+    if (known.some((one) => one !== null && (one.id !== run.id || one.runId !== run.runId))) {
+      return differs('another run has its id')
+    }
+    for (const { receivedAt, events } of byArrival(part.events)) {
+      const verdicts = await storage.appendEvents({ environmentId, receivedAt, events, rejections: [], restoring: run })
+      const refused = verdicts.findIndex((verdict) => !ACCEPTED.has(verdict))
+      if (refused >= 0) {
+        const eventId = JSON.stringify(events[refused]?.eventId)
+        return differs(`event ${eventId} of the run ${REASONS.get(verdicts[refused] ?? 'unstorable')}`)
+      }
+      const stored = verdicts.filter((verdict) => verdict === 'stored').length
+      done.written += stored
+      done.known += verdicts.length - stored
+    }
+    const restored = await storage.findRun(environmentId, run.runId)
+    // Its other events follow in another request.
+    if (restored?.eventCount !== run.facts['eventCount']) return null
+    const { pinnedAt, payloadsRemoved } = run.facts
+    if (pinnedAt !== restored?.pinnedAt || payloadsRemoved !== restored?.payloadsRemoved) {
+      await storage.restoreRun(environmentId, run.runId, run.facts)
+    }
+    const wrong = differingFact(await storage.findRun(environmentId, run.runId), run)
+    return wrong === null ? null : differs(`${wrong} of the run is not that of its events`)
+  }
+}
+
+const ACCEPTED: ReadonlySet<EventVerdict> = new Set(['stored', 'duplicate'])
+const REASONS: ReadonlyMap<EventVerdict, string> = new Map([
+  ['differing', 'is stored with other content'],
+  ['erased', 'was erased'],
+  ['unstorable', 'was rejected by the store'],
+])
+
+/** Runs that follow each other are written at the same time; everything else in order. */
+function* together(parts: readonly RestorePart[]): Generator<RestorePart[]> {
+  let runs: RestorePart[] = []
+  for (const part of parts) {
+    const isNext = part.kind === 'run' && runs.length < RUNS_AT_ONCE && !runs.some((one) => isSameRun(one, part))
+    if (!isNext && runs.length > 0) {
+      yield runs
+      runs = []
+    }
+    if (part.kind === 'run') runs.push(part)
+    else yield [part]
+  }
+  if (runs.length > 0) yield runs
+}
+
+/** An export of an environment that records meanwhile can have a run twice. */
+const isSameRun = (one: RestorePart, other: RestorePart): boolean =>
+  one.kind === 'run' && other.kind === 'run' && one.run.runId === other.run.runId
+
+/** Events that arrived together, in the order of their arrival. */
+function byArrival(events: PartOf<'run'>['events']) {
+  const batches: { receivedAt: number; events: PartOf<'run'>['events'][number]['event'][] }[] = []
+  for (const { event, receivedAt } of events) {
+    const last = batches.at(-1)
+    if (last?.receivedAt === receivedAt) last.events.push(event)
+    else batches.push({ receivedAt, events: [event] })
+  }
+  return batches
+}
+
+function differingFact(run: RunRow | null, { facts }: RunLine): string | null {
+  return RUN_FACTS.find((name) => run?.[name] !== facts[name]) ?? null
+}

@@ -1,0 +1,45 @@
+/** The filters of the list of runs, from a query. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { RunFilter as RunFilterQuery } from '@tacho/contract/operator/run.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { RunFilter, RunSift } from '../../storage/runs.ts'
+import { isRefusal, type Refusal } from '../reply-error.ts'
+import { timeOf } from './field.ts'
+
+export function runFilterOf(query: RunFilterQuery): RunFilter | Refusal {
+  const { status, sessionId, agent, q, agentId } = query
+  const from = query.from === undefined ? undefined : timeOf('from', query.from)
+  const to = query.to === undefined ? undefined : timeOf('to', query.to)
+  if (isRefusal(from)) return from
+  if (isRefusal(to)) return to
+  const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
+  const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q }
+  return { ...found, approvalsLookedAt, sift: siftOf(query) }
+}
+
+/** A text that no store can keep matches no run. */
+export function isFindable({ sessionId, agent, search, sift }: RunFilter): boolean {
+  const texts = [sessionId, agent, search, ...Object.values(sift?.traits ?? {})]
+  return texts.every((text) => text === undefined || isStorableText(text))
+}
+
+/** The filters that no index answers; undefined if none is given. */
+function siftOf(query: RunFilterQuery): RunSift | undefined {
+  const { minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
+  const given = [minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId]
+  if (given.every((value) => value === undefined)) return undefined
+  return {
+    runsLookedAt: LIMITS.runsLookedAt,
+    costNanosMin: Math.round(Number(minCost ?? 0) * NANOS),
+    lengthMsMin: minLengthMs ?? 0,
+    errorsMin: hasErrors === 'true' ? 1 : 0,
+    traits: {
+      ...(tool !== undefined && { tool }),
+      ...(model !== undefined && { model }),
+      ...(policyId !== undefined && { policy: policyId }),
+      ...(promptVersionId !== undefined && { prompt: promptVersionId.toLowerCase() }),
+    },
+  }
+}
+
+const NANOS = 1e9

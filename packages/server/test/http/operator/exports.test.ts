@@ -1,0 +1,329 @@
+/** Exports of environments, and their import: the same on each engine, and from one to the other. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { after, before, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { eventually } from '../../setup/eventually.ts'
+import { issueRecord, reviewed } from '../../setup/issue-service.ts'
+import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { populate } from '../../setup/route-samples.ts'
+import { event, startService, type Answer, type Service } from '../../setup/service.ts'
+import { refusalOf } from './contract.ts'
+
+interface Exported {
+  service: Service
+  environmentId: string
+}
+
+let databases: TestDatabases
+let source: Exported & { apiKey: string; workspaceId: string }
+let whole: string
+before(async () => {
+  databases = await testDatabases()
+  const service = await startService({ webhookNetworks: '127.0.0.0/8' })
+  source = { service, ...(await filled(service)) }
+  whole = await exported(source)
+})
+after(async () => {
+  await source.service.close()
+  await databases.close()
+})
+
+/** JSON texts that an encoder would change. */
+const PAYLOADS = [
+  '{"z":1.0,"a":-0,"n":12345678901234567890,"u":"\\u00fc \\u0000","z":2,"__proto__":{}}',
+  '{\n  "pretty": [\r\n 1,\t2 ],\n "type": "end", "payload": "\\"payload\\":" }',
+  '{"spanId":"in the payload","payloadText":"own"}',
+  '{ }',
+]
+
+/** A tenant with rows in every table that an export has. */
+async function filled(service: Service): Promise<{ environmentId: string; workspaceId: string; apiKey: string }> {
+  const { workspaceId, environmentId, apiKey, ids } = await populate(service, 'acme')
+  const record = (events: unknown) => service.record(events, apiKey)
+  const now = Date.now()
+  for (const [index, payload] of PAYLOADS.entries()) {
+    const sent = event({ runId: `exact ${index}`, timestamp: now - index, payload: 0, sessionId: `s${index}` })
+    const { body } = await record(`[${JSON.stringify(sent).replace('"payload":0', `"payload":${payload}`)}]`)
+    assert.equal(body.accepted, 1)
+  }
+  const run = (runId: string, change: Record<string, unknown>) => event({ runId, agentId: 'a-1', ...change })
+  const call = { model: 'm-1', usage: { promptTokens: 3, completionTokens: 4 }, cost: 0.1, latency: 120 }
+  const first = run('mixed', {
+    timestamp: now,
+    eventType: 'LLM_CALL',
+    payload: { ...call, promptVersionId: ids['promptId'] },
+  })
+  // Arrives out of order, in several requests, with a differing retry, a second session and a second outcome.
+  await record([first, run('mixed', { timestamp: now - 9_000, sessionId: 'later' })])
+  await record([{ ...first, label: 'differs' }, run('mixed', { sessionId: 'other', spanId: 's', parentSpanId: 'p' })])
+  const failed = run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' }, timestamp: now + 5 })
+  await record([
+    failed,
+    run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' }, timestamp: now }),
+  ])
+  await record([run('mixed', { eventType: 'ERROR', payload: { message: 'no' }, agentName: 'renamed' })])
+  for (let sent = 0; sent < 13; sent++) {
+    const step = (index: number) => ({
+      runId: 'long',
+      eventType: 'TOOL_CALL',
+      payload: { toolName: `tool ${index % 7}` },
+    })
+    await record(Array.from({ length: 100 }, (_, index) => event({ ...step(index), timestamp: now - index * sent })))
+  }
+  const operator = async (path: string, body: object) => {
+    const answer = await service.operator<Record<string, string>>(path, { body })
+    assert.ok(answer.status < 300, answer.text)
+    return answer.body
+  }
+  const at = `/environments/${environmentId}`
+  await operator(`${at}/approvals/${ids['approvalId']}/decision`, { decision: 'APPROVED', reason: 'fine' })
+  await operator(`${at}/issues/${ids['issueId']}/comments`, { text: 'Seen\nbefore' })
+  const pretty = JSON.stringify(issueRecord({ runId: 'mixed', payload: { toolName: 'pay' } }), null, 1)
+  await service.api('/issue-records', { body: pretty, headers: { 'x-api-key': apiKey } })
+  await reviewed(service, environmentId)
+  await operator(`/workspaces/${workspaceId}/prompts/${ids['promptId']}/versions`, { content: 'Hello\r\n ü\u2028' })
+  await operator(`${at}/runs/long/pin`, {})
+  const items = [
+    { kind: 'policy', id: ids['policyId'], version: '1' },
+    { kind: 'prompt', id: ids['promptId'], version: '2' },
+  ]
+  await operator(`${at}/deployments`, { items })
+  return { environmentId, workspaceId, apiKey }
+}
+
+const pathOf = ({ environmentId }: Exported, query = '') => `/environments/${environmentId}/export${query}`
+
+async function exported(from: Exported, query = ''): Promise<string> {
+  const answer = await from.service.operator(pathOf(from, query))
+  assert.equal(answer.status, 200, answer.text)
+  return answer.text
+}
+
+const linesOf = (text: string): string[] => text.split('\n').slice(0, -1)
+const typeOf = (line: string): string => (JSON.parse(line) as { type: string }).type
+const ofType = (text: string, type: string) =>
+  linesOf(text)
+    .filter((line) => typeOf(line) === type)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+/** The line of its run comes before the events of each request. */
+function requestsOf(text: string, most = 700): string[][] {
+  const requests: string[][] = []
+  let run: string | null = null
+  for (const line of linesOf(text)) {
+    if (typeOf(line) === 'run') run = line
+    const last = requests.at(-1)
+    if (last && last.length < most) last.push(line)
+    else requests.push(run !== null && typeOf(line) === 'event' ? [run, line] : [line])
+  }
+  return requests
+}
+
+async function restore(into: Exported, requests: string[][], resume = false) {
+  const sums = { written: 0, known: 0 }
+  for (const lines of requests) {
+    const answer = await send(into, lines, resume)
+    assert.equal(answer.status, 200, answer.text)
+    sums.written += answer.body.written
+    sums.known += answer.body.known
+  }
+  return sums
+}
+
+function send(into: Exported, lines: string[], resume = false): Promise<Answer<{ written: number; known: number }>> {
+  return into.service.operator(`/environments/${into.environmentId}/import`, { body: { lines, resume } })
+}
+
+/** What people see of the environment, beyond the lines. */
+async function views({ service, environmentId }: Exported): Promise<string[]> {
+  const range = `from=${new Date(Date.now() - 86_400_000).toISOString()}&to=${new Date(Date.now() + 7_200_000).toISOString()}`
+  const paths = [
+    '/runs',
+    `/usage?${range}`,
+    '/issues',
+    '/approvals',
+    '/deployments',
+    '/deployments/changes',
+    '/run-views',
+  ]
+  paths.push(`/usage/points?${range}&step=day&by=agent`, `/usage/points?${range}&step=day&by=model`)
+  const answers = await Promise.all(paths.map((path) => service.operator(`/environments/${environmentId}${path}`)))
+  return answers.map(({ status, text }, index) => {
+    assert.equal(status, 200, `${paths[index]}: ${text}`)
+    return text.replaceAll(environmentId, '<environment>').replaceAll(/"nextCursor":"[^"]+"/g, '')
+  })
+}
+
+test(
+  'an export that is imported into an empty installation is exported again byte for byte, on and between both engines',
+  { timeout: 600_000 },
+  async () => {
+    const expected = await views(source)
+    let text = whole
+    // From the embedded engine into itself: the import that is repeated, below.
+    for (const engine of ['postgres', 'postgres', 'sqlite']) {
+      const database = engine === 'postgres' ? await databases.create() : null
+      const service = await startService(database ? { databaseUrl: database.url } : {})
+      try {
+        const target = { service, ...(await service.newTenant('acme')) }
+        await restore(target, requestsOf(text))
+        text = await exported(target)
+        assert.equal(text === whole, true, `${engine}: ${firstDifference(text, whole)}`)
+        assert.deepEqual(await views(target), expected)
+      } finally {
+        await service.close()
+        await database?.drop()
+      }
+    }
+  },
+)
+
+function firstDifference(one: string, other: string): string {
+  const [left, right] = [one.split('\n'), other.split('\n')]
+  const at = left.findIndex((line, index) => line !== right[index])
+  return `${left[at]?.slice(0, 500)}\n${right[at]?.slice(0, 500)}`
+}
+
+test('an export has every table of an environment, and events as they were sent, in the order of their arrival', () => {
+  const types = new Set(linesOf(whole).map(typeOf))
+  const rows = ['prompt', 'promptVersion', 'policy', 'policyVersion', 'deployment', 'deploymentChange', 'configuration']
+  rows.push('runView', 'agent', 'model', 'run', 'event', 'approval', 'issueRecord', 'issue', 'issueFingerprint')
+  assert.deepEqual(types, new Set(['export', ...rows, 'issueAffected', 'issueActivity', 'mark', 'end']))
+  const texts = ofType(whole, 'event').map((line) => line['payloadText'])
+  assert.ok(texts.includes(PAYLOADS[1]))
+  for (const payload of [PAYLOADS[0], PAYLOADS[2], PAYLOADS[3]]) assert.ok(whole.includes(`"payload":${payload}}\n`))
+  const mixed = ofType(whole, 'event').filter(({ runId }) => runId === 'mixed')
+  assert.deepEqual(
+    mixed.map(({ sessionId = null }) => sessionId),
+    [null, 'later', 'other', null, null, null],
+  )
+  assert.equal(ofType(whole, 'run').find(({ runId }) => runId === 'mixed')?.['differingRetries'], 1)
+})
+
+test('the last line has the counts and the checksum of all lines but the marks', () => {
+  let sha256 = ''
+  const counts: Record<string, number> = {}
+  const lines = linesOf(whole)
+  for (const line of lines.slice(0, -1)) {
+    const type = typeOf(line)
+    if (type === 'mark') {
+      assert.equal((JSON.parse(line) as { sha256: string }).sha256, sha256)
+      continue
+    }
+    sha256 = createHash('sha256').update(`${sha256}${line}\n`).digest('hex')
+    counts[type] = (counts[type] ?? 0) + 1
+  }
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  assert.deepEqual(JSON.parse(lines.at(-1) ?? ''), { type: 'end', lines: total, counts, sha256 })
+})
+
+test('an export continues after each of its marks with the same bytes', async () => {
+  const marks = ofType(whole, 'mark')
+  assert.ok(marks.length >= 1)
+  for (const { after: at } of marks) {
+    const rest = whole.slice(whole.indexOf(`"after":"${String(at)}"}\n`) + String(at).length + 12)
+    assert.equal((await exported(source, `?after=${String(at)}`)) === rest, true)
+  }
+  for (const damaged of ['x', Buffer.from('{"place":{}}').toString('base64url')]) {
+    assert.equal((await source.service.operator(pathOf(source, `?after=${damaged}`))).status, 400)
+  }
+})
+
+test('a filter of the list of runs chooses the runs of an export', async () => {
+  const runs = async (query: string) => ofType(await exported(source, query), 'run').map(({ runId }) => runId)
+  assert.deepEqual(await runs('?status=FAILED'), ['mixed'])
+  assert.deepEqual(await runs('?tool=tool%203'), ['long'])
+  assert.deepEqual(await runs('?sessionId=nothing'), [])
+  assert.equal((await source.service.operator(pathOf(source, '?status=WRONG'))).status, 400)
+})
+
+test('an import can be repeated; it refuses an environment that has other rows', async () => {
+  const service = await startService()
+  const target = { service, ...(await service.newTenant('acme')) }
+  const requests = requestsOf(whole)
+  const { written, known } = await restore(target, requests.slice(0, 2))
+  assert.ok(written > 0)
+  assert.equal(known, 0)
+  assert.deepEqual(refusalOf(await send(target, requests[0] ?? [])), [409, 'conflict'])
+  await restore(target, requests, true)
+  assert.equal((await restore(target, requests, true)).written, 0)
+  assert.equal((await exported(target)) === whole, true)
+
+  const events = linesOf(whole).filter((line) => typeOf(line) === 'run' || typeOf(line) === 'event')
+  const [run = '', one = ''] = events
+  const changed = one.replace(/"label":"[^"]*"/, '"label":"changed"')
+  const refused = async (lines: string[], reason: RegExp) => {
+    const { status, text } = await send(target, lines, true)
+    assert.ok(status === 409 || status === 400, text)
+    assert.match(text, reason)
+  }
+  await refused([run, changed], /lines\[0\]: event .* is stored with other content/)
+  await refused([run.replace(/"id":"./, '"id":"f'), one], /another run has its id/)
+  await refused([one], /without the line of its run/)
+  await refused([run, one.replace('"eventId":"', '"eventId":7,"was":"')], /lines\[1\] is not a valid event/)
+  await refused(['{"type":"export","version":2}'], /another version/)
+  await refused(['{"type":"runs"}'], /unknown type/)
+  await refused(['{"type":'], /not a line of an export/)
+  const agent = linesOf(whole).find((line) => typeOf(line) === 'agent') ?? ''
+  await refused([agent.replace(/"name":"[^"]*"/, '"name":"changed"')], /another agent is stored/)
+  // Nothing of the refused lines was written.
+  assert.equal((await exported(target)) === whole, true)
+  await service.close()
+})
+
+test('an admin exports, only an owner imports, and both are in the audit log', async () => {
+  const { service, workspaceId, environmentId } = source
+  const token = async (role: string) => {
+    const { body } = await service.operator<{ token: string }>(`/workspaces/${workspaceId}/tokens`, {
+      body: { name: role, role },
+    })
+    return { authorization: `Bearer ${body.token}` }
+  }
+  const [approver, admin] = [await token('approver'), await token('admin')]
+  assert.equal((await service.operator(pathOf(source), { headers: approver })).status, 403)
+  assert.equal((await service.operator(pathOf(source, '?status=FAILED'), { headers: admin })).status, 200)
+  const lines = ['{"type":"export","version":1}']
+  const path = `/environments/${environmentId}/import`
+  assert.equal((await service.operator(path, { headers: admin, body: { lines } })).status, 403)
+  assert.equal((await send(source, lines, true)).status, 200)
+  const { body } = await service.operator<{ items: { action: string; detail: object }[] }>(
+    `/workspaces/${workspaceId}/audit`,
+  )
+  const found = body.items.filter(({ action }) => action.startsWith('environment.')).slice(0, 2)
+  assert.deepEqual(
+    found.map(({ action, detail }) => ({ action, detail })),
+    [
+      { action: 'environment.import', detail: { resumed: true } },
+      { action: 'environment.export', detail: { filter: { status: 'FAILED' }, resumed: false } },
+    ],
+  )
+})
+
+test('a reader that goes away releases its export', async () => {
+  const { service } = source
+  const { environmentId } = await service.newTenant('large')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  // More than the buffers of a connection hold.
+  const payload = { text: 'x'.repeat(200_000) }
+  for (let sent = 0; sent < 20; sent++) {
+    const recorded = await service.record(
+      Array.from({ length: 5 }, () => event({ payload })),
+      key,
+    )
+    assert.equal(recorded.body.accepted, 5)
+  }
+  const path = pathOf({ service, environmentId })
+  const headers = { authorization: `Bearer ${service.operatorToken}` }
+  const open = async () => {
+    const sent = request(`${service.url}/operator/v1${path}`, { headers }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    return answer
+  }
+  const readers = await Promise.all(Array.from({ length: LIMITS.exportsAtOnce }, open))
+  assert.deepEqual(refusalOf(await service.operator(`${path}?status=FAILED`)), [503, 'overloaded'])
+  for (const reader of readers) reader.destroy()
+  await eventually(async () => (await service.operator(`${path}?status=FAILED`)).status === 200, 'a free place')
+})
