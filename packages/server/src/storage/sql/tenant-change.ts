@@ -22,10 +22,11 @@ export async function changeTenant<Row extends Tenant>(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<Row | 'name_taken'> {
+  // All changes lock in this order, so that two cannot wait for each other. And two renames at once must not both find
+  // the name free.
+  await lockControl(sql)
   if ('name' in change) {
     if (change.name === row.name) return row
-    // Two renames at once must not both find the name free.
-    await lockControl(sql)
     const text = `SELECT id FROM ${table} WHERE name = ? AND ${others.condition}`
     if ((await sql.get(text, [change.name, ...others.params])) !== null) return 'name_taken'
     await sql.run(`UPDATE ${table} SET name = ? WHERE id = ?`, [change.name, row.id])
