@@ -83,8 +83,8 @@ async function examine(
       counted.events++
       const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
       const mayMatch = !isFound && field !== null && subject !== null
-      const data = isCall || mayMatch ? (JSON.parse(payload) as Record<string, unknown>) : {}
-      if (mayMatch) isFound = hasValue(data, field, subject)
+      if (mayMatch && mayContain(payload, subject)) isFound = hasValue(withNumbersAsWritten(payload), field, subject)
+      const data = isCall ? (JSON.parse(payload) as Record<string, unknown>) : {}
       if (usageFrom !== null && time < usageFrom) continue
       counted.usage.push({
         time,
@@ -101,11 +101,24 @@ async function examine(
   return isFound ? { counted } : null
 }
 
+/** Without an escape, a text of JSON is as it is written. */
+const mayContain = (payload: string, id: string): boolean => payload.includes(id) || payload.includes('\\')
+
+/** Node has the source text of values; the type does not know it yet. */
+const { parse } = JSON as {
+  parse(text: string, reviver: (key: string, value: unknown, context: { source: string }) => unknown): unknown
+}
+
+/** A double would make ids beyond 2^53 equal to others. */
+function withNumbersAsWritten(payload: string): unknown {
+  return parse(payload, (_, value, { source }) => (typeof value === 'number' ? source : value))
+}
+
 /** Whether the value at these keys is the id. Lists on the way are searched through. */
-export function hasValue(value: unknown, keys: readonly string[], id: string): boolean {
+function hasValue(value: unknown, keys: readonly string[], id: string): boolean {
   if (Array.isArray(value)) return value.some((item) => hasValue(item, keys, id))
   const [key, ...rest] = keys
-  if (key === undefined) return typeof value === 'number' ? String(value) === id : value === id
+  if (key === undefined) return value === id
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
   return hasValue((value as Record<string, unknown>)[key], rest, id)
 }

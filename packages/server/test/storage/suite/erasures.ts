@@ -106,6 +106,21 @@ export function erasuresSuite(open: OpenStorage) {
       })
     }
 
+    test('of a user compares a number as it was written, beyond 2^53 too', async () => {
+      const env = newId()
+      const [mine, other] = ['9007199254740993', '9007199254740992']
+      const ofUser = (id: string, runId: string) => event({ runId, payload: `{"user":{"id":${id}}}` })
+      await append(storage(), env, ofUser(mine, 'gone'), ofUser(other, 'kept'), ofUser('7', 'seven'))
+      const erased = async (subject: string) =>
+        (await erase(storage(), env, { kind: 'user', subject, field: ['user', 'id'] })).runs
+      assert.equal(await erased(mine), 1)
+      assert.deepEqual(await runIds(storage(), env), ['kept', 'seven'])
+      assert.equal(await erased('7'), 1)
+      await append(storage(), env, event({ runId: 'escaped', payload: '{"user":{"id":"caf\\u00e9"}}' }))
+      assert.equal(await erased('café'), 1)
+      assert.deepEqual(await runIds(storage(), env), ['kept'])
+    })
+
     test('of an agent lets it work on, under the same run id too', async () => {
       const env = newId()
       const before = event({ runId: 'running', agentId: 'agent-1', clientId: 'client-1' })
