@@ -149,27 +149,44 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
   for (const { field, words: sought, isExcluded } of clauses) {
     let ofField = texts.get(field)
     if (ofField === undefined) texts.set(field, (ofField = fieldTexts(event, field)))
-    if (ofField.some((text) => hitsIn(wordsIn(text), sought).length > 0) === isExcluded) return null
+    if (ofField.some((text) => placeOf(wordsIn(text), sought) !== -1) === isExcluded) return null
   }
   const required = clauses.filter(({ isExcluded }) => !isExcluded)
   const shown = required.filter(({ field }) => field === null)
   const { field } = (shown[0] ?? required[0])!
   const sought = (shown.length > 0 ? shown : required.slice(0, 1)).map((clause) => clause.words)
-  const first = texts.get(field)?.find((text) => sought.some((one) => hitsIn(wordsIn(text), one).length > 0)) ?? ''
-  const hits = sought.flatMap((one) => hitsIn(wordsIn(first), one))
+  const first = texts.get(field)?.find((text) => sought.some((one) => placeOf(wordsIn(text), one) !== -1)) ?? ''
+  const near = wordsOfSnippet(wordsIn(first), sought)
+  const hits = sought.flatMap((one) => hitsIn(near, one))
   return snippetOf(
     first,
     hits.toSorted((a, b) => a.start - b.start || b.end - a.end),
   )
 }
 
+/** Words from the first hit on that a snippet can show. A text may have a hundred thousand hits. */
+function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): readonly Word[] {
+  const places = sought.map((one) => placeOf(words, one)).filter((place) => place !== -1)
+  const from = Math.min(...places)
+  const end = (words[from]?.start ?? 0) + SNIPPET_CHARS
+  const to = words.findIndex(({ start }, index) => index > from && start >= end)
+  // The last hit that begins in the snippet may end after it.
+  return words.slice(from, to === -1 ? undefined : to + LIMITS.searchQueryWords)
+}
+
 type Range = Pick<Word, 'start' | 'end'>
 
-/** Where the words stand side by side. */
+/** The index from which on the sought words stand side by side; -1: they do not. */
+function placeOf(words: readonly Word[], sought: readonly string[], from = 0): number {
+  for (let at = from; at + sought.length <= words.length; at++) {
+    if (sought.every((word, index) => words[at + index]?.word === word)) return at
+  }
+  return -1
+}
+
 function hitsIn(words: readonly Word[], sought: readonly string[]): Range[] {
   const hits: Range[] = []
-  for (let at = 0; at + sought.length <= words.length; at++) {
-    if (!sought.every((word, index) => words[at + index]?.word === word)) continue
+  for (let at = placeOf(words, sought); at !== -1; at = placeOf(words, sought, at + 1)) {
     hits.push({ start: words[at]!.start, end: words[at + sought.length - 1]!.end })
   }
   return hits

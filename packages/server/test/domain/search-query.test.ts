@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseSearchQuery } from '../../src/domain/search-query.ts'
-import { payloadTexts, wordsOf } from '../../src/storage/search-text.ts'
+import { matchEvent, payloadTexts, wordsOf } from '../../src/storage/search-text.ts'
 
 const words = (text: string) => wordsOf(text).map(({ word }) => word)
 
@@ -74,4 +74,16 @@ test('the texts of a payload are its strings and numbers as they were sent, with
       assert.deepEqual(payloadTexts(JSON.stringify(value)), found)
     }),
   )
+})
+
+test('a snippet of a text full of hits marks all that it shows', () => {
+  const text = `${'zz '.repeat(50)}${'a b '.repeat(50_000)}`
+  const event = { eventType: 'CUSTOM', label: '', agentId: null, agentName: '', payload: JSON.stringify({ text }) }
+  const parsed = parseSearchQuery(`a b "a b" ${'b '.repeat(28)}`)
+  const parts = (parsed.ok && matchEvent(event, parsed.clauses)) || []
+  assert.equal(parts.map((part) => part.text).join(''), `…${text.slice(90, 330)}…`)
+  const marked = Array.from({ length: 45 }, () => 'a b')
+  const hits = parts.filter(({ isHit }) => isHit).map((part) => part.text)
+  assert.deepEqual(hits, marked)
+  assert.equal(matchEvent(event, [{ field: null, words: ['a', 'a'], isExcluded: false }]), null)
 })
