@@ -8,14 +8,17 @@ export interface RetentionStore {
   readRetention(tenant: Tenant): Promise<RetentionRow>
   /** What environments without settings of their own follow; null: nothing was set. */
   readWorkspaceRetention(workspaceId: string): Promise<RetentionSettings | null>
-  /** `environmentId` null: of the workspace. `settings` null: removes them. Queues a pass for whom it concerns. */
+  /**
+   * `environmentId` null: of the workspace. `before`: the settings that counted when the change was made. Queues a pass for
+   * whom it concerns. False: other settings count by now, and nothing was changed.
+   */
   changeRetention(
     workspaceId: string,
     environmentId: string | null,
-    settings: RetentionSettings | null,
+    change: { before: RetentionSettings; settings: RetentionSettings | null },
     now: number,
     audit: AuditEntry[],
-  ): Promise<void>
+  ): Promise<boolean>
   /** Returns when the run is pinned since; undefined: no such run. `pinnedAt` null: unpins it. */
   pinRun(
     environmentId: string,
@@ -117,5 +120,7 @@ export const KEEP_ALL: RetentionSettings = {
   auditDays: null,
   keepOpenIssueRuns: true,
 }
+
+export const SETTING_NAMES = Object.keys(KEEP_ALL) as (keyof RetentionSettings)[]
 
 export const DAY_MS = 24 * 60 * 60 * 1000

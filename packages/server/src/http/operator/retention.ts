@@ -9,7 +9,7 @@ import type {
 } from '@tacho/contract/operator/retention.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
-import { KEEP_ALL } from '../../storage/retention.ts'
+import { KEEP_ALL, SETTING_NAMES } from '../../storage/retention.ts'
 import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow, Tenant } from '../../storage/retention.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
@@ -29,27 +29,33 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.changeRetention, deps, async ({ body, request }) => {
     const tenant = tenantOf(request)
-    const before = await storage.readRetention(tenant)
-    const settings = changed(before.settings, body)
-    const refusal = settingsRefusal(settings)
-    if (refusal) return refusal
-    const detail = changesOf(before.settings, settings)
-    const audit = [auditOf(request, now(), 'retention.change', environmentTarget(request), detail)]
-    await storage.changeRetention(tenant.workspaceId, tenant.environmentId, settings, now(), audit)
-    work.wake('retain')
-    return toRetention({ ...before, settings, source: 'environment' })
+    const { workspaceId, environmentId } = tenant
+    for (;;) {
+      const before = await storage.readRetention(tenant)
+      const settings = changed(before.settings, body)
+      const refusal = settingsRefusal(settings)
+      if (refusal) return refusal
+      const change = { before: before.settings, settings }
+      const audit = [auditOf(request, now(), 'retention.change', environmentTarget(request), detailOf(change))]
+      if (!(await storage.changeRetention(workspaceId, environmentId, change, now(), audit))) continue
+      work.wake('retain')
+      return toRetention({ ...before, settings, source: 'environment' })
+    }
   })
 
   serveRoute(app, OPERATOR_ROUTES.inheritRetention, deps, async ({ request }) => {
     const tenant = tenantOf(request)
-    const before = await storage.readRetention(tenant)
-    if (before.source === 'environment') {
-      const detail = changesOf(before.settings, (await storage.readWorkspaceRetention(tenant.workspaceId)) ?? KEEP_ALL)
+    const { workspaceId, environmentId } = tenant
+    for (;;) {
+      const row = await storage.readRetention(tenant)
+      if (row.source !== 'environment') return toRetention(row)
+      const [before, settings] = [row.settings, (await storage.readWorkspaceRetention(workspaceId)) ?? KEEP_ALL]
+      const detail = detailOf({ before, settings })
       const audit = [auditOf(request, now(), 'retention.inherit', environmentTarget(request), detail)]
-      await storage.changeRetention(tenant.workspaceId, tenant.environmentId, null, now(), audit)
-      work.wake('retain')
+      if (await storage.changeRetention(workspaceId, environmentId, { before, settings: null }, now(), audit)) {
+        work.wake('retain')
+      }
     }
-    return toRetention(await storage.readRetention(tenant))
   })
 
   serveRoute(app, OPERATOR_ROUTES.previewRetention, deps, async ({ query, request }) => {
@@ -75,15 +81,17 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.changeWorkspaceRetention, deps, async ({ body, request }) => {
     const { id } = workspaceOf(request)
-    const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
-    const settings = changed(before, body)
-    const refusal = settingsRefusal(settings)
-    if (refusal) return refusal
     const target = { kind: 'workspace', id }
-    const audit = [auditOf(request, now(), 'retention.change', target, changesOf(before, settings))]
-    await storage.changeRetention(id, null, settings, now(), audit)
-    work.wake('retain')
-    return ofWorkspace(settings)
+    for (;;) {
+      const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
+      const settings = changed(before, body)
+      const refusal = settingsRefusal(settings)
+      if (refusal) return refusal
+      const audit = [auditOf(request, now(), 'retention.change', target, detailOf({ before, settings }))]
+      if (!(await storage.changeRetention(id, null, { before, settings }, now(), audit))) continue
+      work.wake('retain')
+      return ofWorkspace(settings)
+    }
   })
 
   serveRoute(app, OPERATOR_ROUTES.pinRun, deps, ({ params, request }) => pin(request, params.runId, now()))
@@ -110,25 +118,23 @@ function environmentTarget(request: FastifyRequest) {
   return { kind: 'environment', id: environmentOf(request).id }
 }
 
-const NAMES = Object.keys(KEEP_ALL) as (keyof RetentionSettings)[]
-
 /** Copies by name: a body can contain extra fields. */
 function changed(before: RetentionSettings, change: RetentionChange): RetentionSettings {
   return Object.fromEntries(
-    NAMES.map((name) => [name, change[name] === undefined ? before[name] : change[name]]),
+    SETTING_NAMES.map((name) => [name, change[name] === undefined ? before[name] : change[name]]),
   ) as unknown as RetentionSettings
 }
 
 /** `{ runDays: { from: null, to: 90 } }` */
-function changesOf(before: RetentionSettings, after: RetentionSettings): Record<string, unknown> {
-  const differing = NAMES.filter((name) => before[name] !== after[name])
-  return Object.fromEntries(differing.map((name) => [name, { from: before[name], to: after[name] }]))
+function detailOf({ before, settings }: Record<'before' | 'settings', RetentionSettings>): Record<string, unknown> {
+  const differing = SETTING_NAMES.filter((name) => before[name] !== settings[name])
+  return Object.fromEntries(differing.map((name) => [name, { from: before[name], to: settings[name] }]))
 }
 
 /** Null: the current settings are asked for. */
 function previewed(query: RetentionPreviewQuery): RetentionSettings | null {
   const { keepOpenIssueRuns, ...days } = query
-  if (NAMES.every((name) => name === 'keepOpenIssueRuns' || days[name] === undefined)) return null
+  if (SETTING_NAMES.every((name) => name === 'keepOpenIssueRuns' || days[name] === undefined)) return null
   const { runDays = null, payloadDays = null, issueDays = null, approvalDays = null, auditDays = null } = days
   const given = { runDays, payloadDays, issueDays, approvalDays, auditDays }
   return { ...given, keepOpenIssueRuns: keepOpenIssueRuns !== 'false' }

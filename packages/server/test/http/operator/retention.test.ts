@@ -55,6 +55,27 @@ test('settings are changed in part, followed from the workspace, and each change
   ])
 })
 
+test('changes of different settings at once all count, and each is audited with what it changed', async () => {
+  const { workspaceId, environmentId } = await service.newTenant('at once')
+  const changes = [{ runDays: 90 }, { payloadDays: 7 }, { issueDays: 8 }, { approvalDays: 9 }, { auditDays: 365 }]
+  const wanted = { ...KEEP_ALL, ...Object.assign({}, ...changes) }
+  for (const [place, target] of [
+    [`/workspaces/${workspaceId}`, workspaceId],
+    [`/environments/${environmentId}`, environmentId],
+  ] as const) {
+    await service.operator(`${place}/retention/change`, { body: KEEP_ALL })
+    const answers = await Promise.all(changes.map((body) => service.operator(`${place}/retention/change`, { body })))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    assert.deepEqual((await service.operator<Retention>(`${place}/retention`)).body.settings, wanted)
+    const details = (await detailsOf(workspaceId, target)).slice(0, changes.length).map(([, detail]) => detail)
+    const each = Object.entries(wanted).filter(([name]) => name !== 'keepOpenIssueRuns')
+    assert.deepEqual(
+      Object.assign({}, ...details),
+      Object.fromEntries(each.map(([name, to]) => [name, { from: null, to }])),
+    )
+  }
+})
+
 test('settings outside the limits are refused, in a change and in a preview', async () => {
   const { environmentId } = await service.newTenant('refused')
   const home = `/environments/${environmentId}/retention`

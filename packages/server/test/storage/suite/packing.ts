@@ -195,7 +195,8 @@ export function packingSuite(open: OpenStorage) {
       const [workspaceId, env] = [newId(), newId()]
       await storage().createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
       await storage().createEnvironment({ id: env, workspaceId, name: 'production', createdAt: NOON }, [])
-      await storage().changeRetention(workspaceId, env, { ...KEEP_ALL, runDays: 30, payloadDays: 7 }, NOON, [])
+      const settings = { ...KEEP_ALL, runDays: 30, payloadDays: 7 }
+      assert.ok(await storage().changeRetention(workspaceId, env, { before: KEEP_ALL, settings }, NOON, []))
       await storage().startRetention(env, NOON)
       const text = (n: number) => `{"n":${n},"text":"${'secret '.repeat(40)}"}`
       const time = NOON - 8 * DAY_MS

@@ -27,8 +27,18 @@ export function retentionSuite(open: OpenStorage) {
       return tenant
     }
 
+    const changeSettings = async (
+      { workspaceId, environmentId }: { workspaceId: string; environmentId: string | null },
+      settings: RetentionSettings | null,
+    ) => {
+      const before =
+        environmentId === null
+          ? ((await storage().readWorkspaceRetention(workspaceId)) ?? KEEP_ALL)
+          : (await storage().readRetention({ workspaceId, environmentId })).settings
+      assert.ok(await storage().changeRetention(workspaceId, environmentId, { before, settings }, NOON, []))
+    }
     const set = (tenant: { workspaceId: string; environmentId: string | null }, settings: Partial<RetentionSettings>) =>
-      storage().changeRetention(tenant.workspaceId, tenant.environmentId, { ...KEEP_ALL, ...settings }, NOON, [])
+      changeSettings(tenant, { ...KEEP_ALL, ...settings })
 
     /** Stores events of a run as they arrived `days` ago. */
     async function recorded(env: string, runId: string, days: number, ...events: Partial<NewEvent>[]) {
@@ -77,7 +87,7 @@ export function retentionSuite(open: OpenStorage) {
       assert.equal((await storage().readWorkspaceRetention(workspaceId))?.runDays, 90)
       const other = await newEnvironment()
       assert.equal((await storage().readRetention(other)).source, 'none')
-      await storage().changeRetention(workspaceId, environmentId, null, NOON, [])
+      await changeSettings(tenant, null)
       assert.deepEqual(await settings(), [90, 'workspace'])
     })
 
@@ -160,6 +170,25 @@ export function retentionSuite(open: OpenStorage) {
       assert.deepEqual(await runIds(env), [])
     })
 
+    test('of changes at once, one is made; the others followed from settings that count no longer', async () => {
+      const tenant = await newEnvironment()
+      const { workspaceId, environmentId } = tenant
+      for (const [place, days] of [
+        [null, [10, 20, 30]],
+        [environmentId, [11, 21, 31]],
+      ] as const) {
+        const { settings: before } = await storage().readRetention(tenant)
+        const made = await Promise.all(
+          days.map((runDays) => {
+            const settings = { ...before, runDays }
+            return storage().changeRetention(workspaceId, place, { before, settings }, NOON, [])
+          }),
+        )
+        assert.equal(made.filter((isMade) => isMade).length, 1)
+        assert.equal((await storage().readRetention(tenant)).settings.runDays, days[made.indexOf(true)])
+      }
+    })
+
     test('checks again what a slice removes: settings, pins and events that came since', async () => {
       const tenant = await newEnvironment({ runDays: 30 })
       const { environmentId: env } = tenant
@@ -170,7 +199,7 @@ export function retentionSuite(open: OpenStorage) {
       await storage().pinRun(env, 'pinned', NOON, [])
       await recorded(env, 'alive', 1)
       const slice = { ids: found.runs.map(({ id }) => id), most: 100, reachedAt: NOON }
-      await storage().changeRetention(tenant.workspaceId, env, KEEP_ALL, NOON, [])
+      await changeSettings(tenant, KEEP_ALL)
       assert.equal((await storage().removeExpiredRuns(env, 'runs', NOON, slice)).events, 0)
       await set(tenant, { runDays: 30 })
       assert.equal((await storage().removeExpiredRuns(env, 'runs', NOON, slice)).events, 1)

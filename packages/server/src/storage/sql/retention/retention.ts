@@ -1,7 +1,7 @@
 /** Retention settings, and what was done. */
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { AuditEntry } from '../../audit.ts'
-import { KEEP_ALL } from '../../retention.ts'
+import { KEEP_ALL, SETTING_NAMES } from '../../retention.ts'
 import type { RetentionOrder, RetentionProgressRow, RetentionRow, RetentionStore, Tenant } from '../../retention.ts'
 import type { NewWork } from '../../work.ts'
 import { read, write, type Acts } from '../act.ts'
@@ -62,10 +62,16 @@ async function changeRetention(
   sql: Sql,
   workspaceId: string,
   environmentId: string | null,
-  settings: RetentionSettings | null,
+  { before, settings }: { before: RetentionSettings; settings: RetentionSettings | null },
   now: number,
   audit: AuditEntry[],
-): Promise<void> {
+): Promise<boolean> {
+  // Two changes at once must not both follow from the same settings. SQLite has one writer.
+  if (sql.dialect === 'postgres') {
+    await sql.get('SELECT id FROM workspaces WHERE id = ? FOR NO KEY UPDATE', [workspaceId])
+  }
+  const { settings: current } = await settingsOf(sql, { workspaceId, environmentId: environmentId ?? DEFAULT })
+  if (SETTING_NAMES.some((name) => current[name] !== before[name])) return false
   const place = [workspaceId, environmentId ?? DEFAULT]
   await sql.run('DELETE FROM retention_settings WHERE workspace_id = ? AND environment_id = ?', place)
   if (settings !== null) {
@@ -85,6 +91,7 @@ async function changeRetention(
       : [{ id: environmentId }]
   // A pass under way may be past what the new settings remove.
   await enqueueWork(sql, passesOf(concerned, now), RESTARTS)
+  return true
 }
 
 /** Environments that one statement queues. Others wait until their next pass is due. */
