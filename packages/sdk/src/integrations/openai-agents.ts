@@ -86,16 +86,18 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
     const failure = error ? { error: messageOf(error) } : {}
     const latency = Math.max(0, core.runtime.now() - begun)
     const { scope, span } = part.context
-    const name = text(data['name']) ?? String(data['type'])
-    if (data['type'] === 'function') {
+    const { type: kind, ...details } = data
+    const type = String(kind)
+    // A turn or a hand-off has no name.
+    const name = text(data['name']) ?? type
+    if (type === 'function') {
       if (guardedTools.get(tacho)?.has(name)) return
       const payload = { toolName: name, input: parsed(data['input']), output: data['output'], latency, ...failure }
       core.record(scope, { type: 'TOOL_CALL', label: name, payload, span })
       return
     }
-    const { type, ...details } = data
     const payload = { ...details, latency, ...failure }
-    core.record(scope, { type: 'AGENT_STEP', label: `${String(type)} ${name}`, payload, span })
+    core.record(scope, { type: 'AGENT_STEP', label: name === type ? type : `${type} ${name}`, payload, span })
   }
 
   // Never rejects: the framework would fail with it.
