@@ -134,6 +134,24 @@ test('after login and use, commands need no variables and no flags', async () =>
   assert.equal((await runTacho(['runs', 'list'], config)).code, 2)
 })
 
+test('a key is changed without a new secret, and rotated with both valid for a time', async () => {
+  const where = ['-e', 'default/development']
+  const made = await text('keys', 'create', '--name', 'ci', '--scopes', 'events:write,usage:read', ...where)
+  const id = made.split('_')[1] ?? ''
+  assert.match(
+    await text('keys', 'change', id, '--scopes', 'usage:read', '--rate', '5', '--expires', '90d', ...where),
+    /usage:read, valid/,
+  )
+  const wider = await server.tacho(['keys', 'change', id, '--scopes', 'all', ...where])
+  assert.deepEqual([wider.code, wider.stdout], [1, ''])
+  assert.equal((await server.tacho(['keys', 'change', id, ...where])).code, 2)
+  const rotated = await text('keys', 'rotate', id, '--keep', '7d', ...where)
+  for (const key of [made, rotated]) {
+    const reply = await fetch(`${server.url}/openapi/v1/runs`, { headers: { 'x-api-key': key.trim() } })
+    assert.equal(reply.status, 200)
+  }
+})
+
 test('api calls any endpoint of the operator API, and nothing else', async () => {
   const made = await server.tacho(['api', '/workspaces', '-d', '{"name": "initech"}'])
   assert.equal((JSON.parse(made.stdout) as { name: string }).name, 'initech')

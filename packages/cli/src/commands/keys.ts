@@ -5,7 +5,9 @@ import { SCOPES, type Scope } from '@tacho/contract/route.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { connected } from '../calls/connected.ts'
 import { findEnvironment } from '../calls/tenants.ts'
+import { wrongUsage } from '../stop.ts'
 import { moment } from '../terminal/time-text.ts'
 
 interface CreateOptions extends EnvironmentOptions {
@@ -13,6 +15,18 @@ interface CreateOptions extends EnvironmentOptions {
   scopes: Scope[]
   expires?: string
   rate?: number
+}
+
+interface ChangeOptions extends EnvironmentOptions {
+  name?: string
+  scopes?: Scope[]
+  expires?: string
+  rate?: number | null
+}
+
+interface RotateOptions extends EnvironmentOptions {
+  keep: string
+  expires?: string
 }
 
 export function addKeys(keys: Command): void {
@@ -39,6 +53,34 @@ Examples:
   KEY=$(tacho keys create --environment acme/production --name ci --scopes all --expires 90d)`,
     )
     .action(create)
+
+  inEnvironment(keys.command('change <keyId>').description('change an API key without a new secret'))
+    .option('--name <text>', 'what the key is for')
+    .option(
+      '--scopes <scopes>',
+      'some of its present scopes, separated by commas; the others are taken away',
+      parseScopes,
+    )
+    .option('--expires <when>', 'a duration such as 90d, a time, or never')
+    .option('--rate <number>', 'requests per second, or default', parseRate)
+    .addHelpText(
+      'after',
+      '\nWhat is not given stays. Scopes can only be taken away.\n\nExample:\n  tacho keys change 0123456789abcdef --scopes events:write --rate 50 -e acme/production',
+    )
+    .action(change)
+
+  inEnvironment(keys.command('rotate <keyId>').description('print a new key that replaces an API key, once'))
+    .requiredOption('--keep <duration>', 'how long the old key stays valid, such as 7d')
+    .option('--expires <when>', 'when the new key expires: a duration, a time, or never; without it, as the old key')
+    .addHelpText(
+      'after',
+      `
+Only the key is written to stdout. Both keys work until the old one ends.
+
+Example:
+  tacho keys rotate 0123456789abcdef --keep 7d --environment acme/production > recorder.key`,
+    )
+    .action(rotate)
 
   inEnvironment(keys.command('revoke <keyId>').description('revoke an API key; it stops working within 5 seconds'))
     .addHelpText(
@@ -99,6 +141,49 @@ async function create(options: CreateOptions): Promise<void> {
       'It is shown only once:\n',
   )
   printLine(key.key)
+}
+
+async function change(keyId: string, options: ChangeOptions): Promise<void> {
+  const { name, scopes, expires, rate } = options
+  const body = {
+    ...(name === undefined ? {} : { name }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(expires === undefined ? {} : { expiresAt: expiry(expires) }),
+    ...(rate === undefined ? {} : { requestsPerSecond: rate }),
+  }
+  if (Object.keys(body).length === 0) throw wrongUsage('Give at least one of --name, --scopes, --expires and --rate.')
+  const { client, environmentId } = await connected(options)
+  const key = await client.changeApiKey({ params: { environmentId, keyId }, body })
+  if (options.json) printJson(key)
+  else
+    printLine(
+      `API key ${printable(key.name)} (${key.id}) was changed: ${key.scopes.join(', ')}, ${stateOf(key, Date.now())}.`,
+    )
+}
+
+async function rotate(keyId: string, options: RotateOptions): Promise<void> {
+  const { keep, expires } = options
+  const oldValidUntil = moment('--keep', keep, 1, Date.now())
+  const { client, environmentId } = await connected(options)
+  const key = await client.rotateApiKey({
+    params: { environmentId, keyId },
+    body: { oldValidUntil, ...(expires === undefined ? {} : { expiresAt: expiry(expires) }) },
+  })
+  if (options.json) return printJson(key)
+  process.stderr.write(
+    `API key ${printable(key.name)} (${key.id}) replaces ${keyId}, which stays valid until ${oldValidUntil}. It is shown only once:\n`,
+  )
+  printLine(key.key)
+}
+
+/** Null: never. */
+function expiry(given: string): string | null {
+  return given === 'never' ? null : moment('--expires', given, 1, Date.now())
+}
+
+/** Null: the server's default. */
+function parseRate(given: string): number | null {
+  return given === 'default' ? null : wholeNumber(LIMITS.requestsPerSecondMax)(given)
 }
 
 async function revoke(keyId: string, options: EnvironmentOptions): Promise<void> {

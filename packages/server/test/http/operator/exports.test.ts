@@ -27,8 +27,11 @@ before(async () => {
   whole = await exported(source)
 })
 after(async () => {
-  await source.service.close()
-  await databases.close()
+  try {
+    await source.service.close()
+  } finally {
+    await databases.close()
+  }
 })
 
 /** JSON texts that an encoder would change. */
