@@ -206,6 +206,17 @@ export function retentionSuite(open: OpenStorage) {
       assert.deepEqual(await runIds(env), ['alive', 'pinned'])
     })
 
+    test('takes what a run did for a version of a prompt, so results count the runs that stay', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30 })
+      const promptUse = { versionId: newId(), problem: null }
+      for (const runId of ['pinned', 'old']) await recorded(env, runId, 40, { promptUse })
+      await storage().pinRun(env, 'pinned', NOON, [])
+      await storage().startRetention(env, NOON)
+      await removeAll(env, 'runs')
+      const [newest] = await storage().readVersionResults(env, [promptUse.versionId], 1)
+      assert.equal(newest?.runs, 1)
+    })
+
     test('an event of a removed run opens a new run', async () => {
       const { environmentId: env } = await newEnvironment({ runDays: 7 })
       const late = event({ runId: 'late', time: NOON - 10 * DAY_MS })

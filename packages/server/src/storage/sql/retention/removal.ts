@@ -29,6 +29,7 @@ export async function removeRun(sql: Sql, environmentId: string, { id, number }:
     await sql.run(fewer, [events, environmentId, id])
     return { events, isWhole: false }
   }
+  await sql.run('DELETE FROM version_runs WHERE environment_id = ? AND run = ?', [environmentId, id])
   await sql.run('DELETE FROM runs WHERE environment_id = ? AND id = ?', [environmentId, id])
   return { events, isWhole: true }
 }
