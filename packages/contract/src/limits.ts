@@ -114,6 +114,8 @@ export const LIMITS = {
   exportPlaceChars: 8_000,
   /** Exports that one process streams at the same time. */
   exportsAtOnce: 4,
+  /** Of one workspace, so that its slow readers leave places to others. */
+  exportsOfWorkspaceAtOnce: 2,
   /** Bodies of requests without a credential: codes, passwords and addresses. */
   signInBodyBytes: 16_384,
   searchChars: 255,

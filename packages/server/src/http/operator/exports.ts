@@ -18,7 +18,8 @@ import { isFindable, runFilterOf } from './run-filter.ts'
 
 export function exportsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, now, draining } = deps
-  let open = 0
+  /** Workspaces of the exports that are being streamed. */
+  const open: string[] = []
 
   serveRoute(app, OPERATOR_ROUTES.exportEnvironment, deps, async ({ query, request, reply }) => {
     const { after, ...given } = query
@@ -32,11 +33,14 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps): void {
     // For HEAD, the framework would read the stream to its end.
     if (request.method === 'HEAD') return reply.type(type).send()
     if (draining()) return refuse('shutting_down')
-    if (open >= LIMITS.exportsAtOnce) return refuse('overloaded', 'Too many exports are in progress')
-    open += 1
+    const own = open.filter((id) => id === workspace.id).length
+    if (open.length >= LIMITS.exportsAtOnce || own >= LIMITS.exportsOfWorkspaceAtOnce) {
+      return refuse('overloaded', 'Too many exports are in progress')
+    }
+    open.push(workspace.id)
     let isCounted = true
     const ended = (): void => {
-      if (isCounted) open -= 1
+      if (isCounted) open.splice(open.indexOf(workspace.id), 1)
       isCounted = false
     }
     try {

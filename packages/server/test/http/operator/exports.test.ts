@@ -305,7 +305,7 @@ test('an admin exports, only an owner imports, and both are in the audit log', a
   )
 })
 
-test('a reader that goes away releases its export', async () => {
+test('readers of one workspace leave places to others; one that goes away releases its export', async () => {
   const { service } = source
   const { environmentId } = await service.newTenant('large')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
@@ -325,8 +325,9 @@ test('a reader that goes away releases its export', async () => {
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
     return answer
   }
-  const readers = await Promise.all(Array.from({ length: LIMITS.exportsAtOnce }, open))
+  const readers = await Promise.all(Array.from({ length: LIMITS.exportsOfWorkspaceAtOnce }, open))
   assert.deepEqual(refusalOf(await service.operator(`${path}?status=FAILED`)), [503, 'overloaded'])
+  assert.equal((await service.operator(`${pathOf(source)}?status=FAILED`)).status, 200)
   for (const reader of readers) reader.destroy()
   await eventually(async () => (await service.operator(`${path}?status=FAILED`)).status === 200, 'a free place')
 })
