@@ -73,8 +73,8 @@ async function examine(
   { erasure: { field, subject }, usageFrom }: Erasable,
 ): Promise<{ counted: CountedEvents | null } | null> {
   // The agent's usage before this hour is deleted as a whole.
-  if (usageFrom !== null && run.lastEventAt < usageFrom) return { counted: null }
-  const counted: CountedEvents = { events: 0, usage: [], isStartCounted: run.startedAt >= (usageFrom ?? -Infinity) }
+  if (usageFrom !== null && run.lastEventAt < usageFrom && run.usesPrompts === 0) return { counted: null }
+  const counted: CountedEvents = { events: 0, usage: [], agentFrom: usageFrom }
   let isFound = run.isFound
   let after: { time: number; seq: number } | null = null
   for (;;) {
@@ -85,7 +85,7 @@ async function examine(
       const mayMatch = !isFound && field !== null && subject !== null
       if (mayMatch && mayContain(payload, subject)) isFound = hasValue(withNumbersAsWritten(payload), field, subject)
       const data = isCall ? (JSON.parse(payload) as Record<string, unknown>) : {}
-      if (usageFrom !== null && time < usageFrom) continue
+      if (usageFrom !== null && time < usageFrom && run.usesPrompts === 0) continue
       counted.usage.push({
         time,
         eventType,

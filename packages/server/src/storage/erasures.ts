@@ -84,6 +84,8 @@ export interface ErasableRun {
   events: number
   startedAt: number
   lastEventAt: number
+  /** Whether events of it are counted for a version of a prompt. */
+  usesPrompts: 0 | 1
   /** Whether it is certain that it belongs to the erasure. Otherwise its payloads must be read. */
   isFound: boolean
 }
@@ -104,7 +106,8 @@ export interface CountedEvents {
   /** How many events the run had when they were counted. */
   events: number
   usage: Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse'>[]
-  isStartCounted: boolean
+  /** The agent's usage before this hour is deleted as a whole, so only that of prompt versions is taken out; null: all. */
+  agentFrom: number | null
 }
 
 export interface ErasureSlice {

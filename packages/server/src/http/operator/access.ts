@@ -63,7 +63,9 @@ export function accessHook(storage: Lookups, limits: OperatorLimits, now: () => 
 function refusedEntry(request: FastifyRequest, now: number): AuditEntry {
   const { method, path, access } = request.routeOptions.config.route as OperatorRoute
   const target = { kind: 'endpoint', id: `${method} ${path}` }
-  return auditOf(request, now, 'endpoint.call.refused', target, { needs: access, ...(request.params as object) })
+  // The audit log names runs by their internal ids, because it outlives their erasure.
+  const { runId: _, ...params } = request.params as Record<string, string>
+  return auditOf(request, now, 'endpoint.call.refused', target, { needs: access, ...params })
 }
 
 /** An actor from its roles: `everywhere` and the workspaces in `own`; the higher role counts. */

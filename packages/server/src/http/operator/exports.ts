@@ -45,7 +45,8 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps): void {
     }
     try {
       const target = { kind: 'environment', id: environment.id }
-      const detail = { filter: given, resumed: from !== null }
+      // Only the names of the filters: the audit log outlives the erasure of what they name.
+      const detail = { filters: Object.keys(given), resumed: from !== null }
       await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
       const names = { workspace: workspace.name, environment: environment.name }
       const text = exportText(storage, { environmentId: environment.id, ...names, filter, given, from })

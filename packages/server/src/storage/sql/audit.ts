@@ -2,6 +2,7 @@ import { read, write, type Acts } from './act.ts'
 import type { AuditEntry, AuditFilter, AuditStore } from '../audit.ts'
 import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
+import { chunksOf, PLACES } from './chunks.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
@@ -35,6 +36,14 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
     Object.fromEntries(NAMES.map(([column, name]): [string, SqlValue] => [column, entry[name]])),
   )
   await insertRows(sql, 'audit_log', rows)
+}
+
+/** Who did what to which of these stays; ids and texts of clients in it go. */
+export async function eraseDetails(sql: Sql, environmentId: string, targets: string[]): Promise<void> {
+  for (const chunk of chunksOf(targets)) {
+    const text = `UPDATE audit_log SET detail = '{"erased":true}' WHERE target_id IN (${PLACES}) AND environment_id = ?`
+    await sql.run(text, [...chunk, environmentId])
+  }
 }
 
 async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {

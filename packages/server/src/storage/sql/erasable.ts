@@ -21,7 +21,8 @@ const CLOCKS_MS = 10_000
 export const hourBefore = hourOf
 
 const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
-  r.last_event_at AS "lastEventAt"`
+  r.last_event_at AS "lastEventAt", CASE WHEN EXISTS (SELECT 1 FROM version_runs v
+    WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
 const STORED = 'r.received_at <= ?'
 
 /** Whether all runs have to be searched. */

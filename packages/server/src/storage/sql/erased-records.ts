@@ -2,6 +2,7 @@
  * Removes approvals and issue records that name something, with what was counted and announced of them. Issues are counted
  * again; one without records left goes too.
  */
+import { eraseDetails } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
 import { agentKey, textKey } from './keys.ts'
 import { recountIssue } from './issues/issue-recount.ts'
@@ -42,6 +43,7 @@ export async function removeRecords(
   const columns = COLUMNS[by]
   const approvals = await removeApprovals(sql, environmentId, columns.approvals, names)
   const { records, issues } = await removeIssueRecords(sql, environmentId, columns.records, names)
+  await eraseDetails(sql, environmentId, approvals)
   await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]))
   return { approvals: approvals.length, issueRecords: records, issues: issues.length }
 }

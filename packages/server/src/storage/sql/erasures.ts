@@ -12,7 +12,7 @@ import type { AuditEntry } from '../audit.ts'
 import type { ErasureRow, ErasureSlice, ErasureStore, NewErasure } from '../erasures.ts'
 import { uuidv7 } from '../uuid.ts'
 import { look, read, write, type Acts } from './act.ts'
-import { insertAudit } from './audit.ts'
+import { eraseDetails, insertAudit } from './audit.ts'
 import { erasableActs, hourBefore, needsSearch, listErasable, namedAgents } from './erasable.ts'
 import { findErasure, listErasures } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
@@ -137,6 +137,7 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   if (kind === 'client') await forgetClient(sql, environmentId, subject)
   await stopSimulations(sql, environmentId, now)
   await removeRunViews(sql, environmentId, subject)
+  await forgetReplies(sql, environmentId, subject)
   // Client clocks may be ahead: whatever was removed is refused.
   const newest = kind === 'run' ? FOR_EVER : now
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
@@ -151,12 +152,12 @@ const ERASED = 'erased'
 async function forgetAgent(sql: Sql, environmentId: string, subject: string, createdAt: number): Promise<void> {
   const hour = hourBefore(createdAt)
   for (const agentId of await namedAgents(sql, environmentId, subject)) {
-    for (const table of ['usage_hours', 'latency_hours']) {
-      await sql.run(`DELETE FROM ${table} WHERE environment_id = ? AND agent_id = ? AND hour < ?`, [
-        environmentId,
-        agentId,
-        hour,
-      ])
+    for (const counted of [
+      'usage_hours WHERE agent_id = ?',
+      'latency_hours WHERE agent_id = ?',
+      `uncosted_hours WHERE grouped_by = 'agent' AND key = ?`,
+    ]) {
+      await sql.run(`DELETE FROM ${counted} AND environment_id = ? AND hour < ?`, [agentId, environmentId, hour])
     }
     const used =
       'SELECT id FROM runs WHERE environment_id = ? AND agent_id = ? ORDER BY started_at DESC, id DESC LIMIT 1'
@@ -193,10 +194,17 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
   const text = 'SELECT id, query FROM run_views WHERE environment_id = ?'
   for (const { id, query } of await sql.all<{ id: string; query: string }>(text, [environmentId])) {
     const filters = Object.values(JSON.parse(query) as Record<string, unknown>)
-    if (filters.includes(subject)) {
-      await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
-    }
+    if (!filters.includes(subject)) continue
+    await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
+    await eraseDetails(sql, environmentId, [id])
   }
+}
+
+/** Replies kept for retries that quote what was erased. The table has the creations of one day. */
+async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
+  const quotes = sql.dialect === 'sqlite' ? 'instr(reply, ?) > 0' : 'strpos(reply, ?) > 0'
+  const text = `DELETE FROM idempotency_keys WHERE state = 'answered' AND ${quotes} AND ${quotes}`
+  await sql.run(text, [JSON.stringify(environmentId), JSON.stringify(subject)])
 }
 
 async function deleteErased(

@@ -39,6 +39,10 @@ const OWNERS = {
     WHERE workspace_id = (SELECT workspace_id FROM environments WHERE id = ?))`,
 } as const
 
+/** Without those whose runs were all erased. */
+const USED_AGENTS =
+  'AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = agents.environment_id AND r.agent_id = agents.id)'
+
 const columnsOf = ({ columns }: TableParts): string =>
   columns.map((column) => `${column} AS "${memberOf(column)}"`).join(', ')
 
@@ -52,7 +56,8 @@ function readExported(
   const parts = EXPORTED_TABLES[table]
   const key = parts.key.join(', ')
   const further = after === null ? '' : `AND (${key}) > (${parts.key.map(() => '?').join(', ')})`
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${OWNERS[parts.of]} ${further} ORDER BY ${key}`
+  const used = table === 'agent' ? USED_AGENTS : ''
+  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${OWNERS[parts.of]} ${used} ${further} ORDER BY ${key}`
   return sql.page(text, [environmentId, ...(after ?? [])], limit)
 }
 

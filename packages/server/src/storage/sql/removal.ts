@@ -8,6 +8,7 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../erasures.ts'
 import { TOKEN_PARTS } from '../uncosted.ts'
+import { eraseDetails } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
 import { addErasedKeys, erasedKey, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
@@ -76,6 +77,8 @@ export async function removeRuns(
       return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
     })
     await addErasedKeys(sql, environmentId, keys)
+    const ids = runs.map(({ id }) => id)
+    await eraseDetails(sql, environmentId, ids)
   }
   const names = keepRecords ? [] : runs.map(({ runId }) => runId)
   const records = await removeRecords(sql, environmentId, 'run', names)
@@ -95,15 +98,20 @@ async function takeOut(
   const latencies = new Map<string, LatencyChange>()
   const ofVersions = new Map<string, VersionLatencyChange>()
   const uncosted = new Map<string, UncostedChange>()
-  for (const { number, agentId } of runs) {
-    for (const event of counted.get(number)?.usage ?? []) {
-      countForHour(hours, agentId, event)
+  for (const run of runs) {
+    const { agentId } = run
+    const { usage = [], agentFrom = null } = counted.get(run.number) ?? {}
+    const isOfAgent = (time: number) => agentFrom === null || time >= agentFrom
+    if (counted.has(run.number) && isOfAgent(run.startedAt)) countRun(hours, run, -1)
+    for (const event of usage) {
+      const byAgent = isOfAgent(event.time)
+      if (byAgent) countForHour(hours, agentId, event)
       const tokens = event.usage?.uncosted ?? null
       const version = event.promptUse?.versionId
-      if (tokens !== null) countUncosted(uncosted, 'agent', agentId, event, tokens)
+      if (tokens !== null && byAgent) countUncosted(uncosted, 'agent', agentId, event, tokens)
       if (tokens !== null && version) countUncosted(uncosted, 'promptVersion', version, event, tokens)
       if (event.latencyMs === null) continue
-      countLatency(latencies, agentId, event, event.latencyMs)
+      if (byAgent) countLatency(latencies, agentId, event, event.latencyMs)
       if (version) countVersionLatency(ofVersions, version, event, event.latencyMs)
     }
   }
@@ -118,11 +126,9 @@ async function takeOut(
     change.calls = -change.calls
   }
   for (const change of uncosted.values()) for (const part of TOKEN_PARTS) change[part] = -change[part]
-  for (const run of runs) if (counted.get(run.number)?.isStartCounted) countRun(hours, run, -1)
-  if (hours.size === 0) return
-  const models = new Set(Array.from(hours.values(), ({ model }) => model))
+  const models = new Set([...hours.values(), ...uncosted.values()].map(({ model }) => model))
   const buckets = await knownModels().bucketsOf(sql, environmentId, models)
-  await addHours(sql, environmentId, hours, buckets, slotOf(sql))
+  if (hours.size > 0) await addHours(sql, environmentId, hours, buckets, slotOf(sql))
   if (latencies.size > 0) await addLatencies(sql, environmentId, latencies, buckets, slotOf(sql))
   if (uncosted.size > 0) await addUncostedHours(sql, environmentId, uncosted, buckets, slotOf(sql))
   if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))

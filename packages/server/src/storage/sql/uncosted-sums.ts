@@ -44,7 +44,7 @@ export function readUncostedSums(
   const named = `SELECT *, CAST((hour - ?) / ? AS BIGINT) AS step, hour - hour % ? AS at FROM uncosted_hours
     WHERE environment_id = ? AND grouped_by = ? AND hour >= ? AND hour < ?${one}`
   const sums = `SELECT step, ${keyed} AS key, model_key, context, at, ${PARTS} FROM (${named}) named
-    GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at`
+    GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at HAVING SUM(calls) > 0`
   const text = `SELECT s.step, s.key, s.context, s.at, s.calls, COALESCE(m.model, '') AS model,
       ${TOKEN_PARTS.map((part) => `s."${part}"`).join(', ')}
     FROM (${sums}) s LEFT JOIN models m ON m.environment_id = ? AND m.model_key = s.model_key`

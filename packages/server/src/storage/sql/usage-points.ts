@@ -69,7 +69,7 @@ function readPoints(
         }
   const text = `SELECT step, key, ${COUNTED}, ${SUMS}
     FROM (SELECT *, CAST((at - ?) / ? AS BIGINT) AS step FROM (${source.text}) named) page
-    WHERE (step, key) > (?, ?) GROUP BY step, key ORDER BY step, key`
+    WHERE (step, key) > (?, ?) GROUP BY step, key HAVING SUM(events) > 0 OR SUM(runs) > 0 ORDER BY step, key`
   return sql.page(text, [from, stepMs, ...source.params, step, key], limit)
 }
 

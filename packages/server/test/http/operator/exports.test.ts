@@ -300,7 +300,7 @@ test('an admin exports, only an owner imports, and both are in the audit log', a
     found.map(({ action, detail }) => ({ action, detail })),
     [
       { action: 'environment.import', detail: { resumed: true } },
-      { action: 'environment.export', detail: { filter: { status: 'FAILED' }, resumed: false } },
+      { action: 'environment.export', detail: { filters: ['status'], resumed: false } },
     ],
   )
 })

@@ -7,10 +7,15 @@ import type { ApprovalFilter } from '../../../src/storage/approvals.ts'
 import type { IssueFilter } from '../../../src/storage/issues.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
 import type { Sql } from '../../../src/storage/sql/sql.ts'
+import { batchAppender } from '../../../src/storage/sql/append.ts'
+import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import type { EventRowsPage } from '../../../src/storage/events.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
+import { newErasure, type Subject } from '../suite/erasures.ts'
+import { batch, llmCall, newId, NOON } from '../suite/sample.ts'
 
 const db = new Database(':memory:')
 migrate(db)
@@ -346,4 +351,43 @@ test('no statement reads a whole table', async () => {
     }),
   ].flat()
   for (const plan of plans) assertIndexed(plan)
+})
+
+/** Rows that are written, and the kept replies: the creations of one day. */
+const EXPECTED_SCANS = new Set(['json_each', 'CONSTANT', 'idempotency_keys'])
+
+test('an erasure and its removal find every row by an index', async () => {
+  const kinds: Subject[] = [
+    { kind: 'run', subject: 'run' },
+    { kind: 'session', subject: 'session' },
+    { kind: 'agent', subject: 'agent' },
+    { kind: 'client', subject: 'client' },
+    { kind: 'user', subject: 'user', field: ['user'] },
+  ]
+  const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)), () => undefined)
+  for (const subject of kinds) {
+    const env = newId()
+    const named = { agentId: 'agent', sessionId: 'session', payload: '{"user":"user"}', promptUse: { versionId: UUID } }
+    const call = llmCall({}, { ...named, latencyMs: 5 } as Partial<NewEvent>)
+    await commit([batch(env, [call])])
+    const erasure = newErasure(env, subject)
+    const plans = await plansOf('createErasure', erasure, [])
+    plans.push(...(await plansOf('listErasable', env, erasure.id, 10)))
+    const runs = db.prepare<[string], { number: number }>('SELECT number FROM runs WHERE environment_id = ?').all(env)
+    assert.equal(runs.length, 1)
+    const { time, eventType, usage, latencyMs, promptUse } = call
+    const counted = { events: 1, usage: [{ time, eventType, usage, latencyMs, promptUse }], agentFrom: null }
+    const slice = { runs: runs.map(({ number }) => ({ number, counted })), searchedTo: 1e9, searched: 1 }
+    plans.push(...(await plansOf('removeErased', env, erasure.id, slice, NOON)))
+    plans.push(...(await plansOf('concludeErasure', env, erasure.id, NOON)))
+    plans.push(...(await plansOf('deleteErased', env, erasure.id, 1, NOON)))
+    plans.push(...(await plansOf('deleteErased', env, erasure.id, 10, NOON)))
+    const status = db.prepare('SELECT status FROM erasures WHERE id = ?').pluck().get(erasure.id)
+    assert.equal(status, 'DONE')
+    for (const plan of plans) {
+      const scanned = Array.from(plan.matchAll(/SCAN (\w+)/g), ([, name = '']) => name)
+      const rows = scanned.filter((name) => !plan.includes(`CO-ROUTINE ${name}`) && !EXPECTED_SCANS.has(name))
+      assert.deepEqual(rows, [], `${subject.kind}: ${plan}`)
+    }
+  }
 })

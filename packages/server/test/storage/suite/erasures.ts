@@ -13,7 +13,7 @@ import { append, event, HOUR, llmCall, newId, NOON, outcome } from './sample.ts'
 const LATER = NOON + 60_000
 const AGENT = '00000000-0000-0000-0000-000000000000'
 
-type Subject = Partial<NewErasure> & Pick<NewErasure, 'kind' | 'subject'>
+export type Subject = Partial<NewErasure> & Pick<NewErasure, 'kind' | 'subject'>
 
 export function newErasure(environmentId: string, given: Subject): NewErasure {
   return {
