@@ -115,7 +115,6 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
 
   const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
   const p99: Record<'on' | 'off', number[]> = { on: [], off: [] }
-  const removals: number[] = []
   const firstAt = Date.now()
   let [onMs, ended, most] = [0, false, 0]
   for (let round = 1; round <= plan.rounds && !ended; round++) {
@@ -137,10 +136,7 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
         rates[side].push(rate)
         p99[side].push(times.p99)
       }
-      if (side === 'on') {
-        onMs += performance.now() - since
-        removals.push((removedNow / (performance.now() - since)) * 1000)
-      }
+      if (side === 'on') onMs += performance.now() - since
       say(
         `round ${round}, ${side}: ${whole(rate)} events/s, p99 ${times.p99.toFixed(1)} ms, ${whole(removedNow)} removed`,
       )
@@ -175,7 +171,7 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
         budgets: [{ of: 'ratio', is: 'at least', limit: 0.9 }],
       }),
       row({ what: 'acknowledgement at half the rate, p99', unit: 'ms', better: 'less', ours: p99.on, bare: p99.off }),
-      row({ what: 'events removed in the rounds', unit: '/s', better: 'more', ours: removals }),
+      row({ what: 'events removed', unit: '/s', better: 'more', ours: [(total.events * 1000) / onMs] }),
       row({ what: 'time to remove half of the events', unit: 's', better: 'less', ours: [onMs / 1000] }),
     ],
     notes: [

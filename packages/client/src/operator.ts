@@ -15,7 +15,7 @@ export interface OperatorOptions extends ConnectionOptions {
   token?: string | undefined
 }
 
-const PREFIX: typeof OPERATOR_PREFIX = '/operator/v1'
+export const PREFIX: typeof OPERATOR_PREFIX = '/operator/v1'
 
 /** A client of the operator API. Sends nothing before the first call. */
 export function createOperatorClient({ url, token, ...options }: OperatorOptions): OperatorClient {

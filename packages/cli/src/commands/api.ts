@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { PREFIX } from '@tacho/client/operator.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { findPlace } from '../calls/tenants.ts'
 import { unreachable } from '../calls/server-trouble.ts'
@@ -55,9 +55,9 @@ async function call(route: string, options: Options): Promise<void> {
     ['workspaceId', place?.workspace.id],
   ])
   const filled = route.replaceAll(PLACES, (_, name: string) => ids.get(name) ?? '')
-  const target = new URL(`${url}${filled.startsWith(OPERATOR_PREFIX) ? '' : OPERATOR_PREFIX}${filled}`)
+  const target = new URL(`${url}${filled.startsWith(PREFIX) ? '' : PREFIX}${filled}`)
   // The token is for the operator API of this server only.
-  if (!target.href.startsWith(`${url}${OPERATOR_PREFIX}/`)) throw wrongUsage(`${filled} leads out of the operator API.`)
+  if (!target.href.startsWith(`${url}${PREFIX}/`)) throw wrongUsage(`${filled} leads out of the operator API.`)
   const headers = { authorization: `Bearer ${token}`, ...(body === null ? {} : { 'content-type': 'application/json' }) }
   const method = options.method ?? (body === null ? 'GET' : 'POST')
   try {
