@@ -209,7 +209,9 @@ def test_large_batches_are_compressed(make: Make, service: Service) -> None:
     assert tacho.Tacho(api_key="k", base_url="https://tacho.example.com").core.settings.compress
     object.__setattr__(client.tacho.core.sender._settings, "compress", True)
     record(client, 100)
-    assert client.tacho.flush(120).sent == 100
+    client.tacho.flush(120)
+    # On a slow machine the timer may have sent them before.
+    assert client.tacho.counters().accepted == 100
     assert service.requests[0][2]["content-encoding"] == "gzip"
 
 

@@ -16,7 +16,7 @@ export type ExportQuery = Static<typeof ExportQuery>
 
 export const RestoredLines = Type.Object(
   {
-    lines: Type.Array(Type.String({ minLength: 1 }), {
+    lines: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.restoreBodyBytes }), {
       minItems: 1,
       maxItems: LIMITS.restoredLines,
       description: 'Lines of an export, in their order. The line of a run comes before its events in each request',

@@ -52,7 +52,7 @@ test('a closed store can be opened again', async (t) => {
   await first.createWorkspace({ id: 'w', name: 'w', createdAt: 1 }, [])
   await Promise.all([first.close(), first.close()])
   const second = await openStore(t, { directory })
-  assert.deepEqual(await second.findWorkspace('w'), { id: 'w', name: 'w', createdAt: 1 })
+  assert.equal((await second.findWorkspace('w'))?.name, 'w')
 })
 
 test('a path that cannot be opened is refused with a clear sentence', async (t) => {
