@@ -154,7 +154,7 @@ export const LIMITS = {
   runViewHours: 8_784,
   /** Longest time that retention keeps something: ten years. */
   retentionDays: 3_650,
-  /** The audit log is kept at least this long, so that nobody can hide a change by shortening it. */
+  /** The audit log is kept at least this long, so a change cannot be hidden by shortening its time. */
   retentionAuditDaysMin: 30,
   /** A preview of retention counts up to this many runs, issues, approvals and audit entries one by one. */
   retentionCounted: 10_000,

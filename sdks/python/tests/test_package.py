@@ -61,7 +61,7 @@ def test_the_code_of_the_guide_runs(
     monkeypatch.setattr(tacho, "_client", None)
     code = blocks()[number]
     if "tacho.integrations" in code:
-        pytest.skip("needs a framework; tests/integrations tests the integration itself")
+        pytest.skip("needs a framework and a model; tests/integrations tests the integration with a scripted one")
     exec(compile(code, f"{GUIDE.name} block {number}", "exec"), {"__name__": "__main__"})
     client = tacho.client()
     assert client.flush(120).left == 0

@@ -58,7 +58,7 @@ export function formatOf(file: string): Format {
   return /\.gz$/i.test(file) ? 'gzip' : /\.zst$/i.test(file) ? 'zstd' : 'plain'
 }
 
-/** The bytes of an export; `onBytes` gets the size of what was read of the file. */
+/** Reads and decompresses an export. `onBytes` gets the number of bytes read from the file, for progress. */
 export function readExport(file: string, format: Format, onBytes: (bytes: number) => void): AsyncIterable<Uint8Array> {
   const source = file === '-' ? process.stdin : createReadStream(file)
   source.on('data', (chunk: Buffer | string) => onBytes(chunk.length))

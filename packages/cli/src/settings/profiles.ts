@@ -53,7 +53,7 @@ export function writeProfiles({ current, byName }: Profiles, variables: Variable
   renameSync(temporary, file)
 }
 
-/** The profile of TACHO_PROFILE, else the one in use; null if there is none. */
+/** The profile that TACHO_PROFILE names. Without the variable: the current profile, or null. */
 export function chosenProfile(variables: Variables = process.env): { name: string; profile: Profile } | null {
   const { current, byName } = readProfiles(variables)
   const wanted = variables['TACHO_PROFILE']

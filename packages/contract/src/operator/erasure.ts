@@ -52,7 +52,7 @@ export const Erasure = Type.Object(
     environmentId: uuid('Its environment'),
     kind,
     subjectHash: Type.String({
-      description: 'SHA-256 (hex) of `<erasure id> <kind> <id>`: whoever knows the id can check the receipt',
+      description: 'SHA-256 (hex) of `<erasure id> <kind> <id>`: a person who knows the id can check the receipt',
     }),
     field: Type.Union([field, Type.Null()], { description: 'The payload field that was searched' }),
     reason: Type.Union([Type.String(), Type.Null()]),

@@ -110,7 +110,7 @@ const RetentionRuns = Type.Object(
     runs: counted('Runs'),
     events: counted('Their events'),
     bytes: counted('Bytes of their payloads; always estimated from a sample'),
-    oldest: nullableTime('Start of the oldest of these runs; null if there is none'),
+    oldest: nullableTime('Start time of the oldest run; null if there are no runs'),
     newest: nullableTime('Start of the newest of these runs, or an upper limit of it if not exact'),
   },
   { $id: 'RetentionRuns', description: 'Runs that retention would remove, or whose payloads it would remove' },
@@ -121,7 +121,7 @@ const RetentionRows = Type.Object(
   {
     exact: Type.Boolean({ description: `Whether everything was counted; if not, there are at least that many` }),
     count: counted('How many'),
-    oldest: nullableTime('The oldest of them; null if there is none'),
+    oldest: nullableTime('Time of the oldest one; null if there are none'),
   },
   { $id: 'RetentionRows', description: 'Things that retention would remove' },
 )
