@@ -98,6 +98,8 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.keyboard.press('a')
     await assign.getByRole('button', { name: 'Assign to me' }).click()
     await page.getByText(`assigned it to ${EMAIL}`).waitFor()
+    // It closes when the page is renewed. Until then, keys belong to it.
+    await assign.waitFor({ state: 'detached' })
     await page.keyboard.press('c')
     await page.keyboard.type(`The limit is wrong ${HARM}`)
     await page.keyboard.press('Control+Enter')

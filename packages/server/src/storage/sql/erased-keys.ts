@@ -78,15 +78,30 @@ function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): stri
   return sessionId === null ? keys : [...keys, erasedKey('session', sessionId)]
 }
 
+/** Until when each of these keys is refused. Those that were never erased are missing. */
+async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
+  const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = ? AND erased_key IN (${PLACES})`
+  const rows = await inChunks(keys, (chunk) => sql.all<{ key: string; until: number }>(text, [environmentId, ...chunk]))
+  return new Map(rows.map((row) => [row.key, row.until]))
+}
+
 /** Which of the events were erased. */
 async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<boolean[]> {
   const keys = events.map(keysOf)
-  const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = ? AND erased_key IN (${PLACES})`
-  const rows = await inChunks(keys.flat(), (chunk) =>
-    sql.all<{ key: string; until: number }>(text, [environmentId, ...chunk]),
-  )
-  const until = new Map(rows.map((row) => [row.key, row.until]))
+  const until = await erasedUntil(sql, environmentId, keys.flat())
   return events.map(({ time }, index) => (keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity)))
+}
+
+/** Those of the clients that were not erased after they were seen. An erasure waits until the transaction ends. */
+export async function withoutErasedClients<Client extends { clientId: string; seenAt: number }>(
+  sql: Sql,
+  environmentId: string,
+  clients: readonly Client[],
+): Promise<Client[]> {
+  if ((await readErasureState(sql, environmentId)).hasKeys === 0) return [...clients]
+  const keyOf = ({ clientId }: Client) => erasedKey('client', clientId)
+  const until = await erasedUntil(sql, environmentId, clients.map(keyOf))
+  return clients.filter((client) => client.seenAt > (until.get(keyOf(client)) ?? -Infinity))
 }
 
 /** The caches of an append are older than a removal: it starts over without them. */

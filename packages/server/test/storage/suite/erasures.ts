@@ -138,6 +138,28 @@ export function erasuresSuite(open: OpenStorage) {
       )
     })
 
+    test('of a client keeps out what was seen of it before, not what comes later', async () => {
+      const env = newId()
+      await append(storage(), env, event({ clientId: 'gone' }))
+      const erasure = await erase(storage(), env, { kind: 'client', subject: 'gone' })
+      const { effectiveAt } = (await storage().findErasure(env, erasure.id))!
+      const seen = (clientId: string, seenAt: number) =>
+        storage().writeConfigurationClients(
+          env,
+          [{ identifiedBy: 'client', clientId, keyId: 'k', revision: '', seenAt }],
+          0,
+        )
+      const names = async () =>
+        (await storage().listConfigurationClients(env, undefined, { limit: 10, after: null })).rows.map(
+          ({ clientId }) => clientId,
+        )
+      await seen('gone', effectiveAt!)
+      await seen('other', effectiveAt!)
+      assert.deepEqual(await names(), ['other'])
+      await seen('gone', effectiveAt! + 1)
+      assert.deepEqual(await names(), ['gone', 'other'])
+    })
+
     test('of a run refuses every later event of it', async () => {
       const env = newId()
       await append(storage(), env, event({ runId: 'gone' }))

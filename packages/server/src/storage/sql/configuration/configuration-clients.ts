@@ -11,6 +11,7 @@ import {
   type ConfigurationClientStore,
 } from '../../configuration-clients.ts'
 import { read, write, type Acts } from '../act.ts'
+import { withoutErasedClients } from '../erased-keys.ts'
 import { insertRows } from '../insert-rows.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { readRevision } from './configurations.ts'
@@ -30,14 +31,16 @@ async function writeConfigurationClients(
   clients: readonly ConfigurationClientSeen[],
   deleteBefore: number,
 ): Promise<void> {
-  const rows = clients.map(({ identifiedBy, clientId, keyId, revision, seenAt }) => ({
-    environment_id: environmentId,
-    identified_by: identifiedBy,
-    client_id: clientId,
-    key_id: keyId,
-    revision,
-    seen_at: seenAt,
-  }))
+  const rows = (await withoutErasedClients(sql, environmentId, clients)).map(
+    ({ identifiedBy, clientId, keyId, revision, seenAt }) => ({
+      environment_id: environmentId,
+      identified_by: identifiedBy,
+      client_id: clientId,
+      key_id: keyId,
+      revision,
+      seen_at: seenAt,
+    }),
+  )
   // Processes that write the same clients lock their rows in the same order.
   rows.sort((a, b) => compare(a.identified_by, b.identified_by) || compare(a.client_id, b.client_id))
   await insertRows(sql, 'configuration_clients AS c', rows, LATEST_WINS)
