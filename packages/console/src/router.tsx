@@ -17,6 +17,7 @@ import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readPromptSearch } from './prompts/search.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
+import { readPayloadSearch } from './search/search.ts'
 import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settings/search.ts'
 import { Shell } from './shell/shell.tsx'
 import { readUsageSearch } from './usage/search.ts'
@@ -109,6 +110,13 @@ const sessionRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/sessions/$sessionId',
   component: lazyRouteComponent(() => import('./sessions/session-page.tsx'), 'SessionPage'),
+})
+
+const searchRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/search',
+  validateSearch: readPayloadSearch,
+  component: lazyRouteComponent(() => import('./search/search-page.tsx'), 'SearchPage'),
 })
 
 const approvalsRoute = createRoute({
@@ -228,6 +236,18 @@ const webhookRoute = createRoute({
   component: lazyRouteComponent(() => import('./settings/webhook-page.tsx'), 'WebhookPage'),
 })
 
+const alertsRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/alerts',
+  component: lazyRouteComponent(() => import('./alerts/alerts-page.tsx'), 'AlertsPage'),
+})
+
+const pricesRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/prices',
+  component: lazyRouteComponent(() => import('./settings/prices-page.tsx'), 'PricesPage'),
+})
+
 const environmentsRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/environments',
@@ -285,6 +305,7 @@ const routeTree = rootRoute.addChildren([
     agentRoute,
     sessionsRoute,
     sessionRoute,
+    searchRoute,
     approvalsRoute.addChildren([approvalRoute]),
     issuesRoute,
     issueRoute,
@@ -302,6 +323,8 @@ const routeTree = rootRoute.addChildren([
       apiKeysRoute,
       webhooksRoute,
       webhookRoute,
+      alertsRoute,
+      pricesRoute,
       environmentsRoute,
       peopleRoute,
       tokensRoute,

@@ -1,6 +1,9 @@
-/** Agents and sessions: their newest runs summed up, each leading to its runs. */
+/** Agents and sessions: their newest runs summed up, each leading to its runs. And the search over payloads. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import type { SearchHitPage } from '@tacho/contract/operator/search.ts'
+import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
@@ -81,6 +84,57 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.waitForURL('**/runs?agent=billing')
     await page.getByRole('link', { name: 'four' }).waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
+    await close()
+  })
+
+  test('search is switched on by an admin, finds a step by its payload, marks the hit and leads to the step', async () => {
+    await tacho.service.record([
+      event({ runId: 'refunded', payload: { text: `Please refund order-4711 ${HARM}` } }),
+      event({ runId: 'refunded', eventId: 'other', payload: { text: 'Nothing to see' } }),
+    ])
+    const viewer = await newPerson(tacho.service, 'search@example.com', 'viewer', null)
+    const asViewer = await tacho.open(`${tacho.home}/search`, { as: viewer })
+    await asViewer.page.getByRole('heading', { name: 'Search is off in development' }).waitFor()
+    await asViewer.page.getByText('An admin of this workspace can switch it on.').waitFor()
+    assert.equal(await asViewer.page.getByRole('button', { name: /Switch/ }).count(), 0)
+    await asViewer.close()
+
+    const { page, close } = await tacho.open(`${tacho.home}/search`)
+    await page.getByRole('button', { name: 'Switch search on' }).waitFor()
+    await assertLooks(page, 'search off')
+    await page.getByRole('button', { name: 'Switch search on' }).click()
+    await page.getByRole('heading', { name: 'Find a step by what it says' }).waitFor()
+    await assertLooks(page, 'search help')
+    const find = `/environments/${tacho.service.environmentId}/search`
+    await eventually(async () => {
+      const { body } = await tacho.service.operator<SearchHitPage>(`${find}?q=refund`)
+      return body.items.length === 1
+    }, 'the index to hold the step')
+    await page.keyboard.press('/')
+    await page.keyboard.type('refund "order 4711')
+    await page
+      .getByRole('alert')
+      .getByText(/quote that is not closed/)
+      .waitFor()
+    await page.keyboard.type('"')
+    const found = page.getByRole('list', { name: 'Steps found' }).getByRole('listitem')
+    await found.getByText('refunded').waitFor()
+    await page.waitForURL(/search\?q=/)
+    assert.equal(await found.locator('mark').first().textContent(), 'refund')
+    assert.equal(await page.locator('img, #root script').count(), 0)
+    await assertLooks(page, 'search')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.locator('[data-current=true]').waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/runs\/refunded\?step=/)
+    await page.getByRole('complementary', { name: 'Step' }).getByText('Please refund').first().waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: /^Page/ }).fill('nothing')
+    await page.getByRole('option', { name: 'Search payloads for “nothing”' }).click()
+    await found.locator('mark').getByText('Nothing').waitFor()
+    await page.getByLabel('Search payloads').fill('absent')
+    await page.getByRole('heading', { name: 'Nothing found' }).waitFor()
     await close()
   })
 

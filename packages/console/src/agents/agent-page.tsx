@@ -6,6 +6,7 @@ import { groupRuns } from '../runs/group.ts'
 import { RunStatusChip } from '../runs/status.tsx'
 import type { RunsSearch } from '../runs/search.ts'
 import { Copy } from '../ui/copy.tsx'
+import { Cost, costNote, costsOf, costText } from '../ui/cost.tsx'
 import { compact, counted, duration, money, number } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
@@ -122,7 +123,7 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
   const [group] = groupRuns(runs, 'agent')
   if (!group) return null
   const withErrors = runs.filter(({ errorCount }) => (errorCount ?? 0) > 0).length
-  const numbers: [word: string, value: string, search: RunsSearch][] = [
+  const numbers: [word: string, value: string, search: RunsSearch, note?: string][] = [
     ['Runs', number(group.runs), { agent }],
     ['Completed', number(group.completed), { agent, status: 'COMPLETED' }],
     ['Failed', number(group.failed), { agent, status: 'FAILED' }],
@@ -131,7 +132,7 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
     ['With errors', number(withErrors), { agent, hasErrors: true }],
     ['p95 length', group.p95 === null ? '–' : duration(group.p95), { agent }],
     ['Tokens', compact(group.tokens), { agent }],
-    ['Cost', money(group.cost), { agent }],
+    ['Cost', costText(group.cost), { agent }, costNote(group.cost)],
   ]
   return (
     <>
@@ -139,10 +140,12 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
         {isAll ? `All ${counted(runs.length, 'run')}.` : `The newest ${counted(runs.length, 'run')}.`}
       </p>
       <div className="mt-3 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 xl:grid-cols-9">
-        {numbers.map(([word, value, search]) => (
+        {numbers.map(([word, value, search, note]) => (
           <RunsLink key={word} search={search} className="bg-page px-4 py-3 hover:bg-hover">
             <span className="text-sm text-soft">{word}</span>
-            <span className="tabular mt-0.5 block text-lg font-semibold">{value}</span>
+            <span title={note} className="tabular mt-0.5 block text-lg font-semibold">
+              {value}
+            </span>
           </RunsLink>
         ))}
       </div>
@@ -203,7 +206,9 @@ function RunRow({ run }: { run: OperatorRun }) {
       >
         <bdi>{run.runId}</bdi>
       </Link>
-      <span className="tabular text-soft">{money(run.usage.cost)}</span>
+      <span className="tabular text-soft">
+        <Cost of={costsOf(run)} />
+      </span>
       <span className="w-16 text-right text-soft">
         <Time at={run.startedAt} />
       </span>

@@ -2,6 +2,7 @@
 import { allItems } from '@tacho/client/items.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { costsOf, wholeCost } from '../ui/cost.tsx'
 
 const REFRESH_MS = 10_000
 const RUNS_READ = 200
@@ -54,7 +55,12 @@ export function useAgentDays(environmentId: string, agentId: string | undefined)
       return Array.from({ length: DAYS_SHOWN }, (_, day) => {
         const start = Date.parse(query.from) + day * DAY_MS
         const point = byDay.get(start)
-        return { start, runs: point?.runs ?? 0, cost: point?.usage.cost ?? 0, tokens: point?.usage.totalTokens ?? 0 }
+        return {
+          start,
+          runs: point?.runs ?? 0,
+          cost: point ? wholeCost(costsOf(point)) : 0,
+          tokens: point?.usage.totalTokens ?? 0,
+        }
       })
     },
     enabled: agentId !== undefined,

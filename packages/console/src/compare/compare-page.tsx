@@ -6,6 +6,7 @@ import { EventType } from '../runs/event-type.tsx'
 import { runQuery, useSteps, type Step } from '../runs/run-queries.ts'
 import { RunStatusChip } from '../runs/status.tsx'
 import { Button } from '../ui/button.tsx'
+import { Cost, costsOf, wholeCost } from '../ui/cost.tsx'
 import { compact, counted, duration, money, number } from '../ui/format.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -60,7 +61,7 @@ function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
     ['Length', lengthOf, duration],
     ['Steps', ({ eventCount }) => eventCount, number],
     ['Tokens', ({ usage }) => usage.totalTokens, compact],
-    ['Cost', ({ usage }) => usage.cost, money],
+    ['Cost', (run) => wholeCost(costsOf(run)), money],
   ]
   return (
     <table aria-label="Sums" className="mt-3 w-full table-fixed text-sm">
@@ -93,9 +94,11 @@ function Sums({ a, b }: { a: OperatorRun; b: OperatorRun }) {
               <th scope="row" className="py-1.5 text-left font-normal text-soft">
                 {name}
               </th>
-              <td className="py-1.5">{left === null ? 'running' : format(left)}</td>
+              <td className="py-1.5">
+                {left === null ? 'running' : name === 'Cost' ? <Cost of={costsOf(a)} /> : format(left)}
+              </td>
               <td className={`py-1.5 ${differ ? 'font-medium' : ''}`}>
-                {right === null ? 'running' : format(right)}
+                {right === null ? 'running' : name === 'Cost' ? <Cost of={costsOf(b)} /> : format(right)}
                 {left !== null && right !== null && differ && (
                   <span className="ml-2 text-soft">
                     {right > left ? '+' : '−'}

@@ -1,11 +1,13 @@
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { UrgentAlerts } from '../alerts/urgent.tsx'
 import { useRequester } from '../approvals/requester.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunStatusChip, statusWord } from '../runs/status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
-import { compact, counted, money } from '../ui/format.ts'
+import { addCosts, Cost, costText, NO_COSTS } from '../ui/cost.tsx'
+import { compact, counted } from '../ui/format.ts'
 import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -38,6 +40,7 @@ export function OverviewPage() {
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Overview</h1>
+      <UrgentAlerts />
       <RunsOfDay />
       <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">
         <WaitingApprovals />
@@ -138,15 +141,10 @@ function Usage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useUsageOfDay(place.environment.id)
-  const total = (data ?? []).reduce(
-    (sum, { tokens, cost }) => ({ tokens: sum.tokens + tokens, cost: sum.cost + cost }),
-    {
-      tokens: 0,
-      cost: 0,
-    },
-  )
+  const tokensOfAll = (data ?? []).reduce((sum, { tokens }) => sum + tokens, 0)
+  const costOfAll = (data ?? []).reduce((sum, { cost }) => addCosts(sum, cost), NO_COSTS)
   return (
-    <Card title="Tokens and cost, 24 h" note={data && `${compact(total.tokens)} · ${money(total.cost)}`} error={error}>
+    <Card title="Tokens and cost, 24 h" note={data && `${compact(tokensOfAll)} · ${costText(costOfAll)}`} error={error}>
       {data?.length === 0 && <Nothing>No model was called in the last 24 hours.</Nothing>}
       {data?.slice(0, AGENTS_SHOWN).map(({ id, name, tokens, cost }) => (
         <div key={id} className={ROW}>
@@ -159,7 +157,9 @@ function Usage() {
             <bdi>{name}</bdi>
           </Link>
           <span className="tabular w-20 text-right text-soft">{compact(tokens)}</span>
-          <span className="tabular w-16 text-right">{money(cost)}</span>
+          <span className="tabular w-20 text-right">
+            <Cost of={cost} />
+          </span>
         </div>
       ))}
     </Card>

@@ -3,6 +3,7 @@ import { allItems } from '@tacho/client/items.ts'
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { STATUSES } from '../runs/search.ts'
+import { addCosts, costsOf, NO_COSTS, wholeCost, type Costs } from '../ui/cost.tsx'
 
 const REFRESH_MS = 5_000
 const USAGE_REFRESH_MS = 30_000
@@ -70,7 +71,7 @@ export interface AgentUsage {
   name: string
   events: number
   tokens: number
-  cost: number
+  cost: Costs
 }
 
 /** Usage of the last 24 hours, by agent, the dearest first. */
@@ -82,14 +83,15 @@ export function useUsageOfDay(environmentId: string) {
       const [from, to] = [new Date(now - 23 * HOUR_MS).toISOString(), new Date(now).toISOString()]
       const hours = await allItems(api.readUsage, { params: { environmentId }, query: { from, to, limit: PAGE } })
       const agents = new Map<string, AgentUsage>()
-      for (const { agent, events, usage } of hours) {
-        const sum = agents.get(agent.id) ?? { ...agent, events: 0, tokens: 0, cost: 0 }
+      for (const hour of hours) {
+        const { agent, events, usage } = hour
+        const sum = agents.get(agent.id) ?? { ...agent, events: 0, tokens: 0, cost: NO_COSTS }
         sum.events += events
         sum.tokens += usage.totalTokens
-        sum.cost += usage.cost
+        sum.cost = addCosts(sum.cost, costsOf(hour))
         agents.set(agent.id, sum)
       }
-      return [...agents.values()].sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
+      return [...agents.values()].sort((a, b) => wholeCost(b.cost) - wholeCost(a.cost) || b.tokens - a.tokens)
     },
     refetchInterval: USAGE_REFRESH_MS,
     placeholderData: keepPreviousData,

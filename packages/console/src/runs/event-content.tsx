@@ -1,5 +1,5 @@
 /** What an event says, by the conventions of its type. */
-import type { Event } from '@tacho/contract/event.ts'
+import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { useState, type ReactNode } from 'react'
 import { Chip, type Tone } from '../ui/chip.tsx'
@@ -21,7 +21,7 @@ import { STATUSES } from './search.ts'
 import { Status } from './status.tsx'
 
 interface Props {
-  event: Event
+  event: OperatorEvent
   /** In a transcript: tool calls are one line until they are opened. */
   isFolded?: boolean
 }
@@ -40,7 +40,7 @@ export function EventContent({ event, isFolded = false }: Props) {
         />
       )
     case 'LLM_CALL':
-      return <ModelCall label={event.label} payload={payload} isFolded={isFolded} />
+      return <ModelCall event={event} payload={payload} isFolded={isFolded} />
     case 'TOOL_CALL':
       return <ToolCall label={event.label} payload={payload} isFolded={isFolded} />
     case 'POLICY_DECISION':
@@ -76,7 +76,7 @@ function AgentStep({ label, text, isFolded }: { label: string; text: string; isF
   )
 }
 
-function ModelCall({ label, payload, isFolded }: { label: string; payload: Json; isFolded: boolean }) {
+function ModelCall({ event, payload, isFolded }: { event: OperatorEvent; payload: Json; isFolded: boolean }) {
   const answers = messagesAt(payload, 'output')
   const sent = messagesAt(payload, 'messages')
   return (
@@ -90,11 +90,11 @@ function ModelCall({ label, payload, isFolded }: { label: string; payload: Json;
           </div>
         </Folded>
       )}
-      {answers.length === 0 && <Label>{label}</Label>}
+      {answers.length === 0 && <Label>{event.label}</Label>}
       {answers.map((message, index) => (
         <ChatMessage key={index} message={message} isAnswer />
       ))}
-      <ModelFacts payload={payload} />
+      <ModelFacts event={event} payload={payload} />
     </div>
   )
 }
@@ -119,20 +119,26 @@ function ChatMessage({
   )
 }
 
-function ModelFacts({ payload }: { payload: Json }) {
+function ModelFacts({ event, payload }: { event: OperatorEvent; payload: Json }) {
   const usage = isObject(payload['usage']) ? payload['usage'] : {}
   const [sent, answered] = [
     numberAt(usage, 'promptTokens') ?? numberAt(usage, 'prompt_tokens') ?? numberAt(usage, 'input_tokens'),
     numberAt(usage, 'completionTokens') ?? numberAt(usage, 'completion_tokens') ?? numberAt(usage, 'output_tokens'),
   ]
-  const [latency, cost] = [numberAt(payload, 'latency'), numberAt(payload, 'cost')]
+  const latency = numberAt(payload, 'latency')
   const facts = [
     textAt(payload, 'model'),
     latency === null ? null : duration(latency),
     sent === null && answered === null ? null : `${compact(sent ?? 0)} → ${compact(answered ?? 0)} tokens`,
-    cost === null ? null : `cost ${money(cost)}`,
+    callCost(event, numberAt(payload, 'cost')),
   ].filter((fact) => fact !== null)
   return facts.length === 0 ? null : <p className="tabular text-xs text-soft">{facts.join(' · ')}</p>
+}
+
+function callCost({ estimatedCost, priceTable, unpricedCalls }: OperatorEvent, recorded: number | null): string | null {
+  if (recorded !== null) return `cost ${money(recorded)}`
+  if (estimatedCost !== null) return `cost ≈ ${money(estimatedCost)}, estimated with ${priceTable}`
+  return unpricedCalls > 0 ? 'cost unknown: this model has no price' : null
 }
 
 function ToolCall({ label, payload, isFolded }: { label: string; payload: Json; isFolded: boolean }) {

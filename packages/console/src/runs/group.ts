@@ -1,5 +1,6 @@
 /** Runs summed up by agent or by session. Pure. */
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { addCosts, costsOf, NO_COSTS, type Costs } from '../ui/cost.tsx'
 
 export interface RunGroup {
   /** What the list of runs filters by. */
@@ -13,7 +14,7 @@ export interface RunGroup {
   /** 95 of 100 ended runs took at most this long, in ms; null while none has ended. */
   p95: number | null
   tokens: number
-  cost: number
+  cost: Costs
   /** Start of the newest run, ISO 8601. */
   lastStartedAt: string
 }
@@ -36,7 +37,7 @@ export function groupRuns(runs: readonly OperatorRun[], by: 'agent' | 'session')
     group.runs++
     group[COUNTS[run.status]]++
     group.tokens += run.usage.totalTokens
-    group.cost += run.usage.cost
+    group.cost = addCosts(group.cost, costsOf(run))
     if (run.endedAt !== null) lengths.push(Date.parse(run.endedAt) - Date.parse(run.startedAt))
   }
   return [...groups.values()].map(({ group, lengths }) => ({ ...group, p95: percentile(lengths, 0.95) }))
@@ -50,5 +51,5 @@ function percentile(values: readonly number[], part: number): number | null {
 
 function emptyGroup(key: string, name: string, { startedAt }: OperatorRun): RunGroup {
   const counts = { runs: 0, running: 0, completed: 0, failed: 0, cancelled: 0 }
-  return { key, name, ...counts, p95: null, tokens: 0, cost: 0, lastStartedAt: startedAt }
+  return { key, name, ...counts, p95: null, tokens: 0, cost: NO_COSTS, lastStartedAt: startedAt }
 }

@@ -6,7 +6,8 @@ import { useMemo } from 'react'
 import { api } from '../api.ts'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
-import { compact, counted, duration, money, number } from '../ui/format.ts'
+import { Cost } from '../ui/cost.tsx'
+import { compact, counted, duration, number } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
@@ -58,7 +59,7 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
     { head: 'Running', right: true, wide: true, cell: ({ running }) => number(running) },
     { head: 'p95 length', right: true, wide: true, cell: ({ p95 }) => (p95 === null ? '' : duration(p95)) },
     { head: 'Tokens', right: true, wide: true, cell: ({ tokens }) => compact(tokens) },
-    { head: 'Cost', right: true, wide: true, cell: ({ cost }) => money(cost) },
+    { head: 'Cost', right: true, wide: true, cell: ({ cost }) => <Cost of={cost} /> },
     { head: 'Last run', cell: ({ lastStartedAt }) => <Time at={lastStartedAt} /> },
   ]
   return (

@@ -4,7 +4,8 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
 import { Copy } from '../ui/copy.tsx'
-import { compact, counted, duration, money } from '../ui/format.ts'
+import { Cost, costsOf } from '../ui/cost.tsx'
+import { compact, counted, duration } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { RunStatusChip } from './status.tsx'
@@ -14,6 +15,7 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
   const params = route.useParams()
   const now = useNow()
   const silence = stalledMs(run, now)
+  const costs = costsOf(run)
   return (
     <>
       <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
@@ -43,7 +45,10 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
         <Fact name="Length">{duration(runLength(run, now))}</Fact>
         <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
         <Fact name="Tokens">{compact(run.usage.totalTokens)} tokens</Fact>
-        <Fact name="Cost">cost {money(run.usage.cost)}</Fact>
+        <Fact name="Cost">
+          cost <Cost of={costs} />
+          {costs.table !== null && costs.estimated !== null && `, estimated with ${costs.table}`}
+        </Fact>
         {run.sessionId !== null && (
           <Fact name="Session">
             session{' '}

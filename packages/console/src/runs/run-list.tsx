@@ -4,7 +4,8 @@ import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, type ReactNode } from 'react'
-import { compact, duration, money, number } from '../ui/format.ts'
+import { Cost, costsOf } from '../ui/cost.tsx'
+import { compact, duration, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { columnWord } from './columns.ts'
@@ -41,7 +42,7 @@ const COLUMNS: Record<RunColumn, Column> = {
   tools: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ tools }) => tools) },
   models: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ models }) => models) },
   tokens: { width: '5rem', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
-  cost: { width: '5rem', right: true, wide: true, cell: ({ usage }) => money(usage.cost) },
+  cost: { width: '5rem', right: true, wide: true, cell: (run) => <Cost of={costsOf(run)} /> },
 }
 
 function names(of: (run: OperatorRun) => readonly string[]): Pick<Column, 'cell' | 'title'> {

@@ -1,5 +1,6 @@
 /** What the page of a run reads: the run, the rows of its timeline without payloads, and payloads one at a time. */
-import type { Event, EventRow } from '@tacho/contract/event.ts'
+import type { EventRow } from '@tacho/contract/event.ts'
+import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
 import { CallError } from '@tacho/client/throwing.ts'
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
@@ -89,7 +90,7 @@ export function withRows(steps: readonly Step[], rows: readonly EventRow[]): Ste
 }
 
 export interface WholeEvent {
-  event: Event
+  event: OperatorEvent
   /** The payload as it was sent, to the last digit. */
   payloadText: string
 }

@@ -1,6 +1,6 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
-import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
@@ -19,6 +19,7 @@ import { filterOf } from './views.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
 const REFRESH_MS = 3_000
+const HOUR_MS = 3_600_000
 const PAGE_RUNS = 100
 /** Requests for one page, if few of the examined runs match. */
 const LOOKS_PER_PAGE = 4
@@ -77,6 +78,7 @@ export function RunsPage() {
               runs.hasNextPage ? { isBusy: runs.isFetchingNextPage, search: () => void runs.fetchNextPage() } : null
             }
             showAll={() => setSearch({})}
+            text={search.q}
           />
         ) : (
           <Empty title="No runs yet" action={<GetStartedLink />}>
@@ -105,9 +107,11 @@ interface NoMatchProps {
   /** Null: all runs were examined. */
   older: { isBusy: boolean; search: () => void } | null
   showAll: () => void
+  text: string | undefined
 }
 
-function NoMatch({ older, showAll }: NoMatchProps) {
+function NoMatch({ older, showAll, text }: NoMatchProps) {
+  const params = route.useParams()
   if (older !== null) {
     return (
       <Empty
@@ -125,8 +129,16 @@ function NoMatch({ older, showAll }: NoMatchProps) {
   }
   return (
     <Empty title="No run matches" action={<Button onClick={showAll}>Show all runs</Button>}>
-      Search finds a run by the beginning of its id, or by a whole session id, agent id or agent name. Letters match
+      This finds a run by the beginning of its id, or by a whole session id, agent id or agent name. Letters match
       exactly.
+      {text !== undefined && (
+        <>
+          {' '}
+          <Link to="/w/$workspace/$environment/search" params={params} search={{ q: text }} className="link underline">
+            Search the payloads for this
+          </Link>
+        </>
+      )}
     </Empty>
   )
 }
@@ -136,10 +148,10 @@ function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
   return useInfiniteQuery({
     queryKey: ['runs', environmentId, search],
     queryFn: async ({ pageParam, signal }) => {
-      const start = from ?? (since && new Date(hourAgo(SINCE[since])).toISOString())
+      const start = pageParam?.start ?? from ?? (since && new Date(Date.now() - SINCE[since] * HOUR_MS).toISOString())
       const query = { ...filterOf(search), from: start }
       const items: OperatorRun[] = []
-      let cursor = pageParam
+      let cursor = pageParam?.cursor
       // The server examines a bounded number of runs for a page, so a page can be short.
       for (let looks = 0; looks < LOOKS_PER_PAGE; looks++) {
         const page = await api.listOperatorRuns(
@@ -150,17 +162,13 @@ function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
         cursor = page.nextCursor ?? undefined
         if (cursor === undefined || items.length === PAGE_RUNS) break
       }
-      return { items, nextCursor: cursor, isCut: items.length < PAGE_RUNS }
+      return { items, next: cursor === undefined ? null : { start, cursor }, isCut: items.length < PAGE_RUNS }
     },
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ nextCursor }) => nextCursor,
+    // A cursor holds for the filter it was made with.
+    initialPageParam: undefined as { start: string | undefined; cursor: string } | undefined,
+    getNextPageParam: ({ next }) => next,
     // New runs come by themselves while the list stands at its top.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
     placeholderData: keepPreviousData,
   })
-}
-
-/** To the minute: a cursor holds for the filter it was made with. */
-function hourAgo(hours: number): number {
-  return Math.floor(Date.now() / 60_000) * 60_000 - hours * 3_600_000
 }

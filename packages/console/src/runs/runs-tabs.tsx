@@ -6,9 +6,10 @@ const TABS = [
   { name: 'All', to: '/w/$workspace/$environment/runs' },
   { name: 'By agent', to: '/w/$workspace/$environment/agents' },
   { name: 'By session', to: '/w/$workspace/$environment/sessions' },
+  { name: 'Search', to: '/w/$workspace/$environment/search' },
 ] as const
 
-/** The same runs, one by one or summed up. */
+/** The same runs: one by one, summed up, or by what their payloads say. */
 export function RunsTabs() {
   const params = route.useParams()
   return (

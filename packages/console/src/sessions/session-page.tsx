@@ -7,7 +7,8 @@ import { RunStatusChip } from '../runs/status.tsx'
 import { StepList } from '../runs/step-list.tsx'
 import { TranscriptStep } from '../runs/transcript-view.tsx'
 import { Copy } from '../ui/copy.tsx'
-import { compact, counted, duration, money, number } from '../ui/format.ts'
+import { Cost, sumCosts } from '../ui/cost.tsx'
+import { compact, counted, duration, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
@@ -75,12 +76,13 @@ export function SessionPage() {
 function Sums({ runs, isAll }: { runs: readonly OperatorRun[]; isAll: boolean }) {
   const { workspace, environment, sessionId } = route.useParams()
   const tokens = runs.reduce((sum, { usage }) => sum + usage.totalTokens, 0)
-  const cost = runs.reduce((sum, { usage }) => sum + usage.cost, 0)
   return (
     <p className="tabular mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
       <span>{isAll ? counted(runs.length, 'run') : `the newest ${RUNS_READ} runs`}</span>
       <span>{compact(tokens)} tokens</span>
-      <span>cost {money(cost)}</span>
+      <span>
+        cost <Cost of={sumCosts(runs)} />
+      </span>
       <Link
         to="/w/$workspace/$environment/runs"
         params={{ workspace, environment }}

@@ -1,6 +1,6 @@
 /** What keys and tokens share: a name, when they end, and whether they still work. */
-import { useId } from 'react'
 import { Chip } from '../ui/chip.tsx'
+import { SelectField } from '../ui/field.tsx'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 
@@ -20,26 +20,7 @@ interface FieldProps {
 }
 
 export function ExpiryField({ days, onChange }: FieldProps) {
-  const id = useId()
-  return (
-    <div>
-      <label htmlFor={id} className="mb-1 block text-sm font-medium">
-        Expires
-      </label>
-      <select
-        id={id}
-        value={days}
-        onChange={(event) => onChange(event.target.value)}
-        className="field h-10 w-full text-base"
-      >
-        {CHOICES.map(([value, word]) => (
-          <option key={value} value={value}>
-            {word}
-          </option>
-        ))}
-      </select>
-    </div>
-  )
+  return <SelectField label="Expires" value={days} options={CHOICES} onChange={onChange} />
 }
 
 export function expiryOf(days: string): string | null {

@@ -10,6 +10,8 @@ interface Who {
 export const SECTIONS = [
   { name: 'API keys', to: '/w/$workspace/$environment/settings/api-keys' },
   { name: 'Webhooks', to: '/w/$workspace/$environment/settings/webhooks' },
+  { name: 'Alerts', to: '/w/$workspace/$environment/settings/alerts' },
+  { name: 'Prices', to: '/w/$workspace/$environment/settings/prices' },
   { name: 'Environments', to: '/w/$workspace/$environment/settings/environments' },
   { name: 'People', to: '/w/$workspace/$environment/settings/people' },
   {

@@ -1,6 +1,6 @@
 /**
  * Do what the page on screen can do, or go to a page, a policy, a prompt, an issue or an agent, or to a run by the
- * beginning of its id.
+ * beginning of its id, or search payloads.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -82,7 +82,6 @@ export function Palette({ onClose }: { onClose: () => void }) {
             <span className="ml-auto shrink-0 text-soft">{choice.note}</span>
           </li>
         ))}
-        {choices.length === 0 && <li className="px-2.5 py-2 text-sm text-soft">Nothing begins with this.</li>}
       </ul>
     </Dialog>
   )
@@ -114,7 +113,14 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
     note: agent.name,
     open: () => void navigate({ to: '/w/$workspace/$environment/runs/$runId', params: { ...params, runId } }),
   }))
-  return [...here, ...pages, ...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...found]
+  const search: Choice = {
+    id: 'search',
+    name: `Search payloads for “${text}”`,
+    note: 'Search',
+    open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { q: text } }),
+  }
+  const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...found]
+  return [...here, ...pages, ...named, ...(text === '' ? [] : [search])]
 }
 
 /** Agents of the newest runs whose name or id contains the text. */

@@ -31,3 +31,41 @@ export function Field({ label, hint, fault = null, className = '', ...rest }: Pr
     </div>
   )
 }
+
+interface SelectProps {
+  label: string
+  hint?: string
+  value: string
+  options: readonly (readonly [value: string, word: string])[]
+  onChange: (value: string) => void
+}
+
+/** A labelled choice of one. */
+export function SelectField({ label, hint, value, options, onChange }: SelectProps) {
+  const id = useId()
+  return (
+    <div className="min-w-0">
+      <label htmlFor={id} className="mb-1 block text-sm font-medium">
+        {label}
+      </label>
+      <select
+        id={id}
+        aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+        className="field h-10 w-full text-base"
+      >
+        {options.map(([option, word]) => (
+          <option key={option} value={option}>
+            {word}
+          </option>
+        ))}
+      </select>
+      {hint !== undefined && (
+        <p id={`${id}-hint`} className="mt-1 text-sm text-soft">
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}

@@ -1,5 +1,6 @@
 /** Points of usage as lines over time. Pure. */
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
+import { costsOf, wholeCost } from '../ui/cost.tsx'
 import type { Series } from '../ui/plot.tsx'
 import type { MEASURES } from './search.ts'
 
@@ -16,7 +17,7 @@ export interface Window {
 const LINES = 5
 /** A latency that nothing told is a gap, and cannot be added up. */
 const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
-  cost: ({ usage }) => usage.cost,
+  cost: (point) => wholeCost(costsOf(point)),
   tokens: ({ usage }) => usage.totalTokens,
   steps: ({ events }) => events,
   llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,

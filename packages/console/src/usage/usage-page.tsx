@@ -8,6 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
 import { changed, Choice } from '../ui/filters.tsx'
+import { Cost, costNote, costsOf, sumCosts } from '../ui/cost.tsx'
 import { compact, duration, money, number, percentiles } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
@@ -98,7 +99,7 @@ export function UsagePage() {
     ...(by === 'model' ? [] : RUN_COLUMNS),
     { head: 'Steps', right: true, wide: true, cell: ({ events }) => number(events) },
     { head: 'Tokens', right: true, cell: ({ usage: { totalTokens } }) => number(totalTokens) },
-    { head: 'Cost', right: true, cell: ({ usage: { cost } }) => money(cost) },
+    { head: 'Cost', right: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
     ...(by === 'promptVersion' ? [] : LATENCY_COLUMNS),
   ]
   const save = () => data && download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rowsOf(data.points, by)))
@@ -136,10 +137,27 @@ export function UsagePage() {
             Drag to zoom, double click to see all again, click to open the runs of that time.
             {(show === 'llm' || show === 'tool') && ' Percentiles are at most 9 % from the exact ones.'}
           </p>
+          <Estimated sums={sums} />
           <DataTable label="Sums" columns={columns} items={sums} keyOf={({ key }) => key} />
         </>
       )}
     </div>
+  )
+}
+
+/** Which part of the cost is an estimate, and where prices are set. */
+function Estimated({ sums }: { sums: readonly UsagePoint[] }) {
+  const params = route.useParams()
+  const costs = sumCosts(sums)
+  const note = costNote(costs)
+  if (note === '') return null
+  return (
+    <p className="mb-4 text-sm text-soft">
+      Cost: {note}{' '}
+      <Link to="/w/$workspace/$environment/settings/prices" params={params} className="link underline">
+        Prices
+      </Link>
+    </p>
   )
 }
 
@@ -167,7 +185,7 @@ const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool
 
 function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][] {
   const counts = ['runs', 'completed', 'failed', 'cancelled'] as const
-  const head = ['time', HEADS[by].toLowerCase(), ...counts, 'steps', 'tokens', 'cost']
+  const head = ['time', HEADS[by].toLowerCase(), ...counts, 'steps', 'tokens', 'cost', 'estimated cost']
   const latencies = ['llm p50 ms', 'llm p95 ms', 'tool p50 ms', 'tool p95 ms']
   return [
     [...head, ...latencies],
@@ -178,6 +196,7 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
       point.events,
       point.usage.totalTokens,
       point.usage.cost,
+      point.estimatedCost ?? '',
       ...[point.llmLatency, point.toolLatency].flatMap((found) => [found?.p50Ms ?? '', found?.p95Ms ?? '']),
     ]),
   ]

@@ -1,0 +1,150 @@
+import type { AlertKind, NewAlert } from '@tacho/contract/operator/alert.ts'
+import { ALERT_KINDS } from '@tacho/contract/words.ts'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { NameField } from '../settings/name-field.tsx'
+import { Field, SelectField } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import { KINDS } from './alert-rule.ts'
+import { agentNamesQuery } from './queries.ts'
+
+const WINDOWS = [
+  ['15', '15 minutes'],
+  ['60', 'an hour'],
+  ['360', '6 hours'],
+  ['1440', 'a day'],
+  ['10080', 'a week'],
+] as const
+const PERIODS = [
+  ['month', 'Each month'],
+  ['day', 'Each day'],
+] as const
+
+interface Props {
+  environmentId: string
+  onSettled: () => Promise<unknown>
+  onClose: () => void
+}
+
+interface Draft {
+  name: string
+  kind: AlertKind
+  threshold: string
+  agentId: string
+  windowMinutes: string
+  holdMinutes: string
+  period: 'month' | 'day'
+}
+
+const FIRST: Draft = {
+  name: '',
+  kind: 'error_rate',
+  threshold: '20',
+  agentId: '',
+  windowMinutes: '60',
+  holdMinutes: '5',
+  period: 'month',
+}
+
+export function AlertDialog({ environmentId, onSettled, onClose }: Props) {
+  const [draft, setDraft] = useState<Draft>(FIRST)
+  const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
+  const { data: agents } = useQuery(agentNamesQuery(environmentId))
+  const { name, kind, threshold } = draft
+  const { label, hasWindow, note } = KINDS[kind]
+  const save = useMutation({
+    mutationFn: () => api.createAlert({ params: { environmentId }, body: bodyOf(draft) }),
+    onSuccess: onClose,
+    onSettled,
+  })
+  return (
+    <FormDialog
+      title="New alert"
+      act="Create alert"
+      isReady={name.trim() !== '' && (label === null || threshold !== '')}
+      isBusy={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <NameField
+          hint="Stands in the message, such as “Refunds fail”"
+          value={name}
+          onChange={(to) => set({ name: to })}
+        />
+        <SelectField
+          label="Kind"
+          hint={note}
+          value={kind}
+          options={ALERT_KINDS.map((one) => [one, KINDS[one].name])}
+          onChange={(to) => set({ kind: to as AlertKind, threshold: '' })}
+        />
+        <div className="grid gap-4 sm:grid-cols-2">
+          {label !== null && (
+            <Field
+              label={label}
+              type="number"
+              inputMode="decimal"
+              min={kind === 'budget' ? 0.01 : 0}
+              max={kind === 'error_rate' ? 100 : 1e9}
+              step="any"
+              required
+              value={threshold}
+              onChange={(event) => set({ threshold: event.target.value })}
+            />
+          )}
+          {hasWindow && (
+            <SelectField
+              label="Looks back"
+              value={draft.windowMinutes}
+              options={WINDOWS}
+              onChange={(to) => set({ windowMinutes: to })}
+            />
+          )}
+          {kind === 'budget' ? (
+            <SelectField
+              label="For"
+              value={draft.period}
+              options={PERIODS}
+              onChange={(to) => set({ period: to as Draft['period'] })}
+            />
+          ) : (
+            <Field
+              label="Holds for, minutes"
+              type="number"
+              inputMode="numeric"
+              min={0}
+              max={1_440}
+              step={1}
+              required
+              value={draft.holdMinutes}
+              onChange={(event) => set({ holdMinutes: event.target.value })}
+            />
+          )}
+          {kind !== 'approval_waiting' && (
+            <SelectField
+              label="Agent"
+              value={draft.agentId}
+              options={[['', 'Every agent'], ...(agents ?? [])]}
+              onChange={(to) => set({ agentId: to })}
+            />
+          )}
+        </div>
+      </div>
+    </FormDialog>
+  )
+}
+
+function bodyOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, period }: Draft): NewAlert {
+  return {
+    name: name.trim(),
+    kind,
+    threshold: Number(threshold),
+    agentId: kind === 'approval_waiting' || agentId === '' ? null : agentId,
+    windowMinutes: Number(windowMinutes),
+    holdMinutes: Number(holdMinutes),
+    period,
+  }
+}

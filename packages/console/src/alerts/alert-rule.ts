@@ -1,0 +1,86 @@
+/** An alert in words. */
+import type { Alert, AlertKind } from '@tacho/contract/operator/alert.ts'
+import { counted, duration, money, number } from '../ui/format.ts'
+
+export interface KindLook {
+  name: string
+  note: string
+  /** Of the threshold; null: the kind has none. */
+  label: string | null
+  /** Of a measured value. */
+  format: (value: number) => string
+  hasWindow: boolean
+}
+
+const minutes = (value: number) => duration(value * 60_000)
+
+export const KINDS: Record<AlertKind, KindLook> = {
+  error_rate: {
+    name: 'Many runs fail',
+    note: 'More than a share of the ended runs failed.',
+    label: 'Percent of ended runs',
+    format: (value) => `${number(Math.round(value * 10) / 10)} %`,
+    hasWindow: true,
+  },
+  cost: {
+    name: 'High cost',
+    note: 'The calls of a while cost more, estimates included.',
+    label: 'Cost',
+    format: money,
+    hasWindow: true,
+  },
+  no_runs: {
+    name: 'No runs',
+    note: 'No run started for a while.',
+    label: null,
+    format: (value) => counted(value, 'run'),
+    hasWindow: true,
+  },
+  approval_waiting: {
+    name: 'A request waits',
+    note: 'A request for approval waits too long.',
+    label: 'Minutes',
+    format: minutes,
+    hasWindow: false,
+  },
+  stalled_runs: {
+    name: 'Stalled runs',
+    note: 'More running runs had no event for 15 minutes.',
+    label: 'Runs',
+    format: (value) => counted(value, 'run'),
+    hasWindow: true,
+  },
+  budget: {
+    name: 'Budget',
+    note: 'Tells when 50, 80 and 100 % of an amount are used.',
+    label: 'Amount',
+    format: money,
+    hasWindow: false,
+  },
+}
+
+/** When it fires, after “Fires if” or “Tells of”. */
+export function ruleText({ kind, threshold, windowMinutes, period }: Alert): string {
+  const limit = KINDS[kind].format(threshold)
+  const window = minutes(windowMinutes)
+  switch (kind) {
+    case 'error_rate':
+      return `more than ${limit} of the runs of ${window} failed`
+    case 'cost':
+      return `more than ${limit} in ${window}`
+    case 'no_runs':
+      return `no run started in ${window}`
+    case 'approval_waiting':
+      return `a request waits longer than ${limit}`
+    case 'stalled_runs':
+      return `more than ${limit} of ${window} stalled`
+    case 'budget':
+      return `${limit} a ${period}`
+  }
+}
+
+export const shareOf = ({ value, threshold }: Alert): number => (threshold === 0 ? 0 : (100 * (value ?? 0)) / threshold)
+
+/** What needs attention now: firing alerts, and budgets that are nearly used or over. */
+export const isUrgent = (alert: Alert): boolean =>
+  alert.kind === 'budget' ? shareOf(alert) >= 80 : alert.status === 'FIRING'

@@ -1,0 +1,131 @@
+import type { Alert } from '@tacho/contract/operator/alert.ts'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Confirm } from '../settings/confirm.tsx'
+import { Listed } from '../settings/listed.tsx'
+import { SectionPage } from '../settings/section-page.tsx'
+import { Button } from '../ui/button.tsx'
+import { DataTable, type Column } from '../ui/data-table.tsx'
+import { useKeys } from '../ui/keys.ts'
+import { Empty } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { AlertDialog } from './alert-dialog.tsx'
+import { KINDS, ruleText } from './alert-rule.ts'
+import { AlertState, BudgetBar } from './alert-state.tsx'
+import { agentNamesQuery, alertsQuery } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/alerts')
+
+type Open = { is: 'new' } | { is: 'remove'; alert: Alert }
+
+export function AlertsPage() {
+  const names = route.useParams()
+  const { place } = route.useRouteContext()
+  const params = { environmentId: place.environment.id }
+  const cache = useQueryClient()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const alerts = useQuery(alertsQuery(params.environmentId))
+  const { data: agents } = useQuery({
+    ...agentNamesQuery(params.environmentId),
+    enabled: alerts.data?.some(({ agentId }) => agentId !== null) === true,
+  })
+  const renew = () => cache.invalidateQueries({ queryKey: alertsQuery(params.environmentId).queryKey })
+  const canChange = place.may('admin')
+  useKeys(canChange ? { n: () => setOpen({ is: 'new' }) } : {})
+
+  const columns: Column<Alert>[] = [
+    { head: 'State', cell: (alert) => <AlertState alert={alert} /> },
+    {
+      head: 'Alert',
+      main: true,
+      cell: (alert) => (
+        <>
+          <bdi className="block truncate font-medium" title={alert.name}>
+            {alert.name}
+          </bdi>
+          <span className="block truncate text-soft" title={ruleText(alert)}>
+            {alert.kind === 'budget' ? 'Budget: ' : 'Fires if '}
+            {ruleText(alert)}
+            {alert.agentId !== null && (
+              <>
+                {' · '}
+                <bdi>{agents?.get(alert.agentId) ?? 'one agent'}</bdi>
+              </>
+            )}
+          </span>
+        </>
+      ),
+    },
+    {
+      head: 'Now',
+      wide: true,
+      cell: (alert) =>
+        alert.kind === 'budget' ? (
+          <BudgetBar alert={alert} />
+        ) : (
+          <span className="tabular">{alert.value === null ? '' : KINDS[alert.kind].format(alert.value)}</span>
+        ),
+    },
+    { head: 'Since', wide: true, cell: (alert) => <Time at={alert.since} /> },
+  ]
+  if (canChange) {
+    columns.push({
+      head: 'Actions',
+      right: true,
+      cell: (alert) => (
+        <Button look="quiet" aria-label={`Delete ${alert.name}`} onClick={() => setOpen({ is: 'remove', alert })}>
+          Delete
+        </Button>
+      ),
+    })
+  }
+  return (
+    <SectionPage
+      title="Alerts"
+      note={
+        <>
+          The server checks each rule once a minute and tells the{' '}
+          <Link to="/w/$workspace/$environment/settings/webhooks" params={names} className="link underline">
+            webhooks
+          </Link>{' '}
+          of {place.environment.name} when it fires and when it is over. A budget tells at 50, 80 and 100 %.
+        </>
+      }
+      act={
+        canChange && (
+          <Button look="accent" onClick={() => setOpen({ is: 'new' })}>
+            New alert
+          </Button>
+        )
+      }
+    >
+      <Listed
+        list={alerts}
+        empty={
+          <Empty title={`${place.environment.name} has no alert yet`}>
+            {canChange
+              ? 'Create one for failing runs, a high cost, requests that wait, or a budget for the month.'
+              : 'An admin of this workspace can create one.'}
+          </Empty>
+        }
+      >
+        {(items) => <DataTable label="Alerts" columns={columns} items={items} keyOf={({ id }) => id} />}
+      </Listed>
+      {open?.is === 'new' && <AlertDialog environmentId={params.environmentId} onSettled={renew} onClose={close} />}
+      {open?.is === 'remove' && (
+        <Confirm
+          title={`Delete ${open.alert.name}?`}
+          act="Delete"
+          run={() => api.removeAlert({ params: { ...params, alertId: open.alert.id } })}
+          onSettled={renew}
+          onClose={close}
+        >
+          It is no longer checked, and tells nobody when it is over. No run is deleted.
+        </Confirm>
+      )}
+    </SectionPage>
+  )
+}

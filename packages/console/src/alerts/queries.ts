@@ -1,0 +1,24 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { queryOptions } from '@tanstack/react-query'
+import { api } from '../api.ts'
+
+const REFRESH_MS = 15_000
+
+export const alertsQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['alerts', environmentId],
+    queryFn: async () => (await api.listAlerts({ params: { environmentId } })).items,
+    refetchInterval: REFRESH_MS,
+  })
+
+/** Names of the agents of the newest runs, by internal id. */
+export const agentNamesQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['agent names', environmentId],
+    queryFn: async ({ signal }) => {
+      const query = { limit: LIMITS.operatorPageMax }
+      const { items } = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+      return new Map(items.map(({ agent }) => [agent.id, agent.name]))
+    },
+    staleTime: 60_000,
+  })

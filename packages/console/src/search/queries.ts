@@ -1,0 +1,47 @@
+/** What the search reads: whether it is on, and the events that match. */
+import type { SearchHit } from '@tacho/contract/operator/search.ts'
+import { queryOptions } from '@tanstack/react-query'
+import { api } from '../api.ts'
+import { usePages } from '../ui/pages.ts'
+import { SEARCH_SINCE, SEARCH_SINCE_DEFAULT, type PayloadSearch } from './search.ts'
+
+const PAGE_HITS = 50
+/** Requests for one page, if few of the compared events match. */
+const LOOKS_PER_PAGE = 4
+const FOLLOW_MS = 2_000
+const HOUR_MS = 3_600_000
+
+export const searchSettingsQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['search settings', environmentId],
+    queryFn: () => api.readSearchSettings({ params: { environmentId } }),
+    // The index is being built or deleted.
+    refetchInterval: ({ state: { data } }) =>
+      data?.state === 'INDEXING' || data?.state === 'REMOVING' ? FOLLOW_MS : false,
+  })
+
+/** A cursor holds for the window it was made with. */
+interface Place {
+  from: string
+  cursor: string
+}
+
+export function useHits(environmentId: string, { q = '', since = SEARCH_SINCE_DEFAULT }: PayloadSearch) {
+  return usePages<SearchHit, Place>({
+    queryKey: ['search', environmentId, q, since],
+    isEnabled: q.trim() !== '',
+    async read(place, signal) {
+      const from = place?.from ?? new Date(Date.now() - SEARCH_SINCE[since] * HOUR_MS).toISOString()
+      const items: SearchHit[] = []
+      let cursor = place?.cursor
+      for (let looks = 0; looks < LOOKS_PER_PAGE; looks++) {
+        const query = { q, from, cursor, limit: PAGE_HITS - items.length }
+        const page = await api.searchEvents({ params: { environmentId }, query }, { signal })
+        items.push(...page.items)
+        cursor = page.nextCursor ?? undefined
+        if (cursor === undefined || items.length === PAGE_HITS) break
+      }
+      return { items, nextCursor: cursor === undefined ? null : { from, cursor } }
+    },
+  })
+}
