@@ -359,6 +359,24 @@ test('an export continues after an interruption, and its import is exported agai
   assert.match(await text('restore-export', resumed, ...into, '--resume'), /^0 lines written/)
 })
 
+test('a run is written into one HTML file, which is never overwritten', async () => {
+  const file = path.join(server.directory, 'run.html')
+  const { bytes } = await json<{ bytes: number }>('runs', 'export', 'demo-tour-01', '--html', file, ...WHERE)
+  const page = readFileSync(file, 'utf8')
+  assert.equal(Buffer.byteLength(page), bytes)
+  assert.match(page, /^<!doctype html>[^]*demo-tour-01[^]*Payloads are not included[^]*<\/html>\n$/)
+  const whole = path.join(server.directory, 'whole.html')
+  assert.match(
+    await text('runs', 'export', 'demo-tour-01', '--html', whole, '--payloads', ...WHERE),
+    /^Run written to /,
+  )
+  assert.match(readFileSync(whole, 'utf8'), /<pre/)
+  assert.match((await refused('runs', 'export', 'demo-tour-01', '--html', file, ...WHERE)).stderr, /already exists/)
+  const none = path.join(server.directory, 'none.html')
+  assert.match((await refused('runs', 'export', 'nothing', '--html', none, ...WHERE)).stderr, /Unknown run/)
+  assert.equal(existsSync(none), false)
+})
+
 test('a backup can be restored to another data directory; neither is ever overwritten', async () => {
   const file = path.join(server.directory, 'backup.db')
   const { bytes } = await json<{ bytes: number }>('backup', file)

@@ -116,6 +116,17 @@ export const LIMITS = {
   exportsAtOnce: 4,
   /** Of one workspace, so that its slow readers leave places to others. */
   exportsOfWorkspaceAtOnce: 2,
+  /** A reader of an export must take at least this much of what waits for it within the request timeout. */
+  exportPaceBytes: 1_048_576,
+  /** Files of single runs that one process writes at the same time, and of one workspace. */
+  runFilesAtOnce: 16,
+  runFilesOfWorkspaceAtOnce: 8,
+  /** Events of a run in its file, the first ones by time. */
+  runFileEvents: 10_000,
+  /** Payloads in the file of a run: those of its first events, up to this size. */
+  runFilePayloadBytes: 8 * 1_048_576,
+  /** Approvals in the file of a run, and issues. */
+  runFileRows: 200,
   /** Bodies of requests without a credential: codes, passwords and addresses. */
   signInBodyBytes: 16_384,
   searchChars: 255,

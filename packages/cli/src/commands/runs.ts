@@ -2,6 +2,7 @@ import type { PinnedRun } from '@tacho/contract/operator/retention.ts'
 import type { Command } from 'commander'
 import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters.ts'
+import { exportRun } from '../runs/export.ts'
 import { followRun, followRuns } from '../runs/follow.ts'
 import { listRuns } from '../runs/list.ts'
 import { showRun } from '../runs/show.ts'
@@ -17,6 +18,11 @@ interface ListOptions extends RunFilterOptions {
   view?: string
   limit: number
   all?: true
+}
+
+interface ExportOptions extends EnvironmentOptions {
+  html: string
+  payloads?: true
 }
 
 interface ShowOptions extends EnvironmentOptions {
@@ -49,6 +55,21 @@ export function addRuns(runs: Command): void {
       '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
     )
     .action(show)
+
+  inEnvironment(runs.command('export <runId>').description('write a run into a file that opens without Tacho'))
+    .requiredOption('--html <file>', 'HTML file to write: one page that opens offline in any browser')
+    .option('--payloads', 'also write the payloads of the events')
+    .addHelpText(
+      'after',
+      `
+The page has outcome, usage, issues, approvals and timeline. It has no script and loads nothing, so you can attach it to a
+ticket. Without --payloads it has labels and times, not what people and models wrote. An existing file is never overwritten.
+
+Examples:
+  tacho runs export order-4711 --html order-4711.html
+  tacho runs export order-4711 --html order-4711.html --payloads`,
+    )
+    .action(exportOne)
 
   inEnvironment(runs.command('pin <runId>').description('keep a run whatever the retention settings are')).action(pin)
   inEnvironment(runs.command('unpin <runId>').description('let retention remove a run again')).action(unpin)
@@ -84,6 +105,11 @@ async function show(runId: string | undefined, options: ShowOptions): Promise<vo
   const environment = await findEnvironment(client, options.environment)
   const place = { environmentId: environment.id, runId: runId ?? (await newestRun(client, environment.id)) }
   await showRun(client, place, options)
+}
+
+async function exportOne(runId: string, options: ExportOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  await exportRun(client, { environmentId, runId }, options)
 }
 
 async function newestRun(client: OperatorClient, environmentId: string): Promise<string> {

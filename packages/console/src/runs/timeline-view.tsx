@@ -1,6 +1,6 @@
 import { useMemo } from 'react'
 import { duration } from '../ui/format.ts'
-import { barsOf, extentOf } from './bars.ts'
+import { barsOf, extentOf } from '@tacho/contract/bars.ts'
 import { EventType, lookOf } from './event-type.tsx'
 import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
 import type { Problem } from './problems.ts'

@@ -3,11 +3,14 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
-import { ExportQuery, RestoredLines, RestoreReport } from './export.ts'
+import { ExportQuery, RestoredLines, RestoreReport, RunFileQuery } from './export.ts'
+import { OperatorRunParams } from './run.ts'
 
 const common = { tag: 'Operation', scopes: [], params: EnvironmentParams, status: 200 } as const
 
-/** Exports of environments as JSON Lines, and their import. */
+const file = Type.Unsafe<Uint8Array>({ type: 'string', format: 'binary' })
+
+/** Exports of environments as JSON Lines, and their import; a run as one file. */
 export const exportRoutes = {
   exportEnvironment: {
     ...common,
@@ -19,9 +22,24 @@ export const exportRoutes = {
       'Streams events as they were sent, runs, approvals, issues and configuration. The last line has counts and a ' +
       'checksum: without it, the export is incomplete. Send the `after` of the last `mark` line to continue.',
     query: ExportQuery,
-    reply: Type.Unsafe<Uint8Array>({ type: 'string', format: 'binary' }),
+    reply: file,
     replyType: 'application/jsonl',
     errors: ['not_found', 'conflict', 'invalid_cursor'],
+  },
+  exportRun: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: '/environments/{environmentId}/runs/{runId}/html',
+    summary: 'Read one run as an HTML file that opens offline',
+    description:
+      'One page with outcome, usage, issues, approvals and timeline. It has no script and loads nothing. ' +
+      `It shows at most ${LIMITS.runFileEvents} events, and says what it leaves out.`,
+    params: OperatorRunParams,
+    query: RunFileQuery,
+    reply: file,
+    replyType: 'text/html',
+    errors: ['not_found'],
   },
   importEnvironment: {
     ...common,

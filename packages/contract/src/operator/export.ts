@@ -14,6 +14,10 @@ export const ExportQuery = Type.Object({
 })
 export type ExportQuery = Static<typeof ExportQuery>
 
+export const RunFileQuery = Type.Object({
+  payloads: Type.Optional(Type.Enum(['true'], { description: 'Also write the payloads of the events' })),
+})
+
 export const RestoredLines = Type.Object(
   {
     lines: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.restoreBodyBytes }), {

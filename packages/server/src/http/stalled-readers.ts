@@ -16,14 +16,24 @@ interface Progress {
   since: number
 }
 
-/** Disconnects a client that has read none of its pending bytes for `stalledMs`. */
+/** Bytes that a socket must take within `stalledMs`; others must take one. */
+const paces = new WeakMap<Socket, number>()
+
+/** Until the returned function is called, the client must read that much of its pending bytes in each `stalledMs`. */
+export function demandPace(socket: Socket, bytes: number): () => void {
+  paces.set(socket, bytes)
+  return () => paces.delete(socket)
+}
+
+/** Disconnects a client that has read none of its pending bytes for `stalledMs`, or fewer than its pace demands. */
 export function cutStalledReaders(server: Server, stalledMs: number, monotonicNow = () => performance.now()): void {
   const sockets = new Map<Socket, Progress>()
   const check = (): void => {
     const now = monotonicNow()
     for (const [socket, progress] of sockets) {
       const taken = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength === 0 || taken !== progress.taken) Object.assign(progress, { taken, since: now })
+      const isEnough = taken - progress.taken >= (paces.get(socket) ?? 1)
+      if (socket.writableLength === 0 || isEnough) Object.assign(progress, { taken, since: now })
       else if (now - progress.since >= stalledMs) socket.destroy()
     }
   }

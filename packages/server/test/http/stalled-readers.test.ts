@@ -5,7 +5,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { test, type TestContext } from 'node:test'
-import { cutStalledReaders } from '../../src/http/stalled-readers.ts'
+import { cutStalledReaders, demandPace } from '../../src/http/stalled-readers.ts'
 import { eventually } from '../setup/eventually.ts'
 
 const STALLED_MS = 50
@@ -84,4 +84,33 @@ test('a client that waits for its answer, or reads some of it from time to time,
     await advance(0)
   }
   assert.equal(response.destroyed, false)
+})
+
+test('a client that reads less than its pace demands is disconnected, and not before', async (t) => {
+  const { client, response, advance, untilFull } = await ask(t)
+  const { socket } = response
+  assert.ok(socket)
+  const taken = () => socket.bytesWritten - socket.writableLength
+  // More than all that it reads here.
+  const leave = demandPace(socket, LARGE.length * PIECE.length)
+  Readable.from(LARGE).pipe(response)
+  await untilFull()
+  await advance(0)
+  const readSome = async () => {
+    const before = taken()
+    client.resume()
+    await eventually(() => taken() > before, 'the client to take some')
+    client.pause()
+  }
+  await advance(STALLED_MS - 1)
+  await readSome()
+  assert.equal(response.destroyed, false)
+  leave()
+  // Without a pace, any progress counts.
+  await advance(1)
+  assert.equal(response.destroyed, false)
+  demandPace(socket, LARGE.length * PIECE.length)
+  await readSome()
+  await advance(STALLED_MS)
+  assert.equal(response.destroyed, true)
 })

@@ -1,25 +1,35 @@
-/**
- * Streams exports. The next page is read only when the client has taken the pieces before it. A client that stops reading
- * is disconnected (stalled-readers.ts), and the walk ends with its stream.
- */
-import { Readable } from 'node:stream'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
+import { toOperatorApproval } from '../../domain/approval.ts'
 import { exportText } from '../../domain/export.ts'
 import { readMark } from '../../domain/export-lines.ts'
-import { isoTime } from '../../domain/run.ts'
+import { toIssueSummary } from '../../domain/issue-view.ts'
+import { isoTime, toOperatorRun } from '../../domain/run.ts'
+import { runFileText } from '../../domain/run-file.ts'
+import { RUN_PAGE_POLICY } from '../../domain/run-page.ts'
+import { pricingOf } from '../../prices/pricing.ts'
+import { readUncosted } from '../../storage/uncosted.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
+import { createExportStreams } from './export-streams.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
 
-export function exportsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now, draining } = deps
-  /** Workspaces of the exports that are being streamed. */
-  const open: string[] = []
+export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
+  const { storage, now } = deps
+  const sendExport = createExportStreams(deps, {
+    atOnce: LIMITS.exportsAtOnce,
+    ofWorkspace: LIMITS.exportsOfWorkspaceAtOnce,
+  })
+  // Short ones, which never wait for a long one.
+  const sendRunFile = createExportStreams(deps, {
+    atOnce: LIMITS.runFilesAtOnce,
+    ofWorkspace: LIMITS.runFilesOfWorkspaceAtOnce,
+  })
 
   serveRoute(app, OPERATOR_ROUTES.exportEnvironment, deps, async ({ query, request, reply }) => {
     const { after, ...given } = query
@@ -29,35 +39,48 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps): void {
     if (!isFindable(filter)) return refuse('invalid_request', 'No run can have such a text')
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
-    const type = OPERATOR_ROUTES.exportEnvironment.replyType
-    // For HEAD, the framework would read the stream to its end.
-    if (request.method === 'HEAD') return reply.type(type).send()
-    if (draining()) return refuse('shutting_down')
-    const own = open.filter((id) => id === workspace.id).length
-    if (open.length >= LIMITS.exportsAtOnce || own >= LIMITS.exportsOfWorkspaceAtOnce) {
-      return refuse('overloaded', 'Too many exports are in progress')
-    }
-    open.push(workspace.id)
-    let isCounted = true
-    const ended = (): void => {
-      if (isCounted) open.splice(open.indexOf(workspace.id), 1)
-      isCounted = false
-    }
-    try {
+    const route = OPERATOR_ROUTES.exportEnvironment
+    const name = `tacho-${fileTime(now())}.jsonl`
+    const begin = async () => {
       const target = { kind: 'environment', id: environment.id }
       // Only the names of the filters: the audit log outlives the erasure of what they name.
       const detail = { filters: Object.keys(given), resumed: from !== null }
       await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
       const names = { workspace: workspace.name, environment: environment.name }
-      const text = exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
-      const stream = Readable.from(text, { objectMode: false })
-      stream.once('close', ended)
-      reply.raw.once('close', () => stream.destroy())
-      const name = `tacho-${isoTime(now()).slice(0, 19).replaceAll(':', '-')}Z.jsonl`
-      return reply.header('content-disposition', `attachment; filename="${name}"`).type(type).send(stream)
-    } catch (error) {
-      ended()
-      throw error
+      return exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
     }
+    return sendExport({ request, reply, workspaceId: workspace.id, route, name, begin })
   })
+
+  serveRoute(app, OPERATOR_ROUTES.exportRun, deps, async ({ params, query, request, reply }) => {
+    const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
+    const row = await storage.findRun(environment.id, params.runId)
+    if (!row) return refuse('not_found', 'The run does not exist')
+    const begin = async () => {
+      const pricing = await pricingOf(deps, workspace.id, readUncosted(row.uncosted))
+      const limit = LIMITS.runFileRows
+      const approvals = await current.read(environment.id, () =>
+        storage.listApprovalsOfRun(environment.id, row.runId, limit),
+      )
+      const issues = await storage.listIssues(environment.id, { runId: row.runId }, { limit, after: null })
+      return runFileText(storage, environment.id, {
+        run: toOperatorRun(row, pricing),
+        workspace: workspace.name,
+        environment: environment.name,
+        issues: issues.map(toIssueSummary),
+        approvals: approvals.rows.map(toOperatorApproval),
+        hasPayloads: query.payloads === 'true',
+        writtenAt: now(),
+      })
+    }
+    // Also where a browser shows it instead of saving it.
+    void reply.header('content-security-policy', `${RUN_PAGE_POLICY}; sandbox`)
+    const [route, name] = [OPERATOR_ROUTES.exportRun, `tacho-run-${row.id}.html`]
+    return sendRunFile({ request, reply, workspaceId: workspace.id, route, name, begin })
+  })
+}
+
+/** `2026-11-22T11-33-13Z` */
+function fileTime(time: number): string {
+  return `${isoTime(time).slice(0, 19).replaceAll(':', '-')}Z`
 }

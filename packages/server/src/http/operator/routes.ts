@@ -81,7 +81,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   operatorIssueRecordsRoutes(app, deps)
   webhooksRoutes(app, deps)
   backupsRoutes(app, deps)
-  exportsRoutes(app, deps)
+  exportsRoutes(app, deps, approvals)
   restoresRoutes(app, deps)
   doctorRoutes(app, deps)
 }

@@ -331,3 +331,152 @@ test('readers of one workspace leave places to others; one that goes away releas
   for (const reader of readers) reader.destroy()
   await eventually(async () => (await service.operator(`${path}?status=FAILED`)).status === 200, 'a free place')
 })
+
+/** The page of a run in the source's environment. */
+async function pageOf(runId: string, query = ''): Promise<Answer> {
+  const { service, environmentId } = source
+  const answer = await service.operator(`/environments/${environmentId}/runs/${encodeURIComponent(runId)}/html${query}`)
+  assert.equal(answer.status, 200, answer.text)
+  return answer
+}
+
+/** Everything that the page itself writes; the rest is text. */
+const TAGS = new Set(
+  '!doctype html head meta title style body main header p h1 h2 dl div dt dd bdi span ul li ol details summary time b small svg rect pre footer'.split(
+    ' ',
+  ),
+)
+
+test('a run is one HTML page without a script, and every text of clients in it is escaped', async () => {
+  const { service, apiKey } = source
+  const hostile = '</pre></title><script>alert(1)</script><img src=x onerror="alert(2)"> & \u202eexe.txt\u2069 \u0085'
+  const deep = `${'['.repeat(199)}${'1,'.repeat(1_000)}2${']'.repeat(199)}`
+  const texts = [
+    JSON.stringify({ text: hostile, error: hostile, model: hostile, toolName: hostile, message: hostile }),
+    `{"deep":${deep}}`,
+    `{"large":"${'QUJD'.repeat(65_530)}"}`,
+    '{"nul":"\\u0000 \\ud800 \\u003cscript>", "__proto__":{"model":"x"}, "constructor":1, "digits":1.000000000000000001}',
+  ]
+  const runId = `hostile ${hostile}`
+  for (const [index, payload] of texts.entries()) {
+    for (const eventType of ['LLM_CALL', 'TOOL_CALL', 'ERROR', 'constructor', '<script>']) {
+      const names = { label: hostile, agentName: hostile, sessionId: hostile, agentId: hostile }
+      const sent = event({ runId, eventId: `${eventType} ${index}`, ...names, eventType, payload: 0 })
+      const { body } = await service.record(
+        `[${JSON.stringify(sent).replace('"payload":0', `"payload":${payload}`)}]`,
+        apiKey,
+      )
+      assert.equal(body.accepted, 1, JSON.stringify(body))
+    }
+  }
+  const asked = { clientRequestId: 'html', toolName: hostile, reason: hostile, inputHash: 'cd'.repeat(32), runId }
+  const headers = { 'x-api-key': apiKey, 'x-service-client-id': hostile.replaceAll(/[^ -~]/g, '') }
+  assert.equal((await service.api('/firewall-approvals', { body: asked, headers })).status, 201)
+
+  const { text, headers: answered } = await pageOf(runId, '?payloads=true')
+  const body = text.slice(text.indexOf('</style>'))
+  const tags = new Set([...text.matchAll(/<\/?([^\s>/]+)/g)].map(([, name = '']) => name.toLowerCase()))
+  assert.deepEqual([...tags.difference(TAGS)], [])
+  // No attribute has a text of a client, and nothing is loaded.
+  const attributes = new Set(
+    [...body.matchAll(/<[a-z0-9]+((?: [a-zA-Z-]+="[^"<>]*")*) ?\/?>/g)].flatMap(([, some = '']) =>
+      [...some.matchAll(/ ([a-zA-Z-]+)=/g)].map(([, name]) => name),
+    ),
+  )
+  assert.deepEqual(
+    [...attributes].toSorted((one = '', other = '') => (one < other ? -1 : 1)),
+    ['aria-hidden', 'class', 'height', 'preserveAspectRatio', 'tabindex', 'viewBox', 'width', 'x'],
+  )
+  // oxlint-disable-next-line no-control-regex
+  assert.doesNotMatch(text, /[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
+  const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1]?.replaceAll('&#39;', "'")
+  assert.match(policy ?? '', /^default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'$/)
+  assert.equal(answered.get('content-security-policy'), `${policy}; sandbox`)
+  assert.match(answered.get('content-disposition') ?? '', /^attachment; filename="tacho-run-[0-9a-f-]+\.html"$/)
+  const style = /<style>([^<]*)<\/style>/.exec(text)?.[1] ?? ''
+  assert.ok(policy?.includes(`'sha256-${createHash('sha256').update(style).digest('base64')}'`))
+  // Digits, escapes and large texts are those that were sent.
+  for (const part of ['1.000000000000000001', '\\u0000 \\ud800 \\u003cscript&gt;', 'QUJD'.repeat(65_530), deep]) {
+    assert.ok(body.includes(part), part.slice(0, 50))
+  }
+  assert.match(body, /PENDING/)
+  assert.doesNotMatch((await pageOf(runId)).text, /QUJD|1\.0000|<pre/)
+})
+
+test('the page of a run has outcome, tree, cost and issues; it says what it leaves out', async () => {
+  const { service, apiKey, environmentId } = source
+  const runId = 'tree'
+  const now = Date.now()
+  const step = (at: number, change: Record<string, unknown>) => event({ runId, timestamp: now + at, ...change })
+  const call = { model: 'unknown', usage: { promptTokens: 3, completionTokens: 4 }, cost: 0.25, latency: 20 }
+  const failed = { eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } }
+  await service.record(
+    [
+      step(0, { label: 'outer', spanId: 'a' }),
+      step(5, {
+        eventId: 'caught',
+        label: 'inner',
+        spanId: 'b',
+        parentSpanId: 'a',
+        eventType: 'LLM_CALL',
+        payload: call,
+      }),
+      step(9, { label: 'circle', spanId: 'c', parentSpanId: 'c' }),
+      step(10, { ...failed, label: 'the end' }),
+    ],
+    apiKey,
+  )
+  const record = issueRecord({ runId, eventId: 'caught' })
+  await service.api('/issue-records', { body: record, headers: { 'x-api-key': apiKey } })
+  await reviewed(service, environmentId)
+  const { text } = await pageOf(runId, '?payloads=true')
+  for (const part of [
+    /chip bad">FAILED</,
+    /<h2>Issues<\/h2>/,
+    /0\.25/,
+    /7 \(3 prompt, 4 completion\)/,
+    /class="d1 llm_call"/,
+    /20 ms/,
+  ]) {
+    assert.match(text, part)
+  }
+  assert.deepEqual(
+    [...text.matchAll(/class="label"><bdi>([^<]+)/g)].map(([, label]) => label),
+    ['outer', 'inner', 'circle', 'the end'],
+  )
+  assert.doesNotMatch(text, /class="note"/)
+
+  // Payloads of 8 MiB, and not one byte more.
+  const large = { text: 'y'.repeat(LIMITS.payloadBytes - '{"text":""}'.length) }
+  const most = LIMITS.runFilePayloadBytes / LIMITS.payloadBytes
+  for (let sent = 0; sent < most; sent++) {
+    await service.record([event({ runId: 'large page', timestamp: now + sent, payload: large })], apiKey)
+  }
+  const whole = await pageOf('large page', '?payloads=true')
+  assert.doesNotMatch(whole.text, /class="note"/)
+  await service.record([event({ runId: 'large page', timestamp: now + most, payload: {} })], apiKey)
+  const cut = await pageOf('large page', '?payloads=true')
+  assert.match(cut.text, /It has the payloads of the first 32 events: together they have at most 8 MiB\./)
+  assert.equal(cut.text.match(/<pre/g)?.length, most)
+
+  const many = LIMITS.runFileEvents / LIMITS.batchEvents
+  for (let sent = 0; sent <= many; sent++) {
+    const events = Array.from({ length: sent === many ? 1 : LIMITS.batchEvents }, (_, index) =>
+      event({ runId: 'long page', timestamp: now - 100_000 + sent * 100 + index }),
+    )
+    if (sent === many) assert.doesNotMatch((await pageOf('long page')).text, /class="note"/)
+    await service.record(events, apiKey)
+  }
+  const long = await pageOf('long page')
+  assert.match(long.text, /This file shows the first 10,000 of 10,001 events\./)
+  assert.equal(long.text.match(/<li /g)?.length, LIMITS.runFileEvents)
+})
+
+test('a viewer reads the page of a run, of the own environment only', async () => {
+  const { service, environmentId } = source
+  const other = await service.newTenant('other page')
+  const path = (environment: string, run: string) => `/environments/${environment}/runs/${run}/html`
+  assert.equal((await service.operator(path(other.environmentId, 'mixed'))).status, 404)
+  assert.equal((await service.operator(path(environmentId, 'never'))).status, 404)
+  assert.equal((await service.operator(`${path(environmentId, 'mixed')}?payloads=yes`)).status, 400)
+})

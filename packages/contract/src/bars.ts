@@ -1,5 +1,5 @@
 /** From when to when each step of a run is drawn, and how deep its span lies. Pure. */
-import type { EventRow } from '@tacho/contract/event.ts'
+import type { EventRow } from './event.ts'
 
 /** Deeper spans are not indented further. */
 const DEEPEST = 8

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { indented, memberText } from '../../src/terminal/json-text.ts'
+import { indented, memberText } from '../src/json-text.ts'
 
 test('a member keeps its exact text', () => {
   const payload = '{ "big":9007199254740993, "one":1.0,"a":1,"a":2,"10":[],"2":"\\u00e9 } \\" ]"}'
@@ -28,4 +28,11 @@ test('any member of any object is found, and indenting changes no value', () => 
 
 test('numbers keep every digit when indented', () => {
   assert.equal(indented('{"a":[1.0,-0,1e400],"b":{}}'), '{\n  "a": [\n    1.0,\n    -0,\n    1e400\n  ],\n  "b": {}\n}')
+})
+
+test('a deep text that would become too long when indented stays as it is', () => {
+  const deep = '['.repeat(200) + '1,'.repeat(10_000) + '1' + ']'.repeat(200)
+  assert.equal(indented(deep, 100_000), deep)
+  assert.ok(indented(deep).length > 4_000_000)
+  assert.equal(indented('[1]', 7), '[\n  1\n]')
 })

@@ -1,4 +1,4 @@
-/** JSON as text: a parser would round numbers, so recorded data is shown without one. Pure. */
+/** JSON as text: a parser would round numbers, so recorded data is shown without one. */
 
 const STRING = /"(?:[^"\\]|\\.)*"/y
 
@@ -39,13 +39,14 @@ export function memberText(text: string, name: string): string | null {
   return found
 }
 
-/** The same JSON with one member or item per line. */
-export function indented(text: string): string {
+/** The same JSON with one member or item per line; unchanged if that takes more than `charsMax`. */
+export function indented(text: string, charsMax = Infinity): string {
   let out = ''
   let depth = 0
   const line = (): string => `\n${'  '.repeat(depth)}`
   for (let at = 0; at < text.length; at++) {
     const character = text[at] ?? ''
+    if (out.length > charsMax) return text
     if (character === '"') {
       const end = stringEnd(text, at)
       out += text.slice(at, end)

@@ -1,0 +1,107 @@
+/**
+ * A run as one HTML file. Walks the timeline twice: first without payloads, because the tree and the sentence about what
+ * is left out come first; then with payloads, one page at a time and only when the reader wants more.
+ */
+import { barsOf, extentOf } from '@tacho/contract/bars.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { EventRowRead } from '../storage/events.ts'
+import type { Storage } from '../storage/storage.ts'
+import { pageEnd, pageStart, stepHtml, type RunFile, type Step } from './run-page.ts'
+
+type Reads = Pick<Storage, 'listEventRows' | 'listEvents'>
+
+const ROWS_PER_PAGE = 1_000
+const PAYLOADS_PER_PAGE = 200
+const PAYLOAD_PAGE_BYTES = 1_048_576
+/** The file is passed on in pieces of about this size. */
+const PIECE_CHARS = 65_536
+
+/** The text of the file, in pieces. */
+export async function* runFileText(storage: Reads, environmentId: string, file: RunFile): AsyncGenerator<string> {
+  const rows = await readRows(storage, environmentId, file.run.id)
+  const shown = file.hasPayloads ? rowsWithin(rows, LIMITS.runFilePayloadBytes) : 0
+  const steps = stepsOf(rows)
+  let piece = pageStart(file, { events: rows.length, payloads: shown })
+  for await (const [index, payload] of payloadsOf(storage, environmentId, file.run.id, rows.slice(0, shown))) {
+    const step = steps[index]
+    if (step === undefined) continue
+    piece += stepHtml(step, payload)
+    if (piece.length < PIECE_CHARS) continue
+    yield piece
+    piece = ''
+  }
+  for (const step of steps.slice(shown)) {
+    piece += stepHtml(step, null)
+    if (piece.length < PIECE_CHARS) continue
+    yield piece
+    piece = ''
+  }
+  yield piece + pageEnd(file)
+}
+
+async function readRows(storage: Reads, environmentId: string, run: string): Promise<EventRowRead[]> {
+  const rows: EventRowRead[] = []
+  for (let more = true; more && rows.length < LIMITS.runFileEvents;) {
+    const limit = Math.min(ROWS_PER_PAGE, LIMITS.runFileEvents - rows.length)
+    const page = await storage.listEventRows(environmentId, run, { limit, order: 'time', after: placeOf(rows.at(-1)) })
+    rows.push(...page.rows)
+    more = page.more
+  }
+  return rows
+}
+
+const placeOf = (row: EventRowRead | undefined) => (row === undefined ? null : { time: row.time, seq: row.seq })
+
+/** How many of the first rows have payloads of at most that size together. */
+function rowsWithin(rows: readonly EventRowRead[], bytesMax: number): number {
+  let bytes = 0
+  const at = rows.findIndex(({ payloadBytes }) => (bytes += payloadBytes) > bytesMax)
+  return at < 0 ? rows.length : at
+}
+
+function stepsOf(rows: readonly EventRowRead[]): Step[] {
+  const drawn = rows.map((row) => ({
+    ...row,
+    latency: row.latencyMicros === null ? null : row.latencyMicros / 1_000,
+  }))
+  const bars = barsOf(drawn)
+  const { from, span } = extentOf(bars)
+  return drawn.map((row, index) => {
+    const bar = bars[index] ?? { from: row.time, to: row.time, depth: 0 }
+    return {
+      row,
+      depth: bar.depth,
+      latency: row.latency,
+      left: (bar.from - from) / span,
+      width: (bar.to - bar.from) / span,
+      since: row.time - from,
+    }
+  })
+}
+
+/** The place of each of these rows that is still there, with its payload. */
+async function* payloadsOf(
+  storage: Reads,
+  environmentId: string,
+  run: string,
+  rows: readonly EventRowRead[],
+): AsyncGenerator<[number, string]> {
+  const placeIn = new Map(rows.map(({ seq }, index) => [seq, index]))
+  let after: ReturnType<typeof placeOf> = null
+  for (let left = rows.length; left > 0;) {
+    const page = await storage.listEvents(environmentId, run, {
+      limit: PAYLOADS_PER_PAGE,
+      pageBytes: PAYLOAD_PAGE_BYTES,
+      after,
+    })
+    for (const row of page.rows) {
+      const index = placeIn.get(row.seq)
+      // An event that arrived meanwhile is not in the file.
+      if (index === undefined) continue
+      yield [index, row.payload]
+      left = rows.length - index - 1
+    }
+    after = placeOf(page.rows.at(-1))
+    if (!page.more) return
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Streams exports: a bounded number at a time, and of one workspace. The next page is read only when the client has taken
+ * the pieces before it. A client that reads too slowly is disconnected (stalled-readers.ts), and the walk ends with its
+ * stream.
+ */
+import { Readable } from 'node:stream'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Route } from '@tacho/contract/route.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Deps } from '../deps.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
+import { demandPace } from '../stalled-readers.ts'
+
+interface Export {
+  request: FastifyRequest
+  reply: FastifyReply
+  workspaceId: string
+  route: Route
+  /** Name of the file. */
+  name: string
+  /** Called when the export has its place. */
+  begin: () => Promise<AsyncIterable<string | Uint8Array>>
+}
+
+export type SendExport = (sent: Export) => Promise<FastifyReply | Refusal>
+
+export interface ExportBounds {
+  atOnce: number
+  ofWorkspace: number
+}
+
+export function createExportStreams(
+  { draining }: Pick<Deps, 'draining'>,
+  { atOnce, ofWorkspace }: ExportBounds,
+): SendExport {
+  /** Workspaces of the exports that are being streamed. */
+  const open: string[] = []
+
+  return async ({ request, reply, workspaceId, route, name, begin }) => {
+    const { replyType = 'application/octet-stream' } = route
+    const type = replyType.startsWith('text/') ? `${replyType}; charset=utf-8` : replyType
+    // For HEAD, the framework would read the stream to its end.
+    if (request.method === 'HEAD') return reply.type(type).send()
+    if (draining()) return refuse('shutting_down')
+    const own = open.filter((id) => id === workspaceId).length
+    if (open.length >= atOnce || own >= ofWorkspace) {
+      return refuse('overloaded', 'Too many exports are in progress')
+    }
+    open.push(workspaceId)
+    const leave = demandPace(request.raw.socket, LIMITS.exportPaceBytes)
+    let isCounted = true
+    const ended = (): void => {
+      if (!isCounted) return
+      isCounted = false
+      open.splice(open.indexOf(workspaceId), 1)
+      leave()
+    }
+    try {
+      const stream = Readable.from(await begin(), { objectMode: false })
+      stream.once('close', ended)
+      reply.raw.once('close', () => stream.destroy())
+      return reply.header('content-disposition', `attachment; filename="${name}"`).type(type).send(stream)
+    } catch (error) {
+      ended()
+      throw error
+    }
+  }
+}
