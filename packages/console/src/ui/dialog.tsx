@@ -1,4 +1,4 @@
-import { useEffect, useRef, type ReactNode } from 'react'
+import { useLayoutEffect, useRef, type ReactNode } from 'react'
 
 interface Props {
   title: string
@@ -12,13 +12,19 @@ interface Props {
 /** The browser's own modal dialog: it keeps the focus inside, closes on Escape and gives the focus back. */
 export function Dialog({ title, onClose, children, className = 'w-full max-w-lg', isFirm = false }: Props) {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => element.current?.showModal(), [])
+  useLayoutEffect(() => {
+    const dialog = element.current
+    dialog?.showModal()
+    return () => dialog?.close()
+  }, [])
   return (
     <dialog
       ref={element}
       aria-label={title}
-      onClose={onClose}
-      onClick={(event) => !isFirm && event.target === event.currentTarget && event.currentTarget.close()}
+      // The event `close` comes a moment later. By then a key may have opened the next dialog.
+      onCancel={onClose}
+      onClose={(event) => event.currentTarget.open || onClose()}
+      onClick={(event) => !isFirm && event.target === event.currentTarget && onClose()}
       className={`rounded-xl border border-line bg-raised shadow-2xl ${className}`}
     >
       {children}
