@@ -248,6 +248,12 @@ const pricesRoute = createRoute({
   component: lazyRouteComponent(() => import('./settings/prices-page.tsx'), 'PricesPage'),
 })
 
+const dataRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: '/data',
+  component: lazyRouteComponent(() => import('./data/data-page.tsx'), 'DataPage'),
+})
+
 const environmentsRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: '/environments',
@@ -325,6 +331,7 @@ const routeTree = rootRoute.addChildren([
       webhookRoute,
       alertsRoute,
       pricesRoute,
+      dataRoute,
       environmentsRoute,
       peopleRoute,
       tokensRoute,

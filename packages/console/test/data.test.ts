@@ -1,6 +1,9 @@
 /** What an environment costs and keeps: prices, alerts and budgets, retention, erasure, export. */
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import Database from 'better-sqlite3'
 import { newPerson, type Browser as Person } from '../../server/test/http/operator/browser.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -98,14 +101,118 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('retention says what it would remove, removes it, and keeps a pinned run', async () => {
+    await tacho.service.record([event({ runId: 'old' }), event({ runId: 'pinned' })])
+    const db = new Database(path.join(tacho.service.directory, 'tacho.db'))
+    const long = Date.now() - 100 * 86_400_000
+    db.prepare(
+      `UPDATE runs SET started_at = ?, last_event_at = ?, received_at = ? WHERE run_id IN ('old', 'pinned')`,
+    ).run(long, long, long)
+    db.close()
+    const { page, close } = await tacho.open(`${tacho.home}/runs/pinned`)
+    await page.getByRole('button', { name: 'More' }).click()
+    await page.getByRole('button', { name: /^Pin/ }).click()
+    await page.getByText('Pinned', { exact: true }).waitFor()
+    await assertLooks(page, 'a pinned run')
+    await page.goto(settings('data'))
+    await page.getByRole('region', { name: 'Kept for' }).getByText('Nothing is set').waitFor()
+    await page.getByRole('button', { name: 'Change…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Nothing in development would be removed now.').waitFor()
+    await dialog.getByLabel('Payloads').fill('91')
+    await dialog.getByLabel('Runs', { exact: true }).fill('90')
+    await dialog
+      .getByRole('alert')
+      .getByText(/payloadDays/)
+      .waitFor()
+    await dialog.getByLabel('Payloads').fill('')
+    await dialog.getByText(/^1 run with 1 event/).waitFor()
+    await assertLooks(page, 'retention dialog')
+    await dialog.getByRole('button', { name: 'Save and remove' }).click()
+    await page.getByRole('region', { name: 'Kept for' }).getByText('Set for development').waitFor()
+    await page.getByText(/In all: 1 run removed/).waitFor()
+    await page.getByRole('button', { name: 'Follow the workspace again…' }).click()
+    await dialog.getByRole('button', { name: 'Follow the workspace' }).click()
+    await page.getByText('Nothing is set').waitFor()
+    await page.goto(`${tacho.home}/runs/old`)
+    await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()
+    await page.goto(`${tacho.home}/runs/pinned`)
+    await page.getByRole('button', { name: 'More' }).press('Enter')
+    await page.getByRole('button', { name: /^Unpin/ }).press('Enter')
+    await page.getByText('Pinned', { exact: true }).waitFor({ state: 'detached' })
+    await close()
+  })
+
+  test('what is erased is counted before, gone after, and has a receipt that does not name it', async () => {
+    const sessionId = `talk ${HARM}`
+    await tacho.service.record([
+      event({ runId: 'said', sessionId }),
+      event({ runId: 'said too', sessionId }),
+      event({ runId: 'run of a user', payload: { customer: { id: 'user-4711' } } }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/sessions/${encodeURIComponent(sessionId)}`)
+    await page.getByRole('list', { name: 'Transcript' }).getByRole('link', { name: 'said too' }).waitFor()
+    await page.getByRole('button', { name: 'More' }).click()
+    await page.getByRole('button', { name: 'Erase this session…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('2 runs with 2 events').waitFor()
+    await dialog.getByLabel('Reason').fill('Request 118')
+    await assertLooks(page, 'erase dialog')
+    await dialog.getByRole('button', { name: 'Erase for ever' }).click()
+    const receipts = page.getByRole('table', { name: 'Erasures' }).getByRole('row')
+    await receipts.filter({ hasText: 'Request 118' }).getByText('Done').waitFor()
+    assert.equal(await page.getByText('talk').count(), 0)
+    await page.getByRole('button', { name: 'Erase…' }).click()
+    await dialog.getByLabel('Id').fill('user-4711')
+    await dialog.getByLabel('Payload field').fill('customer.id')
+    await dialog.getByText(/must be searched in addition/).waitFor()
+    await dialog.getByRole('button', { name: 'Erase for ever' }).click()
+    await receipts.filter({ hasText: 'User' }).getByText('1 run, 1 event').waitFor()
+    await assertLooks(page, 'settings data')
+    await page.goto(`${tacho.home}/runs`)
+    await page.getByRole('link', { name: 'estimated' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: /^said|^run of/ }).count(), 0)
+    await close()
+  })
+
+  test('the runs of a filter are exported as a file, and so is the environment', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs?status=RUNNING&since=24h`)
+    const saved = async (name: string) => {
+      const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()])
+      assert.match(file.suggestedFilename(), /^tacho-.*\.jsonl$/)
+      return (await readFile(await file.path(), 'utf8')).trimEnd().split('\n')
+    }
+    const some = await saved('Export')
+    assert.match(some[0] ?? '', /"filter":\{[^}]*"status":"RUNNING"/)
+    assert.match(some.at(-1) ?? '', /^\{"type":"end"/)
+    await page.goto(settings('data'))
+    const all = await saved('Export everything')
+    assert.ok(all.some((line) => line.includes('"runId":"estimated"')))
+    await close()
+  })
+
   test('a viewer is offered no act that would be refused', async () => {
     const { page, close } = await tacho.open(settings('prices'), { as: viewer })
     await page.getByRole('table', { name: 'Models without a price' }).getByText('our-llama').waitFor()
     await page.getByRole('link', { name: 'Alerts' }).click()
     await page.getByText('An admin of this workspace can create one.').waitFor()
+    const acts = page.getByRole('button', { name: /^(New|Set|Change|Delete|Remove|Switch|Erase|More)/ })
+    assert.equal(await acts.count(), 0)
     await page.getByRole('link', { name: 'Prices' }).click()
     await page.getByRole('heading', { level: 1, name: 'Prices' }).waitFor()
-    assert.equal(await page.getByRole('button', { name: /^(New|Set|Change|Delete|Remove)/ }).count(), 0)
+    assert.equal(await acts.count(), 0)
+    await page.getByRole('link', { name: 'Data', exact: true }).click()
+    await page.getByRole('table', { name: 'Erasures' }).waitFor()
+    await page.getByText('Payloads are not indexed').waitFor()
+    assert.equal(await acts.count(), 0)
+    for (const address of ['/runs/estimated', '/agents/agent']) {
+      await page.goto(tacho.home + address)
+      await page.getByText('Copy id').waitFor()
+      assert.equal(await acts.count(), 0, address)
+    }
+    await page.goto(`${tacho.home}/runs`)
+    await page.getByRole('link', { name: 'estimated' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: /^Export/ }).count(), 0)
     await close()
   })
 })

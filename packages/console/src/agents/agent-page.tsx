@@ -2,6 +2,7 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
+import { EraseMenu } from '../data/erase-menu.tsx'
 import { groupRuns } from '../runs/group.ts'
 import { RunStatusChip } from '../runs/status.tsx'
 import type { RunsSearch } from '../runs/search.ts'
@@ -51,6 +52,7 @@ export function AgentPage() {
           <bdi className="min-w-0 truncate font-mono text-sm text-soft">{newest.agentId}</bdi>
         )}
         <Copy text={id} label="Copy id" />
+        <EraseMenu place={place} subject={{ kind: 'agent', id }} className="ml-auto" />
       </div>
       <Numbers runs={data.items} isAll={data.nextCursor === null} agent={id} />
       <Days environmentId={environmentId} agentId={newest.agent.id} agent={id} />

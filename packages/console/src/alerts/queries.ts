@@ -3,12 +3,14 @@ import { queryOptions } from '@tanstack/react-query'
 import { api } from '../api.ts'
 
 const REFRESH_MS = 15_000
+const FIRST_CHECK_MS = 1_000
 
 export const alertsQuery = (environmentId: string) =>
   queryOptions({
     queryKey: ['alerts', environmentId],
     queryFn: async () => (await api.listAlerts({ params: { environmentId } })).items,
-    refetchInterval: REFRESH_MS,
+    refetchInterval: ({ state }) =>
+      state.data?.some(({ checkedAt }) => checkedAt === null) ? FIRST_CHECK_MS : REFRESH_MS,
   })
 
 /** Names of the agents of the newest runs, by internal id. */

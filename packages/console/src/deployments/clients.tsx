@@ -1,8 +1,10 @@
 import type { ClientStanding, ConfigurationClient } from '@tacho/contract/operator/configuration-client.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/words.ts'
 import { useQuery } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
+import { EraseDialog } from '../data/erase-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { Chip, type Tone } from '../ui/chip.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
@@ -14,6 +16,7 @@ import { Refused } from '../ui/refused.tsx'
 import { Nothing } from '../ui/section.tsx'
 import { Time } from '../ui/time.tsx'
 
+const route = getRouteApi('/w/$workspace/$environment')
 const REFRESH_MS = 10_000
 const PAGE = 50
 
@@ -79,6 +82,8 @@ export function Clients({ environmentId, name }: { environmentId: string; name: 
 }
 
 function ClientList({ environmentId, name }: { environmentId: string; name: string }) {
+  const { place } = route.useRouteContext()
+  const [erased, setErased] = useState<string | null>(null)
   const [standing, setStanding] = useState<ClientStanding>()
   const list = usePages<ConfigurationClient>({
     queryKey: ['configuration clients', environmentId, 'list', standing],
@@ -86,8 +91,23 @@ function ClientList({ environmentId, name }: { environmentId: string; name: stri
       api.listConfigurationClients({ params: { environmentId }, query: { standing, limit: PAGE, cursor } }, { signal }),
     refreshMs: REFRESH_MS,
   })
+  // A key sends events under ids of its own choice.
+  const erase: Column<ConfigurationClient> = {
+    head: 'Actions',
+    right: true,
+    wide: true,
+    cell: ({ clientId, identifiedBy }) =>
+      identifiedBy === 'client' && (
+        <Button look="quiet" aria-label={`Erase ${clientId}`} onClick={() => setErased(clientId)}>
+          Erase…
+        </Button>
+      ),
+  }
   return (
     <div className="py-2">
+      {erased !== null && (
+        <EraseDialog place={place} subject={{ kind: 'client', id: erased }} onClose={() => setErased(null)} />
+      )}
       <Choice
         label={`Standing in ${name}`}
         all="Any standing"
@@ -100,7 +120,7 @@ function ClientList({ environmentId, name }: { environmentId: string; name: stri
       {list.items.length > 0 && (
         <DataTable
           label={`Clients of ${name}`}
-          columns={COLUMNS}
+          columns={place.may('admin') && place.environment.id === environmentId ? [...COLUMNS, erase] : COLUMNS}
           items={list.items}
           keyOf={({ identifiedBy, clientId }) => `${identifiedBy} ${clientId}`}
         />

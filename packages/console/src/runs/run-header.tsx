@@ -3,16 +3,19 @@ import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
+import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Cost, costsOf } from '../ui/cost.tsx'
 import { compact, counted, duration } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
+import { RunMenu } from './run-menu.tsx'
 import { RunStatusChip } from './status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () => void }) {
   const params = route.useParams()
+  const { place } = route.useRouteContext()
   const now = useNow()
   const silence = stalledMs(run, now)
   const costs = costsOf(run)
@@ -24,10 +27,12 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
         </h1>
         <Copy text={run.runId} label="Copy id" />
         <RunStatusChip run={run} />
+        {run.pinnedAt !== null && <Chip>Pinned</Chip>}
         {silence !== null && <span className="text-sm text-amber">no event for {duration(silence)}</span>}
         <Button look="quiet" className="ml-auto" onClick={onCompare}>
           Compare…
         </Button>
+        <RunMenu place={place} run={run} />
       </div>
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">

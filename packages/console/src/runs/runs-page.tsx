@@ -8,6 +8,7 @@ import { useKeys } from '../ui/keys.ts'
 import { useTitle } from '../ui/title.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
+import { ExportButton } from '../data/export-button.tsx'
 import { ColumnMenu } from './column-menu.tsx'
 import { columnsOf, rememberColumns } from './columns.ts'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
@@ -63,6 +64,13 @@ export function RunsPage() {
         menus={
           <>
             <ViewMenu place={place} search={search} onOpen={setSearch} />
+            {place.may('admin') && items.length > 0 && (
+              <ExportButton
+                environmentId={place.environment.id}
+                filter={{ ...filterOf(search), ...startOf(search) }}
+                label="Export"
+              />
+            )}
             <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
           </>
         }
@@ -144,11 +152,10 @@ function NoMatch({ older, showAll, text }: NoMatchProps) {
 }
 
 function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
-  const { since, from } = search
   return useInfiniteQuery({
     queryKey: ['runs', environmentId, search],
     queryFn: async ({ pageParam, signal }) => {
-      const start = pageParam?.start ?? from ?? (since && new Date(Date.now() - SINCE[since] * HOUR_MS).toISOString())
+      const start = pageParam?.start ?? startOf(search).from
       const query = { ...filterOf(search), from: start }
       const items: OperatorRun[] = []
       let cursor = pageParam?.cursor
@@ -171,4 +178,10 @@ function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
     placeholderData: keepPreviousData,
   })
+}
+
+/** Since when, by a time of its own or by a length that counts from now. */
+function startOf({ since, from }: RunsSearch): { from?: string } {
+  if (from !== undefined) return { from }
+  return since === undefined ? {} : { from: new Date(Date.now() - SINCE[since] * HOUR_MS).toISOString() }
 }

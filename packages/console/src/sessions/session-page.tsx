@@ -2,6 +2,7 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo, useState, type ReactNode } from 'react'
+import { EraseMenu } from '../data/erase-menu.tsx'
 import type { Step } from '../runs/run-queries.ts'
 import { RunStatusChip } from '../runs/status.tsx'
 import { StepList } from '../runs/step-list.tsx'
@@ -50,6 +51,7 @@ export function SessionPage() {
             <bdi>{sessionId}</bdi>
           </h1>
           <Copy text={sessionId} label="Copy id" />
+          <EraseMenu place={place} subject={{ kind: 'session', id: sessionId }} className="ml-auto" />
         </div>
         <Sums runs={runs} isAll={data.nextCursor === null} />
       </div>

@@ -12,6 +12,7 @@ export const SECTIONS = [
   { name: 'Webhooks', to: '/w/$workspace/$environment/settings/webhooks' },
   { name: 'Alerts', to: '/w/$workspace/$environment/settings/alerts' },
   { name: 'Prices', to: '/w/$workspace/$environment/settings/prices' },
+  { name: 'Data', to: '/w/$workspace/$environment/settings/data' },
   { name: 'Environments', to: '/w/$workspace/$environment/settings/environments' },
   { name: 'People', to: '/w/$workspace/$environment/settings/people' },
   {

@@ -1,0 +1,61 @@
+/** What an environment keeps, finds, gives out and erases. */
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
+import { SearchSwitch } from '../search/search-switch.tsx'
+import { searchSettingsQuery } from '../search/queries.ts'
+import { SectionPage } from '../settings/section-page.tsx'
+import { number } from '../ui/format.ts'
+import { Section } from '../ui/section.tsx'
+import { Skeleton, Trouble } from '../ui/states.tsx'
+import { Erasures } from './erasures.tsx'
+import { ExportButton } from './export-button.tsx'
+import { Retention } from './retention.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/settings/data')
+
+export function DataPage() {
+  const { place } = route.useRouteContext()
+  const isAdmin = place.may('admin')
+  return (
+    <SectionPage title="Data" note={`What ${place.environment.name} keeps and for how long.`}>
+      <Retention place={place} />
+      <SearchIndex environmentId={place.environment.id} isAdmin={isAdmin} />
+      <Erasures place={place} />
+      <Section title="Export" className="mt-8">
+        <p className="mb-3 max-w-2xl text-sm text-soft">
+          All runs with their events as they were sent, approvals, issues and configuration, as JSON Lines. The list of
+          runs exports what its filters show. Large environments: <code className="font-mono">tacho export</code>{' '}
+          compresses and can resume; <code className="font-mono">tacho import</code> writes an export back.
+        </p>
+        {isAdmin ? (
+          <ExportButton environmentId={place.environment.id} filter={{}} label="Export everything" />
+        ) : (
+          <p className="text-sm">An admin of this workspace can export.</p>
+        )}
+      </Section>
+    </SectionPage>
+  )
+}
+
+function SearchIndex({ environmentId, isAdmin }: { environmentId: string; isAdmin: boolean }) {
+  const { data, error, refetch } = useQuery(searchSettingsQuery(environmentId))
+  return (
+    <Section title="Search" className="mt-8">
+      {error ? (
+        <Trouble error={error} retry={() => void refetch()} />
+      ) : data ? (
+        <>
+          <p className="mb-3 max-w-2xl text-sm text-soft">
+            {data.state === 'OFF' || data.state === 'REMOVING'
+              ? 'Payloads are not indexed, so they cannot be searched.'
+              : `Payloads can be searched. ${number(data.indexedEvents)} events are in the index${data.state === 'INDEXING' ? ', and older ones are being added' : ''}.`}
+          </p>
+          {data.state === 'FAILED' && <p className="mb-3 text-sm text-red">The index stopped: {data.error}</p>}
+          {isAdmin && <SearchSwitch environmentId={environmentId} settings={data} />}
+        </>
+      ) : (
+        <Skeleton className="h-9" />
+      )}
+    </Section>
+  )
+}

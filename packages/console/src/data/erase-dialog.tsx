@@ -1,0 +1,130 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { ErasureKind, ErasureSubject } from '@tacho/contract/operator/erasure.ts'
+import { ERASURE_KINDS } from '@tacho/contract/words.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import type { Place } from '../queries.ts'
+import { Field, SelectField } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import { counted } from '../ui/format.ts'
+import { Refused } from '../ui/refused.tsx'
+import { KIND_NOTES, KIND_WORDS } from './erasure-kinds.ts'
+import { erasurePreviewQuery } from './queries.ts'
+
+interface Props {
+  place: Place
+  /** What to erase; null: the person says it. */
+  subject: Pick<ErasureSubject, 'kind' | 'id'> | null
+  onClose: () => void
+}
+
+/** Says what goes before it goes, and leads to the receipt. */
+export function EraseDialog({ place, subject, onClose }: Props) {
+  const environmentId = place.environment.id
+  const navigate = useNavigate()
+  const cache = useQueryClient()
+  const [kind, setKind] = useState<ErasureKind>(subject?.kind ?? 'user')
+  const [id, setId] = useState(subject?.id ?? '')
+  const [field, setField] = useState('')
+  const [reason, setReason] = useState('')
+  const keys = kind === 'user' && field !== '' ? { field: field.split('.') } : {}
+  const chosen: ErasureSubject = { kind, id, ...keys }
+  const preview = useQuery({ ...erasurePreviewQuery(environmentId, chosen), enabled: id !== '' })
+  const erase = useMutation({
+    mutationFn: () =>
+      api.createErasure({ params: { environmentId }, body: { ...chosen, ...(reason !== '' && { reason }) } }),
+    onSuccess: async () => {
+      onClose()
+      await navigate({
+        to: '/w/$workspace/$environment/settings/data',
+        params: { workspace: place.workspace.name, environment: place.environment.name },
+      })
+      // Nothing of it may show from here on.
+      await cache.resetQueries({ predicate: ({ queryKey }) => queryKey.includes(environmentId) })
+    },
+  })
+  return (
+    <FormDialog
+      title={subject === null ? 'Erase for ever' : `Erase this ${kind}?`}
+      act="Erase for ever"
+      isReady={id !== '' && preview.isSuccess && !preview.isFetching}
+      isBusy={erase.isPending}
+      error={erase.error}
+      onSubmit={() => erase.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        {subject === null ? (
+          <>
+            <SelectField
+              label="What"
+              value={kind}
+              options={ERASURE_KINDS.map((one) => [one, KIND_WORDS[one]])}
+              onChange={(to) => setKind(to as ErasureKind)}
+            />
+            <Field
+              label="Id"
+              hint={kind === 'agent' ? 'An agent without an id is named by its name' : 'As clients send it'}
+              value={id}
+              onChange={(event) => setId(event.target.value)}
+              maxLength={LIMITS.textChars}
+              autoComplete="off"
+              autoFocus
+              required
+            />
+            {kind === 'user' && (
+              <Field
+                label="Payload field"
+                hint="Such as customer.id. Empty: only the session with this id"
+                value={field}
+                onChange={(event) => setField(event.target.value)}
+                autoComplete="off"
+              />
+            )}
+          </>
+        ) : (
+          <p className="truncate font-mono text-sm" title={id}>
+            <bdi>{id}</bdi>
+          </p>
+        )}
+        <section aria-label="What goes" aria-live="polite" className="rounded-lg bg-side px-3 py-2 text-sm">
+          {id === '' ? (
+            <p className="text-soft">This erases {KIND_NOTES[kind]}.</p>
+          ) : preview.error ? (
+            <Refused error={preview.error} />
+          ) : preview.data === undefined || preview.isFetching ? (
+            <p className="text-soft">Counting what goes…</p>
+          ) : (
+            <>
+              <p>
+                This erases {KIND_NOTES[kind]}:{' '}
+                <b>
+                  {preview.data.more ? 'at least ' : ''}
+                  {counted(preview.data.runs, 'run')} with {counted(preview.data.events, 'event')}
+                </b>
+                , their approvals, issue records and usage.
+              </p>
+              {preview.data.toSearch > 0 && (
+                <p className="mt-1 text-amber">
+                  {counted(preview.data.toSearch, 'run')} must be searched in addition; the receipt says when it is
+                  effective.
+                </p>
+              )}
+              <p className="mt-1 font-medium text-red">This cannot be undone. Backups keep it until they are deleted.</p>
+            </>
+          )}
+        </section>
+        <Field
+          label="Reason"
+          hint="For the receipt, such as a ticket number. Never the erased id itself"
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+          maxLength={LIMITS.erasureReasonChars}
+          autoComplete="off"
+        />
+      </div>
+    </FormDialog>
+  )
+}
