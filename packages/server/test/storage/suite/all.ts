@@ -1,5 +1,5 @@
 /** The rules for every engine. */
-import { describe } from 'node:test'
+import { after, describe } from 'node:test'
 import { accessSuite } from './access.ts'
 import { agentsSuite } from './agents.ts'
 import { approvalListsSuite } from './approval-lists.ts'
@@ -34,7 +34,7 @@ import { timelineSuite } from './timeline.ts'
 import { usageSuite } from './usage.ts'
 import { webhooksSuite } from './webhooks.ts'
 import { workSuite } from './work.ts'
-import type { OpenStorage } from './open.ts'
+import { closeShared, type OpenStorage } from './open.ts'
 
 const SUITES = [
   controlSuite,
@@ -78,9 +78,13 @@ const READING = [eventsSuite, timelineSuite, simulationsSuite, approvalListsSuit
 
 /** Runs every suite on stores that `open` opens, and those that read payloads also with every payload in a block. */
 export function conformanceSuite(open: OpenStorage): void {
-  for (const suite of SUITES) suite(open)
-  describe('with every payload in a block,', () => {
+  describe('the store', () => {
+    after(() => closeShared(open))
+    for (const suite of SUITES) suite(open)
+  })
+  describe('the store with every payload in a block', () => {
     const packing = packingAtOnce(open)
+    after(() => closeShared(packing))
     for (const suite of READING) suite(packing)
   })
 }
