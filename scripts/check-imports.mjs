@@ -114,6 +114,8 @@ const layers = [
       `${server}/maintenance/**`,
       // The format of exports, which both sides write and check.
       `${server}/domain/export-lines.ts`,
+      // The differences of versions, as the server shows them.
+      `${server}/domain/diff.ts`,
       ...anyPackage,
     ],
   },

@@ -74,7 +74,7 @@ test('list shows pending approvals by deadline; others on request, filtered and 
   assert.match(await text('list', '--tool', 'list', '--status', 'rejected'), new RegExp(`REJECTED +${late}`))
   const all = await json<{ items: ApprovalCard[] }>('list', '--tool', 'list', '--status', 'ALL')
   assert.equal(all.items.length, 2)
-  assert.equal(await text('list', '--tool', 'nobody'), 'No matching approvals.\n')
+  assert.equal(await text('list', '--tool', 'nobody'), '')
 })
 
 test('show prints all details, escaped, with what happened afterwards', async () => {
@@ -142,7 +142,7 @@ test('approve and reject store a reason; a decided approval is refused with its 
   const [one, two] = [await ask(), await ask()]
   const approved = await json<OperatorApproval>('approve', one, '--reason', 'fine')
   assert.deepEqual([approved.status, approved.decisionReason], ['APPROVED', 'fine'])
-  assert.match(await text('reject', two), new RegExp(`REJECTED +${two} +refund +cli +by first token at`))
+  assert.match(await text('reject', two), new RegExp(`REJECTED +${two} +refund +cli +by first token`))
   const refused = await run('reject', one)
   assert.deepEqual([refused.code, refused.stdout], [1, ''])
   assert.match(refused.stderr, /The approval is already APPROVED/)

@@ -170,7 +170,9 @@ test('runs are listed by agent, session, status and number', async () => {
   assert.deepEqual((await list('--policy', 'no-such', '--approvals')).items, [])
   assert.deepEqual((await list('--search', 'no such text')).items, [])
   assert.deepEqual((await list('--from', '2d', '--to', '2000-01-02')).items, [])
-  assert.match(await text('runs', 'list', ...WHERE, '--to', '2000-01-01'), /No matching runs/)
+  const none = await server.tacho(['runs', 'list', ...WHERE, '--to', '2000-01-01'])
+  assert.deepEqual([none.code, none.stdout], [0, ''])
+  assert.match(none.stderr, /^No matching runs\. `tacho demo`/)
 })
 
 test('a saved view is made, renamed, used and removed', async () => {
@@ -205,13 +207,18 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
 
   const shown = await text('runs', 'show', 'digits', ...WHERE)
   assert.match(shown, /^RUNNING {2}digits$/m)
-  assert.match(shown, /\+0\.000 s {2}AGENT_STEP +One/)
-  const withPayloads = await text('runs', 'show', 'digits', ...WHERE, '--payloads')
+  assert.match(shown, /^ {2}\d{4}-\S+Z {2}AGENT_STEP +One: \\u001b\[2J$/m)
+  const withPayloads = await text('runs', 'show', 'digits', ...WHERE, '--full')
   assert.match(withPayloads, /^ +"big": 9007199254740993,\n +"one": 1\.0,\n +"text": "\\u001b\[2J"$/m)
-  const raw = await server.tacho(['runs', 'show', 'digits', ...WHERE, '--payloads', '--json'])
+  const raw = await server.tacho(['runs', 'show', 'digits', ...WHERE, '--full', '--json'])
   assert.ok(raw.stdout.includes(payload))
   const document = JSON.parse(raw.stdout) as { run: { runId: string }; events: { eventId: string }[] }
   assert.deepEqual([document.run.runId, document.events[0]?.eventId], ['digits', 'e1'])
+  // The beginning of an id is enough, if only one run has it.
+  assert.match(await text('runs', 'show', 'digit', ...WHERE, '--failed'), /^RUNNING {2}digits$/m)
+  const several = await refused('runs', 'show', 'demo-tour-0', ...WHERE)
+  assert.equal(several.code, 2)
+  assert.match(several.stderr, /"demo-tour-0" is short for several runs: "demo-tour-0\d", .* and 4 more\.$/m)
   for (const verb of ['show', 'follow']) {
     const { code, stderr } = await refused('runs', verb, 'nothing', ...WHERE)
     assert.deepEqual([code, stderr], [2, 'tacho: Unknown run "nothing": `tacho runs list` shows all.\n'])
@@ -264,7 +271,7 @@ test('follow prints new runs, and an interrupt ends it silently', async () => {
   }
   child.kill('SIGINT')
   const { stdout, stderr } = await end
-  assert.match(stdout, /RUNNING +live-[0-9a-f]{32} +Imported agent/)
+  assert.match(stdout, /STALLED +live-[0-9a-f]{32} +Imported agent/)
   assert.equal(stderr, '')
 })
 
@@ -272,7 +279,10 @@ test('usage shows correct totals', async () => {
   const report = await json<{ items: { events: number }[] }>('usage', ...WHERE, '--from', '3d')
   assert.ok(report.items.length > 0)
   assert.match(await text('usage', ...WHERE, '--from', '3d'), /^Total .*\d$/m)
-  assert.match(await text('usage', ...WHERE, '--from', '2020-01-01', '--to', '2020-01-02'), /^Nothing was recorded/)
+  assert.match(
+    await text('usage', ...WHERE, '--from', '3d', '--by', 'model'),
+    /^gpt\S+ +\d[\d,]* +\d[\d,]* +\d[\d.]*$/m,
+  )
   const long = await refused('usage', ...WHERE, '--from', '60d')
   assert.deepEqual([long.code, /31 days/.test(long.stderr)], [1, true])
 })

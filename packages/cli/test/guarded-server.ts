@@ -61,7 +61,7 @@ export async function startGuardedServer(): Promise<GuardedServer> {
       return id
     },
     async events(runId) {
-      const { stdout, code, stderr } = await server.tacho(['runs', 'show', runId, '--payloads', '--json'])
+      const { stdout, code, stderr } = await server.tacho(['runs', 'show', runId, '--full', '--json'])
       assert.equal(code, 0, stderr)
       return (JSON.parse(stdout) as { events: RecordedEvent[] }).events
     },

@@ -50,7 +50,7 @@ test('a file imported twice is stored and counted once', async () => {
   for (const stdout of [await server.tacho(line), await server.tacho(line)].map((result) => result.stdout)) {
     assert.match(
       stdout,
-      /^3 runs with 8 events: 8 are stored, by this import or an earlier one; 0 rejected\.\nLook: `tacho runs list --search "import-"`\.\n$/,
+      /^3 runs with 8 events: 8 are stored, by this import or an earlier one; 0 rejected\.\nThe times of all runs are made up, .*\nLook: `tacho runs list --search "import-"`\.\n$/,
     )
   }
   const runs = await runsOf('Twice')
@@ -86,7 +86,8 @@ test('a dry run needs no server and no key, and stores nothing', async () => {
     { TACHO_URL: 'http://127.0.0.1:1' },
     chat('dry'),
   )
-  assert.deepEqual([code, stdout], [0, '1 run with 2 events would be recorded; nothing was sent.\n'])
+  assert.equal(code, 0)
+  assert.match(stdout, /^1 run with 2 events would be recorded; nothing was sent\.\nThe times of all runs are made up/)
 })
 
 test('an interrupted import continues with the same times', async () => {

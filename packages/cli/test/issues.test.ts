@@ -82,7 +82,7 @@ test('issues are listed and filtered; show prints the facts', async () => {
     await text('list', '--agent', 'refunds', '--run', 'run-1', '--unassigned', '--state', 'open'),
     new RegExp(id),
   )
-  assert.match(await text('list', '--agent', 'nobody'), /No matching issues/)
+  assert.equal(await text('list', '--agent', 'nobody'), '')
   const shown = await text('show', id)
   for (const line of [
     /^OPEN {2}tool_blocked · refund · policy refund-limit$/m,
@@ -129,7 +129,7 @@ test('records are listed, and only failed ones are retried', async () => {
   const { items, hasMore } = await json<{ items: IssueRecord[]; hasMore: boolean }>('records', '--limit', '1')
   assert.deepEqual([items.length, hasMore], [1, true])
   assert.match(await text('records', '--status', 'decided', '--kind', 'detection'), /DECIDED .* RECORDED/)
-  assert.match(await text('records', '--status', 'FAILED'), /No matching records/)
+  assert.equal(await text('records', '--status', 'FAILED'), '')
   const [record] = items
   assert.match((await refused('retry', record?.id ?? '')).stderr, /The record is DECIDED/)
   assert.deepEqual(await json('retry', '--failed'), { items: [] })

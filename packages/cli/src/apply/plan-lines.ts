@@ -1,11 +1,22 @@
 /** Formats a plan for people. Pure, except for colours. */
 import { styleText } from 'node:util'
+import { diffLines } from '../configuration/diff-lines.ts'
 import { counted, printable, strong } from '../terminal/output.ts'
+import { diffKey, type WriteDiff } from './diffs.ts'
 import type { DeploymentChange, Plan, Write } from './plan.ts'
 
-export function planLines(workspace: string, { writes, deployments }: Plan): string[] {
+/** `diffs`: what each write changes, by `diffKey`. */
+export function planLines(
+  workspace: string,
+  { writes, deployments }: Plan,
+  diffs: ReadonlyMap<string, WriteDiff>,
+): string[] {
   const lines: string[] = []
-  if (writes.length > 0) lines.push(strong(`Workspace ${printable(workspace)}`), ...writes.map(writeLine))
+  if (writes.length > 0) lines.push(strong(`Workspace ${printable(workspace)}`))
+  for (const write of writes) {
+    const diff = diffs.get(diffKey(write))
+    lines.push(writeLine(write), ...(diff === undefined ? [] : diffLines(diff).map((line) => `      ${line}`)))
+  }
   for (const { environment, changes } of deployments) {
     lines.push(strong(`Environment ${printable(environment)}`), ...changes.map(changeLine))
   }

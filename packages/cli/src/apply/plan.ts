@@ -86,7 +86,7 @@ function promptWrites({ prompts }: Manifest, present: Present): Write[] {
   })
 }
 
-const POLICY_FIELDS = ['condition', 'severity', 'action', 'name', 'description'] as const
+export const POLICY_FIELDS = ['condition', 'severity', 'action', 'name', 'description'] as const
 
 function policyWrites({ policies }: Manifest, present: Present): Write[] {
   return [...policies].flatMap(([name, wanted]): Write[] => {

@@ -26,8 +26,9 @@ export async function decide(decision: Decision, ids: string[], options: DecideO
   const { client, environmentId } = await connected(options)
   const [id] = ids
   if (ids.length === 1 && id !== undefined) {
-    const params = { environmentId, approvalId: id }
-    const approval = await known('approval', id, client.decideApproval({ params, body: bodyOf(decision, reason) }))
+    const body = bodyOf(decision, reason)
+    const decided = (approvalId: string) => client.decideApproval({ params: { environmentId, approvalId }, body })
+    const approval = await known('approval', id, { client, environmentId }, decided)
     if (options.json) printJson(approval)
     else printLine(approvalLine(approval, Date.now()))
     return

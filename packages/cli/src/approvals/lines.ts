@@ -1,8 +1,9 @@
 /** Formats approvals for people. */
+import { duration } from '@tacho/contract/format.ts'
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { printable, strong } from '../terminal/output.ts'
-import { spokenDuration } from '../terminal/time-text.ts'
+import { printable, spokenTime, strong } from '../terminal/output.ts'
+import { toned, tonedWord, toneOf } from '../terminal/tone.ts'
 
 /** One approval on one line. */
 export function approvalLine(approval: OperatorApproval, now: number): string {
@@ -10,15 +11,20 @@ export function approvalLine(approval: OperatorApproval, now: number): string {
   const who = agentId ?? clientId
   const why = reason === null || reason === '' ? '' : `  ${printable(reason)}`
   const about = `${printable(toolName)}  ${printable(who)}  ${stateText(approval, now)}`
-  return `${createdAt}  ${status.padEnd(8)}  ${id}  ${about}${why}`
+  return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(8))}  ${id}  ${about}${why}`
 }
 
 /** The outcome, or the time left. */
 export function stateText({ status, expiresAt, decidedAt, decidedBy, decisionReason }: OperatorApproval, now: number) {
-  if (status === 'PENDING') return `expires in ${spokenDuration(Math.max(0, Date.parse(expiresAt) - now))}`
-  if (status === 'EXPIRED') return `expired at ${expiresAt} without a decision`
+  if (status === 'PENDING') return deadlineText(expiresAt, now)
+  if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
-  return `by ${printable(decidedBy?.name ?? 'an operator')} at ${decidedAt}${why}`
+  return `by ${printable(decidedBy?.name ?? 'an operator')} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}`
+}
+
+/** `expires in 4 m 10 s` */
+export function deadlineText(expiresAt: string, now: number): string {
+  return `expires in ${duration(Math.max(0, Date.parse(expiresAt) - now))}`
 }
 
 /** All details of one approval. */
@@ -26,16 +32,16 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
   const { askedLately: asked } = card
   const line = (name: string, value: string | null) => (value === null ? [] : [`${name.padEnd(9)}${printable(value)}`])
   const count = `${asked.requests}${asked.capped ? ' or more' : ''}`
-  const burst = `Warning: this agent requested ${count} approvals within ${spokenDuration(asked.windowMs)}; decide with care`
+  const burst = `Warning: this agent requested ${count} approvals within ${duration(asked.windowMs)}; decide with care`
   return [
-    strong(`${card.status}  ${printable(card.toolName)}`),
+    `${tonedWord(card.status)}  ${strong(printable(card.toolName))}`,
     ...line('Why', card.reason),
     ...line('Agent', card.agentId),
     ...line('Client', card.clientId),
     ...line('Run', card.runId),
     ...line('Policy', card.policyId),
     ...line('Input', card.inputHash),
-    ...line('Asked', card.createdAt),
+    ...line('Asked', spokenTime(card.createdAt)),
     ...line('State', stateText(card, now)),
     ...line('Id', card.id),
     ...(asked.burst ? [burst] : []),
@@ -68,5 +74,5 @@ function inputLines({ inputPreview, runId }: { inputPreview: InputPreview | null
 /** One recorded tool call and how it relates to the approval. */
 export function callLine({ timestamp, message, toolName, outcome, eventId }: JudgedCall): string {
   const what = `${printable(toolName ?? 'a tool')} (${outcome})`
-  return `${timestamp}  ${what}  ${message}; event ${printable(eventId)}`
+  return `${spokenTime(timestamp)}  ${what}  ${message}; event ${printable(eventId)}`
 }

@@ -1,11 +1,11 @@
 /** `tacho approvals list` and `tacho approvals show`. */
 import { eachItem } from '@tacho/client/items.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { known } from '../calls/known.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
-import { printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
-import { callLine, detailLines, stateText } from './lines.ts'
+import { taken } from '../calls/taken.ts'
+import { pageSize } from '../settings/options.ts'
+import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import { callLine, deadlineText, detailLines, stateText } from './lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>
@@ -13,12 +13,23 @@ export interface ApprovalsWanted {
   limit: number
 }
 
-const COLUMNS: Column[] = ['ASKED', 'STATUS', 'APPROVAL', 'TOOL', 'AGENT', 'RUN', 'STATE'].map((title) => ({ title }))
+const COLUMNS: Column[] = [
+  { title: 'ASKED', as: 'time' },
+  { title: 'STATUS', as: 'word' },
+  { title: 'APPROVAL', as: 'id' },
+  { title: 'TOOL' },
+  { title: 'AGENT', isOptional: true },
+  { title: 'RUN', isOptional: true },
+  { title: 'STATE', as: 'text' },
+]
 
 const GROUP_COLUMNS: Column[] = [
   { title: 'OLDEST DEADLINE' },
-  ...['REQUESTS', 'RUNS', 'AGENTS'].map((title): Column => ({ title, align: 'right' })),
-  ...['TOOL', 'INPUT'].map((title) => ({ title })),
+  { title: 'REQUESTS', align: 'right' },
+  { title: 'RUNS', align: 'right' },
+  { title: 'AGENTS', align: 'right' },
+  { title: 'TOOL' },
+  { title: 'INPUT', as: 'whole' },
 ]
 
 export async function listApprovals(
@@ -27,18 +38,10 @@ export async function listApprovals(
   { query, limit }: ApprovalsWanted,
   asJson: boolean,
 ): Promise<void> {
-  const items: ApprovalCard[] = []
-  let hasMore = false
-  const paged = { ...query, limit: Math.min(limit + 1, LIMITS.operatorPageMax) }
-  for await (const card of eachItem(client.listApprovals, { params: { environmentId }, query: paged })) {
-    if (items.length === limit) {
-      hasMore = true
-      break
-    }
-    items.push(card)
-  }
+  const paged = { ...query, limit: pageSize(limit) }
+  const cards = eachItem(client.listApprovals, { params: { environmentId }, query: paged })
+  const { items, hasMore } = await taken(cards, limit)
   if (asJson) return printJson({ items, hasMore })
-  if (items.length === 0) return printLine('No matching approvals.')
   const now = Date.now()
   printTable(
     COLUMNS,
@@ -51,25 +54,26 @@ export async function listApprovals(
       card.runId ?? '',
       `${stateText(card, now)}${card.askedLately.burst ? ' (unusually many requests from this agent)' : ''}`,
     ]),
+    'No matching approvals. `tacho approvals list --status ALL` shows earlier ones too.',
   )
-  // On stderr: scripts may count or cut the lines of stdout.
-  if (hasMore) process.stderr.write('There are more: use --limit or --all.\n')
+  printMore(hasMore)
 }
 
 export async function listGroups(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
   const groups = await client.listApprovalGroups({ params: { environmentId } })
   if (asJson) return printJson(groups)
-  if (groups.items.length === 0) return printLine('No pending approvals.')
+  const now = Date.now()
   printTable(
     GROUP_COLUMNS,
     groups.items.map((group) => [
-      group.oldestExpiresAt,
+      deadlineText(group.oldestExpiresAt, now),
       spokenNumber(group.requests),
       spokenNumber(group.runs),
       spokenNumber(group.agents),
       group.toolName,
       group.inputHash,
     ]),
+    'No pending approvals. `tacho approvals watch` waits for some.',
   )
   if (groups.more) process.stderr.write('The list is incomplete: only part of the queue was read.\n')
 }
@@ -79,8 +83,11 @@ export async function showApproval(
   place: { environmentId: string; approvalId: string },
   asJson: boolean,
 ): Promise<void> {
-  const approval = await known('approval', place.approvalId, client.readApproval({ params: place }))
-  const { calls, run, truncated } = await client.readApprovalAftermath({ params: place })
+  const { environmentId } = place
+  const read = (approvalId: string) => client.readApproval({ params: { environmentId, approvalId } })
+  const approval = await known('approval', place.approvalId, { client, environmentId }, read)
+  const params = { environmentId, approvalId: approval.id }
+  const { calls, run, truncated } = await client.readApprovalAftermath({ params })
   if (asJson) return printJson({ approval, calls, run, truncated })
   for (const line of detailLines(approval, Date.now())) printLine(line)
   printLine()

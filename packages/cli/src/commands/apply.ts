@@ -1,6 +1,7 @@
 import path from 'node:path'
 import type { Command } from 'commander'
 import { carryOut } from '../apply/carry-out.ts'
+import { readDiffs, type WriteDiff } from '../apply/diffs.ts'
 import type { FileFault, Manifest } from '../apply/manifest.ts'
 import { isEmpty, planOf, type Plan } from '../apply/plan.ts'
 import { planLines } from '../apply/plan-lines.ts'
@@ -74,7 +75,10 @@ async function apply(options: Options): Promise<void> {
   if (!planned.ok) throw faulty(options.file, planned.faults)
   const { plan } = planned
   const different = !isEmpty(plan)
-  if (!options.json) showPlan(workspace.name, plan)
+  if (!options.json) {
+    const diffs = await readDiffs(client, workspace.id, manifest, present, plan)
+    showPlan(workspace.name, plan, diffs)
+  }
   const applied = different && (await mayChange(options))
   if (applied) await carryOut(client, workspace.id, manifest, present, plan, options.note ?? null)
   if (different && !applied) process.exitCode = DIFFERENT
@@ -83,9 +87,9 @@ async function apply(options: Options): Promise<void> {
   else if (different) process.stderr.write(`Nothing was changed${options.dryRun ? '' : '; add --yes to apply'}.\n`)
 }
 
-function showPlan(workspace: string, plan: Plan): void {
+function showPlan(workspace: string, plan: Plan, diffs: ReadonlyMap<string, WriteDiff>): void {
   if (isEmpty(plan)) printLine('Nothing to change: the server matches the file.')
-  else for (const line of planLines(workspace, plan)) printLine(line)
+  else for (const line of planLines(workspace, plan, diffs)) printLine(line)
 }
 
 async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {

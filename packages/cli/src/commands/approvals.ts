@@ -4,10 +4,10 @@ import { connected } from '../calls/connected.ts'
 import { decide, type DecideOptions } from '../approvals/decide.ts'
 import { listApprovals, listGroups, showApproval } from '../approvals/list.ts'
 import { watch, watchAndDecide } from '../approvals/watch.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
 
-interface ListOptions extends EnvironmentOptions {
+interface ListOptions extends EnvironmentOptions, PageOptions {
   status: ApprovalStatus | 'ALL'
   tool?: string
   input?: string
@@ -15,16 +15,16 @@ interface ListOptions extends EnvironmentOptions {
   policy?: string
   run?: string
   groups?: true
-  limit: number
-  all?: true
 }
 
-const MOST = 1_000_000
 const LISTED = 50
 const EXAMPLE_ID = '019a0c44-3700-7686-a2e1-3c01640563f0'
 
 export function addApprovals(approvals: Command): void {
-  inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first'))
+  withPages(
+    inEnvironment(approvals.command('list').description('list approvals; pending ones, the oldest deadline first')),
+    LISTED,
+  )
     .option('--status <status>', `${APPROVAL_STATUSES.join(', ')} or ALL`, parseStatus, 'PENDING' as const)
     .option('--tool <name>', 'approvals of one tool')
     .option('--input <hash>', 'approvals of one input, by its hash')
@@ -32,8 +32,6 @@ export function addApprovals(approvals: Command): void {
     .option('--policy <id>', 'approvals required by one policy')
     .option('--run <id>', 'approvals of one run, by its external id')
     .option('--groups', 'count pending approvals by tool and input')
-    .option('-n, --limit <number>', 'maximum to show', wholeNumber(MOST), LISTED)
-    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho approvals list\n  tacho approvals list --status EXPIRED --tool refund --json',
@@ -75,7 +73,7 @@ function parseStatus(text: string): ApprovalStatus | 'ALL' {
 }
 
 async function list(options: ListOptions): Promise<void> {
-  const { status, tool, input, agent, policy, run, groups, limit, all } = options
+  const { status, tool, input, agent, policy, run, groups } = options
   const { client, environmentId } = await connected(options)
   if (groups) return listGroups(client, environmentId, options.json === true)
   const query = {
@@ -86,8 +84,7 @@ async function list(options: ListOptions): Promise<void> {
     ...(policy === undefined ? {} : { policyId: policy }),
     ...(run === undefined ? {} : { runId: run }),
   }
-  const most = all ? Number.POSITIVE_INFINITY : limit
-  await listApprovals(client, environmentId, { query, limit: most }, options.json === true)
+  await listApprovals(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }
 
 async function show(approvalId: string, options: EnvironmentOptions): Promise<void> {

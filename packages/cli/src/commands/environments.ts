@@ -58,10 +58,11 @@ async function list(options: ListOptions): Promise<void> {
       items.push({ ...environment, workspaceName: workspace.name })
     }
   }
-  if (options.json) return printJson({ items })
+  if (options.json) return printJson({ items, hasMore: false })
   printTable(
-    [{ title: 'ENVIRONMENT' }, { title: 'ID' }, { title: 'CREATED' }],
+    [{ title: 'ENVIRONMENT' }, { title: 'ID', as: 'whole' }, { title: 'CREATED', as: 'time' }],
     items.map(({ workspaceName, name, id, createdAt }) => [`${workspaceName}/${name}`, id, createdAt]),
+    'No environments. `tacho environments create <name>` makes one.',
   )
 }
 
@@ -96,7 +97,7 @@ async function clients(options: ClientsOptions): Promise<void> {
   printLine(`${current} of ${asking} clients have revision ${revision.slice(0, 12)}; ${silent} silent.`)
   if (items.length === 0) return
   printTable(
-    ['CLIENT', 'STANDING', 'REVISION', 'LAST SEEN'].map((title) => ({ title })),
+    [{ title: 'CLIENT' }, { title: 'STANDING' }, { title: 'REVISION' }, { title: 'LAST SEEN', as: 'time' }],
     items.map(({ clientId, identifiedBy, standing: is, revision: has, lastSeenAt }) => [
       identifiedBy === 'key' ? `key ${clientId}` : clientId,
       is,

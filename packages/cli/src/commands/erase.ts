@@ -71,9 +71,17 @@ function spokenPreview({ runs, events, more, toSearch }: ErasurePreview): string
 async function list(options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const items = await allItems(client.listErasures, { params: { environmentId } })
-  if (options.json) return printJson({ items })
+  if (options.json) return printJson({ items, hasMore: false })
   printTable(
-    ['ID', 'KIND', 'STATUS', 'RUNS', 'EVENTS', 'EFFECTIVE', 'BY'].map((title) => ({ title })),
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'KIND' },
+      { title: 'STATUS', as: 'word' },
+      { title: 'RUNS' },
+      { title: 'EVENTS' },
+      { title: 'EFFECTIVE', as: 'time' },
+      { title: 'BY' },
+    ],
     items.map(({ id, kind, status, runs, events, effectiveAt, requestedBy }) => [
       id,
       kind,
@@ -83,6 +91,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
       effectiveAt ?? 'not yet',
       requestedBy.name,
     ]),
+    'Nothing was erased. `tacho erase --help` shows how.',
   )
 }
 

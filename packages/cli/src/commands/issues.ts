@@ -5,15 +5,10 @@ import { listIssues, listRecords } from '../issues/list.ts'
 import { assign, changeState, comment, merge, retry, split, type ChangeOptions } from '../issues/change.ts'
 import { connected } from '../calls/connected.ts'
 import { showIssue, SHOWN } from '../issues/show.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { ISSUE_STATES, RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/words.ts'
 
-interface LimitOptions extends EnvironmentOptions {
-  limit: number
-  all?: true
-}
-
-interface ListOptions extends LimitOptions {
+interface ListOptions extends EnvironmentOptions, PageOptions {
   state?: IssueState
   type?: string
   agent?: string
@@ -22,12 +17,11 @@ interface ListOptions extends LimitOptions {
   unassigned?: true
 }
 
-interface RecordsOptions extends LimitOptions {
+interface RecordsOptions extends EnvironmentOptions, PageOptions {
   status?: RecordStatus
   kind?: RecordKind
 }
 
-const MOST = 1_000_000
 const LISTED = 50
 
 export function addIssues(issues: Command): void {
@@ -38,7 +32,7 @@ export function addIssues(issues: Command): void {
 }
 
 function addReading(issues: Command): void {
-  withLimit(inEnvironment(issues.command('list').description('list issues, most recently seen first')), LISTED)
+  withPages(inEnvironment(issues.command('list').description('list issues, most recently seen first')), LISTED)
     .option('--state <state>', ISSUE_STATES.join(', '), oneOf(ISSUE_STATES))
     .option('--type <detectionType>', 'issues with detections of this type; case and spacing do not matter')
     .option('--agent <id>', 'issues of one agent, by its external id')
@@ -51,7 +45,7 @@ function addReading(issues: Command): void {
     )
     .action(list)
 
-  withLimit(
+  withPages(
     inEnvironment(issues.command('show <issueId>').description('show an issue and why its records are grouped')),
     SHOWN,
   )
@@ -109,7 +103,7 @@ function addGrouping(issues: Command): void {
 }
 
 function addRecords(issues: Command): void {
-  withLimit(
+  withPages(
     inEnvironment(issues.command('records').description('list records that clients reported, newest first')),
     LISTED,
   )
@@ -127,12 +121,6 @@ function addRecords(issues: Command): void {
     .action(retry)
 }
 
-function withLimit(command: Command, byDefault: number): Command {
-  return command
-    .option('-n, --limit <number>', 'maximum to show of each list', wholeNumber(MOST), byDefault)
-    .option('--all', 'show all, ignoring --limit')
-}
-
 /** Parses an option for commander: one of the words, in any case. */
 function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
@@ -140,10 +128,6 @@ function oneOf<Word extends string>(words: readonly Word[]): (text: string) => W
     if (word !== undefined) return word
     throw new InvalidArgumentError(`It must be one of ${words.join(', ')}.`)
   }
-}
-
-function most({ limit, all }: LimitOptions): number {
-  return all ? Number.POSITIVE_INFINITY : limit
 }
 
 async function list(options: ListOptions): Promise<void> {
@@ -157,12 +141,12 @@ async function list(options: ListOptions): Promise<void> {
     ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
   }
   const { client, environmentId } = await connected(options)
-  await listIssues(client, environmentId, { query, limit: most(options) }, options.json === true)
+  await listIssues(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }
 
-async function show(issueId: string, options: LimitOptions): Promise<void> {
+async function show(issueId: string, options: EnvironmentOptions & PageOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  await showIssue(client, { environmentId, issueId }, { ...options, limit: most(options) })
+  await showIssue(client, { environmentId, issueId }, { ...options, limit: mostOf(options) })
 }
 
 async function records(options: RecordsOptions): Promise<void> {
@@ -172,5 +156,5 @@ async function records(options: RecordsOptions): Promise<void> {
     ...(kind === undefined ? {} : { recordKind: kind }),
   }
   const { client, environmentId } = await connected(options)
-  await listRecords(client, environmentId, { query, limit: most(options) }, options.json === true)
+  await listRecords(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }

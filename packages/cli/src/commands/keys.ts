@@ -4,7 +4,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { SCOPES, type Scope } from '@tacho/contract/route.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { connected } from '../calls/connected.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import { wrongUsage } from '../stop.ts'
@@ -102,11 +102,18 @@ async function list(options: EnvironmentOptions): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
   const items = await allItems(client.listApiKeys, { params: { environmentId: environment.id } })
-  if (options.json) return printJson({ items })
-  const titles = ['ID', 'NAME', 'STATE', 'SCOPES', 'RATE', 'LAST USED', 'CREATED']
+  if (options.json) return printJson({ items, hasMore: false })
   const now = Date.now()
   printTable(
-    titles.map((title) => ({ title })),
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'NAME' },
+      { title: 'STATE', as: 'word' },
+      { title: 'SCOPES' },
+      { title: 'RATE', isOptional: true },
+      { title: 'LAST USED', as: 'time' },
+      { title: 'CREATED', as: 'time' },
+    ],
     items.map((key) => [
       key.id,
       key.name,
@@ -116,13 +123,14 @@ async function list(options: EnvironmentOptions): Promise<void> {
       key.lastUsedAt ?? 'never',
       key.createdAt,
     ]),
+    'No API keys. `tacho keys create --name <name> --scopes <scopes>` makes one.',
   )
 }
 
 function stateOf({ revokedAt, expiresAt }: ApiKey, now: number): string {
   if (revokedAt !== null) return 'revoked'
   if (expiresAt === null) return 'valid'
-  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${expiresAt}`
+  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${spokenTime(expiresAt)}`
 }
 
 async function create(options: CreateOptions): Promise<void> {

@@ -5,7 +5,7 @@ import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { connect } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../settings/scope.ts'
 import { wrongUsage } from '../stop.ts'
 import { ROLES } from '@tacho/contract/words.ts'
@@ -62,9 +62,16 @@ async function list(options: ScopeOptions): Promise<void> {
   const client = connect(options)
   const scope = await findScope(client, options)
   const [items, invitations] = [await people(client, scope), await invited(client, scope, false)]
-  if (options.json) return printJson({ items, invitations })
+  if (options.json) return printJson({ items, invitations, hasMore: false })
   printTable(
-    ['E-MAIL', 'NAME', 'ROLE', 'SECOND FACTOR', 'LAST SIGN-IN', 'ID'].map((title) => ({ title })),
+    [
+      { title: 'E-MAIL' },
+      { title: 'NAME' },
+      { title: 'ROLE' },
+      { title: 'SECOND FACTOR', isOptional: true },
+      { title: 'LAST SIGN-IN', as: 'time' },
+      { title: 'ID', as: 'whole' },
+    ],
     [
       ...items.map((one) => [
         one.email,
@@ -74,8 +81,9 @@ async function list(options: ScopeOptions): Promise<void> {
         one.lastSignInAt ?? 'unknown',
         one.id,
       ]),
-      ...invitations.map((one) => [one.email, '', one.role, '', `invited until ${one.expiresAt}`, one.id]),
+      ...invitations.map((one) => [one.email, '', one.role, '', `invited until ${spokenTime(one.expiresAt)}`, one.id]),
     ],
+    'No people yet. `tacho operators invite <e-mail> --role <role>` invites one.',
   )
   if (scope !== null)
     process.stderr.write('People with a role in every workspace: tacho operators list --installation\n')

@@ -73,7 +73,11 @@ async function list(options: WorkspaceOptions): Promise<void> {
   printLine(`Estimates use ${prices.priceTable}.`)
   if (prices.items.length === 0) return
   printTable(
-    [{ title: 'MODEL' }, ...['INPUT', 'OUTPUT', 'CACHE READ', 'CACHE WRITE', 'REASONING'].map(right), { title: 'SET' }],
+    [
+      { title: 'MODEL' },
+      ...['INPUT', 'OUTPUT', 'CACHE READ', 'CACHE WRITE', 'REASONING'].map(right),
+      { title: 'SET', as: 'time' },
+    ],
     prices.items.map(({ model, input, output, cacheRead, cacheWrite, reasoning, changedAt }) => {
       const numbers = [input, output, cacheRead, cacheWrite, reasoning]
       return [model, ...numbers.map((price) => (price === undefined ? '-' : spokenNumber(price))), changedAt]

@@ -7,7 +7,7 @@ import { findItem } from '../configuration/noun.ts'
 import { results } from '../configuration/prompt-results.ts'
 import { readSource } from '../configuration/source-file.ts'
 import { asOperator, connect, inEnvironment, type ServerOptions } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
+import { printable, printEmpty, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 
 interface WorkspaceOptions extends ServerOptions {
@@ -76,9 +76,17 @@ async function list(options: WorkspaceOptions): Promise<void> {
   if (options.json) {
     return printJson({ items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })) })
   }
-  if (items.length === 0) return printLine('No prompts.')
+  if (items.length === 0)
+    return printEmpty('No prompts. `tacho prompts create` makes one, `tacho apply` all of a file.')
   printTable(
-    ['NAME', 'NEWEST', 'DEPLOYED', 'SIZE', 'AUTHOR', 'WRITTEN'].map((title) => ({ title })),
+    [
+      { title: 'NAME' },
+      { title: 'NEWEST' },
+      { title: 'DEPLOYED' },
+      { title: 'SIZE', isOptional: true },
+      { title: 'AUTHOR' },
+      { title: 'WRITTEN', as: 'time' },
+    ],
     items.map(({ promptId, name, newest }) => [
       name,
       newest.version,
@@ -97,9 +105,15 @@ async function show(name: string, options: ShowOptions): Promise<void> {
   const params = { workspaceId: workspace.id, promptId }
   if (options.history) {
     const items = await allItems(client.listPromptVersions, { params })
-    if (options.json) return printJson({ items })
+    if (options.json) return printJson({ items, hasMore: false })
     return printTable(
-      ['VERSION', 'WRITTEN', 'AUTHOR', 'SIZE', 'NOTE'].map((title) => ({ title })),
+      [
+        { title: 'VERSION' },
+        { title: 'WRITTEN', as: 'time' },
+        { title: 'AUTHOR' },
+        { title: 'SIZE', isOptional: true },
+        { title: 'NOTE', as: 'text' },
+      ],
       items.map((row) => [row.version, row.createdAt, row.author, spokenBytes(row.contentBytes), row.note ?? '']),
     )
   }

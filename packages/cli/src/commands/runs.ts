@@ -1,23 +1,29 @@
 import type { PinnedRun } from '@tacho/contract/operator/retention.ts'
 import type { Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import {
+  connect,
+  inEnvironment,
+  mostOf,
+  wholeNumber,
+  withPages,
+  type EnvironmentOptions,
+  type PageOptions,
+} from '../settings/options.ts'
 import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters.ts'
 import { exportRun } from '../runs/export.ts'
 import { followRun, followRuns } from '../runs/follow.ts'
 import { listRuns } from '../runs/list.ts'
-import { showRun } from '../runs/show.ts'
+import { showRun, type ShowOptions } from '../runs/show.ts'
 import { addViews, findView, queryOfView } from '../runs/views.ts'
 import { connected } from '../calls/connected.ts'
 import { known } from '../calls/known.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { failed } from '../stop.ts'
-import { printable, printJson, printLine } from '../terminal/output.ts'
+import { printable, printJson, printLine, spokenTime } from '../terminal/output.ts'
 
-interface ListOptions extends RunFilterOptions {
+interface ListOptions extends RunFilterOptions, PageOptions {
   view?: string
-  limit: number
-  all?: true
 }
 
 interface ExportOptions extends EnvironmentOptions {
@@ -25,17 +31,11 @@ interface ExportOptions extends EnvironmentOptions {
   payloads?: true
 }
 
-interface ShowOptions extends EnvironmentOptions {
-  payloads?: true
-  type?: string
-  search?: string
-}
+const LISTED = 25
 
 export function addRuns(runs: Command): void {
-  withRunFilters(inEnvironment(runs.command('list').description('list runs, newest first')))
+  withPages(withRunFilters(inEnvironment(runs.command('list').description('list runs, newest first'))), LISTED)
     .option('--view <name>', 'the filters of a saved view; filters given here take precedence')
-    .option('-n, --limit <number>', 'maximum to show', wholeNumber(1_000_000), 25)
-    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47\n  tacho runs list --view "Failed refunds"',
@@ -45,14 +45,16 @@ export function addRuns(runs: Command): void {
   addViews(runs.command('views').description('saved views of the list of runs'))
 
   inEnvironment(
-    runs.command('show [runId]').description('show a run and its timeline: the newest, or by external or internal id'),
+    runs.command('show [runId]').description('show what a run did, step by step: the newest run, or one by its id'),
   )
-    .option('--payloads', 'also print the payload of every event')
+    .option('--full', 'also print the payload of every event')
+    .option('--failed', 'only errors, failed tool calls, blocked calls and failed outcomes')
+    .option('--tail <number>', 'only the last steps', wholeNumber(1_000_000))
     .option('--type <eventType>', 'only events of this type')
     .option('--search <text>', 'only events whose label contains the text, in any case')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --payloads --json\n  tacho runs show order-4711 --type TOOL_CALL --search refund',
+      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --failed\n  tacho runs show order-4711 --type TOOL_CALL --tail 5 --full\n  tacho runs show order-4711 --full --json\n\nThe beginning of an id is enough. On a terminal, long output goes through $PAGER (default less; PAGER=cat for none).',
     )
     .action(show)
 
@@ -92,7 +94,7 @@ async function list(options: ListOptions): Promise<void> {
   const given = runQuery(options, now)
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
-  const limit = options.all ? Infinity : options.limit
+  const limit = mostOf(options)
   const view = options.view === undefined ? {} : queryOfView(await findView(client, environment.id, options.view), now)
   // An agent that is given here replaces that of the view, under either name.
   const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
@@ -100,7 +102,7 @@ async function list(options: ListOptions): Promise<void> {
   await listRuns(client, environment.id, { query, agent, limit }, options.json === true)
 }
 
-async function show(runId: string | undefined, options: ShowOptions): Promise<void> {
+async function show(runId: string | undefined, options: ShowOptions & EnvironmentOptions): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
   const place = { environmentId: environment.id, runId: runId ?? (await newestRun(client, environment.id)) }
@@ -115,22 +117,24 @@ async function exportOne(runId: string, options: ExportOptions): Promise<void> {
 async function newestRun(client: OperatorClient, environmentId: string): Promise<string> {
   const { items } = await client.listOperatorRuns({ params: { environmentId }, query: { limit: 1 } })
   if (items[0] !== undefined) return items[0].id
-  throw failed('There are no runs in this environment yet. tacho demo records some.')
+  throw failed('There are no runs in this environment yet. `tacho demo` records some.')
 }
 
 async function pin(runId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  printPinned(await known('run', runId, client.pinRun({ params: { environmentId, runId } })), options)
+  const pinned = (id: string) => client.pinRun({ params: { environmentId, runId: id } })
+  printPinned(await known('run', runId, { client, environmentId }, pinned), options)
 }
 
 async function unpin(runId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  printPinned(await known('run', runId, client.unpinRun({ params: { environmentId, runId } })), options)
+  const unpinned = (id: string) => client.unpinRun({ params: { environmentId, runId: id } })
+  printPinned(await known('run', runId, { client, environmentId }, unpinned), options)
 }
 
 function printPinned(run: PinnedRun, { json }: EnvironmentOptions): void {
   if (json) return printJson(run)
-  const state = run.pinnedAt === null ? 'is not pinned' : `is pinned since ${run.pinnedAt}`
+  const state = run.pinnedAt === null ? 'is not pinned' : `is pinned since ${spokenTime(run.pinnedAt)}`
   printLine(`Run ${printable(run.runId)} ${state}.`)
 }
 

@@ -4,15 +4,23 @@ import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.
 import { Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { taken } from '../calls/taken.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { wrongUsage } from '../stop.ts'
-import { printable, printJson, printLine, spokenNumber, strong } from '../terminal/output.ts'
+import {
+  printable,
+  printEmpty,
+  printJson,
+  printLine,
+  printMore,
+  spokenNumber,
+  spokenTime,
+  strong,
+} from '../terminal/output.ts'
 import { moment } from '../terminal/time-text.ts'
 
-interface Options extends EnvironmentOptions {
+interface Options extends EnvironmentOptions, PageOptions {
   from?: string
   to?: string
-  limit: number
   enable?: true
   disable?: true
   status?: true
@@ -22,10 +30,9 @@ const LIMIT = 25
 const MOST = 10_000
 
 export function addSearch(command: Command): void {
-  inEnvironment(command)
+  withPages(inEnvironment(command), LIMIT)
     .option('--from <when>', `a time, or a duration ago; default: ${LIMITS.searchedDaysDefault} days before --to`)
     .option('--to <when>', 'a time, or a duration ago; default: now')
-    .option('--limit <number>', `maximum events to show (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
     .addOption(new Option('--enable', 'switch search on in this environment').conflicts(['disable', 'status']))
     .addOption(new Option('--disable', 'switch search off and delete its index').conflicts('status'))
     .option('--status', 'show whether search is on, and how far the index is')
@@ -44,7 +51,7 @@ Examples:
 }
 
 async function search(words: string[], options: Options): Promise<void> {
-  const { enable, disable, status, limit } = options
+  const { enable, disable, status } = options
   const isSwitch = enable === true || disable === true
   const q = words.join(' ')
   if ((q === '') === !(isSwitch || status)) throw wrongUsage('Give either a query, or --enable, --disable or --status.')
@@ -59,17 +66,18 @@ async function search(words: string[], options: Options): Promise<void> {
       : await client.readSearchSettings({ params })
     return options.json ? printJson(settings) : printLine(settingsLine(settings))
   }
-  const query = { q, from, to, limit: Math.min(limit, LIMITS.searchPageMax) }
-  const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), limit)
+  const most = Math.min(mostOf(options), MOST)
+  const query = { q, from, to, limit: Math.min(most, LIMITS.searchPageMax) }
+  const { items, hasMore } = await taken(eachItem(client.searchEvents, { params, query }), most)
   if (options.json) return printJson({ items, hasMore })
-  if (items.length === 0) printLine('No matching events.')
+  if (items.length === 0) printEmpty('No matching events. `tacho search --status` shows whether search is on.')
   for (const hit of items) printHit(hit)
-  if (hasMore) process.stderr.write('There are more: use --limit.\n')
+  printMore(hasMore)
 }
 
 function printHit({ run, event, snippet }: SearchHit): void {
   const { timestamp, eventType, label, eventId } = event
-  printLine(`${timestamp}  ${[run.runId, eventId, eventType, label].map(printable).join('  ')}`)
+  printLine(`${spokenTime(timestamp)}  ${[run.runId, eventId, eventType, label].map(printable).join('  ')}`)
   const parts = snippet.map(({ text, isHit }) => (isHit ? strong(printable(text)) : printable(text)))
   printLine(`    ${parts.join('')}`)
 }

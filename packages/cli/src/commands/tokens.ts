@@ -3,7 +3,7 @@ import type { Role } from '@tacho/contract/operator/access.ts'
 import type { OperatorToken } from '@tacho/contract/operator/token.ts'
 import type { Command } from 'commander'
 import { connect } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../settings/scope.ts'
 import { moment } from '../terminal/time-text.ts'
 import { ROLES } from '@tacho/contract/words.ts'
@@ -52,11 +52,17 @@ async function list(options: ScopeOptions): Promise<void> {
     scope === null
       ? await allItems(client.listInstallationTokens, {})
       : await allItems(client.listTokens, { params: { workspaceId: scope.id } })
-  if (options.json) return printJson({ items })
-  const titles = ['ID', 'NAME', 'ROLE', 'STATE', 'LAST USED', 'CREATED']
+  if (options.json) return printJson({ items, hasMore: false })
   const now = Date.now()
   printTable(
-    titles.map((title) => ({ title })),
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'NAME' },
+      { title: 'ROLE' },
+      { title: 'STATE', as: 'word' },
+      { title: 'LAST USED', as: 'time' },
+      { title: 'CREATED', as: 'time' },
+    ],
     items.map((token) => [
       token.id,
       token.name,
@@ -65,13 +71,14 @@ async function list(options: ScopeOptions): Promise<void> {
       token.lastUsedAt ?? 'never',
       token.createdAt,
     ]),
+    'No operator tokens. `tacho tokens create` makes one.',
   )
 }
 
 function stateOf({ revokedAt, expiresAt }: OperatorToken, now: number): string {
   if (revokedAt !== null) return 'revoked'
   if (expiresAt === null) return 'valid'
-  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${expiresAt}`
+  return Date.parse(expiresAt) <= now ? 'expired' : `valid until ${spokenTime(expiresAt)}`
 }
 
 async function create(options: CreateOptions): Promise<void> {

@@ -1,42 +1,61 @@
 import { eachItem } from '@tacho/client/items.ts'
+import { number } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Usage } from '@tacho/contract/run.ts'
-import type { Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
-import { printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import type { UsageHour } from '@tacho/contract/operator/usage.ts'
+import { Option, type Command } from 'commander'
+import { connected } from '../calls/connected.ts'
 import { taken } from '../calls/taken.ts'
-import { findEnvironment } from '../calls/tenants.ts'
+import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
+import { currentLook } from '../terminal/look.ts'
+import { printEmpty, printJson, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
 import { moment } from '../terminal/time-text.ts'
+import {
+  hasEstimates,
+  totalOf,
+  USAGE_KEYS,
+  usageCells,
+  usageColumns,
+  usageRows,
+  usageSummer,
+  type UsageKey,
+} from '../usage/sums.ts'
 
-interface Options extends EnvironmentOptions {
+interface Options extends EnvironmentOptions, PageOptions {
+  by?: UsageKey | 'hour'
   from: string
   to?: string
-  limit: number
-  all?: true
 }
 
 const LIMIT = 1_000
-const MOST = 1_000_000
 
-const COLUMNS: Column[] = [
+const HOUR_COLUMNS: Column[] = [
   { title: 'HOUR' },
   { title: 'AGENT' },
   { title: 'MODEL' },
-  ...['EVENTS', 'PROMPT', 'COMPLETION', 'TOTAL', 'COST', 'ESTIMATED'].map((title): Column => ({
-    title,
-    align: 'right',
-  })),
+  { title: 'EVENTS', align: 'right', isOptional: true },
+  { title: 'PROMPT', align: 'right' },
+  { title: 'COMPLETION', align: 'right' },
+  { title: 'COST', align: 'right' },
+  { title: 'ESTIMATED', align: 'right', isOptional: true },
 ]
 
 export function addUsage(command: Command): void {
-  inEnvironment(command)
+  withPages(inEnvironment(command), LIMIT)
+    .addOption(
+      new Option('--by <key>', 'what to sum up by; hour: each hour, agent and model').choices([...USAGE_KEYS, 'hour']),
+    )
     .option('--from <when>', 'a time, or a duration ago', '24h')
     .option('--to <when>', 'a time, or a duration ago; default: now. At most 31 days after --from')
-    .option('--limit <number>', `maximum rows to show (default ${LIMIT})`, wholeNumber(MOST), LIMIT)
-    .option('--all', 'show all, ignoring --limit')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho usage\n  tacho usage --environment acme/production --from 7d --json\n  tacho usage --from 2026-11-01 --to 2026-11-20T12:00:00Z',
+      `
+Without --by, text is by day, and --json has every hour, agent and model.
+
+Examples:
+  tacho usage --from 30d
+  tacho usage --by model --from 7d
+  tacho usage --environment acme/production --from 7d --json
+  tacho usage --by hour --from 2026-11-20 --to 2026-11-20T12:00:00Z`,
     )
     .action(usage)
 }
@@ -45,45 +64,52 @@ async function usage(options: Options): Promise<void> {
   const now = Date.now()
   const from = moment('--from', options.from, -1, now)
   const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
-  const client = connect(options)
-  const environment = await findEnvironment(client, options.environment)
+  const by = options.by ?? (options.json ? 'hour' : 'day')
+  const { client, environmentId } = await connected(options)
   const query = { from, to, limit: LIMITS.operatorPageMax }
-  const hours = eachItem(client.readUsage, { params: { environmentId: environment.id }, query })
-  const { items, hasMore } = await taken(hours, options.all ? Number.POSITIVE_INFINITY : options.limit)
+  const hours = eachItem(client.readUsage, { params: { environmentId }, query })
+  if (by === 'hour') return printHours(hours, { from, to }, options)
+  const summer = usageSummer(by)
+  for await (const hour of hours) summer.add(hour)
+  const all = summer.sums()
+  const sums = all.slice(0, mostOf(options))
+  const hasMore = sums.length < all.length
+  if (options.json) return printJson({ from, to, items: sums, hasMore })
+  if (sums.length === 0) return printNothing(from, to)
+  const total = usageCells(totalOf(sums, hasMore ? 'Total of these' : 'Total'), hasEstimates(sums))
+  const { width } = currentLook()
+  const columns = usageColumns(by, sums)
+  const rows = [...usageRows(sums), [...total, '']]
+  // A program needs no bar.
+  printTable(
+    width === null ? columns.slice(0, -1) : columns,
+    width === null ? rows.map((row) => row.slice(0, -1)) : rows,
+  )
+  printMore(hasMore)
+}
+
+async function printHours(
+  hours: AsyncIterable<UsageHour>,
+  { from, to }: { from: string; to: string },
+  options: Options,
+) {
+  const { items, hasMore } = await taken(hours, mostOf(options))
   if (options.json) return printJson({ from, to, items, hasMore })
-  if (items.length === 0) return printLine(`Nothing was recorded from ${from} to ${to}.`)
-  const rows = items.map(({ hour, agent, model, events, usage: sums, estimatedCost }) => [
-    `${hour.slice(0, 13).replace('T', ' ')}:00`,
-    agent.name,
-    model,
-    ...numbers(events, sums),
-    estimate(estimatedCost),
-  ])
-  printTable(COLUMNS, [...rows, [hasMore ? 'Total of these' : 'Total', '', '', ...total(items)]])
-  if (hasMore) process.stderr.write(`There are more: raise --limit, or use --all.\n`)
+  if (items.length === 0) return printNothing(from, to)
+  printTable(
+    HOUR_COLUMNS,
+    items.map(({ hour, agent, model, events, usage: { promptTokens, completionTokens, cost }, estimatedCost }) => [
+      `${hour.slice(0, 13).replace('T', ' ')}:00`,
+      agent.name,
+      model,
+      ...[events, promptTokens, completionTokens].map(number),
+      spokenNumber(cost),
+      estimatedCost === null ? '' : spokenNumber(estimatedCost),
+    ]),
+  )
+  printMore(hasMore)
 }
 
-function numbers(events: number, { promptTokens, completionTokens, totalTokens, cost }: Usage): string[] {
-  return [events, promptTokens, completionTokens, totalTokens, cost].map(spokenNumber)
-}
-
-/** What the calls without a cost probably cost. */
-function estimate(cost: number | null): string {
-  return cost === null ? '' : spokenNumber(cost)
-}
-
-function total(items: { events: number; usage: Usage; estimatedCost: number | null }[]): string[] {
-  const sum = { events: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0, estimatedNanos: 0 }
-  for (const { events, usage: one, estimatedCost } of items) {
-    sum.events += events
-    sum.promptTokens += one.promptTokens
-    sum.completionTokens += one.completionTokens
-    sum.totalTokens += one.totalTokens
-    // Sum whole units of 1e-9: sums of fractions would be inexact.
-    sum.costNanos += Math.round(one.cost * 1e9)
-    sum.estimatedNanos += Math.round((estimatedCost ?? 0) * 1e9)
-  }
-  const isEstimated = items.some(({ estimatedCost }) => estimatedCost !== null)
-  const estimated = estimate(isEstimated ? sum.estimatedNanos / 1e9 : null)
-  return [...numbers(sum.events, { ...sum, cost: sum.costNanos / 1e9 }), estimated]
+function printNothing(from: string, to: string): void {
+  printEmpty(`Nothing was recorded from ${from} to ${to}. \`tacho runs list\` shows the newest runs.`)
 }

@@ -1,4 +1,4 @@
-import { allItems } from '@tacho/client/items.ts'
+import { allItems, eachItem } from '@tacho/client/items.ts'
 import type {
   CreatedWebhook,
   Delivery,
@@ -9,8 +9,16 @@ import type {
 } from '@tacho/contract/operator/webhook.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
-import { inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { taken } from '../calls/taken.ts'
+import {
+  inEnvironment,
+  mostOf,
+  pageSize,
+  withPages,
+  type EnvironmentOptions,
+  type PageOptions,
+} from '../settings/options.ts'
+import { printable, printJson, printLine, printMore, printTable } from '../terminal/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/words.ts'
 
 interface CreateOptions extends EnvironmentOptions {
@@ -27,9 +35,8 @@ interface ChangeOptions extends EnvironmentOptions {
   disable?: true
 }
 
-interface DeliveriesOptions extends EnvironmentOptions {
+interface DeliveriesOptions extends EnvironmentOptions, PageOptions {
   status?: DeliveryStatus
-  limit: number
 }
 
 export function addWebhooks(webhooks: Command): void {
@@ -69,9 +76,8 @@ Examples:
   inEnvironment(webhooks.command('test <webhookId>').description('send a test message')).action(test)
   inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log')).action(remove)
 
-  inEnvironment(webhooks.command('deliveries <webhookId>').description('list deliveries, newest first'))
+  withPages(inEnvironment(webhooks.command('deliveries <webhookId>').description('list deliveries, newest first')), 25)
     .addOption(new Option('--status <status>', 'only deliveries with this status').choices(DELIVERY_STATUSES))
-    .option('--limit <number>', 'maximum to show', wholeNumber(200), 25)
     .action(deliveries)
 
   inEnvironment(webhooks.command('redeliver <webhookId> <deliveryId>').description('send a message again')).action(
@@ -90,10 +96,17 @@ function parseEvents(text: string): WebhookEvent[] {
 async function list(options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const items = await allItems(client.listWebhooks, { params: { environmentId } })
-  if (options.json) return printJson({ items })
+  if (options.json) return printJson({ items, hasMore: false })
   printTable(
-    ['ID', 'ADDRESS', 'FORMAT', 'STATE', 'EVENTS'].map((title) => ({ title })),
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'ADDRESS' },
+      { title: 'FORMAT', isOptional: true },
+      { title: 'STATE' },
+      { title: 'EVENTS' },
+    ],
     items.map((webhook) => [webhook.id, webhook.url, webhook.format, stateOf(webhook), webhook.events.join(', ')]),
+    'No webhooks. `tacho webhooks create <url>` makes one.',
   )
 }
 
@@ -160,12 +173,20 @@ function printQueued(delivery: Delivery, { json }: EnvironmentOptions): void {
 
 async function deliveries(webhookId: string, options: DeliveriesOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const query = { limit: options.limit, ...(options.status && { status: options.status }) }
-  const page = await client.listDeliveries({ params: { environmentId, webhookId }, query })
-  if (options.json) return printJson(page)
+  const query = { limit: pageSize(mostOf(options)), ...(options.status && { status: options.status }) }
+  const all = eachItem(client.listDeliveries, { params: { environmentId, webhookId }, query })
+  const { items, hasMore } = await taken(all, mostOf(options))
+  if (options.json) return printJson({ items, hasMore })
   printTable(
-    ['ID', 'EVENT', 'STATUS', 'ATTEMPTS', 'CREATED', 'ANSWER'].map((title) => ({ title })),
-    page.items.map((each) => [
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'EVENT' },
+      { title: 'STATUS', as: 'word' },
+      { title: 'ATTEMPTS' },
+      { title: 'CREATED', as: 'time' },
+      { title: 'ANSWER' },
+    ],
+    items.map((each) => [
       each.id,
       each.type,
       each.status,
@@ -173,5 +194,7 @@ async function deliveries(webhookId: string, options: DeliveriesOptions): Promis
       each.createdAt,
       each.error ?? String(each.responseStatus ?? ''),
     ]),
+    'No deliveries. `tacho webhooks test <id>` sends one.',
   )
+  printMore(hasMore)
 }

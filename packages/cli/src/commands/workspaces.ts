@@ -25,8 +25,13 @@ export function addWorkspaces(workspaces: Command): void {
 
 async function list(options: ServerOptions): Promise<void> {
   const items = await allWorkspaces(connect(options))
-  if (options.json) printJson({ items })
-  else printTable([{ title: 'NAME' }, { title: 'ID' }, { title: 'CREATED' }], items.map(row))
+  if (options.json) printJson({ items, hasMore: false })
+  else
+    printTable(
+      [{ title: 'NAME' }, { title: 'ID', as: 'whole' }, { title: 'CREATED', as: 'time' }],
+      items.map(row),
+      'No workspaces. `tacho workspaces create <name>` makes one.',
+    )
 }
 
 function row({ name, id, createdAt }: Workspace): string[] {

@@ -16,7 +16,7 @@ export function diffQuery(newest: string, from: string | undefined, to: string |
   return { from: from ?? String(Math.max(1, Number(second) - 1)), to: second }
 }
 
-export function diffLines({ fields }: VersionDiff): string[] {
+export function diffLines({ fields }: Pick<VersionDiff, 'fields'>): string[] {
   return fields.flatMap(({ field, lines, exact }) => [
     exact ? `${field}:` : `${field} (almost every line differs):`,
     ...near(lines).map((line) => (line === null ? '  …' : lineText(line))),

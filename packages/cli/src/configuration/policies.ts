@@ -3,7 +3,7 @@ import { allItems } from '@tacho/client/items.ts'
 import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { connect, type ServerOptions } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
+import { printable, printEmpty, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 import { diffLines, diffQuery } from './diff-lines.ts'
 import { inForce, spokenPlaces } from './in-force.ts'
@@ -26,9 +26,17 @@ export async function listPolicies(options: WorkspaceOptions): Promise<void> {
   if (options.json) {
     return printJson({ items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })) })
   }
-  if (items.length === 0) return printLine('No policies.')
+  if (items.length === 0)
+    return printEmpty('No policies. `tacho policies create` makes one, `tacho apply` all of a file.')
   printTable(
-    ['POLICY', 'NEWEST', 'DEPLOYED', 'SEVERITY', 'ACTION', 'NAME'].map((title) => ({ title })),
+    [
+      { title: 'POLICY' },
+      { title: 'NEWEST' },
+      { title: 'DEPLOYED' },
+      { title: 'SEVERITY', as: 'word' },
+      { title: 'ACTION', as: 'word' },
+      { title: 'NAME', isOptional: true },
+    ],
     items.map(({ policyId, newest }) => [
       policyId,
       newest.version,
@@ -47,9 +55,16 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   const params = { workspaceId: workspace.id, policyId }
   if (options.history) {
     const items = await allItems(client.listPolicyVersions, { params })
-    if (options.json) return printJson({ items })
+    if (options.json) return printJson({ items, hasMore: false })
     return printTable(
-      ['VERSION', 'WRITTEN', 'AUTHOR', 'SEVERITY', 'ACTION', 'NOTE'].map((title) => ({ title })),
+      [
+        { title: 'VERSION' },
+        { title: 'WRITTEN', as: 'time' },
+        { title: 'AUTHOR', isOptional: true },
+        { title: 'SEVERITY', as: 'word' },
+        { title: 'ACTION', as: 'word' },
+        { title: 'NOTE', as: 'text' },
+      ],
       items.map((row) => [row.version, row.createdAt, row.author, row.severity, row.action, row.note ?? '']),
     )
   }
@@ -58,7 +73,7 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   printLine(`${printable(version.policyId)}  version ${version.version}  ${version.severity}  ${version.action}`)
   if (version.name !== policyId) printLine(`Name         ${printable(version.name)}`)
   if (version.description !== null) printLine(`Description  ${printable(version.description)}`)
-  printLine(`Written      ${version.createdAt} by ${printable(version.author)}`)
+  printLine(`Written      ${spokenTime(version.createdAt)} by ${printable(version.author)}`)
   if (version.note !== null) printLine(`Note         ${printable(version.note)}`)
   printLine()
   for (const line of version.condition.split(/\r?\n/)) printLine(printable(line))

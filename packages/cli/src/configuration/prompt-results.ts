@@ -1,30 +1,28 @@
 /** `tacho prompts results`: what the runs of each version did, side by side. */
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
+import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
-import { spokenDuration } from '../terminal/time-text.ts'
 import { findItem } from './noun.ts'
 
 const COLUMNS: Column[] = [
   { title: 'VERSION' },
-  ...[
-    'RUNS',
-    'COMPLETED',
-    'FAILED',
-    'CANCELLED',
-    'ERRORS',
-    'BLOCKED',
-    'APPROVALS',
-    'P50 LENGTH',
-    'P95 LENGTH',
-    'P95 MODEL',
-    'P95 TOOL',
-    'TOKENS/RUN',
-    'COST/RUN',
-  ].map((title): Column => ({ title, align: 'right' })),
-  { title: 'LAST USED' },
+  { title: 'RUNS', align: 'right' },
+  { title: 'COMPLETED', align: 'right' },
+  { title: 'FAILED', align: 'right' },
+  { title: 'CANCELLED', align: 'right', isOptional: true },
+  { title: 'ERRORS', align: 'right', isOptional: true },
+  { title: 'BLOCKED', align: 'right' },
+  { title: 'APPROVALS', align: 'right', isOptional: true },
+  { title: 'P50 LENGTH', align: 'right', isOptional: true },
+  { title: 'P95 LENGTH', align: 'right', isOptional: true },
+  { title: 'P95 MODEL', align: 'right', isOptional: true },
+  { title: 'P95 TOOL', align: 'right', isOptional: true },
+  { title: 'TOKENS/RUN', align: 'right' },
+  { title: 'COST/RUN', align: 'right' },
+  { title: 'LAST USED', as: 'time', isOptional: true },
 ]
 
 export async function results(name: string, options: EnvironmentOptions): Promise<void> {
@@ -46,7 +44,7 @@ export async function results(name: string, options: EnvironmentOptions): Promis
 
 function rowOf(result: PromptResult): string[] {
   const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage } = result
-  const length = (ms: number | null) => (ms === null ? '' : spokenDuration(ms))
+  const length = (ms: number | null) => (ms === null ? '' : duration(ms))
   const share = (count: number) => (runs === 0 ? '' : `${count} (${Math.round((100 * count) / runs)} %)`)
   return [
     version,

@@ -80,7 +80,7 @@ function printRuns({ hitRuns, runs }: SimulationResult): void {
   printLine()
   const shown = hitRuns.slice(0, 10)
   printTable(
-    ['FIRST HIT', 'RUN', 'TOOL', 'EVENT'].map((title) => ({ title })),
+    [{ title: 'FIRST HIT', as: 'time' }, { title: 'RUN' }, { title: 'TOOL' }, { title: 'EVENT', isOptional: true }],
     shown.map(({ at, runId, toolName, eventId }) => [at, runId, toolName, eventId]),
   )
   if (runs > shown.length) printLine(`And ${counted(runs - shown.length, 'more run')}; --json lists up to 100.`)

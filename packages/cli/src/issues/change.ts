@@ -19,10 +19,12 @@ export interface ChangeOptions extends EnvironmentOptions {
 
 export async function changeState(verb: 'resolve' | 'ignore' | 'reopen', issueId: string, options: ChangeOptions) {
   const { client, environmentId } = await connected(options)
-  const params = { environmentId, issueId }
   const until = options.until === undefined ? {} : { until: moment('--until', options.until, 1, Date.now()) }
-  const call = verb === 'ignore' ? client.ignoreIssue({ params, query: until }) : client[`${verb}Issue`]({ params })
-  const issue = await known('issue', issueId, call)
+  const issue = await known('issue', issueId, { client, environmentId }, (id) => {
+    const params = { environmentId, issueId: id }
+    return verb === 'ignore' ? client.ignoreIssue({ params, query: until }) : client[`${verb}Issue`]({ params })
+  })
+  const params = { environmentId, issueId: issue.id }
   if (options.comment !== undefined) await client.commentIssue({ params, body: { text: options.comment } })
   printIssue(issue, options)
 }
@@ -34,30 +36,34 @@ export async function assign(
 ): Promise<void> {
   if ((assignee === undefined) !== (options.nobody === true)) throw wrongUsage('Give either an assignee or --nobody.')
   const { client, environmentId } = await connected(options)
-  const params = { environmentId, issueId }
   const body = { assignee: assignee ?? null }
-  const issue = await known('issue', issueId, client.assignIssue({ params, body }))
+  const call = (id: string) => client.assignIssue({ params: { environmentId, issueId: id }, body })
+  const issue = await known('issue', issueId, { client, environmentId }, call)
   printIssue(issue, options)
 }
 
 export async function comment(issueId: string, text: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const params = { environmentId, issueId }
-  const made = await known('issue', issueId, client.commentIssue({ params, body: { text } }))
+  const call = (id: string) => client.commentIssue({ params: { environmentId, issueId: id }, body: { text } })
+  const made = await known('issue', issueId, { client, environmentId }, call)
   if (options.json) printJson(made)
   else printLine(`Commented at ${made.at}.`)
 }
 
 export async function merge(issueId: string, options: EnvironmentOptions & { into: string }): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const body = { into: options.into }
-  printIssue(await client.mergeIssue({ params: { environmentId, issueId }, body }), options)
+  const place = { client, environmentId }
+  const read = (id: string) => client.readIssue({ params: { environmentId, issueId: id } })
+  const issue = await known('issue', issueId, place, read)
+  const body = { into: (await known('issue', options.into, place, read)).id }
+  printIssue(await client.mergeIssue({ params: { environmentId, issueId: issue.id }, body }), options)
 }
 
 export async function split(issueId: string, given: string[], options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const params = { environmentId, issueId }
-  const { groups } = await known('issue', issueId, client.readIssue({ params }))
+  const read = (id: string) => client.readIssue({ params: { environmentId, issueId: id } })
+  const { id, groups } = await known('issue', issueId, { client, environmentId }, read)
+  const params = { environmentId, issueId: id }
   const all = groups.map(({ fingerprint }) => fingerprint)
   const fingerprints = [...new Set(given.map((start) => wholeFingerprint(start, all)))]
   printIssue(await client.splitIssue({ params, body: { fingerprints } }), options)

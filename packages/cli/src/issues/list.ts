@@ -1,10 +1,10 @@
 /** `tacho issues list` and `tacho issues records`. */
 import { eachItem } from '@tacho/client/items.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
-import { printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import { pageSize } from '../settings/options.ts'
+import { printJson, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
 import { taken } from '../calls/taken.ts'
 
 export interface IssuesWanted {
@@ -19,14 +19,26 @@ export interface RecordsWanted {
 }
 
 const ISSUE_COLUMNS: Column[] = [
-  ...['LAST SEEN', 'STATE', 'ISSUE', 'WHAT'].map((title): Column => ({ title })),
-  ...['TIMES', 'RUNS', 'AGENTS'].map((title): Column => ({ title, align: 'right' })),
-  { title: 'ASSIGNED TO' },
+  { title: 'LAST SEEN', as: 'time' },
+  { title: 'STATE', as: 'word' },
+  { title: 'ISSUE', as: 'id' },
+  { title: 'WHAT', as: 'text' },
+  { title: 'TIMES', align: 'right' },
+  { title: 'RUNS', align: 'right' },
+  { title: 'AGENTS', align: 'right', isOptional: true },
+  { title: 'ASSIGNED TO', isOptional: true },
 ]
 
-const RECORD_COLUMNS: Column[] = ['RECEIVED', 'STATUS', 'RECORD', 'KIND', 'TYPE', 'AGENT', 'RUN', 'FAILURE'].map(
-  (title) => ({ title }),
-)
+const RECORD_COLUMNS: Column[] = [
+  { title: 'RECEIVED', as: 'time' },
+  { title: 'STATUS', as: 'word' },
+  { title: 'RECORD', as: 'whole' },
+  { title: 'KIND', isOptional: true },
+  { title: 'TYPE' },
+  { title: 'AGENT', isOptional: true },
+  { title: 'RUN' },
+  { title: 'FAILURE' },
+]
 
 export async function listIssues(
   client: OperatorClient,
@@ -37,9 +49,9 @@ export async function listIssues(
   const paged = { ...query, limit: pageSize(limit) }
   const found = await taken(eachItem(client.listIssues, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
-  if (found.items.length === 0) return printLine('No matching issues.')
-  printTable(ISSUE_COLUMNS, found.items.map(issueCells))
-  tellMore(found.hasMore)
+  const empty = 'No matching issues. Agents report them; `tacho issues records` shows what they sent.'
+  printTable(ISSUE_COLUMNS, found.items.map(issueCells), empty)
+  printMore(found.hasMore)
 }
 
 export async function listRecords(
@@ -51,19 +63,9 @@ export async function listRecords(
   const paged = { ...query, limit: pageSize(limit) }
   const found = await taken(eachItem(client.listIssueRecords, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
-  if (found.items.length === 0) return printLine('No matching records.')
-  printTable(RECORD_COLUMNS, found.items.map(recordCells))
-  tellMore(found.hasMore)
-}
-
-/** Reads one more than it shows, to know whether there are more. */
-export function pageSize(limit: number): number {
-  return Math.min(limit + 1, LIMITS.operatorPageMax)
-}
-
-// On stderr: scripts may count or cut the lines of stdout.
-function tellMore(hasMore: boolean): void {
-  if (hasMore) process.stderr.write('There are more: use --limit or --all.\n')
+  const empty = 'No matching records. `tacho issues list` shows the issues.'
+  printTable(RECORD_COLUMNS, found.items.map(recordCells), empty)
+  printMore(found.hasMore)
 }
 
 function issueCells(issue: IssueSummary): string[] {

@@ -4,9 +4,10 @@ import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
 import { known } from '../calls/known.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
-import { counted, printable, printJson, printLine, strong } from '../terminal/output.ts'
+import { counted, printable, printJson, printLine, spokenTime, strong } from '../terminal/output.ts'
+import { tonedWord } from '../terminal/tone.ts'
 import { taken } from '../calls/taken.ts'
-import { pageSize } from './list.ts'
+import { pageSize } from '../settings/options.ts'
 
 export interface IssuePlace {
   environmentId: string
@@ -21,8 +22,10 @@ export async function showIssue(
   place: IssuePlace,
   options: { limit: number; json?: true },
 ): Promise<void> {
-  const input = { params: place, query: { limit: pageSize(options.limit) } }
-  const issue = await known('issue', place.issueId, client.readIssue({ params: place }))
+  const { environmentId } = place
+  const read = (issueId: string) => client.readIssue({ params: { environmentId, issueId } })
+  const issue = await known('issue', place.issueId, { client, environmentId }, read)
+  const input = { params: { environmentId, issueId: issue.id }, query: { limit: pageSize(options.limit) } }
   const occurrences = await taken(eachItem(client.listOccurrences, input), options.limit)
   const recoveries = await taken(eachItem(client.listRecoveries, input), options.limit)
   const runs = await taken(eachItem(client.listAffectedRuns, input), options.limit)
@@ -33,9 +36,13 @@ export async function showIssue(
   for (const group of issue.groups) for (const line of groupLines(group)) printLine(line)
   section('Detections', occurrences, occurrenceLine)
   section('Recoveries', recoveries, occurrenceLine)
-  section('Runs', runs, ({ runId, lastSeenAt, occurrences: times }) => `${lastSeenAt}  ${runId}, ${spokenTimes(times)}`)
+  section(
+    'Runs',
+    runs,
+    ({ runId, lastSeenAt, occurrences: times }) => `${spokenTime(lastSeenAt)}  ${runId}, ${spokenTimes(times)}`,
+  )
   section('Agents', agents, ({ agentId, name, lastSeenAt, occurrences: times }) => {
-    return `${lastSeenAt}  ${agentId}${name === null ? '' : ` (${name})`}, ${spokenTimes(times)}`
+    return `${spokenTime(lastSeenAt)}  ${agentId}${name === null ? '' : ` (${name})`}, ${spokenTimes(times)}`
   })
   section('Activity', activity, activityLine)
 }
@@ -49,19 +56,23 @@ function head(issue: Issue): string[] {
   const { stateChangedBy, regressions, assignee, mergedInto, mergedFrom, ignoredUntil } = issue
   const by = stateChangedBy === null ? '' : ` by ${stateChangedBy.name}`
   return [
-    strong(printable(`${issue.state}  ${issue.title}`)),
+    `${tonedWord(issue.state)}  ${strong(printable(issue.title))}`,
     `Issue     ${issue.id}`,
     printable(
-      `State     ${issue.state} since ${issue.stateChangedAt}${by}${ignoredUntil === null ? '' : `, until ${ignoredUntil}`}`,
+      `State     ${issue.state} since ${spokenTime(issue.stateChangedAt)}${by}${ignoredUntil === null ? '' : `, until ${spokenTime(ignoredUntil)}`}`,
     ),
-    `Seen      ${issue.firstSeenAt} to ${issue.lastSeenAt}`,
+    `Seen      first ${spokenTime(issue.firstSeenAt)}, last ${spokenTime(issue.lastSeenAt)}`,
     `Numbers   ${[
       counted(issue.occurrences, 'detection'),
       `${issue.recoveries} recovered`,
       counted(issue.affectedRuns, 'run'),
       counted(issue.affectedAgents, 'agent'),
     ].join(', ')}`,
-    ...(regressions === 0 ? [] : [`Regressed ${spokenTimes(regressions)}, last at ${issue.lastRegressionAt}`]),
+    ...(regressions === 0
+      ? []
+      : [
+          `Regressed ${spokenTimes(regressions)}, last ${issue.lastRegressionAt === null ? '' : spokenTime(issue.lastRegressionAt)}`,
+        ]),
     ...(assignee === null ? [] : [printable(`Assigned  ${assignee}`)]),
     ...(mergedInto === null ? [] : [`Merged    into ${mergedInto}`]),
     ...(mergedFrom.length === 0 ? [] : [`Merged    from ${mergedFrom.join(', ')}`]),
@@ -90,16 +101,16 @@ function section<Row>(
 
 function occurrenceLine({ detectedAt, agentId, runId, eventId, id }: IssueRecord): string {
   const run = runId === null ? '' : `, run ${runId}`
-  return `${detectedAt}  ${agentId}${run}${eventId === null ? '' : `, event ${eventId}`} (${id})`
+  return `${spokenTime(detectedAt)}  ${agentId}${run}${eventId === null ? '' : `, event ${eventId}`} (${id})`
 }
 
 function activityLine(entry: IssueActivity): string {
   const { at, actor, text } = entry
-  return `${at}  ${actor?.name ?? 'The service'} ${activityText(entry)}${text === null ? '' : `: ${text}`}`
+  return `${spokenTime(at)}  ${actor?.name ?? 'The service'} ${activityText(entry)}${text === null ? '' : `: ${text}`}`
 }
 
 function activityText({ kind, detail }: IssueActivity): string {
-  const { assignee, issueId } = detail
+  const { assignee, issueId, until } = detail
   const other = typeof issueId === 'string' ? `issue ${issueId}` : 'another issue'
   switch (kind) {
     case 'COMMENTED':
@@ -107,7 +118,7 @@ function activityText({ kind, detail }: IssueActivity): string {
     case 'RESOLVED':
       return 'resolved it'
     case 'IGNORED':
-      return 'ignored it'
+      return typeof until === 'string' ? `ignored it until ${spokenTime(until)}` : 'ignored it'
     case 'REOPENED':
       return 'reopened it'
     case 'REGRESSED':

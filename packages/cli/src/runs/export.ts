@@ -17,8 +17,11 @@ export async function exportRun(
   { html: file, payloads, json }: { html: string; payloads?: true; json?: true },
 ): Promise<void> {
   if (existsSync(file)) throw failed(`${JSON.stringify(file)} already exists and is never overwritten.`)
-  const given = { params: place, query: payloads ? { payloads: 'true' as const } : {} }
-  const value = await known('run', place.runId, client.exportRun(given))
+  const { environmentId } = place
+  const query = payloads ? { payloads: 'true' as const } : {}
+  const value = await known('run', place.runId, { client, environmentId }, (runId) =>
+    client.exportRun({ params: { environmentId, runId }, query }),
+  )
   let bytes = 0
   let last = Buffer.alloc(0)
   const chunks = (async function* () {

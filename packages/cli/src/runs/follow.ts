@@ -1,13 +1,15 @@
 /** `tacho runs follow`: polls the server; survives a server restart. */
+import type { EventRow } from '@tacho/contract/event.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { known } from '../calls/known.ts'
 import { Refused, type OperatorClient, type Reply } from '../calls/operator-client.ts'
-import { printable, printJsonLine, printLine } from '../terminal/output.ts'
+import { currentLook } from '../terminal/look.ts'
+import { printJsonLine, printLine } from '../terminal/output.ts'
 import { runLine } from './list.ts'
-import type { RunPlace } from './show.ts'
-import { eventLine } from './timeline.ts'
+import { stepsOf, type RunPlace } from './show.ts'
+import { stepLine } from './step.ts'
 
 const POLL_MS = 1_000
 /** Empty polls of an ended run before it counts as complete: late events may still arrive. */
@@ -15,9 +17,12 @@ const QUIET_LOOKS = 3
 const LONGEST_PAUSE_MS = 10_000
 
 /** Prints events in order of arrival, until the run has ended and no more arrive. */
-export async function followRun(client: OperatorClient, place: RunPlace, asJson: boolean): Promise<void> {
-  let run = await known('run', place.runId, client.readOperatorRun({ params: place }))
-  const startedAt = Date.parse(run.startedAt)
+export async function followRun(client: OperatorClient, given: RunPlace, asJson: boolean): Promise<void> {
+  const { environmentId } = given
+  const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
+  let run = await known('run', given.runId, { client, environmentId }, read)
+  const place = { environmentId, runId: run.id }
+  const print = stepPrinter(client, place, Date.parse(run.startedAt), asJson)
   let cursor: string | null = null
   for (let quiet = 0; quiet < QUIET_LOOKS;) {
     const page: Reply<'listEventRows'> = await persistently(() =>
@@ -26,10 +31,7 @@ export async function followRun(client: OperatorClient, place: RunPlace, asJson:
         query: { order: 'arrival', limit: LIMITS.eventsPageMax, ...(cursor === null ? {} : { cursor }) },
       }),
     )
-    for (const row of page.items) {
-      if (asJson) printJsonLine(row)
-      else printLine(eventLine(row, startedAt))
-    }
+    await print(page.items)
     cursor = page.nextCursor ?? cursor
     if (page.items.length === LIMITS.eventsPageMax) continue
     if (page.items.length > 0) quiet = 0
@@ -38,6 +40,16 @@ export async function followRun(client: OperatorClient, place: RunPlace, asJson:
     if (quiet < QUIET_LOOKS) await sleep(POLL_MS)
   }
   if (!asJson) process.stderr.write(`The run has ended: ${run.status}.\n`)
+}
+
+/** Prints the rows of a page. */
+function stepPrinter(client: OperatorClient, place: RunPlace, startedAt: number, asJson: boolean) {
+  return async (rows: EventRow[]): Promise<void> => {
+    if (asJson) return rows.forEach(printJsonLine)
+    for await (const { row, payload } of stepsOf(client, place, rows, {})) {
+      printLine(stepLine(row, payload, { startedAt, hasCost: true }, currentLook()))
+    }
+  }
 }
 
 /** The list is ordered by start. A run recorded long after its start appears only if it is within these newest runs. */
@@ -58,7 +70,7 @@ export async function followRuns(client: OperatorClient, environmentId: string, 
     const fresh = await newRuns(client, environmentId, seen, since)
     for (const run of fresh) {
       if (asJson) printJsonLine(run)
-      else printLine(printable(runLine(run)))
+      else printLine(runLine(run))
     }
     for (const id of seen.values().take(Math.max(0, seen.size - REMEMBERED_RUNS))) seen.delete(id)
   }

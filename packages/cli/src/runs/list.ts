@@ -1,10 +1,23 @@
 /** `tacho runs list`: prints each page when it arrives. */
+import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { stalledMs } from '@tacho/contract/stalled.ts'
+import { runLength } from '@tacho/contract/stalled.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
-import { printJsonItems, printLine, spokenNumber, tableWriter, type Column } from '../terminal/output.ts'
-import { spokenDuration } from '../terminal/time-text.ts'
+import {
+  printable,
+  printEmpty,
+  printJsonItems,
+  printMore,
+  spokenMoney,
+  spokenNumber,
+  spokenTokens,
+  spokenTime,
+  tableWriter,
+  type Column,
+} from '../terminal/output.ts'
+import { toned, toneOf } from '../terminal/tone.ts'
+import { shownStatus } from './show.ts'
 
 export interface RunsWanted {
   query: NonNullable<Input<'listOperatorRuns'>['query']>
@@ -17,8 +30,15 @@ export interface RunsWanted {
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const COLUMNS: Column[] = [
-  ...['STARTED', 'STATUS', 'RUN', 'AGENT', 'SESSION'].map((title): Column => ({ title })),
-  ...['LASTED', 'EVENTS', 'TOKENS', 'COST'].map((title): Column => ({ title, align: 'right' })),
+  { title: 'STARTED', as: 'time' },
+  { title: 'STATUS', as: 'word' },
+  { title: 'RUN' },
+  { title: 'AGENT' },
+  { title: 'SESSION', isOptional: true },
+  { title: 'LASTED', align: 'right' },
+  { title: 'EVENTS', align: 'right', isOptional: true },
+  { title: 'TOKENS', align: 'right' },
+  { title: 'COST', align: 'right' },
 ]
 
 export async function listRuns(
@@ -36,14 +56,14 @@ export async function listRuns(
     return printJsonItems({}, 'items', items, () => found)
   }
   const print = tableWriter(COLUMNS)
+  const now = Date.now()
   let count = 0
   for await (const runs of chunks) {
-    if (runs.length > 0) print(runs.map(runCells))
+    if (runs.length > 0) print(runs.map((run) => runCells(run, now)))
     count += runs.length
   }
-  if (count === 0) printLine('No matching runs.')
-  // On stderr: scripts may count or cut the lines of stdout.
-  if (found.hasMore) process.stderr.write('There are more: use --limit or --all.\n')
+  if (count === 0) printEmpty('No matching runs. `tacho demo` records some to look at.')
+  printMore(found.hasMore)
 }
 
 /** The matching runs, page by page. Sets `found.hasMore` if it stops before the end. */
@@ -69,27 +89,23 @@ async function* runChunks(
   } while (cursor !== null && left > 0)
 }
 
-function runCells(run: OperatorRun): string[] {
-  const lasted = Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt)
+function runCells(run: OperatorRun, now: number): string[] {
   return [
     run.startedAt,
-    statusCell(run),
+    run.pinnedAt === null ? shownStatus(run, now) : `${shownStatus(run, now)} (pinned)`,
     run.runId,
     run.agent.name,
     run.sessionId ?? '',
-    spokenDuration(Math.max(0, lasted)),
+    duration(runLength(run, now)),
     spokenNumber(run.eventCount),
-    spokenNumber(run.usage.totalTokens),
-    spokenNumber(run.usage.cost),
+    spokenTokens(run.usage.totalTokens),
+    spokenMoney(run.usage.cost),
   ]
-}
-
-function statusCell(run: OperatorRun): string {
-  const status = stalledMs(run, Date.now()) === null ? run.status : `${run.status} (stalled)`
-  return run.pinnedAt === null ? status : `${status} (pinned)`
 }
 
 /** One run on one line. */
 export function runLine(run: OperatorRun): string {
-  return `${run.startedAt}  ${run.status.padEnd(9)}  ${run.runId}  ${run.agent.name}`
+  const status = shownStatus(run, Date.now())
+  const time = spokenTime(run.startedAt)
+  return `${time}  ${toned(toneOf(status), status.padEnd(9))}  ${printable(run.runId)}  ${printable(run.agent.name)}`
 }

@@ -1,73 +1,135 @@
 /** `tacho runs show`: a run and its timeline. */
 import { eachItem } from '@tacho/client/items.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
+import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { stalledMs } from '@tacho/contract/stalled.ts'
+import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
 import { known } from '../calls/known.ts'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
-import { counted, printable, printJsonItems, printLine, spokenNumber, strong } from '../terminal/output.ts'
-import { spokenDuration } from '../terminal/time-text.ts'
-import { eventLine } from './timeline.ts'
+import { taken } from '../calls/taken.ts'
+import { currentLook } from '../terminal/look.ts'
+import {
+  counted,
+  printable,
+  printEmpty,
+  printJsonItems,
+  spokenMoney,
+  spokenNumber,
+  spokenTime,
+  strong,
+} from '../terminal/output.ts'
+import { paged } from '../terminal/pager.ts'
+import { toned, tonedWord } from '../terminal/tone.ts'
+import { isFailed, stepHead, stepLine } from './step.ts'
 
+/** The run, by ids that the server accepts. */
 export interface RunPlace {
   environmentId: string
   runId: string
 }
 
-/** Payloads are read one by one; this many at a time. */
-const READS_AT_ONCE = 8
+export interface ShowOptions {
+  full?: true
+  failed?: true
+  tail?: number
+  type?: string
+  search?: string
+  json?: true
+}
 
-export async function showRun(
-  client: OperatorClient,
-  place: RunPlace,
-  options: { payloads?: true; type?: string; search?: string; json?: true },
-): Promise<void> {
-  const run = await known('run', place.runId, client.readOperatorRun({ params: place }))
-  const rows = eachItem(client.listEventRows, {
-    params: place,
-    query: {
-      limit: LIMITS.eventsPageMax,
-      ...(options.type === undefined ? {} : { eventType: options.type }),
-      ...(options.search === undefined ? {} : { q: options.search }),
-    },
-  })
+/** Payloads are read one by one; this many at a time. */
+const READS_AT_ONCE = 16
+/** Payload bytes of an event without one: `{}`. */
+const EMPTY_BYTES = 2
+
+export async function showRun(client: OperatorClient, given: RunPlace, options: ShowOptions): Promise<void> {
+  const { environmentId } = given
+  const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
+  const run = await known('run', given.runId, { client, environmentId }, read)
+  const place = { environmentId, runId: run.id }
+  const rows = options.tail === undefined ? rowsOf(client, place, options) : await lastRows(client, place, options)
   if (options.json) {
-    const items = options.payloads ? eventTexts(client, place, rows) : rowTexts(rows)
+    const isWhole = options.full === true || options.failed === true
+    const items = isWhole ? eventTexts(stepsOf(client, place, rows, { ...options, full: true })) : rowTexts(rows)
     return printJsonItems({ run }, 'events', items)
   }
-  for (const line of runLines(run)) printLine(line)
-  const startedAt = Date.parse(run.startedAt)
-  if (!options.payloads) {
-    for await (const row of rows) printLine(eventLine(row, startedAt))
-    return
-  }
-  for await (const { row, text } of withTexts(client, place, rows)) {
-    printLine(eventLine(row, startedAt))
-    for (const line of indented(memberText(text, 'payload') ?? '{}').split('\n')) printLine(`    ${printable(line)}`)
+  await paged(async (print) => {
+    const look = currentLook()
+    const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0 }
+    for (const line of [...runLines(run, look.now), ...stepHead(timeline, look)]) await print(line)
+    let shown = 0
+    for await (const { row, payload, text } of stepsOf(client, place, rows, options)) {
+      if (!(await print(stepLine(row, payload, timeline, look)))) return
+      shown += 1
+      if (options.full) for (const line of payloadLines(text)) await print(line)
+    }
+    if (shown === 0) printEmpty(`No steps match. \`tacho runs show ${run.runId}\` shows all.`)
+  })
+}
+
+function rowsOf(client: OperatorClient, place: RunPlace, { type, search }: ShowOptions): AsyncIterable<EventRow> {
+  return eachItem(client.listEventRows, { params: place, query: rowsQuery(type, search) })
+}
+
+/** The last rows, in the order of time. */
+async function lastRows(client: OperatorClient, place: RunPlace, { type, search, tail = 0 }: ShowOptions) {
+  const query = { ...rowsQuery(type, search), order: 'latest' as const, limit: Math.min(tail, LIMITS.eventsPageMax) }
+  const { items } = await taken(eachItem(client.listEventRows, { params: place, query }), tail)
+  return items.reverse()
+}
+
+function rowsQuery(type: string | undefined, search: string | undefined) {
+  return {
+    limit: LIMITS.eventsPageMax,
+    ...(type === undefined ? {} : { eventType: type }),
+    ...(search === undefined ? {} : { q: search }),
   }
 }
 
-async function* rowTexts(rows: AsyncIterable<EventRow>): AsyncGenerator<string> {
+interface Step {
+  row: EventRow
+  /** JSON text of its full read shape. */
+  text: string
+  payload: unknown
+}
+
+export async function* stepsOf(
+  client: OperatorClient,
+  place: RunPlace,
+  rows: AsyncIterable<EventRow> | Iterable<EventRow>,
+  { failed, full }: ShowOptions,
+): AsyncGenerator<Step> {
+  for await (const { row, text } of withTexts(client, place, rows, full === true)) {
+    const payload: unknown = text === '' ? {} : JSON.parse(memberText(text, 'payload') ?? '{}')
+    if (!failed || isFailed(row, payload)) yield { row, text, payload }
+  }
+}
+
+function payloadLines(text: string): string[] {
+  return indented(memberText(text, 'payload') ?? '{}')
+    .split('\n')
+    .map((line) => `    ${printable(line)}`)
+}
+
+async function* rowTexts(rows: AsyncIterable<EventRow> | Iterable<EventRow>): AsyncGenerator<string> {
   for await (const row of rows) yield JSON.stringify(row)
 }
 
-async function* eventTexts(
-  client: OperatorClient,
-  place: RunPlace,
-  rows: AsyncIterable<EventRow>,
-): AsyncGenerator<string> {
-  for await (const { text } of withTexts(client, place, rows)) yield text
+async function* eventTexts(steps: AsyncIterable<Step>): AsyncGenerator<string> {
+  for await (const { text } of steps) yield text
 }
 
-/** Each event with the JSON text of its full read shape, in row order. */
+/** Each event with the JSON text of its full read shape, in row order. Empty for an event without a payload. */
 async function* withTexts(
   client: OperatorClient,
   { environmentId, runId }: RunPlace,
-  rows: AsyncIterable<EventRow>,
+  rows: AsyncIterable<EventRow> | Iterable<EventRow>,
+  withEmpty: boolean,
 ): AsyncGenerator<{ row: EventRow; text: string }> {
   const read = async (row: EventRow): Promise<{ row: EventRow; text: string }> => {
+    if (!withEmpty && row.payloadBytes <= EMPTY_BYTES) return { row, text: '' }
     const params = { environmentId, runId, eventId: row.eventId }
     const { text } = answered(client.url, await client.whole.readEvent({ params }))
     return { row, text }
@@ -82,26 +144,34 @@ async function* withTexts(
   yield* await Promise.all(waiting.map(read))
 }
 
-function runLines(run: OperatorRun): string[] {
-  const { usage } = run
-  const silence = stalledMs(run, Date.now())
-  const running = silence === null ? 'still running' : `stalled: no event for ${spokenDuration(silence)}`
-  const ended = run.endedAt === null ? running : `ended ${run.endedAt}`
-  const lasted = Math.max(0, Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt))
+function runLines(run: OperatorRun, now: number): string[] {
+  const { usage, errorCount } = run
+  const silence = stalledMs(run, now)
+  const status = shownStatus(run, now)
+  const length = duration(runLength(run, now))
+  const running = silence === null ? `still running after ${length}` : `no event for ${duration(silence)}: stalled`
+  const ended = run.endedAt === null ? running : `ended after ${length}`
   const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`
+  const errors = errorCount ? `, ${toned('red', counted(errorCount, 'error'))}` : ''
   return [
-    strong(`${run.status}  ${printable(run.runId)}`),
+    `${tonedWord(status)}  ${strong(printable(run.runId))}`,
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
-    `Time     started ${run.startedAt}, ${ended} (${spokenDuration(lasted)})`,
-    `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenNumber(usage.cost)}${estimateText(run)}`,
-    `Events   ${counted(run.eventCount, 'event')}${differing(run.differingRetries)}`,
+    `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
+    `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenMoney(usage.cost)}${estimateText(run)}`,
+    `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
     ...(run.payloadsRemoved === 0
       ? []
       : [`Payloads of ${counted(run.payloadsRemoved, 'event')} were removed by retention`]),
-    ...(run.pinnedAt === null ? [] : [`Pinned   since ${run.pinnedAt}`]),
+    ...(run.pinnedAt === null ? [] : [`Pinned   ${spokenTime(run.pinnedAt)}`]),
+    ...(silence === null ? [] : [`It may have died. A SESSION_OUTCOME event ends a run.`]),
     '',
   ]
+}
+
+/** STALLED instead of RUNNING, as in the console. */
+export function shownStatus(run: OperatorRun, now: number): string {
+  return stalledMs(run, now) === null ? run.status : 'STALLED'
 }
 
 function differing(count: number): string {
@@ -110,6 +180,6 @@ function differing(count: number): string {
 }
 
 function estimateText({ estimatedCost, priceTable, unpricedCalls }: OperatorRun): string {
-  const estimate = estimatedCost === null ? '' : `, estimated ${spokenNumber(estimatedCost)} more by ${priceTable}`
+  const estimate = estimatedCost === null ? '' : `, estimated ${spokenMoney(estimatedCost)} more by ${priceTable}`
   return unpricedCalls === 0 ? estimate : `${estimate}, ${counted(unpricedCalls, 'call')} without a price`
 }

@@ -72,9 +72,15 @@ export function queryOfView({ query, lastHours }: RunView, now: number): RunFilt
 async function list(options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const items = await allItems(client.listRunViews, { params: { environmentId } })
-  if (options.json) return printJson({ items })
+  if (options.json) return printJson({ items, hasMore: false })
   printTable(
-    ['ID', 'NAME', 'FILTERS', 'LAST HOURS', 'COLUMNS'].map((title) => ({ title })),
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'NAME' },
+      { title: 'FILTERS' },
+      { title: 'LAST HOURS' },
+      { title: 'COLUMNS', isOptional: true },
+    ],
     items.map(({ id, name, query, lastHours, columns }) => [
       id,
       name,
@@ -84,6 +90,7 @@ async function list(options: EnvironmentOptions): Promise<void> {
       String(lastHours ?? ''),
       columns.join(', '),
     ]),
+    'No saved views. `tacho runs views create` makes one.',
   )
 }
 

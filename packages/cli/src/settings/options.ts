@@ -1,10 +1,18 @@
 /** Flags that several commands share. */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { operatorClient, type OperatorClient } from '../calls/operator-client.ts'
 import { readAccount } from './credentials.ts'
+import { showExactTimes } from '../terminal/look.ts'
 
 export interface OutputOptions {
   json?: true
+}
+
+/** How much of a list to show. */
+export interface PageOptions {
+  limit: number
+  all?: true
 }
 
 export interface ServerOptions extends OutputOptions {
@@ -26,10 +34,10 @@ export function withUrl(command: Command): Command {
 
 /** Adds the flags of commands that call the operator API. */
 export function asOperator(command: Command): Command {
-  return withJson(withUrl(command)).option(
-    '--token-file <file>',
-    'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`',
-  )
+  return withJson(withUrl(command))
+    .option('--token-file <file>', 'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`')
+    .option('--utc', 'print exact times in UTC on a terminal too')
+    .on('option:utc', showExactTimes)
 }
 
 /** Adds the flags of commands for one environment. */
@@ -57,4 +65,23 @@ export function wholeNumber(maximum: number): (text: string) => number {
     if (value <= maximum) return value
     throw new InvalidArgumentError(`It must be a whole number from 1 to ${maximum}.`)
   }
+}
+
+const MOST = 1_000_000
+
+/** Adds the flags of commands that list. */
+export function withPages(command: Command, byDefault: number): Command {
+  return command
+    .option('-n, --limit <number>', 'maximum to show', wholeNumber(MOST), byDefault)
+    .option('--all', 'show all, ignoring --limit')
+}
+
+/** How many to show; Infinity for all. */
+export function mostOf({ limit, all }: PageOptions): number {
+  return all ? Number.POSITIVE_INFINITY : limit
+}
+
+/** Size of a page that shows whether there are more than `most`. */
+export function pageSize(most: number): number {
+  return Math.min(most + 1, LIMITS.operatorPageMax)
 }

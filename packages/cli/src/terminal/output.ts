@@ -1,10 +1,11 @@
 /** Output on stdout: tables and lines for people, JSON for programs. */
-import { styleText } from 'node:util'
+import { compact, money } from '@tacho/contract/format.ts'
+import { currentLook } from './look.ts'
+import { shownTime, tablePages, type Column } from './table.ts'
+import { toned } from './tone.ts'
 
-export interface Column {
-  title: string
-  align?: 'left' | 'right'
-}
+export type { Column } from './table.ts'
+export { printable } from './printable.ts'
 
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
@@ -19,31 +20,31 @@ export function printLine(text = ''): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** Writes a table page by page; columns grow when a later row needs it. */
-export function tableWriter(columns: Column[]): (rows: string[][]) => void {
-  const widths = columns.map(({ title }) => title.length)
-  let started = false
+/** The same empty state everywhere: a sentence and the command that helps. */
+export type EmptyText = `${string}. ${string}\`tacho ${string}\`${string}.`
+
+/** Writes a table page by page. */
+export function tableWriter(columns: readonly Column[]): (rows: string[][]) => void {
+  const linesOf = tablePages(columns, currentLook())
   return (rows) => {
-    for (const line of tableLines(columns, rows, widths, !started)) printLine(line)
-    started = true
+    for (const line of linesOf(rows)) printLine(line)
   }
 }
 
-export function printTable(columns: Column[], rows: string[][]): void {
-  tableWriter(columns)(rows)
+/** Without rows, only the text. */
+export function printTable(columns: readonly Column[], rows: string[][], empty?: EmptyText): void {
+  if (rows.length === 0 && empty !== undefined) printEmpty(empty)
+  else tableWriter(columns)(rows)
 }
 
-/** Cells are escaped for a terminal; widths count code points. Widens `widths` if the rows need it. */
-export function tableLines(columns: Column[], rows: string[][], widths: number[], withHead: boolean): string[] {
-  const cells = rows.map((row) => row.map(printable))
-  for (const row of cells) row.forEach((cell, place) => (widths[place] = Math.max(widths[place] ?? 0, width(cell))))
-  const line = (row: string[]): string =>
-    row
-      .map((cell, place) => pad(cell, widths[place] ?? 0, columns[place]?.align ?? 'left'))
-      .join('  ')
-      .trimEnd()
-  const head = withHead ? [strong(line(columns.map(({ title }) => title)))] : []
-  return [...head, ...cells.map(line)]
+/** On stderr: a program that counts or reads the lines of stdout finds none. */
+export function printEmpty(text: EmptyText): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/** On stderr, too. */
+export function printMore(hasMore: boolean): void {
+  if (hasMore) process.stderr.write('There are more: use -n or --all.\n')
 }
 
 /**
@@ -72,24 +73,25 @@ export async function printJsonItems(
 }
 
 export function strong(text: string): string {
-  return styleText('bold', text, { stream: process.stdout })
+  return toned('strong', text)
 }
 
 export function faint(text: string): string {
-  return styleText('dim', text, { stream: process.stdout })
+  return toned('faint', text)
 }
 
-/**
- * Escapes text of clients for a terminal: control characters could move the cursor or clear the screen, and direction
- * marks could reverse text.
- */
-export function printable(text: string): string {
-  return text.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, escaped)
+/** Tokens and money: short on a terminal, exact for a program. */
+export function spokenTokens(tokens: number): string {
+  return currentLook().width === null ? spokenNumber(tokens) : compact(tokens)
 }
 
-function escaped(character: string): string {
-  const short: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
-  return short[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+export function spokenMoney(amount: number): string {
+  return currentLook().width === null ? spokenNumber(amount) : money(amount)
+}
+
+/** A time of the server, as a table shows it. */
+export function spokenTime(time: string): string {
+  return shownTime(time, currentLook())
 }
 
 /** `1,234,567`, the same in every locale. */
@@ -107,13 +109,4 @@ export function spokenBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1)
   return `${power === 0 ? bytes : (bytes / 1024 ** power).toFixed(1)} ${units[power]}`
-}
-
-function width(cell = ''): number {
-  return Array.from(cell).length
-}
-
-function pad(cell: string, size: number, align: 'left' | 'right'): string {
-  const space = ' '.repeat(Math.max(0, size - width(cell)))
-  return align === 'right' ? space + cell : cell + space
 }

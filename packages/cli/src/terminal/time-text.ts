@@ -26,12 +26,3 @@ function isoTime(text: string): number | null {
   const time = Date.parse(text)
   return Number.isNaN(time) ? null : time
 }
-
-/** `12 ms`, `1.2 s`, `3 min 20 s`. */
-export function spokenDuration(ms: number): string {
-  if (ms < 1000) return `${ms} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
-  const minutes = Math.floor(ms / 60_000)
-  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1000)} s`
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-}

@@ -19,6 +19,8 @@ export interface ImportReport {
   /** Lines equal to an earlier line: the same run. */
   repeatedLines: number
   events: number
+  /** Runs whose lines have no usable times, so the times are made up. */
+  generatedTimes: number
   /** Stored now or by an earlier import; the server does not say which. */
   acceptedEvents: number
   rejectedEvents: number
@@ -39,6 +41,7 @@ export function newReport(file: string, dryRun: boolean): ImportReport {
     runs: 0,
     repeatedLines: 0,
     events: 0,
+    generatedTimes: 0,
     acceptedEvents: 0,
     rejectedEvents: 0,
     problemLines: 0,
@@ -69,7 +72,7 @@ export function spokenRefusals(refused: readonly RefusedEvent[]): string[] {
 
 /** Formats the summary. */
 export function spokenReport(report: ImportReport, runPrefix: string): string[] {
-  const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines } = report
+  const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines, generatedTimes } = report
   const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`
   const done = report.dryRun
     ? `${found} would be recorded; nothing was sent.`
@@ -77,10 +80,16 @@ export function spokenReport(report: ImportReport, runPrefix: string): string[] 
   return [
     done,
     ...(repeatedLines > 0 ? [`${counted(repeatedLines, 'line')} repeated earlier lines and added nothing.`] : []),
+    ...(generatedTimes > 0 ? [madeUpText(generatedTimes, runs)] : []),
     ...(problemLines > 0 ? [`${counted(problemLines, 'line')} had problems.`] : []),
     ...(report.finished ? [] : ['The import stopped early: run the same command again to continue.']),
     ...(report.dryRun || acceptedEvents === 0 || runPrefix === ''
       ? []
       : [`Look: \`tacho runs list --search ${JSON.stringify(runPrefix)}\`.`]),
   ]
+}
+
+function madeUpText(count: number, runs: number): string {
+  const which = count === runs ? 'all runs' : counted(count, 'run')
+  return `The times of ${which} are made up, as the messages have no times of the last 30 days.`
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { printable, spokenBytes, spokenNumber, tableLines } from '../../src/terminal/output.ts'
+import { printable, spokenBytes, spokenNumber } from '../../src/terminal/output.ts'
 
 test('text of clients cannot control a terminal', () => {
   assert.equal(printable('a\u001b[2Jb\nc\u0007\u009b\u202e'), 'a\\u001b[2Jb\\nc\\u0007\\u009b\\u202e')
@@ -9,15 +9,6 @@ test('text of clients cannot control a terminal', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => !/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(printable(text))),
   )
-})
-
-test('columns fit their widest cell, and numbers are right-aligned', () => {
-  const columns = [{ title: 'NAME' }, { title: 'N', align: 'right' as const }]
-  const rows = [
-    ['a', '1'],
-    ['longer', '22'],
-  ]
-  assert.deepEqual(tableLines(columns, rows, [4, 1], true), ['NAME     N', 'a        1', 'longer  22'])
 })
 
 test('numbers and sizes are the same in every locale', () => {

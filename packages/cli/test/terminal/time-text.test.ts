@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { durationMs, moment, spokenDuration } from '../../src/terminal/time-text.ts'
+import { durationMs, moment } from '../../src/terminal/time-text.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 12)
 
@@ -21,8 +21,4 @@ test('any other text is wrong usage, and the sentence names the flag', () => {
   for (const text of ['', 'yesterday', '2026-13-01', '2026', '-7d', '7', '999999999w']) {
     assert.throws(() => moment('--from', text, -1, NOW), { exitCode: 2, message: /^--from must be a time/ })
   }
-})
-
-test('a duration has at most two units', () => {
-  assert.deepEqual([5, 1_500, 200_000, 7_260_000].map(spokenDuration), ['5 ms', '1.5 s', '3 min 20 s', '2 h 1 min'])
 })

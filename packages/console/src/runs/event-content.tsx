@@ -16,7 +16,7 @@ import {
   textAt,
   type Json,
   type Message,
-} from './payload.ts'
+} from '@tacho/contract/read-payload.ts'
 import { STATUSES } from './search.ts'
 import { Status } from './status.tsx'
 

@@ -2,7 +2,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../api.ts'
-import { isObject, textAt } from './payload.ts'
+import { isObject, textAt } from '@tacho/contract/read-payload.ts'
 import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
 
 export interface Problem {

@@ -1,9 +1,9 @@
-/** Numbers, money, durations, sizes and times as people read them. */
-const NUMBER = new Intl.NumberFormat('en-US')
-const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
+/** What only the console formats: sizes, exact times. The rest is shared with the terminal. */
+import { duration, number } from '@tacho/contract/format.ts'
+
+export { compact, duration, money, number, relative } from '@tacho/contract/format.ts'
+
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
-const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
-const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' })
 const CLOCK = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
   minute: '2-digit',
@@ -11,48 +11,10 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
   hour12: false,
 })
 
-export const number = (value: number): string => NUMBER.format(value)
-export const compact = (value: number): string => (value < 10_000 ? NUMBER.format(value) : COMPACT.format(value))
-
-/** With the digits that a small amount needs. The interface names no currency. */
-export function money(amount: number): string {
-  if (amount === 0) return '0'
-  if (amount >= 100) return amount.toLocaleString('en-US', { maximumFractionDigits: 0 })
-  if (amount >= 1) return amount.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
-  // 0.50, 0.123, 0.000123
-  const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 } as const
-  return amount < 0.1
-    ? amount.toLocaleString('en-US', { maximumSignificantDigits: 3 })
-    : amount.toLocaleString('en-US', { ...cents, maximumFractionDigits: 3 })
-}
-
-/** `120 ms`, `1.2 s`, `3 m 04 s`, `2 h 05 m`, `3 d 4 h`. */
-export function duration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
-  const seconds = Math.round(ms / 1_000)
-  const [minutes, hours, days] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600), Math.floor(seconds / 86_400)]
-  const two = (value: number) => String(value).padStart(2, '0')
-  if (hours === 0) return `${minutes} m ${two(seconds % 60)} s`
-  if (days === 0) return `${hours} h ${two(minutes % 60)} m`
-  return `${days} d ${hours % 24} h`
-}
-
 export function bytes(count: number): string {
   if (count < 1_000) return `${count} B`
   if (count < 1_000_000) return `${(count / 1_000).toFixed(1)} kB`
   return `${(count / 1_000_000).toFixed(1)} MB`
-}
-
-/** `now`, `12 s ago`, `5 m ago`, `3 h ago`; a date beyond two days. */
-export function relative(time: number, now: number): string {
-  const ago = now - time
-  const [value, unit] =
-    ago < 60_000 ? [ago / 1_000, 's'] : ago < 3_600_000 ? [ago / 60_000, 'm'] : [ago / 3_600_000, 'h']
-  if (Math.abs(ago) < 2_000) return 'now'
-  if (ago < 0) return DAY.format(time)
-  if (ago < 48 * 3_600_000) return `${Math.floor(value as number)} ${unit} ago`
-  return ago < 300 * 86_400_000 ? DAY.format(time) : DAY_OF_YEAR.format(time)
 }
 
 /** Median and 95th percentile of calls. */

@@ -1,0 +1,154 @@
+/** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
+import type { EventRow } from '@tacho/contract/event.ts'
+import { duration, money } from '@tacho/contract/format.ts'
+import {
+  contentText,
+  inShort,
+  isObject,
+  messagesAt,
+  numberAt,
+  textAt,
+  type Json,
+} from '@tacho/contract/read-payload.ts'
+import { cutEnd, pad, widthOf } from '../terminal/cut.ts'
+import type { Look } from '../terminal/look.ts'
+import { printable } from '../terminal/printable.ts'
+import { toned, type Tone } from '../terminal/tone.ts'
+
+/** What is shown of a run besides the step. */
+export interface Timeline {
+  /** Start of the run in milliseconds. */
+  startedAt: number
+  /** Whether any of its steps cost something. */
+  hasCost: boolean
+}
+
+const KINDS = new Map([
+  ['USER_INPUT', 'User'],
+  ['AGENT_STEP', 'Step'],
+  ['LLM_CALL', 'Model'],
+  ['TOOL_CALL', 'Tool'],
+  ['POLICY_DECISION', 'Policy'],
+  ['ERROR', 'Error'],
+  ['SESSION_OUTCOME', 'Outcome'],
+])
+const MARKS = new Map<Tone | null, string>([
+  ['red', '✕'],
+  ['amber', '!'],
+])
+const SINCE_WIDTH = 10
+const KIND_WIDTH = 7
+const TOOK_WIDTH = 9
+const COST_WIDTH = 8
+/** Characters of each input, output and answer. */
+const BRIEF_CHARS = 300
+
+/** Whether something went wrong at this step: an error, a failed tool, a blocked call, a failed outcome. */
+export function isFailed(row: EventRow, payload: unknown): boolean {
+  return problemTone(row.eventType, isObject(payload) ? payload : {}) === 'red'
+}
+
+export function stepHead({ hasCost }: Timeline, { width }: Look): string[] {
+  if (width === null) return []
+  const start = `  ${pad('SINCE', SINCE_WIDTH, 'right')}  ${pad('STEP', KIND_WIDTH)}  `
+  const end = `  ${pad('TOOK', TOOK_WIDTH, 'right')}${hasCost ? `  ${pad('COST', COST_WIDTH, 'right')}` : ''}`
+  return [toned('strong', `${start}${pad('WHAT', width - start.length - end.length)}${end}`)]
+}
+
+/** The line of one step. In a pipe: the exact time, the event type and the whole line. */
+export function stepLine(row: EventRow, payload: unknown, { startedAt, hasCost }: Timeline, look: Look): string {
+  const fields: Json = isObject(payload) ? payload : {}
+  const tone = problemTone(row.eventType, fields)
+  const mark = MARKS.get(tone) ?? ' '
+  const text = printable(stepText(row, fields).replace(/\s+/g, ' ').trim())
+  const latency = row.latency ?? numberAt(fields, 'latency')
+  const took = latency === null ? '' : duration(latency)
+  const cost = numberAt(fields, 'cost')
+  const spent = cost === null ? '' : money(cost)
+  if (look.width === null) {
+    const facts = [took, spent === '' ? '' : `cost ${spent}`].filter((fact) => fact !== '')
+    return [`${mark} ${row.timestamp}`, printable(row.eventType).padEnd(15), text, ...facts].join('  ').trimEnd()
+  }
+  const since = look.isExact ? row.timestamp : `+${duration(Math.max(0, Date.parse(row.timestamp) - startedAt))}`
+  const kind = cutEnd(printable(KINDS.get(row.eventType) ?? row.eventType), LONGEST_KIND)
+  const start = `${mark} ${pad(since, SINCE_WIDTH, 'right')}  ${pad(kind, KIND_WIDTH)}  `
+  const end = `  ${pad(took, TOOK_WIDTH, 'right')}${hasCost ? `  ${pad(spent, COST_WIDTH, 'right')}` : ''}`
+  const room = Math.max(LEAST_TEXT, look.width - widthOf(start) - widthOf(end))
+  return `${toned(tone, `${start}${pad(cutEnd(text, room), room)}`)}${end.trim() === '' ? '' : toned('faint', end)}`.trimEnd()
+}
+
+const LONGEST_KIND = 15
+const LEAST_TEXT = 10
+
+function problemTone(eventType: string, payload: Json): Tone | null {
+  switch (eventType) {
+    case 'ERROR':
+      return 'red'
+    case 'TOOL_CALL':
+      return hasError(payload) ? 'red' : null
+    case 'POLICY_DECISION': {
+      const action = textAt(payload, 'action')
+      return action === 'BLOCK' ? 'red' : action === 'REQUIRE_APPROVAL' || action === 'WARN' ? 'amber' : null
+    }
+    case 'SESSION_OUTCOME':
+      return textAt(payload, 'status') === 'FAILED' ? 'red' : null
+    default:
+      return null
+  }
+}
+
+function hasError({ error }: Json): boolean {
+  return error !== undefined && error !== null && error !== false
+}
+
+function stepText({ eventType, label }: EventRow, payload: Json): string {
+  switch (eventType) {
+    case 'USER_INPUT':
+      return textAt(payload, 'text') ?? label
+    case 'AGENT_STEP': {
+      const text = textAt(payload, 'text') ?? contentText(payload['content'])
+      return text === '' ? label : `${label}: ${inShort(text, BRIEF_CHARS)}`
+    }
+    case 'LLM_CALL':
+      return modelText(label, payload)
+    case 'TOOL_CALL':
+      return toolText(label, payload)
+    case 'POLICY_DECISION':
+      return policyText(label, payload)
+    case 'ERROR':
+      return textAt(payload, 'message') ?? label
+    case 'SESSION_OUTCOME': {
+      const status = textAt(payload, 'status')
+      return status === null || status === label ? label : `${status}: ${label}`
+    }
+    default:
+      return label
+  }
+}
+
+function modelText(label: string, payload: Json): string {
+  const said = messagesAt(payload, 'output').flatMap(({ text, toolCalls }) => [
+    ...(text === '' ? [] : [inShort(text, BRIEF_CHARS)]),
+    ...toolCalls.map(({ name, input }) => `calls ${name} ${brief(input)}`),
+  ])
+  const model = textAt(payload, 'model') ?? label
+  return said.length === 0 ? model : `${model}: ${said.join('; ')}`
+}
+
+function toolText(label: string, payload: Json): string {
+  const { input, output, error } = payload
+  const call = `${textAt(payload, 'toolName') ?? label} ${brief(input)}`.trimEnd()
+  if (hasError(payload)) return `FAILED ${call}: ${brief(error)}`
+  return output === undefined ? call : `${call} → ${brief(output)}`
+}
+
+function policyText(label: string, payload: Json): string {
+  const policies = Array.isArray(payload['policyIds']) ? payload['policyIds'] : []
+  const by = policies.length === 0 ? '' : ` by ${policies.filter((id) => typeof id === 'string').join(', ')}`
+  const call = `${textAt(payload, 'toolName') ?? label} ${brief(payload['input'])}`.trimEnd()
+  return `${textAt(payload, 'action') ?? ''} ${call}${by}`.trimStart()
+}
+
+function brief(value: unknown): string {
+  return value === undefined ? '' : inShort(value, BRIEF_CHARS)
+}

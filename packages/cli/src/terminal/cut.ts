@@ -1,0 +1,40 @@
+/** Makes text fit a terminal. Widths are cells: most emoji and East Asian characters take two. Pure. */
+import stringWidth from 'fast-string-width'
+
+const CUT = '…'
+const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+export function widthOf(text: string): number {
+  return stringWidth(text)
+}
+
+/** The text in at most `size` cells, cut in the middle: beginnings and ends of ids and names tell them apart. */
+export function cutMiddle(text: string, size: number): string {
+  if (widthOf(text) <= size) return text
+  const graphemes = graphemesOf(text)
+  const last = Math.floor((size - 1) / 2)
+  const start = fitting(graphemes, size - 1 - last)
+  const end = fitting(graphemes.reverse(), last)
+  return `${start.join('')}${CUT}${end.reverse().join('')}`
+}
+
+/** The text in at most `size` cells, cut at its end: for sentences. */
+export function cutEnd(text: string, size: number): string {
+  return widthOf(text) <= size ? text : `${fitting(graphemesOf(text), size - 1).join('')}${CUT}`
+}
+
+function graphemesOf(text: string): string[] {
+  return Array.from(GRAPHEMES.segment(text), ({ segment }) => segment)
+}
+
+/** The first graphemes that fit. */
+function fitting(graphemes: readonly string[], size: number): string[] {
+  let used = 0
+  const end = graphemes.findIndex((grapheme) => (used += widthOf(grapheme)) > size)
+  return graphemes.slice(0, end === -1 ? graphemes.length : end)
+}
+
+export function pad(text: string, size: number, align: 'left' | 'right' = 'left'): string {
+  const space = ' '.repeat(Math.max(0, size - widthOf(text)))
+  return align === 'right' ? space + text : text + space
+}

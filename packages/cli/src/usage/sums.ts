@@ -1,0 +1,110 @@
+/** Sums hours of usage by day, agent or model, with a bar. */
+import { number } from '@tacho/contract/format.ts'
+import type { UsageHour } from '@tacho/contract/operator/usage.ts'
+import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
+
+export const USAGE_KEYS = ['day', 'agent', 'model'] as const
+export type UsageKey = (typeof USAGE_KEYS)[number]
+
+export interface UsageSum {
+  key: string
+  events: number
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  cost: number
+  /** What the calls without a cost probably cost; null: no estimate. */
+  estimatedCost: number | null
+}
+
+const BAR_CELLS = 20
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
+/** Costs are summed in whole units of 1e-9: sums of fractions would be inexact. */
+const NANOS = 1e9
+
+export function usageSummer(by: UsageKey) {
+  const sums = new Map<string, UsageSum>()
+  return {
+    add(hour: UsageHour): void {
+      const key = keyOf(hour, by)
+      // What is not a model call has no model.
+      if (key === null) return
+      const sum = sums.get(key) ?? emptySum(key)
+      addTo(sum, hour)
+      sums.set(key, sum)
+    },
+    /** Days in their order; agents and models by cost, then tokens. */
+    sums(): UsageSum[] {
+      const all = [...sums.values()]
+      return by === 'day'
+        ? all.sort((one, other) => (one.key < other.key ? -1 : 1))
+        : all.sort((one, other) => weight(other) - weight(one) || other.totalTokens - one.totalTokens)
+    },
+  }
+}
+
+export function totalOf(sums: readonly UsageSum[], key: string): UsageSum {
+  const total = emptySum(key)
+  for (const { events, estimatedCost, ...usage } of sums) addTo(total, { events, estimatedCost, usage })
+  return total
+}
+
+function keyOf({ hour, agent, model }: UsageHour, by: UsageKey): string | null {
+  if (by === 'day') return hour.slice(0, 10)
+  return by === 'agent' ? agent.name : model === '' ? null : model
+}
+
+function emptySum(key: string): UsageSum {
+  const usage = { promptTokens: 0, completionTokens: 0, totalTokens: 0, cost: 0 }
+  return { key, events: 0, ...usage, estimatedCost: null }
+}
+
+function addTo(sum: UsageSum, { events, usage, estimatedCost }: Pick<UsageHour, 'events' | 'usage' | 'estimatedCost'>) {
+  sum.events += events
+  sum.promptTokens += usage.promptTokens
+  sum.completionTokens += usage.completionTokens
+  sum.totalTokens += usage.totalTokens
+  sum.cost = added(sum.cost, usage.cost)
+  if (estimatedCost !== null) sum.estimatedCost = added(sum.estimatedCost ?? 0, estimatedCost)
+}
+
+function added(one: number, other: number): number {
+  return (Math.round(one * NANOS) + Math.round(other * NANOS)) / NANOS
+}
+
+/** Sent and estimated cost. */
+function weight({ cost, estimatedCost }: UsageSum): number {
+  return added(cost, estimatedCost ?? 0)
+}
+
+export function usageColumns(by: UsageKey, sums: readonly UsageSum[]): Column[] {
+  return [
+    { title: by.toUpperCase() },
+    { title: 'EVENTS', align: 'right', isOptional: true },
+    { title: 'TOKENS', align: 'right' },
+    { title: 'COST', align: 'right' },
+    ...(hasEstimates(sums) ? [{ title: 'ESTIMATED', align: 'right' as const }] : []),
+    { title: '', as: 'whole', isOptional: true },
+  ]
+}
+
+/** One row each. The bar shows the share of the greatest: of the cost, or of the tokens if nothing has a cost. */
+export function usageRows(sums: readonly UsageSum[]): string[][] {
+  const measure = sums.some((sum) => weight(sum) > 0) ? weight : ({ totalTokens }: UsageSum) => totalTokens
+  const greatest = Math.max(...sums.map(measure))
+  return sums.map((sum) => [...usageCells(sum, hasEstimates(sums)), bar(measure(sum) / greatest)])
+}
+
+export function usageCells({ key, events, totalTokens, cost, estimatedCost }: UsageSum, withEstimate: boolean) {
+  const estimate = estimatedCost === null ? '' : spokenMoney(estimatedCost)
+  return [key, number(events), spokenTokens(totalTokens), spokenMoney(cost), ...(withEstimate ? [estimate] : [])]
+}
+
+export function hasEstimates(sums: readonly UsageSum[]): boolean {
+  return sums.some(({ estimatedCost }) => estimatedCost !== null)
+}
+
+function bar(share: number): string {
+  const eighths = Number.isFinite(share) ? Math.round(share * BAR_CELLS * 8) : 0
+  return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '')
+}

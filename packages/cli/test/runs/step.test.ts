@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EventRow } from '@tacho/contract/event.ts'
+import { isFailed, stepHead, stepLine } from '../../src/runs/step.ts'
+import { widthOf } from '../../src/terminal/cut.ts'
+import type { Look } from '../../src/terminal/look.ts'
+
+const START = Date.UTC(2026, 10, 22, 12)
+const PIPE: Look = { width: null, isExact: false, now: START }
+const TERMINAL: Look = { ...PIPE, width: 80 }
+const TIMELINE = { startedAt: START, hasCost: true }
+
+function row(eventType: string, label: string, latency: number | null = null): EventRow {
+  const timestamp = new Date(START + 1_234).toISOString()
+  const ids = { id: '', eventId: 'e', runId: 'r', sessionId: null, agentId: null, agentName: 'a', clientId: 'c' }
+  const rest = { receivedAt: timestamp, schemaVersion: null, promptVersionId: null, spanId: null, parentSpanId: null }
+  return { ...ids, ...rest, eventType, label, timestamp, latency, payloadBytes: 2 } as EventRow
+}
+
+const line = (event: EventRow, payload: unknown, look = TERMINAL) => stepLine(event, payload, TIMELINE, look)
+
+test('a step says what it did, how long it took and what it cost, in one line as wide as the terminal', () => {
+  const output = { content: 'Here it is', tool_calls: [{ function: { name: 'find', arguments: '{"id":7}' } }] }
+  const model = line(row('LLM_CALL', 'chat', 420), { model: 'small-1', output, cost: 0.0031 })
+  assert.match(model, /^ +\+1\.2 s {2}Model {4}small-1: Here it is; calls find .*… +420 ms +0\.0031$/)
+  assert.equal(widthOf(model), 80)
+  assert.equal(widthOf(stepHead(TIMELINE, TERMINAL)[0] ?? ''), 80)
+  assert.match(
+    line(row('TOOL_CALL', 'find', 12), { toolName: 'find', input: { id: 7 }, output: 'ok' }),
+    /find \{"id":7\} → ok/,
+  )
+  assert.match(line(row('USER_INPUT', 'question'), { text: 'Where\nis  it?' }), /User {5}Where is it\?$/)
+  assert.match(line(row('CUSTOM', 'Something'), {}), /CUSTOM {3}Something$/)
+})
+
+test('what failed or was held back has a mark and a word', () => {
+  const failed = line(row('TOOL_CALL', 'find'), { toolName: 'find', input: {}, error: 'timeout' })
+  assert.match(failed, /^✕ .* FAILED find \{\}: timeout$/)
+  const block = { action: 'BLOCK', toolName: 'refund', policyIds: ['limit'] }
+  assert.match(line(row('POLICY_DECISION', 'x'), block), /^✕ .* BLOCK refund by limit$/)
+  const asked = { action: 'REQUIRE_APPROVAL', toolName: 'refund' }
+  assert.match(line(row('POLICY_DECISION', 'x'), asked), /^! .* REQUIRE_APPROVAL refund$/)
+  assert.match(line(row('SESSION_OUTCOME', 'end'), { status: 'FAILED' }), /^✕ .*Outcome {2}FAILED: end$/)
+  for (const [type, payload, is] of [
+    ['ERROR', {}, true],
+    ['TOOL_CALL', { error: 'x' }, true],
+    ['TOOL_CALL', { error: null }, false],
+    ['TOOL_CALL', { error: false }, false],
+    ['POLICY_DECISION', block, true],
+    ['POLICY_DECISION', asked, false],
+    ['SESSION_OUTCOME', { status: 'COMPLETED' }, false],
+    ['LLM_CALL', 'not an object', false],
+  ] as const) {
+    assert.equal(isFailed(row(type, 'x'), payload), is, type)
+  }
+})
+
+test('in a pipe a step has its exact time and type, and is not cut; clients cannot control the terminal', () => {
+  const text = 'x'.repeat(250)
+  assert.equal(line(row('USER_INPUT', 'q'), { text }, PIPE), `  2026-11-22T12:00:01.234Z  USER_INPUT       ${text}`)
+  assert.ok(!line(row('ERROR', 'q'), { message: '\u001b[2J' }).includes('\u001b[2J'))
+})
