@@ -1,13 +1,15 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { createWriteStream, existsSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { connected } from '../calls/connected.ts'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
 import { unreachable } from '../calls/server-trouble.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import { checkedAt, checkedLines, encoderOf, formatOf, readExport, type Checked } from '../export/export-file.ts'
+import { exportParquet, PARQUET_TABLES, type ParquetTable } from '../export/parquet.ts'
 import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters.ts'
 import { connect, inEnvironment } from '../settings/options.ts'
 import { failed, Stop, wrongUsage } from '../stop.ts'
@@ -15,6 +17,7 @@ import { printJson, printLine, spokenNumber } from '../terminal/output.ts'
 import { startProgress, type Progress } from '../terminal/progress.ts'
 
 interface Options extends RunFilterOptions {
+  parquet?: ParquetTable
   output?: string
   resume?: true
 }
@@ -22,6 +25,9 @@ interface Options extends RunFilterOptions {
 export function addExport(command: Command): void {
   withRunFilters(inEnvironment(command))
     .option('-o, --output <file>', 'file to write; .gz and .zst are compressed; without it, standard output')
+    .addOption(
+      new Option('--parquet <table>', 'write a Parquet file for analysis: one row for each').choices(PARQUET_TABLES),
+    )
     .option('--resume', 'continue an interrupted export of the same environment and filters')
     .addHelpText(
       'after',
@@ -31,17 +37,26 @@ It has no people, keys or webhooks. The filters choose runs; everything else com
 is complete; until then its name ends with .partial. An existing file is never overwritten. \`tacho restore-export\` writes
 it into an empty environment.
 
+With --parquet, the file has a row for each event or run instead, for DuckDB, pandas and others. It cannot be imported.
+
 Examples:
   tacho export --environment acme/production -o production.jsonl.zst
   tacho export --environment acme/production -o production.jsonl.zst --resume
+  tacho export --parquet events --from 30d -o events.parquet
   tacho export --status FAILED --from 7d | jq -c 'select(.type == "run")'`,
     )
     .action(exportRuns)
 }
 
 async function exportRuns(options: Options): Promise<void> {
-  const { output, resume, agent } = options
+  const { output, resume, agent, parquet: table } = options
   if (output === undefined && (resume || options.json)) throw wrongUsage('--resume and --json need --output.')
+  if (table !== undefined) {
+    if (resume) throw wrongUsage('--resume cannot continue a Parquet file.')
+    const { client, environmentId } = await connected(options)
+    const query = { table, ...runQuery(options, Date.now()), ...(agent === undefined ? {} : { agent }) }
+    return exportParquet(client, { params: { environmentId }, query }, options)
+  }
   const partial = `${output}.partial`
   if (output !== undefined && existsSync(output)) {
     throw failed(`${JSON.stringify(output)} already exists and is never overwritten.`)

@@ -152,6 +152,7 @@ export const OPERATOR_ENDPOINTS = {
   createAlert: {"method":"POST","path":"/environments/{environmentId}/alerts","status":201,"creates":true},
   removeAlert: {"method":"POST","path":"/environments/{environmentId}/alerts/{alertId}/remove"},
   exportEnvironment: {"path":"/environments/{environmentId}/export","reply":"bytes"},
+  exportParquet: {"path":"/environments/{environmentId}/export/parquet","reply":"bytes"},
   exportRun: {"path":"/environments/{environmentId}/runs/{runId}/html","reply":"bytes"},
   importEnvironment: {"method":"POST","path":"/environments/{environmentId}/import"},
 } as const satisfies Record<string, Endpoint>

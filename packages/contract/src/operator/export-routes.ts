@@ -3,7 +3,7 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
-import { ExportQuery, RestoredLines, RestoreReport, RunFileQuery } from './export.ts'
+import { ExportQuery, ParquetQuery, RestoredLines, RestoreReport, RunFileQuery } from './export.ts'
 import { OperatorRunParams } from './run.ts'
 
 const common = { tag: 'Operation', scopes: [], params: EnvironmentParams, status: 200 } as const
@@ -25,6 +25,18 @@ export const exportRoutes = {
     reply: file,
     replyType: 'application/jsonl',
     errors: ['not_found', 'conflict', 'invalid_cursor'],
+  },
+  exportParquet: {
+    ...common,
+    method: 'GET',
+    access: 'admin',
+    path: '/environments/{environmentId}/export/parquet',
+    summary: 'Export the runs of a filter, or their events, as a Parquet file for analysis',
+    description: 'Columns have the names of the operator API. Payloads are JSON texts as they were sent.',
+    query: ParquetQuery,
+    reply: file,
+    replyType: 'application/vnd.apache.parquet',
+    errors: ['not_found', 'conflict'],
   },
   exportRun: {
     ...common,

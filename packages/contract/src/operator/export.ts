@@ -14,6 +14,12 @@ export const ExportQuery = Type.Object({
 })
 export type ExportQuery = Static<typeof ExportQuery>
 
+export const ParquetQuery = Type.Object({
+  ...RUN_FILTERS,
+  table: Type.Enum(['events', 'runs'], { description: 'Whether each row is an event or a run' }),
+})
+export type ParquetQuery = Static<typeof ParquetQuery>
+
 export const RunFileQuery = Type.Object({
   payloads: Type.Optional(Type.Enum(['true'], { description: 'Also write the payloads of the events' })),
 })

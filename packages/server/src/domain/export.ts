@@ -1,5 +1,6 @@
 /** Walks an environment for an export. Reads one page at a time, and only when the reader wants more. */
 import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedKey, type ExportedTable } from '../storage/exports.ts'
+import type { StoredEvent } from '../storage/events.ts'
 import type { RunFilter, RunPlace, RunRow } from '../storage/runs.ts'
 import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -119,26 +120,50 @@ async function* linesOfRuns(
     const last = run && (await storage.findEvent(environmentId, run.runId, start.event ?? ''))
     if (run && last) yield* linesOfEvents(storage, environmentId, run, last.event.seq)
   }
-  for (let more = true; more;) {
-    const page = await storage.listRuns(environmentId, filter, { limit: RUNS_PER_PAGE, after })
-    for (const run of page.rows) {
+  for await (const runs of walkRuns(storage, environmentId, filter, after)) {
+    for (const run of runs) {
       yield { type: 'run', text: runLine(run), place: null }
       yield* linesOfEvents(storage, environmentId, run, 0)
     }
-    after = page.lookedTo ?? page.rows.at(-1) ?? after
-    more = page.more
   }
 }
 
 async function* linesOfEvents(storage: Reads, environmentId: string, run: RunRow, start: number): AsyncGenerator<Line> {
   const place: ExportPlace = { section: 'run', after: [run.startedAt, run.id] }
-  for (let after = start, more = true; more;) {
-    const page = { after, limit: EVENTS_PER_PAGE, pageBytes: EVENT_PAGE_BYTES }
-    const found = await storage.readArrived(environmentId, run.id, page)
-    for (const event of found.rows) {
-      after = event.seq
+  for await (const events of walkEvents(storage, environmentId, run.id, start)) {
+    for (const event of events) {
       yield { type: 'event', text: eventLine(run, event), place: { ...place, event: event.eventId } }
     }
+  }
+}
+
+/** The runs of a filter, newest first, in pages. */
+export async function* walkRuns(
+  storage: Pick<Storage, 'listRuns'>,
+  environmentId: string,
+  filter: RunFilter,
+  start: RunPlace | null,
+): AsyncGenerator<RunRow[]> {
+  for (let after = start, more = true; more;) {
+    const page = await storage.listRuns(environmentId, filter, { limit: RUNS_PER_PAGE, after })
+    yield page.rows
+    after = page.lookedTo ?? page.rows.at(-1) ?? after
+    more = page.more
+  }
+}
+
+/** The events of a run (internal id) after a place, in the order of their arrival, in pages. */
+export async function* walkEvents(
+  storage: Pick<Storage, 'readArrived'>,
+  environmentId: string,
+  run: string,
+  start: number,
+): AsyncGenerator<StoredEvent[]> {
+  for (let after = start, more = true; more;) {
+    const page = { after, limit: EVENTS_PER_PAGE, pageBytes: EVENT_PAGE_BYTES }
+    const found = await storage.readArrived(environmentId, run, page)
+    yield found.rows
+    after = found.rows.at(-1)?.seq ?? after
     more = found.more
   }
 }

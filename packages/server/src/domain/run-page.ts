@@ -1,5 +1,6 @@
 /** The HTML of a run's file: one page without a script, in the colours of the reader's system. */
 import { hash } from 'node:crypto'
+import { duration } from '@tacho/contract/format.ts'
 import { indented } from '@tacho/contract/json-text.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -99,7 +100,7 @@ export function stepHtml(step: Step, payload: string | null): string {
     ><span class="label"><bdi>${row.label}</bdi>${factLine(row, data)}</span
     ><svg viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true">
       <rect x="${Math.min(x, 996)}" width="${length}" height="8" /></svg
-    ><span class="took">${latency === null ? '' : durationText(latency)}</span>`
+    ><span class="took">${latency === null ? '' : duration(latency)}</span>`
   const classes = `d${depth} ${kind}${isErrorEvent(row.eventType, data) ? ' failed' : ''}`
   // 0: retention removed the payload.
   if (payload === null || row.payloadBytes <= EMPTY_BYTES)
@@ -148,14 +149,14 @@ function leftOut(
 function factsOf({ run, writtenAt }: RunFile): [string, string][] {
   const { usage, agent, estimatedCost, priceTable, unpricedCalls } = run
   const silence = stalledMs(run, writtenAt)
-  const running = silence === null ? 'still running' : `stalled: no event for ${durationText(silence)}`
+  const running = silence === null ? 'still running' : `stalled: no event for ${duration(silence)}`
   const took = Math.max(0, Date.parse(run.endedAt ?? run.lastEventAt) - Date.parse(run.startedAt))
   const facts: [string, string | null][] = [
     ['Agent', run.agentId === null ? agent.name : `${agent.name} (${run.agentId})`],
     ['Session', run.sessionId],
     ['Started', timeText(run.startedAt)],
     ['Ended', run.endedAt === null ? running : timeText(run.endedAt)],
-    ['Duration', durationText(took)],
+    ['Duration', duration(took)],
     ['Events', number(run.eventCount)],
     ['Errors', run.errorCount === null ? null : number(run.errorCount)],
     [
@@ -242,13 +243,4 @@ function number(value: number): string {
 /** `2026-11-22 11:33:13.123 UTC` */
 function timeText(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`
-}
-
-function durationText(ms: number): string {
-  if (ms < 1_000) return `${number(Math.round(ms))} ms`
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
-  const minutes = Math.floor(ms / 60_000)
-  return minutes < 60
-    ? `${minutes} min ${Math.floor((ms % 60_000) / 1_000)} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }

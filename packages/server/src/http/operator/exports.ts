@@ -17,6 +17,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { createExportStreams } from './export-streams.ts'
+import { parquetFile } from './parquet/parquet-file.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
 
 export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
@@ -49,6 +50,22 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
       const names = { workspace: workspace.name, environment: environment.name }
       return exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
     }
+    return sendExport({ request, reply, workspaceId: workspace.id, route, name, begin })
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.exportParquet, deps, async ({ query, request, reply }) => {
+    const { table, ...given } = query
+    const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
+    const filter = runFilterOf(given)
+    if (isRefusal(filter)) return filter
+    if (!isFindable(filter)) return refuse('invalid_request', 'No run can have such a text')
+    const begin = async () => {
+      const target = { kind: 'environment', id: environment.id }
+      const detail = { filters: Object.keys(given), table }
+      await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
+      return parquetFile(deps, { environmentId: environment.id, workspaceId: workspace.id, table, filter })
+    }
+    const [route, name] = [OPERATOR_ROUTES.exportParquet, `tacho-${table}-${fileTime(now())}.parquet`]
     return sendExport({ request, reply, workspaceId: workspace.id, route, name, begin })
   })
 

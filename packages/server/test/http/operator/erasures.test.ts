@@ -5,8 +5,10 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
+import { zstdDecompressSync } from 'node:zlib'
 import type { Erasure, NewErasure } from '@tacho/contract/operator/erasure.ts'
 import { SCOPES } from '@tacho/contract/route.ts'
+import { parquetReadObjects } from 'hyparquet'
 import { eventually } from '../../setup/eventually.ts'
 import { openEventStream } from '../../setup/event-stream.ts'
 import { issueRecord, reviewed } from '../../setup/issue-service.ts'
@@ -231,6 +233,7 @@ const day = (ms: number) => new Date(STARTED + ms).toISOString()
 const FIXED: Record<string, string[]> = {
   by: ['agent', 'model', 'promptVersion'],
   step: ['hour', 'window'],
+  table: ['events', 'runs'],
 }
 
 /** Every address of a GET: all values known for its path, and each known value of each query parameter by itself. */
@@ -249,7 +252,9 @@ function addressesOf({ prefix, route }: Row, { known }: Tenant): string[] {
     const values = isDay ? [day(name === 'from' ? -20 * HOUR : HOUR)] : (FIXED[name] ?? [...(ids ?? ['1'])])
     needed = needed.flatMap((one) => values.map((value) => new URLSearchParams([...one, [name, value]])))
   }
-  const optional = Object.keys(properties).filter((name) => !query?.required?.includes(name))
+  // A Parquet file starts a thread. It has the filters of the other export.
+  const isPlain = route.path.endsWith('/parquet')
+  const optional = Object.keys(properties).filter((name) => !isPlain && !query?.required?.includes(name))
   const queries = needed.flatMap((one) => [
     one,
     ...optional.flatMap((name) =>
@@ -284,9 +289,23 @@ async function look(tenant: Tenant, row: Row, address: string, etag?: string): P
     stream.close()
     return { row: row.name, address, status: stream.status, text: JSON.stringify(first), etag: null }
   }
-  const reply = await fetch(service.url + address, { headers })
-  const text = await reply.text()
+  let reply = await fetch(service.url + address, { headers })
+  // Too many exports at the same time.
+  while (reply.status === 503) reply = await fetch(service.url + address, { headers })
+  const isTable = reply.headers.get('content-type')?.includes('parquet')
+  const text = isTable ? JSON.stringify(await rowsOfParquet(await reply.arrayBuffer())) : await reply.text()
   return { row: row.name, address, status: reply.status, text, etag: reply.headers.get('etag') }
+}
+
+function rowsOfParquet(file: ArrayBuffer): Promise<Record<string, unknown>[]> {
+  const compressors = { ZSTD: (data: Uint8Array) => zstdDecompressSync(data) }
+  return parquetReadObjects({ file, compressors }).then((rows) =>
+    rows.map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? String(value) : value]),
+      ),
+    ),
+  )
 }
 
 /** Asks all of them; `again`: also with what was answered before, cursors and tags included. */
@@ -335,7 +354,7 @@ async function sums({ service, environmentId, promptId }: Tenant): Promise<strin
 
 /** The routes whose answers show what a client sent. */
 const SHOWING =
-  'listRuns readRun listRunEvents readApproval listOperatorRuns readOperatorRun listEventRows readEvent traceEvent readUsage readUsagePoints listApprovals listApprovalGroups streamApprovals readApprovalAftermath listRunApprovals listIssues readIssue listOccurrences listRecoveries listAffectedRuns listAffectedAgents listIssueActivity listIssueRecords readIssueRecord searchEvents readSimulation listUnpricedModels exportEnvironment exportRun'.split(
+  'listRuns readRun listRunEvents readApproval listOperatorRuns readOperatorRun listEventRows readEvent traceEvent readUsage readUsagePoints listApprovals listApprovalGroups streamApprovals readApprovalAftermath listRunApprovals listIssues readIssue listOccurrences listRecoveries listAffectedRuns listAffectedAgents listIssueActivity listIssueRecords readIssueRecord searchEvents readSimulation listUnpricedModels exportEnvironment exportRun exportParquet'.split(
     ' ',
   )
 

@@ -1,0 +1,107 @@
+/** The columns of both tables: names and types as in the operator API. */
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { isErrorEvent } from '../../../domain/traits.ts'
+import { usageOf } from '../../../domain/usage.ts'
+import type { StoredEvent } from '../../../storage/events.ts'
+
+export type ParquetType = 'text' | 'texts' | 'time' | 'integer' | 'number' | 'flag'
+export type ParquetValue = string | string[] | number | boolean | null
+
+export interface ParquetColumn<Row> {
+  name: string
+  type: ParquetType
+  valueOf: (row: Row) => ParquetValue
+}
+
+/** An event and the external id of its run. */
+export interface ParquetEvent {
+  runId: string
+  event: StoredEvent
+}
+
+/** An event with what its payload says. */
+interface ReadEvent extends ParquetEvent {
+  payload: Record<string, unknown>
+  usage: ReturnType<typeof usageOf>
+}
+
+const column = <Row>(name: string, type: ParquetType, valueOf: (row: Row) => ParquetValue): ParquetColumn<Row> => ({
+  name,
+  type,
+  valueOf,
+})
+
+const ofEvent = (name: keyof StoredEvent, type: ParquetType = 'text') =>
+  column<ReadEvent>(name, type, ({ event }) => event[name])
+
+export const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
+  column('runId', 'text', ({ runId }) => runId),
+  ofEvent('eventId'),
+  ofEvent('sessionId'),
+  ofEvent('agentId'),
+  ofEvent('agentName'),
+  ofEvent('clientId'),
+  ofEvent('eventType'),
+  ofEvent('label'),
+  column('timestamp', 'time', ({ event }) => event.time),
+  ofEvent('receivedAt', 'time'),
+  ofEvent('spanId'),
+  ofEvent('parentSpanId'),
+  ofEvent('schemaVersion'),
+  column('latency', 'number', ({ event }) => (event.latencyMicros === null ? null : event.latencyMicros / 1_000)),
+  column('isError', 'flag', ({ event, payload }) => isErrorEvent(event.eventType, payload)),
+  column('toolName', 'text', ({ event, payload }) =>
+    event.eventType === 'TOOL_CALL' ? textOf(payload['toolName']) : null,
+  ),
+  column('model', 'text', ({ usage }) => (usage === null || usage.model === '' ? null : usage.model)),
+  column('promptTokens', 'integer', ({ usage }) => usage && usage.promptTokens),
+  column('completionTokens', 'integer', ({ usage }) => usage && usage.completionTokens),
+  column('totalTokens', 'integer', ({ usage }) => usage && usage.totalTokens),
+  // Null: the sender did not say it.
+  column('cost', 'number', ({ usage }) => (usage === null || usage.uncosted !== null ? null : usage.costNanos / NANOS)),
+  // 0: retention removed it.
+  column('payload', 'text', ({ event }) => (event.payloadBytes === 0 ? null : event.payload)),
+]
+
+const NANOS = 1e9
+
+/** Text of a payload that a UTF-8 file can hold. */
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value.toWellFormed() : null)
+
+export function readEvent({ runId, event }: ParquetEvent): ReadEvent {
+  const payload = JSON.parse(event.payload) as Record<string, unknown>
+  return { runId, event, payload, usage: usageOf(event.eventType, payload) }
+}
+
+const ofRun = (name: keyof OperatorRun, type: ParquetType = 'text') =>
+  column<OperatorRun>(name, type, (run) => run[name] as ParquetValue)
+const timeOf = (name: 'startedAt' | 'endedAt' | 'lastEventAt' | 'receivedAt' | 'pinnedAt') =>
+  column<OperatorRun>(name, 'time', (run) => (run[name] === null ? null : Date.parse(run[name])))
+
+export const RUN_COLUMNS: readonly ParquetColumn<OperatorRun>[] = [
+  ofRun('id'),
+  ofRun('runId'),
+  ofRun('status'),
+  timeOf('startedAt'),
+  timeOf('endedAt'),
+  ofRun('sessionId'),
+  ofRun('agentId'),
+  column('agentName', 'text', ({ agent }) => agent.name),
+  column('promptTokens', 'integer', ({ usage }) => usage.promptTokens),
+  column('completionTokens', 'integer', ({ usage }) => usage.completionTokens),
+  column('totalTokens', 'integer', ({ usage }) => usage.totalTokens),
+  column('cost', 'number', ({ usage }) => usage.cost),
+  ofRun('estimatedCost', 'number'),
+  ofRun('priceTable'),
+  ofRun('unpricedCalls', 'integer'),
+  ofRun('eventCount', 'integer'),
+  ofRun('errorCount', 'integer'),
+  ofRun('tools', 'texts'),
+  ofRun('models', 'texts'),
+  ofRun('policyIds', 'texts'),
+  ofRun('promptVersionIds', 'texts'),
+  timeOf('lastEventAt'),
+  timeOf('receivedAt'),
+  timeOf('pinnedAt'),
+  ofRun('payloadsRemoved', 'integer'),
+]

@@ -1,0 +1,81 @@
+/** The runs of a filter, or their events, as a Parquet file. Reads one page at a time, when the reader wants more. */
+import { Worker } from 'node:worker_threads'
+import { walkEvents, walkRuns } from '../../../domain/export.ts'
+import { toOperatorRun } from '../../../domain/run.ts'
+import { pricingOf } from '../../../prices/pricing.ts'
+import type { RunFilter } from '../../../storage/runs.ts'
+import { readUncosted } from '../../../storage/uncosted.ts'
+import { moduleUrl } from '../../../threads/module-url.ts'
+import type { Deps } from '../../deps.ts'
+import type { ParquetEvent } from './columns.ts'
+import type { ParquetTable, ParquetTask } from './parquet-thread.ts'
+
+type Reads = Pick<Deps, 'storage' | 'prices'>
+
+export interface ParquetRequest {
+  environmentId: string
+  workspaceId: string
+  table: ParquetTable
+  filter: RunFilter
+}
+
+/** Events of small runs are passed on together. */
+const EVENTS_TOGETHER = 1_000
+const CHARS_TOGETHER = 1_048_576
+const HEAP_MIB = 256
+
+export async function* parquetFile(deps: Reads, request: ParquetRequest): AsyncGenerator<Uint8Array> {
+  const worker = new Worker(moduleUrl('parquet-thread', import.meta.url), {
+    name: 'tacho-parquet',
+    workerData: request.table,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+  })
+  const ended = Promise.withResolvers<never>()
+  ended.promise.catch(() => undefined)
+  worker.on('error', (error) => ended.reject(error))
+  worker.on('exit', (code) => ended.reject(new Error(`the Parquet thread ended with code ${code}`)))
+  const ask = (task: ParquetTask): Promise<Uint8Array> => {
+    const answer = new Promise<Uint8Array>((resolve) => worker.once('message', resolve))
+    worker.postMessage(task)
+    return Promise.race([answer, ended.promise])
+  }
+  try {
+    const pages = request.table === 'runs' ? runPages(deps, request) : eventPages(deps, request)
+    for await (const rows of pages) {
+      const bytes = await ask({ rows })
+      if (bytes.length > 0) yield bytes
+    }
+    yield await ask({ rows: null })
+  } finally {
+    await worker.terminate()
+  }
+}
+
+async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: ParquetRequest) {
+  for await (const rows of walkRuns(deps.storage, environmentId, filter, null)) {
+    const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
+    const pricing = await pricingOf(deps, workspaceId, calls)
+    yield rows.map((row) => toOperatorRun(row, pricing))
+  }
+}
+
+async function* eventPages({ storage }: Reads, request: ParquetRequest): AsyncGenerator<ParquetEvent[]> {
+  const { environmentId, filter } = request
+  let together: ParquetEvent[] = []
+  let chars = 0
+  for await (const runs of walkRuns(storage, environmentId, filter, null)) {
+    for (const { id, runId } of runs) {
+      for await (const events of walkEvents(storage, environmentId, id, 0)) {
+        for (const event of events) {
+          chars += event.payload.length
+          together.push({ runId, event })
+        }
+        if (together.length < EVENTS_TOGETHER && chars < CHARS_TOGETHER) continue
+        yield together
+        together = []
+        chars = 0
+      }
+    }
+  }
+  yield together
+}

@@ -1,0 +1,86 @@
+/** Writes rows of one table as Parquet, in row groups of bounded size. */
+import { zstdCompressSync } from 'node:zlib'
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
+import type { ParquetColumn, ParquetType, ParquetValue } from './columns.ts'
+
+type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
+
+/** A row group ends after the first of these. Readers keep a row group in memory. */
+const GROUP_ROWS = 50_000
+const GROUP_CHARS = 16 * 1_048_576
+
+export interface TableWriter<Row> {
+  /** Bytes of the file that follow those before; often none. */
+  add(rows: readonly Row[]): Uint8Array<ArrayBuffer>
+  end(): Uint8Array<ArrayBuffer>
+}
+
+export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]): TableWriter<Row> {
+  const bytes = new ByteWriter()
+  const schema = [{ name: 'root', num_children: columns.length }, ...columns.flatMap(elementsOf)]
+  const compressors = { ZSTD: (data: Uint8Array) => zstdCompressSync(data) }
+  const file = new ParquetWriter({ writer: bytes, schema, codec: 'ZSTD', compressors, createdBy: 'tacho' })
+  let group: ParquetValue[][] = columns.map(() => [])
+  let [rowCount, chars] = [0, 0]
+
+  function writeGroup(): void {
+    if (rowCount === 0) return
+    const columnData = columns.map(({ name, type }, index) => {
+      const values = group[index] ?? []
+      const data = type === 'integer' || type === 'time' ? values.map(toBigInt) : values
+      return { name, data, offsetIndex: false, statistics: type !== 'texts' }
+    })
+    void file.write({ columnData, rowGroupSize: rowCount })
+    group = columns.map(() => [])
+    rowCount = chars = 0
+  }
+
+  /** What was written since the last call. */
+  function taken(): Uint8Array<ArrayBuffer> {
+    const written = bytes.getBytes().slice()
+    // The writer goes on at its offset in the file.
+    bytes.index = 0
+    return written
+  }
+
+  return {
+    add(rows) {
+      for (const row of rows) {
+        for (const [index, { valueOf }] of columns.entries()) {
+          const value = valueOf(row)
+          group[index]?.push(value)
+          if (typeof value === 'string') chars += value.length
+        }
+        rowCount += 1
+        if (rowCount >= GROUP_ROWS || chars >= GROUP_CHARS) writeGroup()
+      }
+      return taken()
+    },
+    end() {
+      writeGroup()
+      // Both are synchronous with a writer in memory.
+      void file.finish()
+      return taken()
+    },
+  }
+}
+
+const toBigInt = (value: ParquetValue): bigint | null => (typeof value === 'number' ? BigInt(value) : null)
+
+const TYPES: Readonly<Record<Exclude<ParquetType, 'texts'>, Omit<SchemaElement, 'name'>>> = {
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+  time: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
+  integer: { type: 'INT64' },
+  number: { type: 'DOUBLE' },
+  flag: { type: 'BOOLEAN' },
+}
+
+/** Every column may be null. A list has three levels. */
+function elementsOf({ name, type }: { name: string; type: ParquetType }): SchemaElement[] {
+  if (type !== 'texts') return [{ name, ...TYPES[type], repetition_type: 'OPTIONAL' }]
+  return [
+    { name, converted_type: 'LIST', repetition_type: 'OPTIONAL', num_children: 1 },
+    { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+    { name: 'element', ...TYPES.text, repetition_type: 'OPTIONAL' },
+  ]
+}
