@@ -11,8 +11,11 @@ export async function exportRun(
   { html: file, payloads, json }: { html: string; payloads?: true; json?: true },
 ): Promise<void> {
   refuseExisting(file)
-  const given = { params: place, query: payloads ? { payloads: 'true' as const } : {} }
-  const reply = await known('run', place.runId, client.exportRun(given))
+  const { environmentId } = place
+  const query = payloads ? { payloads: 'true' as const } : {}
+  const reply = await known('run', place.runId, { client, environmentId }, (runId) =>
+    client.exportRun({ params: { environmentId, runId }, query }),
+  )
   const bytes = await download(file, reply, { url: client.url, ending: '</html>\n' })
   if (json) printJson({ file, bytes })
   else printLine(`Run written to ${file} (${spokenBytes(bytes)}).`)
