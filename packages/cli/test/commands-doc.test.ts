@@ -1,11 +1,15 @@
-/** Keeps docs/commands.md as the program says it. UPDATE_DOCS=1 writes the page. */
+/** Keeps docs/commands.md as the program says it; UPDATE_DOCS=1 writes the page. Other pages name only what exists. */
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { test } from 'node:test'
+import { ROUTES } from '@tacho/contract/routes.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Command } from 'commander'
 import { COMMANDS, createProgram } from '../src/main.ts'
 
-const FILE = new URL('../../../docs/commands.md', import.meta.url)
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+const FILE = path.join(ROOT, 'docs/commands.md')
 const WIDTH = 110
 
 /** What `--help` prints, without colours. */
@@ -49,4 +53,89 @@ ${parts.join('\n')}`
     readFileSync(FILE, 'utf8') === page,
     'docs/commands.md is stale: run UPDATE_DOCS=1 npm test -- commands-doc',
   )
+})
+
+const PAGES = globSync(['*.md', 'docs/**/*.md', 'sdks/*/README.md', 'packages/*/README.md'], { cwd: ROOT })
+  .filter((file) => file !== 'CHANGELOG.md' && file !== 'docs/commands.md')
+  .map((file) => ({ file, text: readFileSync(path.join(ROOT, file), 'utf8') }))
+
+/** What `--help` prints, by command. */
+function helpByCommand(): Map<string, string> {
+  const page = readFileSync(FILE, 'utf8')
+  return new Map(
+    [...page.matchAll(/^#+ (tacho .*)\n\n```text\n([^]*?)\n```/gm)].map(([, name = '', help = '']) => [name, help]),
+  )
+}
+
+test('every command in the docs exists, with its flags', () => {
+  const helps = helpByCommand()
+  const wrong: string[] = []
+  let lines = 0
+  for (const { file, text } of PAGES) {
+    for (const [, line = ''] of text.matchAll(/(?:^ *(?:\$ )?|`)(?:npx )?(tacho [a-z][^`\n]*)/gm)) {
+      // A comment, or a description beside the command.
+      const [own = ''] = line.split(/ {2,}| #| -- /)
+      const words = own.split(' ')
+      let name = 'tacho'
+      let given = 1
+      for (; helps.has(`${name} ${words[given]}`); given++) name = `${name} ${words[given]}`
+      const help = helps.get(name)
+      // A command of commands takes nothing else, except the agent that calls `tacho hook`.
+      const isGroup = name !== 'tacho hook' && /^Usage: .* \[command\]$/m.test(help ?? '') && words[given] !== undefined
+      lines++
+      if (help === undefined || isGroup) wrong.push(`${file}: ${line}`)
+      for (const [, flag = ''] of own.matchAll(/\s(--?[a-z][a-z-]*)/g)) {
+        if (!help?.includes(flag)) wrong.push(`${file}: ${flag} in ${line}`)
+      }
+    }
+  }
+  assert.ok(lines > 150, String(lines))
+  assert.deepEqual(wrong, [])
+})
+
+test('the table of --json documents has every command, and only schemas that exist', () => {
+  const automation = readFileSync(path.join(ROOT, 'docs/automation.md'), 'utf8')
+  const table = automation.slice(automation.indexOf('## JSON'), automation.indexOf('## Importing'))
+  const commands = [...helpByCommand()].filter(([, help]) => help.includes('--json'))
+  assert.ok(commands.length > 80)
+  const rows = [...table.matchAll(/^\| (`.*?) \|/gm)].map(([, cell = '']) => cell).join()
+  assert.deepEqual(
+    commands.map(([name]) => name.replace('tacho ', '')).filter((name) => !rows.includes(`\`${name}`)),
+    [],
+  )
+  const contract = globSync('packages/contract/src/**/*.ts', { cwd: ROOT })
+  const schemas = contract.map((file) => readFileSync(path.join(ROOT, file), 'utf8')).join('\n')
+  for (const [, name = ''] of table.matchAll(/\*(\w+)\*/g)) {
+    if (name !== 'italics') assert.ok(schemas.includes(`$id: '${name}'`), name)
+  }
+})
+
+test('every endpoint in the docs exists', () => {
+  const known = new Set<string>()
+  for (const [prefix, routes] of [
+    ['/openapi/v1', ROUTES],
+    ['/operator/v1', OPERATOR_ROUTES],
+  ] as const) {
+    for (const { method, path: route } of Object.values(routes)) {
+      known.add(`${method} ${prefix}${route.replaceAll(/\{\w+\}/g, '{}')}`)
+    }
+  }
+  let endpoints = 0
+  for (const { file, text } of PAGES) {
+    for (const [endpoint] of text.matchAll(/\b(?:GET|POST) \/(?:openapi|operator)\/v1\/[\w/{}<>-]+/g)) {
+      const route = endpoint.replaceAll(/\{\w+\}|<\w+>/g, '{}').replace('/order-1007', '/{}')
+      endpoints++
+      assert.ok(known.has(route) || route.endsWith('/openapi'), `${file}: ${endpoint}`)
+    }
+  }
+  assert.ok(endpoints > 15)
+})
+
+test('every link between pages that the server does not show leads to a file', () => {
+  for (const { file, text } of PAGES) {
+    for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)/g)) {
+      if (/^https?:/.test(target)) continue
+      assert.ok(existsSync(path.join(ROOT, path.dirname(file), target)), `${file}: ${target}`)
+    }
+  }
 })

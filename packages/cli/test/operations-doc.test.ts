@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { after, before, test } from 'node:test'
 import { readConfig, settingTexts } from '@tacho/server/config/config.ts'
 import { parseAllDocuments } from 'yaml'
-import { runTacho, startServer, type TestServer } from './tacho.ts'
+import { startServer, type TestServer } from './tacho.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const FILE = path.join(ROOT, 'docs/operations.md')
@@ -52,18 +52,6 @@ test('every variable in the docs exists', () => {
     [...named].filter((name) => !known.includes(name)),
     [],
   )
-})
-
-test('every command in the docs exists, with its flags', async () => {
-  const lines = new Set([...text.matchAll(/(?:^|`)(tacho [a-z][^`\n]*)/gm)].map(([, line = '']) => line))
-  assert.ok(lines.size > 8)
-  for (const line of lines) {
-    const words = line.split(/\s+/).slice(1)
-    const command = words.slice(0, words[0] === 'keys' ? 2 : 1)
-    const { code, stdout } = await runTacho([...command, '--help'])
-    assert.equal(code, 0, line)
-    for (const [flag] of line.matchAll(/--[a-z-]+/g)) assert.ok(stdout.includes(flag), `${line}: ${flag}`)
-  }
 })
 
 test('every metric in the docs is exported', async () => {

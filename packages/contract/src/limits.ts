@@ -181,6 +181,7 @@ export const LIMITS = {
   emailChars: 254,
   passwordCharsMin: 12,
   passwordCharsMax: 256,
+  /** Longest key or token in a request. */
   credentialChars: 255,
   codeChars: 64,
   /** How long an invitation is valid. */
@@ -188,7 +189,6 @@ export const LIMITS = {
   /** How long a session lasts, regardless of use. */
   sessionMs: 7 * 24 * 60 * 60 * 1000,
   requestsPerSecondDefault: 5_000,
-  /** Length of an operator token or session token. */
   operatorRequestsPerSecondDefault: 500,
   requestsPerSecondMax: 1_000_000,
 } as const

@@ -20,8 +20,9 @@ export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as 
 
 /**
  * What an operator or token can do in a workspace. Each role includes the roles before it. A viewer reads everything in
- * the workspace. An approver also decides approvals, triages issues and saves views of runs. An admin also changes environments, keys,
- * prompts, policies, deployments and webhooks. An owner also manages operators and tokens.
+ * the workspace. An approver also decides approvals, triages issues, saves views of runs and pins runs. An admin also changes
+ * environments, keys, prompts, policies, deployments, webhooks, alerts, prices, search and retention, exports and erases. An
+ * owner also manages operators and tokens, imports exports, and renames the workspace.
  */
 export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 

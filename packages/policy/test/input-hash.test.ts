@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { inputHash } from '../src/input-hash.ts'
@@ -18,6 +19,13 @@ test('an input hash covers the RFC 8785 text of version, tool and input, so othe
   const input = { tags: ['b', 'a'], é: '\u0001', note: null, amount: 1500.0 }
   assert.equal(inputHash('refund', input), byNode(text))
   assert.equal(inputHash('refund', {}), byNode('["tacho-input-1","refund",{}]'))
+})
+
+test('the hashes in the guide are right', () => {
+  const guide = readFileSync(new URL('../../../docs/approvals.md', import.meta.url), 'utf8')
+  const rows = [...guide.matchAll(/^\| `(\w+)` \| `(\{.*\})` \| `([0-9a-f]{64})` \|$/gm)]
+  assert.equal(rows.length, 2)
+  for (const [, tool = '', input = '', hash] of rows) assert.equal(inputHash(tool, JSON.parse(input)), hash)
 })
 
 test('a hash does not change between releases: approvals outlive them', () => {
