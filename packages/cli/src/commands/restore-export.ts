@@ -16,6 +16,9 @@ interface Options extends EnvironmentOptions {
 
 /** A request holds the server's thread for some milliseconds. */
 const REQUEST_CHARS = 262_144
+/** An export has a mark after far fewer lines; one without marks would fill the memory. */
+const UNCHECKED_LINES = 10_000
+const UNCHECKED_CHARS = 128 * 1_048_576
 const REQUEST_LINES = 500
 const TRIES = 8
 
@@ -78,10 +81,15 @@ function sizeOf(file: string): number {
 /** Requests of lines that a mark or the end has checked. Each event comes after the line of its run. */
 async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<ExportLine[]> {
   let unchecked: ExportLine[] = []
+  let uncheckedChars = 0
   let run: ExportLine | null = null
   for await (const line of lines) {
     if (line.type !== 'mark' && line.type !== 'end') {
       unchecked.push(line)
+      uncheckedChars += line.text.length
+      if (unchecked.length > UNCHECKED_LINES || uncheckedChars > UNCHECKED_CHARS) {
+        throw failed(`The export is damaged before line ${line.number}: its marks are missing.`)
+      }
       continue
     }
     let request: ExportLine[] = []
@@ -99,6 +107,7 @@ async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<Exp
     }
     if (request.length > 0) yield request
     unchecked = []
+    uncheckedChars = 0
   }
 }
 

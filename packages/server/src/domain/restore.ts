@@ -1,4 +1,5 @@
 /** Checks lines of an export that an import sends, and says what to write. Pure. */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type ExportedTable } from '../storage/exports.ts'
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
@@ -78,8 +79,11 @@ function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, inde
   const row: ExportedRow = {}
   for (const column of columns) {
     const member = memberOf(column)
-    const value = json.includes(column) ? line.json(member) : (line.members[member] ?? null)
-    if (!isValue(value)) return `has an invalid ${member}`
+    const isJson = json.includes(column)
+    const value = isJson ? line.json(member) : (line.members[member] ?? null)
+    if (!isValueOf(member, value) || (isJson && value !== null && parsed(value) === undefined)) {
+      return `has an invalid ${member}`
+    }
     row[member] = value
   }
   const last = parts.at(-1)
@@ -90,8 +94,25 @@ function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, inde
   return null
 }
 
-function isValue(value: unknown): value is string | number | null {
-  return value === null || Number.isSafeInteger(value) || (typeof value === 'string' && isStorableText(value))
+function isValueOf(member: string, value: unknown): value is string | number | null {
+  if (typeof value === 'number') return TIMES.test(member) ? isTime(value) : Number.isSafeInteger(value)
+  return value === null || (typeof value === 'string' && isStorableText(value))
+}
+
+/** Members that are times. */
+const TIMES = /(At|Time|Seen|Until)$/
+
+/** No date can be written for another number. */
+const isTime = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= LIMITS.detectedAtMaxMs
+
+/** Undefined: not JSON. */
+function parsed(text: unknown): unknown {
+  try {
+    return JSON.parse(String(text))
+  } catch {
+    return undefined
+  }
 }
 
 function addRun(parts: RestorePart[], { members }: ReadLine, line: number): string | null {
@@ -102,7 +123,7 @@ function addRun(parts: RestorePart[], { members }: ReadLine, line: number): stri
   const facts: ExportedRow = {}
   for (const name of [...RUN_FACTS, 'traits', 'uncosted']) {
     const value = members[name] ?? null
-    if (!isValue(value)) return `has an invalid ${name}`
+    if (!isValueOf(name, value)) return `has an invalid ${name}`
     facts[name] = value
   }
   const isWhole =
@@ -121,10 +142,12 @@ function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): st
     return 'is an event without the line of its run before it'
   const { receivedAt, timestamp } = members
   const payload = line.json('payload')
-  if (!Number.isSafeInteger(receivedAt) || payload === null) return 'has no receivedAt or no payload'
-  const item = { ...members, payload: JSON.parse(payload) as unknown }
+  const data = payload === null ? undefined : parsed(payload)
+  if (!isTime(receivedAt) || !isTime(timestamp)) return 'has an invalid receivedAt or timestamp'
+  if (payload === null || data === undefined) return 'has an invalid payload'
+  const item = { ...members, payload: data }
   // It was young enough when it was recorded.
-  const context = { workspaceId, now: Number(timestamp) }
+  const context = { workspaceId, now: timestamp }
   const levels = payloadSlices(`[{"payload":${payload}}]`)[0]?.levels ?? 1
   const judged = judgeItems([item], () => ({ json: payload, levels }), context)
   const [event] = judged.events
@@ -132,7 +155,7 @@ function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): st
   const span = (name: string): string | null => (typeof members[name] === 'string' ? members[name] : null)
   part.events.push({
     event: { ...event, spanId: span('spanId'), parentSpanId: span('parentSpanId') },
-    receivedAt: Number(receivedAt),
+    receivedAt,
   })
   return null
 }

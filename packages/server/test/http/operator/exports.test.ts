@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { issueRecord, reviewed } from '../../setup/issue-service.ts'
@@ -272,6 +275,22 @@ test('an import can be repeated; it refuses an environment that has other rows',
   await refused(['{"type":'], /not a line of an export/)
   const agent = linesOf(whole).find((line) => typeOf(line) === 'agent') ?? ''
   await refused([agent.replace(/"name":"[^"]*"/, '"name":"changed"')], /another agent is stored/)
+  const [place] = one.match(/"payload.*$/) ?? ['']
+  const payload = (text: string) => one.replace(place, text)
+  await refused([run, payload('"payloadText":"{"}')], /lines\[1\] has an invalid payload/)
+  await refused([run, payload('"payloadText":"[]"}')], /lines\[1\]/)
+  await refused(
+    [run, payload(`"payloadText":${JSON.stringify(`${'['.repeat(90_000)}${']'.repeat(90_000)}`)}}`)],
+    /lines\[1\]/,
+  )
+  await refused([run, one.replace(/"receivedAt":\d+/, '"receivedAt":1e20')], /lines\[1\]/)
+  await refused([run, one.replace(/"timestamp":\d+/, '"timestamp":-1')], /lines\[1\]/)
+  await refused([run, one.replace(/"receivedAt":\d+/, '"receivedAt":-1')], /lines\[1\]/)
+  await refused(['{"type":"constructor"}'], /unknown type/)
+  await refused(['{"type":"__proto__","__proto__":{"type":"run"}}'], /unknown type/)
+  const record = linesOf(whole).find((line) => typeOf(line) === 'issueRecord') ?? ''
+  await refused([record.replace(/"payload(Text)?":.*$/, '"payloadText":"{","evidence":{}}')], /invalid payload/)
+  await refused([record.replace(/"id":"[^"]*"/, '"id":"constructor"')], /invalid id|another issueRecord/)
   // Nothing of the refused lines was written.
   assert.equal((await exported(target)) === whole, true)
   await service.close()
@@ -331,3 +350,93 @@ test('readers of one workspace leave places to others; one that goes away releas
   for (const reader of readers) reader.destroy()
   await eventually(async () => (await service.operator(`${path}?status=FAILED`)).status === 200, 'a free place')
 })
+
+test('an import that is damaged on the wire is refused, and writes nothing', async () => {
+  const { service } = source
+  const { environmentId } = await service.newTenant('damaged')
+  const path = `${service.url}/operator/v1/environments/${environmentId}/import`
+  const text = JSON.stringify({ lines: linesOf(whole).slice(0, 500) })
+  const headers = { authorization: `Bearer ${service.operatorToken}`, 'content-type': 'application/json' }
+  const packed = gzipSync(text)
+  const garbage = Buffer.from(packed)
+  garbage.fill(0xff, packed.length >> 1)
+  const bodies: [Buffer, string, number, string][] = [
+    [garbage, 'gzip', 400, 'invalid_encoding'],
+    [packed.subarray(0, packed.length - 20), 'gzip', 400, 'invalid_encoding'],
+    [Buffer.from(text), 'gzip', 400, 'invalid_encoding'],
+    [Buffer.from(text.slice(0, text.length >> 1)), 'identity', 400, 'invalid_json'],
+    [gzipSync(Buffer.alloc(LIMITS.restoreBodyBytes + 1, ' ')), 'gzip', 413, 'body_too_large'],
+    [zstdCompressSync(Buffer.alloc(20 * LIMITS.restoreBodyBytes)), 'zstd', 413, 'body_too_large'],
+    [Buffer.from(text), 'constructor', 415, 'unsupported_media_type'],
+    [
+      Buffer.from(JSON.stringify({ lines: Array(LIMITS.restoredLines + 1).fill('{}') })),
+      'identity',
+      400,
+      'invalid_request',
+    ],
+  ]
+  for (const [body, encoding, status, code] of bodies) {
+    const sent = { method: 'POST', headers: { ...headers, 'content-encoding': encoding }, body: new Uint8Array(body) }
+    const reply = await fetch(path, sent)
+    assert.deepEqual([reply.status, ((await reply.json()) as { code: string }).code], [status, code], encoding)
+  }
+  // The connection ends in the middle of the body.
+  const cut = request(path, { method: 'POST', headers: { ...headers, 'content-length': text.length } })
+  cut.on('error', () => undefined)
+  cut.write(text.slice(0, text.length >> 1))
+  await once(cut, 'socket')
+  cut.destroy()
+  assert.doesNotMatch(await exported({ service, environmentId }), /"type":"(run|event|agent)"/)
+})
+
+const REAL_RUNS = fileURLToPath(new URL('../../../../../../shared/data/tau-airline/runs.jsonl', import.meta.url))
+
+test(
+  '150 real runs are imported into an empty installation and exported again byte for byte',
+  { skip: existsSync(REAL_RUNS) ? false : 'there are no real runs here', timeout: 240_000 },
+  async () => {
+    const { service } = source
+    const real = { service, ...(await service.newTenant('real')) }
+    const key = await service.newKey({ scopes: ['events:write'], environmentId: real.environmentId })
+    const kinds = new Map([
+      ['assistant', 'LLM_CALL'],
+      ['tool', 'TOOL_CALL'],
+      ['user', 'USER_INPUT'],
+    ])
+    const base = Date.now() - 3_600_000
+    let events: object[] = []
+    for (const [index, line] of readFileSync(REAL_RUNS, 'utf8').trim().split('\n').entries()) {
+      const { messages, reward } = JSON.parse(line) as { messages: { role: string }[]; reward: number }
+      const runId = `conversation ${index}`
+      const steps = messages.map((message, at) => {
+        const usage = message.role === 'assistant' ? { usage: { promptTokens: at, completionTokens: 7 } } : {}
+        return event({
+          runId,
+          timestamp: base + at,
+          eventType: kinds.get(message.role) ?? 'AGENT_STEP',
+          payload: { ...message, ...usage },
+        })
+      })
+      const status = reward === 1 ? 'COMPLETED' : 'FAILED'
+      steps.push(event({ runId, timestamp: base + steps.length, eventType: 'SESSION_OUTCOME', payload: { status } }))
+      events.push(...steps)
+    }
+    for (; events.length > 0; events = events.slice(100)) {
+      const { body } = await service.record(events.slice(0, 100), key)
+      assert.equal(body.success, true)
+    }
+    const text = await exported(real)
+    assert.equal(ofType(text, 'run').length, 150)
+    const database = await databases.create()
+    const empty = await startService({ databaseUrl: database.url })
+    try {
+      const target = { service: empty, ...(await empty.newTenant('real')) }
+      await restore(target, requestsOf(text, LIMITS.restoredLines))
+      const again = await exported(target)
+      assert.equal(again === text, true, firstDifference(again, text))
+    } finally {
+      await empty.close()
+      await database.drop()
+    }
+  },
+)
