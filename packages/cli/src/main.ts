@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { Stop } from './stop.ts'
+import { finishJson } from './terminal/json-sink.ts'
 
 interface Entry {
   args?: string
@@ -191,7 +192,8 @@ Variables:
   TACHO_API_KEY         API key, for import, demo, mcp-guard and hook
 Never pass a key or token as an argument: every user of the machine can see arguments.
 
-Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply). --json prints one JSON document on stdout; errors are on stderr.`
+Exit codes: 0 success; 1 failed; 2 wrong usage; 3 differences found (apply, hook); 130 interrupted. --json prints one JSON document on
+stdout, and --jq what a jq program makes of it; errors are on stderr.`
 
 /** The command that `args` name is complete; of the others only name and description are known. */
 export async function createProgram(args: readonly string[]): Promise<Command> {
@@ -241,6 +243,7 @@ async function run(args: readonly string[]): Promise<number> {
   try {
     const program = await createProgram(args)
     await program.parseAsync(isKnown(args) ? args : args.filter(isNoHelp), { from: 'user' })
+    await finishJson()
     return Number(process.exitCode ?? 0)
   } catch (error) {
     // Commander has already printed the error or the help.

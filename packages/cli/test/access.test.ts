@@ -28,7 +28,7 @@ test('a workspace token is the only output on stdout, works with its role, and c
   assert.match(tooMuch.stderr, /This requires the role admin/)
   const id = token.split('_')[1] ?? ''
   assert.match(await text('tokens', 'list', '-w', 'acme'), new RegExp(`^${id} +ci +viewer +valid until`, 'm'))
-  assert.match(await text('tokens', 'revoke', id, '-w', 'acme'), /was revoked at/)
+  assert.match(await text('tokens', 'revoke', id, '--yes', '-w', 'acme'), /was revoked at/)
   assert.equal((await asToken('whoami')).code, 1)
 })
 
@@ -37,7 +37,7 @@ test('installation tokens are separate from workspace tokens', async () => {
   const id = token.split('_')[1] ?? ''
   const { items } = JSON.parse(await text('tokens', 'list', '--installation', '--json')) as { items: { id: string }[] }
   assert.ok(items.some((item) => item.id === id))
-  assert.match(await text('tokens', 'revoke', id, '--installation'), /was revoked at/)
+  assert.match(await text('tokens', 'revoke', id, '--yes', '--installation'), /was revoked at/)
 })
 
 test('the audit log lists changes and can be filtered', async () => {
@@ -70,10 +70,13 @@ test('people are invited, accept, change role and are removed', async () => {
 
   await accept(await text('operators', 'invite', 'bob@example.com', ...scope, '--role', 'viewer'))
   assert.match(await text('operators', 'role', 'bob@example.com', 'admin', ...scope), /is admin in workspace acme/)
-  assert.match(await text('operators', 'remove', 'BOB@example.com', ...scope), /was removed from workspace acme/)
+  assert.match(
+    await text('operators', 'remove', 'BOB@example.com', '--yes', ...scope),
+    /was removed from workspace acme/,
+  )
   assert.match(await text('operators', 'role', 'bob@example.com', 'viewer', '--installation'), /viewer in the install/)
   assert.match(await text('operators', 'role', 'bob@example.com', 'none', '--installation'), /without a role/)
-  assert.match(await text('operators', 'remove', 'bob@example.com', '--installation'), /account .* was ended/)
+  assert.match(await text('operators', 'remove', 'bob@example.com', '--yes', '--installation'), /account .* was ended/)
 
   await text('operators', 'invite', 'eve@example.com', '--installation', '--role', 'owner')
   assert.match(await text('operators', 'uninvite', 'eve@example.com', '--installation'), /was revoked/)

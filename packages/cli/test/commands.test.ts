@@ -80,7 +80,7 @@ test('a key is the only output on stdout, works, and can be revoked', async () =
   const demo = await runTacho(['demo', '--seed', 'key-test', '--json'], { ...server.variables, TACHO_API_KEY: key })
   assert.equal(demo.code, 0, demo.stderr)
   const id = key.split('_')[1] ?? ''
-  assert.match(await text('keys', 'revoke', id, ...WHERE), /was revoked at/)
+  assert.match(await text('keys', 'revoke', id, '--yes', ...WHERE), /was revoked at/)
   assert.match(await text('keys', 'list', ...WHERE), new RegExp(`^${id} +demo +revoked`, 'm'))
   const late = await runTacho(['demo'], { ...server.variables, TACHO_API_KEY: key })
   assert.equal(late.code, 1)
@@ -167,6 +167,12 @@ test('runs are listed by agent, session, status and number', async () => {
   const everything = (await list('--all')).items
   assert.ok(charged.length > 0 && charged.length < everything.length)
   assert.ok(charged.every(({ tools }) => tools.includes('refund_payment')))
+  assert.equal(
+    await text('runs', 'list', ...WHERE, '--search', 'demo-tour-01', '--jq', '.items[].runId'),
+    'demo-tour-01\n',
+  )
+  const program = await refused('runs', 'list', ...WHERE, '--jq', '.items[')
+  assert.deepEqual([program.code, program.stderr.startsWith('tacho: --jq: jq: error: syntax error')], [2, true])
   assert.deepEqual((await list('--tool', 'refund_payment', '--model', 'no-such', '--errors')).items, [])
   assert.deepEqual((await list('--policy', 'no-such', '--approvals')).items, [])
   assert.deepEqual((await list('--search', 'no such text')).items, [])

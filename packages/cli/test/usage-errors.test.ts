@@ -28,6 +28,8 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['runs', 'list', '--status', 'DONE'],
     ['runs', 'list', '--from', 'yesterday'],
     ['retention', 'set'],
+    // Cannot be undone, and nobody can be asked.
+    ['keys', 'revoke', 'x'],
     ['retention', 'set', '--inherit', '--runs', '90'],
     ['retention', 'preview', '--runs', '0'],
     ['retention', 'preview', '--payloads', 'always'],

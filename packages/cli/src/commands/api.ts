@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { PREFIX } from '@tacho/client/operator.ts'
 import { InvalidArgumentError, type Command } from 'commander'
+import { patientFetch } from '../calls/patient-fetch.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { unreachable } from '../calls/server-trouble.ts'
 import { readAccount } from '../settings/credentials.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
+import { filterJson, writeJson } from '../terminal/json-sink.ts'
 
 interface Options extends EnvironmentOptions {
   method?: string
@@ -24,6 +26,8 @@ export function addApi(command: Command): void {
     .option('-e, --environment <workspace/environment>', 'fills {environmentId} and {workspaceId} of the route')
     .option('--url <address>', 'address of the server (TACHO_URL)')
     .option('--token-file <file>', 'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`')
+    .option('--jq <program>', 'print what a jq program makes of the answer')
+    .on('option:jq', filterJson)
     .addHelpText(
       'after',
       `
@@ -32,7 +36,7 @@ error answer goes to stdout too, and the exit code is 1.
 
 Examples:
   tacho api /workspaces
-  tacho api '/environments/{environmentId}/runs?limit=5' -e acme/production | jq '.items[].runId'
+  tacho api '/environments/{environmentId}/runs?limit=5' -e acme/production --jq '.items[].runId'
   tacho api /workspaces -d '{"name": "globex"}'`,
     )
     .action(call)
@@ -61,7 +65,7 @@ async function call(route: string, options: Options): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, ...(body === null ? {} : { 'content-type': 'application/json' }) }
   const method = options.method ?? (body === null ? 'GET' : 'POST')
   try {
-    const reply = await fetch(target, {
+    const reply = await patientFetch()(target, {
       method,
       headers,
       body,
@@ -69,7 +73,10 @@ async function call(route: string, options: Options): Promise<void> {
       redirect: 'manual',
     })
     const answer = await reply.text()
-    process.stdout.write(answer === '' || answer.endsWith('\n') ? answer : `${answer}\n`)
+    const whole = answer === '' || answer.endsWith('\n') ? answer : `${answer}\n`
+    // An error is not what the program of --jq expects.
+    if (reply.ok) writeJson(whole)
+    else process.stdout.write(whole)
     if (!reply.ok) process.exitCode = 1
   } catch (error) {
     throw failed(unreachable(url, error))

@@ -11,6 +11,7 @@ import { readSource, readText } from '../configuration/source-file.ts'
 import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
 import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
+import { canAsk, confirmed } from '../terminal/confirm.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 
 interface Options extends ServerOptions {
@@ -95,9 +96,7 @@ function showPlan(workspace: string, plan: Plan, diffs: ReadonlyMap<string, Writ
 async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {
   if (dryRun) return false
   if (yes) return true
-  if (json || !process.stdin.isTTY || !process.stdout.isTTY) return false
-  const { confirm } = await import('@clack/prompts')
-  return (await confirm({ message: 'Apply these changes?', initialValue: false })) === true
+  return canAsk({ json }) && confirmed('Apply these changes?')
 }
 
 async function manifestOf(file: string): Promise<Manifest> {

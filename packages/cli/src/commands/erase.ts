@@ -4,7 +4,8 @@ import { ERASURE_KINDS } from '@tacho/contract/words.ts'
 import type { Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
-import { failed } from '../stop.ts'
+import { wrongUsage } from '../stop.ts'
+import { canAsk, confirmed } from '../terminal/confirm.ts'
 import { counted, printJson, printLine, printTable } from '../terminal/output.ts'
 
 interface EraseOptions extends EnvironmentOptions {
@@ -24,7 +25,7 @@ const ABOUT: Record<ErasureKind, string> = {
 export function addErase(erase: Command): void {
   for (const kind of ERASURE_KINDS) {
     const command = inEnvironment(erase.command(`${kind} <id>`).description(ABOUT[kind]))
-      .option('-y, --yes', 'erase; without it, only count what would be erased')
+      .option('-y, --yes', 'erase without asking; otherwise count first what would be erased')
       .option('--reason <text>', 'for the receipt; never the erased id')
     if (kind === 'user') command.option('--field <path>', 'payload field with the user id, such as customer.id')
     command
@@ -56,7 +57,8 @@ async function eraseSubject(kind: ErasureKind, id: string, options: EraseOptions
     const preview = await client.previewErasure({ params, body: subject })
     if (options.json) printJson(preview)
     else printLine(spokenPreview(preview))
-    throw failed('Nothing was erased; add --yes to erase.')
+    if (!canAsk(options)) throw wrongUsage('Nothing was erased; add --yes to erase.')
+    if (!(await confirmed('Erase this? It cannot be undone.'))) throw wrongUsage('Nothing was erased.')
   }
   const { reason } = options
   const erasure = await client.createErasure({ params, body: { ...subject, ...(reason !== undefined && { reason }) } })

@@ -3,7 +3,8 @@ import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { SCOPES, type Scope } from '@tacho/contract/route.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { connect, inEnvironment, wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
+import { connect, inEnvironment, wholeNumber, withYes, type EnvironmentOptions } from '../settings/options.ts'
+import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { connected } from '../calls/connected.ts'
 import { findEnvironment } from '../calls/tenants.ts'
@@ -82,10 +83,12 @@ Example:
     )
     .action(rotate)
 
-  inEnvironment(keys.command('revoke <keyId>').description('revoke an API key; it stops working within 5 seconds'))
+  withYes(
+    inEnvironment(keys.command('revoke <keyId>').description('revoke an API key; it stops working within 5 seconds')),
+  )
     .addHelpText(
       'after',
-      '\nThe id is the middle part of a key, and the first column of `tacho keys list`.\n\nExample:\n  tacho keys revoke 0123456789abcdef --environment acme/production',
+      '\nThe id is the middle part of a key, and the first column of `tacho keys list`.\n\nExample:\n  tacho keys revoke 0123456789abcdef --environment acme/production --yes',
     )
     .action(revoke)
 }
@@ -194,7 +197,8 @@ function parseRate(given: string): number | null {
   return given === 'default' ? null : wholeNumber(LIMITS.requestsPerSecondMax)(given)
 }
 
-async function revoke(keyId: string, options: EnvironmentOptions): Promise<void> {
+async function revoke(keyId: string, options: EnvironmentOptions & ConfirmOptions): Promise<void> {
+  await assertConfirmed(`Revoke the API key ${keyId}?`, options)
   const client = connect(options)
   const { id: environmentId } = await findEnvironment(client, options.environment)
   const key = await client.revokeApiKey({ params: { environmentId, keyId } })

@@ -4,7 +4,8 @@ import type { Operator } from '@tacho/contract/operator/operator.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { OperatorClient } from '../calls/operator-client.ts'
-import { connect } from '../settings/options.ts'
+import { connect, withYes } from '../settings/options.ts'
+import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../settings/scope.ts'
 import { wrongUsage } from '../stop.ts'
@@ -49,8 +50,12 @@ Example:
     )
     .action(changeRole)
 
-  inScope(operators.command('remove <operator>').description('remove a person; with --installation, end the account'))
-    .addHelpText('after', '\nExample:\n  tacho operators remove ann@example.com --workspace acme')
+  withYes(
+    inScope(
+      operators.command('remove <operator>').description('remove a person; with --installation, end the account'),
+    ),
+  )
+    .addHelpText('after', '\nExample:\n  tacho operators remove ann@example.com --workspace acme --yes')
     .action(remove)
 
   inScope(operators.command('uninvite <invitation>').description('revoke an invitation, by its id or address'))
@@ -118,10 +123,12 @@ async function changeRole(given: string, roleText: string, options: ScopeOptions
   else printLine(`${printable(changed.email)} is ${changed.role ?? 'without a role'} in ${spokenScope(scope)}.`)
 }
 
-async function remove(given: string, options: ScopeOptions): Promise<void> {
+async function remove(given: string, options: ScopeOptions & ConfirmOptions): Promise<void> {
   const client = connect(options)
   const scope = await findScope(client, options)
   const { id: operatorId, email } = await findOperator(client, scope, given)
+  const act = scope === null ? 'End the account of' : `Remove from ${spokenScope(scope)}:`
+  await assertConfirmed(`${act} ${printable(email)}?`, options)
   const removed =
     scope === null
       ? await client.deleteOperator({ params: { operatorId } })

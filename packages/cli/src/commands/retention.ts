@@ -12,6 +12,7 @@ import { connected } from '../calls/connected.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
 import { wrongUsage } from '../stop.ts'
+import { canAsk, confirmed } from '../terminal/confirm.ts'
 import { counted, printJson, printLine, spokenBytes, spokenNumber, strong } from '../terminal/output.ts'
 
 interface Options extends EnvironmentOptions {
@@ -130,13 +131,13 @@ async function set(options: Options): Promise<void> {
     const client = connect(options)
     const { id } = await findWorkspace(client, options.workspace)
     const params = { workspaceId: id }
-    if (!(await mayChange(options, 'Environments that follow the workspace remove what is older.'))) return
+    await assertMayChange(options, 'Environments that follow the workspace remove what is older.')
     return printRetention(await client.changeWorkspaceRetention({ params, body }), options)
   }
   const { client, environmentId } = await connected(options)
   const params = { environmentId }
   if (options.inherit) {
-    if (!(await mayChange(options, 'The environment will follow its workspace.'))) return
+    await assertMayChange(options, 'The environment will follow its workspace.')
     return printRetention(await client.inheritRetention({ params }), options)
   }
   if (!options.yes) {
@@ -144,19 +145,13 @@ async function set(options: Options): Promise<void> {
     for (const line of previewLines(await previewOf(options, { ...settings, ...body })))
       process.stderr.write(`${line}\n`)
   }
-  if (!(await mayChange(options, 'This cannot be undone.'))) return
+  await assertMayChange(options, 'This cannot be undone.')
   printRetention(await client.changeRetention({ params, body }), options)
 }
 
-async function mayChange({ yes, json }: Options, warning: string): Promise<boolean> {
-  if (yes) return true
-  if (!json && process.stdin.isTTY && process.stdout.isTTY) {
-    const { confirm } = await import('@clack/prompts')
-    if ((await confirm({ message: `${warning} Change the settings?`, initialValue: false })) === true) return true
-  }
-  process.stderr.write('Nothing was changed; add --yes to change the settings.\n')
-  process.exitCode = 1
-  return false
+async function assertMayChange({ yes, json }: Options, warning: string): Promise<void> {
+  if (yes || (canAsk({ json }) && (await confirmed(`${warning} Change the settings?`)))) return
+  throw wrongUsage('Nothing was changed; add --yes to change the settings.')
 }
 
 const NAMES = {

@@ -2,7 +2,8 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { OperatorToken } from '@tacho/contract/operator/token.ts'
 import type { Command } from 'commander'
-import { connect } from '../settings/options.ts'
+import { connect, withYes } from '../settings/options.ts'
+import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findScope, inScope, parseRole, spokenScope, type ScopeOptions } from '../settings/scope.ts'
 import { moment } from '../terminal/time-text.ts'
@@ -37,10 +38,14 @@ Examples:
     )
     .action(create)
 
-  inScope(tokens.command('revoke <tokenId>').description('revoke an operator token; it stops working within 5 seconds'))
+  withYes(
+    inScope(
+      tokens.command('revoke <tokenId>').description('revoke an operator token; it stops working within 5 seconds'),
+    ),
+  )
     .addHelpText(
       'after',
-      '\nThe id is the middle part of a token, and the first column of `tacho tokens list`.\n\nExample:\n  tacho tokens revoke 0123456789abcdef --workspace acme',
+      '\nThe id is the middle part of a token, and the first column of `tacho tokens list`.\n\nExample:\n  tacho tokens revoke 0123456789abcdef --workspace acme --yes',
     )
     .action(revoke)
 }
@@ -100,7 +105,8 @@ async function create(options: CreateOptions): Promise<void> {
   printLine(token.token)
 }
 
-async function revoke(tokenId: string, options: ScopeOptions): Promise<void> {
+async function revoke(tokenId: string, options: ScopeOptions & ConfirmOptions): Promise<void> {
+  await assertConfirmed(`Revoke the operator token ${tokenId}?`, options)
   const client = connect(options)
   const scope = await findScope(client, options)
   const token =

@@ -15,9 +15,11 @@ import {
   mostOf,
   pageSize,
   withPages,
+  withYes,
   type EnvironmentOptions,
   type PageOptions,
 } from '../settings/options.ts'
+import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printMore, printTable } from '../terminal/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/words.ts'
 
@@ -74,7 +76,9 @@ Examples:
     webhooks.command('rotate <webhookId>').description('print a new secret; the old one stays valid for a day'),
   ).action(rotate)
   inEnvironment(webhooks.command('test <webhookId>').description('send a test message')).action(test)
-  inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log')).action(remove)
+  withYes(inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log'))).action(
+    remove,
+  )
 
   withPages(inEnvironment(webhooks.command('deliveries <webhookId>').description('list deliveries, newest first')), 25)
     .addOption(new Option('--status <status>', 'only deliveries with this status').choices(DELIVERY_STATUSES))
@@ -144,7 +148,8 @@ async function change(webhookId: string, options: ChangeOptions): Promise<void> 
   printWebhook(await client.changeWebhook({ params: { environmentId, webhookId }, body }), options)
 }
 
-async function remove(webhookId: string, options: EnvironmentOptions): Promise<void> {
+async function remove(webhookId: string, options: EnvironmentOptions & ConfirmOptions): Promise<void> {
+  await assertConfirmed(`Remove the webhook ${webhookId} and its log?`, options)
   const { client, environmentId } = await connected(options)
   const webhook = await client.removeWebhook({ params: { environmentId, webhookId } })
   if (options.json) printJson(webhook)

@@ -3,6 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { operatorClient, type OperatorClient } from '../calls/operator-client.ts'
 import { readAccount } from './credentials.ts'
+import { filterJson } from '../terminal/json-sink.ts'
 import { showExactTimes } from '../terminal/look.ts'
 
 export interface OutputOptions {
@@ -25,7 +26,13 @@ export interface EnvironmentOptions extends ServerOptions {
 }
 
 export function withJson(command: Command): Command {
-  return command.option('--json', 'print JSON instead of text')
+  return command
+    .option('--json', 'print JSON instead of text')
+    .option('--jq <program>', 'print what a jq program makes of the JSON')
+    .on('option:jq', (program: string) => {
+      filterJson(program)
+      command.setOptionValue('json', true)
+    })
 }
 
 export function withUrl(command: Command): Command {
@@ -84,4 +91,9 @@ export function mostOf({ limit, all }: PageOptions): number {
 /** Size of a page that shows whether there are more than `most`. */
 export function pageSize(most: number): number {
   return Math.min(most + 1, LIMITS.operatorPageMax)
+}
+
+/** Adds the flag of commands whose effect cannot be undone. */
+export function withYes(command: Command): Command {
+  return command.option('-y, --yes', 'do not ask')
 }

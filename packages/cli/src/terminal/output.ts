@@ -1,5 +1,6 @@
 /** Output on stdout: tables and lines for people, JSON for programs. */
 import { compact, money } from '@tacho/contract/format.ts'
+import { writeJson, writeJsonLine } from './json-sink.ts'
 import { currentLook } from './look.ts'
 import { shownTime, tablePages, type Column } from './table.ts'
 import { toned } from './tone.ts'
@@ -8,12 +9,12 @@ export type { Column } from './table.ts'
 export { printable } from './printable.ts'
 
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+  writeJson(`${JSON.stringify(value, null, 2)}\n`)
 }
 
 /** One JSON value per line, for endless output. */
 export function printJsonLine(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value)}\n`)
+  writeJsonLine(`${JSON.stringify(value)}\n`)
 }
 
 export function printLine(text = ''): void {
@@ -59,13 +60,13 @@ export async function printJsonItems(
 ): Promise<void> {
   const members = (values: Record<string, unknown>): string[] =>
     Object.entries(values).map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
-  process.stdout.write(`{\n${[...members(head), `${JSON.stringify(name)}: [`].map((text) => `  ${text}`).join(',\n')}`)
+  writeJson(`{\n${[...members(head), `${JSON.stringify(name)}: [`].map((text) => `  ${text}`).join(',\n')}`)
   let separator = '\n'
   for await (const item of items) {
-    process.stdout.write(`${separator}    ${item}`)
+    writeJson(`${separator}    ${item}`)
     separator = ',\n'
   }
-  process.stdout.write(
+  writeJson(
     `\n  ]${members(tail())
       .map((text) => `,\n  ${text}`)
       .join('')}\n}\n`,

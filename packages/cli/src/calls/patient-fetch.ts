@@ -1,0 +1,27 @@
+/** Repeats reads that the server refuses for the moment: too many requests (429), or not ready (503). */
+import { retryAfterMs } from '@tacho/client/read-reply.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { retryDelayMs } from './retry.ts'
+
+const MOST_REPEATS = 4
+/** All waits together stay below the client's timeout. */
+const MOST_WAIT_MS = 20_000
+const REPEATED = new Set([429, 503])
+
+/** `fetch` for reads that may be repeated. Anything else is sent once. */
+export function patientFetch(fetch = globalThis.fetch, random = Math.random): typeof globalThis.fetch {
+  return async (target, request) => {
+    let left = MOST_WAIT_MS
+    for (let attempt = 0; ; attempt++) {
+      const response = await fetch(target, request)
+      const isRead = (request?.method ?? 'GET') === 'GET'
+      if (!isRead || !REPEATED.has(response.status) || attempt === MOST_REPEATS) return response
+      const asked = retryAfterMs(response.headers.get('Retry-After'), Date.now())
+      const delay = retryDelayMs(attempt, asked, random)
+      if (delay > left) return response
+      left -= delay
+      await response.body?.cancel()
+      await sleep(delay, undefined, request?.signal ? { signal: request.signal } : {})
+    }
+  }
+}
