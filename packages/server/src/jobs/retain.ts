@@ -4,7 +4,8 @@
  *   queued --claimed--> runs -> payloads -> issues, approvals, audit entries --> ended --an hour later--> queued
  *
  * Looking for old runs only reads. Each slice checks again what it removes, by the settings of that moment, and commits
- * it with its counts. So a pass needs no memory: after a crash, the next one looks from the start again.
+ * it with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
+ * after a crash, the next one deletes the events that are left and looks from the start again.
  */
 import type { RetainedRuns, RetentionStore } from '../storage/retention.ts'
 import { RETAINED_ROWS } from '../storage/retention.ts'
@@ -85,8 +86,10 @@ interface Turn {
 async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   const { environmentId } = turn
+  // What an earlier pass removed, whatever the settings are now.
+  if (!(await deleteEvents(options, turn))) return false
   if ((await storage.startRetention(environmentId, now())) === null) return true
-  for (const what of ['runs', 'payloads'] as const) if (!(await removeRuns(options, turn, what))) return false
+  if (!(await removeRuns(options, turn)) || !(await removePayloads(options, turn))) return false
   for (const what of RETAINED_ROWS) {
     for (;;) {
       if (isOver(options, turn)) return false
@@ -98,27 +101,63 @@ async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
   return true
 }
 
-async function removeRuns(options: RetainOptions, turn: Turn, what: RetainedRuns): Promise<boolean> {
+/** Returns whether all are removed with their events. */
+function removeRuns(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   const { environmentId, pace } = turn
-  let after: RunPlace | null = null
-  do {
+  return eachSlice(options, turn, 'runs', async (runs, reachedAt) => {
+    const ids = runs.map(({ id }) => id)
+    await pace.fixed(() => storage.removeExpiredRuns(environmentId, now(), { ids, reachedAt }))
+    return deleteEvents(options, turn)
+  })
+}
+
+/** Events of runs that are removed already. */
+async function deleteEvents(options: RetainOptions, turn: Turn): Promise<boolean> {
+  const { storage, now } = options
+  for (let runsLeft = true; runsLeft;) {
     if (isOver(options, turn)) return false
-    const found = await storage.listExpiredRuns(environmentId, what, now(), after)
-    let left = found.runs
-    while (left.length > 0) {
+    await turn.pace.slice(async (most) => {
+      const deleted = await storage.deleteExpiredEvents(turn.environmentId, now(), most)
+      runsLeft = deleted.runsLeft
+      return deleted.events
+    })
+  }
+  return true
+}
+
+function removePayloads(options: RetainOptions, turn: Turn): Promise<boolean> {
+  const { storage, now } = options
+  const { environmentId, pace } = turn
+  return eachSlice(options, turn, 'payloads', async (runs, reachedAt) => {
+    let ids = runs.map(({ id }) => id)
+    while (ids.length > 0) {
       if (isOver(options, turn)) return false
-      const runs = left.slice(0, RUNS_AT_ONCE)
-      const ids = runs.map(({ id }) => id)
-      const reachedAt = runs[0]?.startedAt ?? 0
-      const act = (most: number) => storage.removeExpiredRuns(environmentId, what, now(), { ids, most, reachedAt })
-      const rest = new Set<string>()
       await pace.slice(async (most) => {
-        const removed = await act(most)
-        removed.rest.forEach((id) => rest.add(id))
+        const removed = await storage.removeExpiredPayloads(environmentId, now(), { ids, most, reachedAt })
+        ids = removed.rest
         return removed.events
       })
-      left = [...runs.filter(({ id }) => rest.has(id)), ...left.slice(runs.length)]
+    }
+    return true
+  })
+}
+
+/** Returns whether `remove` did so for every slice of the expired runs. */
+async function eachSlice(
+  options: RetainOptions,
+  turn: Turn,
+  what: RetainedRuns,
+  remove: (runs: RunPlace[], reachedAt: number) => Promise<boolean>,
+): Promise<boolean> {
+  const { storage, now } = options
+  let after: RunPlace | null = null
+  do {
+    const found = await storage.listExpiredRuns(turn.environmentId, what, now(), after)
+    for (let start = 0; start < found.runs.length; start += RUNS_AT_ONCE) {
+      if (isOver(options, turn)) return false
+      const runs = found.runs.slice(start, start + RUNS_AT_ONCE)
+      if (!(await remove(runs, runs[0]?.startedAt ?? 0))) return false
     }
     after = found.after
   } while (after !== null)

@@ -11,6 +11,8 @@ import type { Storage } from '../storage/storage.ts'
 export interface Pace {
   /** Runs one slice, which gets how much it may remove and returns how much it removed, and then pauses. */
   slice(remove: (most: number) => Promise<number>): Promise<number>
+  /** Runs one slice of a fixed size, and then pauses. */
+  fixed(remove: () => Promise<unknown>): Promise<void>
 }
 
 const FIRST = 200
@@ -36,18 +38,27 @@ export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: 
     return is
   }
 
+  /** Runs one slice and pauses. Returns how long it took, as a part of what it should take. */
+  async function paced(work: () => Promise<unknown>): Promise<number> {
+    const startedAt = performance.now()
+    await work()
+    const took = performance.now() - startedAt
+    const recording = isRecording()
+    const pause = Math.min(took * (recording ? WHILE_RECORDING : WHILE_IDLE), LONGEST_PAUSE_MS)
+    await wait(pause, undefined, { signal }).catch(() => undefined)
+    return took / (recording ? SHORT_MS : LONG_MS)
+  }
+
   return {
+    async fixed(remove) {
+      await paced(remove)
+    },
     async slice(remove) {
-      const startedAt = performance.now()
-      const removed = await remove(most)
-      const took = performance.now() - startedAt
-      const recording = isRecording()
-      const aim = recording ? SHORT_MS : LONG_MS
+      let removed = 0
+      const part = await paced(async () => (removed = await remove(most)))
       // A slice that removed little says nothing about a full one.
-      if (took > aim) most = Math.max(LEAST, Math.round(most * Math.max(0.5, aim / took)))
-      else if (removed >= most) most = Math.min(MOST, Math.round(most * Math.min(2, aim / took)))
-      const pause = Math.min(took * (recording ? WHILE_RECORDING : WHILE_IDLE), LONGEST_PAUSE_MS)
-      await wait(pause, undefined, { signal }).catch(() => undefined)
+      if (part > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / part)))
+      else if (removed >= most) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))
       return removed
     },
   }

@@ -35,10 +35,17 @@ export interface RetentionStore {
   /** Runs that may be removed, or whose payloads may be: oldest start first, a bounded number at a time. */
   listExpiredRuns(environmentId: string, what: RetainedRuns, now: number, after: RunPlace | null): Promise<ExpiredRuns>
   /**
-   * Removes those of the runs, or their payloads, that are still to be removed by the current settings, until it has
-   * removed `most` events. `rest` has runs that are not finished.
+   * Removes those of the runs that the current settings still concern: no reader finds them from then on. Their events
+   * are deleted afterwards.
    */
-  removeExpiredRuns(environmentId: string, what: RetainedRuns, now: number, slice: RunSlice): Promise<RemovedRuns>
+  removeExpiredRuns(environmentId: string, now: number, slice: RunSlice): Promise<RemovedRuns>
+  /** Deletes at most about `most` events of removed runs. */
+  deleteExpiredEvents(environmentId: string, now: number, most: number): Promise<DeletedEvents>
+  /**
+   * Removes payloads of those of the runs that the current settings still concern, until it has removed `most`. `rest` has
+   * runs that are not finished.
+   */
+  removeExpiredPayloads(environmentId: string, now: number, slice: PayloadSlice): Promise<RemovedPayloads>
   /** Removes at most about `most` rows. Returns how many; 0: there are no more. */
   removeExpiredRows(environmentId: string, what: RetainedRows, now: number, most: number): Promise<number>
   endRetention(environmentId: string, now: number): Promise<void>
@@ -80,18 +87,33 @@ export interface ExpiredRuns {
 
 export interface RunSlice {
   ids: string[]
-  /** Events to remove at most; at least one is removed. */
-  most: number
   /** The start of the last run that was examined. */
   reachedAt: number
 }
 
-export interface RemovedRuns {
+export interface PayloadSlice extends RunSlice {
+  /** Payloads to remove at most; at least one is removed. */
+  most: number
+}
+
+/** External ids of runs that changed. The engine forgets what it has in memory of them. */
+interface Changed {
+  changedRunIds: string[]
+}
+
+export interface RemovedRuns extends Changed {
+  runs: number
+}
+
+export interface RemovedPayloads extends Changed {
   events: number
   /** Runs of the slice of which something is left. */
   rest: string[]
-  /** External ids of runs that changed. The engine forgets what it has in memory of them. */
-  changedRunIds: string[]
+}
+
+export interface DeletedEvents {
+  events: number
+  runsLeft: boolean
 }
 
 export interface CountedRuns {

@@ -216,7 +216,7 @@ async function deleteErased(
 ): Promise<ErasureRow | null> {
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure?.status !== 'REMOVING') return erasure
-  const { events, runsLeft } = await deleteEvents(sql, environmentId, id, limit)
+  const { events, runsLeft } = await deleteEvents(sql, environmentId, { erasureId: id }, limit)
   const text = `UPDATE erasures SET events_deleted = events_deleted + ? WHERE ${ONE}`
   await sql.run(text, [events, environmentId, id])
   if (runsLeft) return findErasure(sql, environmentId, id)

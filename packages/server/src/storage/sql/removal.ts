@@ -5,6 +5,7 @@
  *
  * Readers find events only by their run, so a removed run is invisible at once, whatever its size.
  */
+import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../erasures.ts'
 import { TOKEN_PARTS } from '../uncosted.ts'
@@ -15,7 +16,8 @@ import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { eventEnvironment } from './events.ts'
 import { insertRows } from './insert-rows.ts'
 import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
-import { removeFromSearch } from './search/removal.ts'
+import { deleteBlocks } from './payloads.ts'
+import { removeFromSearch, removeRunsFromSearch } from './search/removal.ts'
 import type { Sql } from './sql.ts'
 import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
 import { addHours, countForHour, countRun, knownModels, type HourChange } from './usage.ts'
@@ -23,7 +25,7 @@ import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } f
 
 export interface Removal {
   environmentId: string
-  /** Null: not an erasure, so later events of the runs are accepted. */
+  /** Null: not an erasure, so later events of the runs are accepted. The caller has locked the runs. */
   erasureId: string | null
   now: number
   /** Retention keeps what has a lifetime of its own. */
@@ -57,7 +59,7 @@ export async function removeRuns(
   { environmentId, erasureId, now, keepRecords, counted }: Removal,
   numbers: readonly number[],
 ): Promise<RemovedRuns> {
-  await holdEnvironment(sql, environmentId)
+  if (erasureId !== null) await holdEnvironment(sql, environmentId)
   const found = await inChunks(numbers.map(String), (chunk) =>
     sql.all<RemovedRun>(RUNS, [environmentId, ...chunk.map(Number)]),
   )
@@ -134,16 +136,17 @@ async function takeOut(
   if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))
 }
 
-/** Deletes up to about `limit` events of removed runs. Returns how many; fewer than `limit`: no removed run is left. */
+/** Deletes up to about `limit` events of the runs that an erasure removed (null: not an erasure), or of all. */
 export async function deleteEvents(
   sql: Sql,
   environmentId: string,
-  erasureId: string | null,
+  which: { erasureId: string | null } | 'all',
   limit: number,
 ): Promise<{ events: number; runsLeft: boolean }> {
-  const of = erasureId === null ? 'erasure_id IS NULL' : 'erasure_id = ?'
+  const erasureId = which === 'all' ? null : which.erasureId
+  const of = which === 'all' ? '' : erasureId === null ? ' AND erasure_id IS NULL' : ' AND erasure_id = ?'
   const params = erasureId === null ? [environmentId] : [environmentId, erasureId]
-  const text = `SELECT number, events FROM removed_runs WHERE environment_id = ? AND ${of} ORDER BY number LIMIT ?`
+  const text = `SELECT number, events FROM removed_runs WHERE environment_id = ?${of} ORDER BY number LIMIT ?`
   const found = await sql.all<{ number: number; events: number }>(text, [...params, RUNS_AT_ONCE + 1])
   let left = limit
   const whole: number[] = []
@@ -156,13 +159,15 @@ export async function deleteEvents(
   if (whole.length === 0 && first) {
     await removeFromSearch(sql, environmentId, first.number, limit)
     const events = await deleteSome(sql, environmentId, first.number, limit)
-    if (events === limit) {
+    const isWhole = events < limit && (await deleteBlocks(sql, environmentId, first.number))
+    if (isWhole) await forget(sql, environmentId, [first.number])
+    else {
       const fewer = 'UPDATE removed_runs SET events = events - ? WHERE environment_id = ? AND number = ?'
       await sql.run(fewer, [events, environmentId, first.number])
-    } else await forget(sql, environmentId, [first.number])
-    return { events, runsLeft: events === limit || found.length > 1 }
+    }
+    return { events, runsLeft: !isWhole || found.length > 1 }
   }
-  for (const number of whole) await removeFromSearch(sql, environmentId, number, limit + 1)
+  await removeRunsFromSearch(sql, environmentId, whole)
   let events = 0
   for (const chunk of chunksOf(whole.map(String))) {
     events += await sql.run(
@@ -179,8 +184,10 @@ const RUNS_AT_ONCE = 200
 /** Results that quote one of the runs. */
 async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {
   const text = 'SELECT id, result FROM simulations WHERE environment_id = ? AND result IS NOT NULL'
+  const removed = new Set(runs.map(({ id }) => id))
   for (const { id, result } of await sql.all<{ id: string; result: string }>(text, [environmentId])) {
-    if (!runs.some((run) => result.includes(run.id) || result.includes(JSON.stringify(run.runId)))) continue
+    const { hitRuns } = JSON.parse(result) as Pick<SimulationResult, 'hitRuns'>
+    if (!hitRuns.some((run) => removed.has(run.id))) continue
     await sql.run('DELETE FROM simulations WHERE environment_id = ? AND id = ?', [environmentId, id])
   }
 }

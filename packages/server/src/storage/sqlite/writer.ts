@@ -1,6 +1,6 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
-import type { RemovedRuns } from '../retention.ts'
+import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
 import type { PackingStore } from '../packing.ts'
 import { runAct } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append.ts'
@@ -92,7 +92,9 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'ping') return db.prepare('SELECT 1').get()
   if (act === 'durability') return durability(db)
   const result = await transaction(db, 'write', () => runAct(sql, act, args))
-  if (act === 'removeExpiredRuns') engine.forgetRuns(String(args[0]), (result as RemovedRuns).changedRunIds)
+  if (act === 'removeExpiredRuns' || act === 'removeExpiredPayloads') {
+    engine.forgetRuns(String(args[0]), (result as RemovedRuns | RemovedPayloads).changedRunIds)
+  }
   if (act === 'storeBlocks') {
     const [environmentId, slices] = args as Parameters<PackingStore['storeBlocks']>
     engine.forgetRuns(

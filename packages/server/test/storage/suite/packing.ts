@@ -202,18 +202,23 @@ export function packingSuite(open: OpenStorage) {
       const time = NOON - 8 * DAY_MS
       const sent = Array.from({ length: 30 }, (_, n) => event({ payload: text(n), time: time + n }))
       const arrived = (events: NewEvent[]) => storage().appendEvents(batch(env, events, { receivedAt: time }))
-      const remove = async (what: 'runs' | 'payloads', now: number) => {
-        const run = await runOf(storage(), env)
-        for (let ids = [run.id]; ids.length > 0;) {
-          ids = (await storage().removeExpiredRuns(env, what, now, { ids, most: 7, reachedAt: now })).rest
+      const removePayloads = async () => {
+        const { id } = await runOf(storage(), env)
+        for (let ids = [id]; ids.length > 0;) {
+          ids = (await storage().removeExpiredPayloads(env, NOON, { ids, most: 7, reachedAt: NOON })).rest
         }
+      }
+      const removeRun = async (now: number) => {
+        const { id } = await runOf(storage(), env)
+        await storage().removeExpiredRuns(env, now, { ids: [id], reachedAt: now })
+        while ((await storage().deleteExpiredEvents(env, now, 7)).runsLeft);
       }
       await arrived(sent.slice(0, 20))
       await packRun(storage(), env)
       await arrived(sent.slice(20))
       const run = await runOf(storage(), env)
       const packing = await storage().readUnpacked(env, run.id, null, 0)
-      await remove('payloads', NOON)
+      await removePayloads()
       assert.deepEqual(await storage().storeBlocks(env, [{ run, slice: packing! }]), [false])
       const rows = await timelineOf(storage(), env)
       assert.deepEqual(
@@ -226,7 +231,7 @@ export function packingSuite(open: OpenStorage) {
       await arrived([event({ payload: text(99), time: time + 99 })])
       await packRun(storage(), env)
       assert.deepEqual((await payloadsOf(storage(), env)).slice(-2), ['{}', text(99)])
-      await remove('runs', NOON + 30 * DAY_MS)
+      await removeRun(NOON + 30 * DAY_MS)
       assert.equal(await storage().findRun(env, 'run'), null)
       await arrived([event({ payload: text(1), time })])
       await packRun(storage(), env)

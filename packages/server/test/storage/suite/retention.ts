@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { DAY_MS, KEEP_ALL, type RetainedRuns } from '../../../src/storage/retention.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
@@ -52,13 +53,19 @@ export function retentionSuite(open: OpenStorage) {
       return rows.map(({ runId }) => runId).toSorted()
     }
 
+    /** Returns how many events, or payloads, were removed. */
     async function removeAll(env: string, what: RetainedRuns, most = 1_000): Promise<number> {
       let events = 0
       for (let after = null as { startedAt: number; id: string } | null; ;) {
         const found = await storage().listExpiredRuns(env, what, NOON, after)
         let ids = found.runs.map(({ id }) => id)
+        if (what === 'runs') {
+          await storage().removeExpiredRuns(env, NOON, { ids, reachedAt: NOON })
+          events += await deleteAll(env, most)
+          ids = []
+        }
         while (ids.length > 0) {
-          const removed = await storage().removeExpiredRuns(env, what, NOON, { ids, most, reachedAt: NOON })
+          const removed = await storage().removeExpiredPayloads(env, NOON, { ids, most, reachedAt: NOON })
           assert.ok(removed.events <= most, `${removed.events} events of at most ${most}`)
           assert.ok(removed.rest.length === 0 || removed.events > 0, 'a slice makes progress')
           events += removed.events
@@ -66,6 +73,16 @@ export function retentionSuite(open: OpenStorage) {
         }
         if (found.after === null) return events
         after = found.after
+      }
+    }
+
+    async function deleteAll(env: string, most: number): Promise<number> {
+      for (let events = 0; ;) {
+        const deleted = await storage().deleteExpiredEvents(env, NOON, most)
+        assert.ok(deleted.events <= most, `${deleted.events} events of at most ${most}`)
+        events += deleted.events
+        if (!deleted.runsLeft) return events
+        assert.ok(deleted.events > 0, 'a slice makes progress')
       }
     }
 
@@ -130,14 +147,22 @@ export function retentionSuite(open: OpenStorage) {
       assert.deepEqual(await runIds(env), ['imported'])
     })
 
-    test('removes a run of many events in bounded slices', async () => {
+    test('a large run vanishes at once, and its events are deleted in bounded slices', async () => {
       const { environmentId: env } = await newEnvironment({ runDays: 30 })
       const events = Array.from({ length: 95 }, () => ({}))
       await recorded(env, 'large', 40, ...events)
       await recorded(env, 'small', 41)
       await storage().startRetention(env, NOON)
-      assert.equal(await removeAll(env, 'runs', 20), 96)
+      const { runs } = await storage().listExpiredRuns(env, 'runs', NOON, null)
+      const slice = { ids: runs.map(({ id }) => id), reachedAt: NOON }
+      assert.equal((await storage().removeExpiredRuns(env, NOON, slice)).runs, 2)
       assert.deepEqual(await runIds(env), [])
+      assert.equal(await storage().findRun(env, 'large'), null)
+      assert.equal(await storage().readTimeline(env, 'large', { limit: 10, pageBytes: 1_000 }), null)
+      // A late event opens another run, which the deletion leaves alone.
+      await recorded(env, 'large', 1)
+      assert.equal(await deleteAll(env, 20), 96)
+      assert.equal((await timelineOf(storage(), env, 'large')).length, 1)
       const { progress } = await storage().readRetention({ workspaceId: newId(), environmentId: env })
       assert.deepEqual(progress?.total, { ...NOTHING, runs: 2, events: 96 })
     })
@@ -198,11 +223,11 @@ export function retentionSuite(open: OpenStorage) {
       assert.equal(found.runs.length, 3)
       await storage().pinRun(env, 'pinned', NOON, [])
       await recorded(env, 'alive', 1)
-      const slice = { ids: found.runs.map(({ id }) => id), most: 100, reachedAt: NOON }
+      const slice = { ids: found.runs.map(({ id }) => id), reachedAt: NOON }
       await changeSettings(tenant, KEEP_ALL)
-      assert.equal((await storage().removeExpiredRuns(env, 'runs', NOON, slice)).events, 0)
+      assert.equal((await storage().removeExpiredRuns(env, NOON, slice)).runs, 0)
       await set(tenant, { runDays: 30 })
-      assert.equal((await storage().removeExpiredRuns(env, 'runs', NOON, slice)).events, 1)
+      assert.equal((await storage().removeExpiredRuns(env, NOON, slice)).runs, 1)
       assert.deepEqual(await runIds(env), ['alive', 'pinned'])
     })
 
@@ -216,6 +241,30 @@ export function retentionSuite(open: OpenStorage) {
       const [newest] = await storage().readVersionResults(env, [promptUse.versionId], 1)
       assert.equal(newest?.runs, 1)
     })
+
+    test('takes simulations that quote a run, and no others', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30 })
+      await recorded(env, 'old', 40)
+      await recorded(env, 'young', 20)
+      const quoting = await Promise.all(['old', 'young'].map((runId) => quotedBy(env, runId)))
+      await storage().startRetention(env, NOON)
+      await removeAll(env, 'runs')
+      const left = await Promise.all(quoting.map((id) => storage().findSimulation(env, id)))
+      assert.deepEqual(
+        left.map((simulation) => simulation?.status ?? null),
+        [null, 'DONE'],
+      )
+    })
+
+    async function quotedBy(env: string, runId: string): Promise<string> {
+      const { id } = (await storage().findRun(env, runId))!
+      const policy = { condition: 'true', severity: 'LOW' as const, action: 'WARN' as const, days: 7 }
+      const row = { id: newId(), environmentId: env, ...policy, createdAt: NOON, createdBy: 'ada' }
+      await storage().createSimulation(row, { waiting: 9, kept: 9 }, [])
+      const result = { hitRuns: [{ id, runId }] } as SimulationResult
+      await storage().endSimulation(env, row.id, { at: NOON, status: 'DONE', scanned: 1, result })
+      return row.id
+    }
 
     test('an event of a removed run opens a new run', async () => {
       const { environmentId: env } = await newEnvironment({ runDays: 7 })

@@ -7,19 +7,31 @@
  */
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../retention.ts'
-import type { ExpiredRuns, RemovedRuns, RetainedRuns, RetentionStore, RunSlice } from '../../retention.ts'
+import type {
+  DeletedEvents,
+  ExpiredRuns,
+  PayloadSlice,
+  RemovedPayloads,
+  RemovedRuns,
+  RetainedRuns,
+  RetentionStore,
+  RunSlice,
+} from '../../retention.ts'
 import type { RunPlace } from '../../runs.ts'
 import { read, write, type Acts } from '../act.ts'
 import { inChunks, PLACES } from '../chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
-import { dropPayloads, removeRun } from './removal.ts'
+import { deleteEvents, removeRuns } from '../removal.ts'
+import { dropPayloads } from './expired-payloads.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRunsActs = {
   listExpiredRuns: read(listExpiredRuns),
   removeExpiredRuns: write(removeExpiredRuns),
+  deleteExpiredEvents: write(deleteExpiredEvents),
+  removeExpiredPayloads: write(removeExpiredPayloads),
 } satisfies Partial<Acts<RetentionStore>>
 
 /** Runs that one call examines. */
@@ -114,36 +126,65 @@ async function listExpiredRuns(
 async function removeExpiredRuns(
   sql: Sql,
   environmentId: string,
-  what: RetainedRuns,
   now: number,
-  { ids, most, reachedAt }: RunSlice,
+  { ids, reachedAt }: RunSlice,
 ): Promise<RemovedRuns> {
   const progress = await lockProgress(sql, environmentId)
+  const expired = await lockExpired(sql, environmentId, 'runs', now, ids)
+  const removal = { environmentId, erasureId: null, now, keepRecords: true, counted: new Map() }
+  const numbers = expired.map(({ number }) => number)
+  await removeRuns(sql, removal, numbers)
+  await addProgress(sql, environmentId, progress, now, { runs: expired.length }, reachedAt)
+  return { runs: expired.length, changedRunIds: expired.map(({ runId }) => runId) }
+}
+
+async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number, most: number): Promise<DeletedEvents> {
+  const deleted = await deleteEvents(sql, environmentId, { erasureId: null }, most)
+  if (deleted.events === 0) return deleted
+  const progress = await lockProgress(sql, environmentId)
+  await addProgress(sql, environmentId, progress, now, { events: deleted.events })
+  return deleted
+}
+
+async function removeExpiredPayloads(
+  sql: Sql,
+  environmentId: string,
+  now: number,
+  { ids, most, reachedAt }: PayloadSlice,
+): Promise<RemovedPayloads> {
+  const progress = await lockProgress(sql, environmentId)
+  const changed: ExaminedRun[] = []
+  const rest: string[] = []
+  let events = 0
+  for (const run of await lockExpired(sql, environmentId, 'payloads', now, ids)) {
+    if (events >= most) rest.push(run.id)
+    else {
+      const taken = await dropPayloads(sql, environmentId, run, most - events)
+      events += taken.events
+      if (!taken.isWhole) rest.push(run.id)
+      changed.push(run)
+    }
+  }
+  await addProgress(sql, environmentId, progress, now, { payloads: events }, reachedAt)
+  return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
+}
+
+/** Those of the runs that the current settings concern. */
+async function lockExpired(
+  sql: Sql,
+  environmentId: string,
+  what: RetainedRuns,
+  now: number,
+  ids: string[],
+): Promise<ExaminedRun[]> {
   const settings = await currentSettings(sql, environmentId)
   const cutoff = cutoffOf(settings, what, now)
-  if (cutoff === null) return { events: 0, rest: [], changedRunIds: [] }
+  if (cutoff === null) return []
   // Skip runs that a client writes to now: they are not old any longer.
   const lock = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND id IN (${PLACES}) ${lock}`
   const found = await inChunks(ids, (chunk) => sql.all<ExaminedRun>(text, [environmentId, ...chunk]))
-  const expired = await expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
-  const take = what === 'runs' ? removeRun : dropPayloads
-  const changed: ExaminedRun[] = []
-  const rest: string[] = []
-  let [events, whole] = [0, 0]
-  for (const run of expired) {
-    if (events >= most) rest.push(run.id)
-    else {
-      const taken = await take(sql, environmentId, run, most - events)
-      events += taken.events
-      if (taken.isWhole) whole++
-      else rest.push(run.id)
-      changed.push(run)
-    }
-  }
-  const counts = what === 'runs' ? { runs: whole, events } : { payloads: events }
-  await addProgress(sql, environmentId, progress, now, counts, reachedAt)
-  return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
+  return expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
 }
 
 export async function currentSettings(sql: Sql, environmentId: string): Promise<RetentionSettings> {

@@ -1,3 +1,4 @@
+import { chunksOf, PLACES } from '../chunks.ts'
 import type { Sql } from '../sql.ts'
 
 /**
@@ -12,4 +13,13 @@ export async function removeFromSearch(sql: Sql, environmentId: string, run: num
     await sql.run('DELETE FROM search_runs WHERE environment_id = ? AND run = ?', [environmentId, run])
   }
   return removed
+}
+
+/** Removes all that the index has of runs. */
+export async function removeRunsFromSearch(sql: Sql, environmentId: string, runs: readonly number[]): Promise<void> {
+  for (const chunk of chunksOf(runs.map(String))) {
+    const params = [environmentId, ...chunk.map(Number)]
+    await sql.run(`DELETE FROM search_entries WHERE environment_id = ? AND run IN (${PLACES})`, params)
+    await sql.run(`DELETE FROM search_runs WHERE environment_id = ? AND run IN (${PLACES})`, params)
+  }
 }

@@ -1,4 +1,4 @@
-/** Removes the events of a run, or their payloads, in parts of bounded size. */
+/** Removes the payloads of a run, in parts of bounded size. */
 import { eventEnvironment } from '../events.ts'
 import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
 import { removeFromSearch } from '../search/removal.ts'
@@ -13,25 +13,6 @@ interface Taken {
   events: number
   /** Whether nothing is left to remove. */
   isWhole: boolean
-}
-
-/** Removes at most `most` events of a run, and the run with its last one. */
-export async function removeRun(sql: Sql, environmentId: string, { id, number }: Target, most: number): Promise<Taken> {
-  await removeFromSearch(sql, environmentId, number, most)
-  const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
-  const text = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (
-    SELECT ${key} FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?)`
-  const events = await sql.run(text, [environmentId, number, environmentId, number, most])
-  if (events === most || !(await deleteBlocks(sql, environmentId, number))) {
-    // The number of blocks stops a process that packs the removed events.
-    const fewer =
-      'UPDATE runs SET event_count = event_count - ?, blocks = blocks + 1 WHERE environment_id = ? AND id = ?'
-    await sql.run(fewer, [events, environmentId, id])
-    return { events, isWhole: false }
-  }
-  await sql.run('DELETE FROM version_runs WHERE environment_id = ? AND run = ?', [environmentId, id])
-  await sql.run('DELETE FROM runs WHERE environment_id = ? AND id = ?', [environmentId, id])
-  return { events, isWhole: true }
 }
 
 /** Removes the payloads of at most `most` events of a run. */
