@@ -52,6 +52,31 @@ test('workspaces and environments are created and listed; --if-not-exists accept
   await json('keys', 'list', '--environment', 'acme/prod/eu')
 })
 
+test('workspaces and environments are renamed, archived, restored, and an archived environment is deleted', async () => {
+  await text('workspaces', 'create', 'life')
+  await text('environments', 'create', 'old', '-w', 'life')
+  assert.match(
+    await text('environments', 'rename', 'life/old', 'staging'),
+    /^Environment life\/old is now called staging/,
+  )
+  const early = await refused('environments', 'delete', 'life/staging', '--yes')
+  assert.match(early.stderr, /archive it first/)
+  assert.match(await text('environments', 'archive', 'life/staging'), /^Environment life\/staging is archived/)
+  assert.doesNotMatch(await text('environments', 'list'), /life\/staging/)
+  const unasked = await server.tacho(['environments', 'delete', 'life/staging'])
+  assert.deepEqual([unasked.code, unasked.stderr], [1, 'Nothing was changed; add --yes to delete the environment.\n'])
+  assert.match(await text('environments', 'delete', 'life/staging', '--yes'), /is deleted at 2.*\nTo keep it: tacho /)
+  assert.match(await text('environments', 'list', '--archived'), /^life\/staging +\S+ +\S+ +2\S+ +2\S+$/m)
+  assert.match(await text('environments', 'restore', 'life/staging'), /is in use again/)
+  assert.match(await text('environments', 'list', '--archived'), /^life\/staging +\S+ +\S+ +no +never$/m)
+  assert.match(await text('workspaces', 'rename', 'life', 'after'), /^Workspace life is now called after/)
+  await text('workspaces', 'archive', 'after')
+  assert.doesNotMatch(await text('workspaces', 'list'), /after/)
+  assert.match(await text('workspaces', 'list', '--archived'), /^after +\S+ +\S+ +2/m)
+  await text('workspaces', 'restore', 'after')
+  assert.match(await text('workspaces', 'list'), /^after /m)
+})
+
 test('with several workspaces, one must be given', async () => {
   await text('workspaces', 'create', 'other', '--if-not-exists')
   const which = await refused('environments', 'create', 'x')

@@ -47,6 +47,11 @@ test('a prompt is created from a file, versioned, deployed and rolled back', asy
   assert.match(await done('prompts', 'rollback', 'greeting', ...STAGING), /with version 1 \(before: 2\)/)
   assert.match(await done('prompts', 'list'), /^greeting +2 +staging 1 /m)
   assert.match(await done('prompts', 'undeploy', 'greeting', ...STAGING), /no longer deployed in/)
+  assert.match(await done('prompts', 'rename', 'greeting', 'welcome'), /^Prompt greeting is now called welcome/)
+  assert.match(await done('prompts', 'archive', 'welcome'), /^Prompt welcome is archived/)
+  assert.doesNotMatch(await done('prompts', 'list'), /welcome/)
+  assert.match(await done('prompts', 'restore', 'welcome'), /^Prompt welcome is in use again/)
+  await done('prompts', 'rename', 'welcome', 'greeting')
 })
 
 test('a simulation begins with its warnings, and lists only the tools with hits', async () => {

@@ -100,6 +100,8 @@ export const LIMITS = {
   deploymentItems: 1_000,
   /** Clients of the runtime configuration that are known in one environment. Beyond this, the oldest are dropped. */
   configurationClients: 1_000,
+  /** From the request to delete an archived environment to its deletion, so that it can be restored. */
+  environmentDeletionDays: 30,
   simulationDaysMax: 30,
   /** Recorded tool calls that one simulation examines, newest first. */
   simulationCalls: 1_000_000,

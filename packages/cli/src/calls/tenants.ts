@@ -14,20 +14,24 @@ export interface Tenant {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-export function allWorkspaces(client: OperatorClient): Promise<Workspace[]> {
-  return allItems(client.listWorkspaces, {})
+/** `archived`: archived ones too. */
+export function allWorkspaces(client: OperatorClient, archived = false): Promise<Workspace[]> {
+  const query = archived ? ({ archived: 'true' } as const) : {}
+  return allItems(client.listWorkspaces, { query })
 }
 
-export function environmentsOf(client: OperatorClient, workspace: Workspace): Promise<Environment[]> {
-  return allItems(client.listEnvironments, { params: { workspaceId: workspace.id } })
+export function environmentsOf(client: OperatorClient, workspace: Workspace, archived = false): Promise<Environment[]> {
+  const query = archived ? ({ archived: 'true' } as const) : {}
+  return allItems(client.listEnvironments, { params: { workspaceId: workspace.id }, query })
 }
 
 /** A workspace by name or id; without one, the default or the only one. */
 export async function findWorkspace(
   client: OperatorClient,
   given: string | undefined = client.defaults.workspace,
+  archived = false,
 ): Promise<Workspace> {
-  const workspaces = await allWorkspaces(client)
+  const workspaces = await allWorkspaces(client, archived)
   const found = workspaces.filter(
     ({ id, name }) => given === undefined || name === given || id === given?.toLowerCase(),
   )
@@ -61,14 +65,19 @@ export interface Place {
 }
 
 /** The same for commands that also need the workspace. `flag` is used in the error. */
-export async function findPlace(client: OperatorClient, named: string | undefined, flag: string): Promise<Place> {
+export async function findPlace(
+  client: OperatorClient,
+  named: string | undefined,
+  flag: string,
+  archived = false,
+): Promise<Place> {
   const given = named ?? (flag === '--environment' ? client.defaults.environment : undefined)
   const places: Place[] = []
   const isId = given !== undefined && UUID.test(given)
-  for (const workspace of await allWorkspaces(client)) {
+  for (const workspace of await allWorkspaces(client, archived)) {
     // Both names may contain a slash, so try every workspace that fits.
     if (given !== undefined && !isId && !given.startsWith(`${workspace.name}/`)) continue
-    for (const environment of await environmentsOf(client, workspace)) {
+    for (const environment of await environmentsOf(client, workspace, archived)) {
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
     }
   }

@@ -1,10 +1,13 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { InvalidArgumentError, type Command } from 'commander'
+import { findWorkspace } from '../calls/tenants.ts'
 import { check } from '../configuration/check.ts'
 import { addDeploying } from '../configuration/deploy.ts'
+import { findItem } from '../configuration/noun.ts'
 import { diffPolicy, listPolicies, showPolicy } from '../configuration/policies.ts'
 import { simulatePolicy } from '../configuration/simulate-policy.ts'
 import { createPolicy, pushPolicy } from '../configuration/write-policy.ts'
+import { addLife } from '../settings/life.ts'
 import { asOperator, inEnvironment, wholeNumber, withJson } from '../settings/options.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 
@@ -13,6 +16,21 @@ export function addPolicies(policies: Command): void {
   addWriting(policies)
   addTrying(policies)
   addDeploying(policies, 'policy', 'policy')
+
+  addLife(policies, {
+    noun: 'policy',
+    example: 'refunds',
+    archiving: 'it can no longer be deployed. Refused while it is deployed',
+    restoring: 'it can be deployed again',
+    inWorkspace: true,
+    async find(client, given, { workspace }) {
+      const { id: workspaceId } = await findWorkspace(client, workspace)
+      const { id, name } = await findItem(client, workspaceId, 'policy', given)
+      return { params: { workspaceId, policyId: id }, name }
+    },
+    archive: (client, given) => client.archivePolicy(given),
+    restore: (client, given) => client.restorePolicy(given),
+  })
 }
 
 function addReading(policies: Command): void {

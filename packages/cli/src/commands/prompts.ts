@@ -6,13 +6,10 @@ import { inForce, spokenPlaces } from '../configuration/in-force.ts'
 import { findItem } from '../configuration/noun.ts'
 import { results } from '../configuration/prompt-results.ts'
 import { readSource } from '../configuration/source-file.ts'
-import { asOperator, connect, inEnvironment, type ServerOptions } from '../settings/options.ts'
+import { addLife, type WorkspaceOptions } from '../settings/life.ts'
+import { asOperator, connect, inEnvironment } from '../settings/options.ts'
 import { printable, printEmpty, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
-
-interface WorkspaceOptions extends ServerOptions {
-  workspace?: string
-}
 
 interface ShowOptions extends WorkspaceOptions {
   number?: string
@@ -62,6 +59,22 @@ export function addPrompts(prompts: Command): void {
     .action(results)
 
   addDeploying(prompts, 'prompt', 'prompt')
+
+  addLife(prompts, {
+    noun: 'prompt',
+    example: 'greeting',
+    archiving: 'it can no longer be deployed. Refused while it is deployed',
+    restoring: 'it can be deployed again',
+    inWorkspace: true,
+    async find(client, given, { workspace }) {
+      const { id: workspaceId } = await findWorkspace(client, workspace)
+      const { id, name } = await findItem(client, workspaceId, 'prompt', given)
+      return { params: { workspaceId, promptId: id }, name }
+    },
+    rename: (client, given) => client.renamePrompt(given),
+    archive: (client, given) => client.archivePrompt(given),
+    restore: (client, given) => client.restorePrompt(given),
+  })
 }
 
 function inWorkspace(command: Command): Command {

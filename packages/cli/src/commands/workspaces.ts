@@ -1,9 +1,14 @@
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { Command } from 'commander'
 import { Refused } from '../calls/operator-client.ts'
+import { addLife } from '../settings/life.ts'
 import { asOperator, connect, type ServerOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
 import { allWorkspaces, findWorkspace } from '../calls/tenants.ts'
+
+interface ListOptions extends ServerOptions {
+  archived?: true
+}
 
 interface CreateOptions extends ServerOptions {
   ifNotExists?: true
@@ -11,6 +16,7 @@ interface CreateOptions extends ServerOptions {
 
 export function addWorkspaces(workspaces: Command): void {
   asOperator(workspaces.command('list').description('list workspaces'))
+    .option('--archived', 'archived ones too')
     .addHelpText('after', '\nExamples:\n  tacho workspaces list\n  tacho workspaces list --json')
     .action(list)
 
@@ -21,21 +27,42 @@ export function addWorkspaces(workspaces: Command): void {
       '\nExamples:\n  tacho workspaces create acme\n  tacho workspaces create acme --if-not-exists --json',
     )
     .action(create)
+
+  addLife(workspaces, {
+    noun: 'workspace',
+    example: 'acme',
+    archiving: 'the API keys of its environments are refused',
+    restoring: 'its API keys work again',
+    inWorkspace: false,
+    async find(client, given) {
+      const { id, name } = await findWorkspace(client, given, true)
+      return { params: { workspaceId: id }, name }
+    },
+    rename: (client, given) => client.renameWorkspace(given),
+    archive: (client, given) => client.archiveWorkspace(given),
+    restore: (client, given) => client.restoreWorkspace(given),
+  })
 }
 
-async function list(options: ServerOptions): Promise<void> {
-  const items = await allWorkspaces(connect(options))
-  if (options.json) printJson({ items, hasMore: false })
-  else
-    printTable(
-      [{ title: 'NAME' }, { title: 'ID', as: 'whole' }, { title: 'CREATED', as: 'time' }],
-      items.map(row),
-      'No workspaces. `tacho workspaces create <name>` makes one.',
-    )
-}
-
-function row({ name, id, createdAt }: Workspace): string[] {
-  return [name, id, createdAt]
+async function list(options: ListOptions): Promise<void> {
+  const { archived } = options
+  const items = await allWorkspaces(connect(options), archived)
+  if (options.json) return printJson({ items, hasMore: false })
+  printTable(
+    [
+      { title: 'NAME' },
+      { title: 'ID', as: 'whole' },
+      { title: 'CREATED', as: 'time' },
+      ...(archived ? ([{ title: 'ARCHIVED', as: 'time' }] as const) : []),
+    ],
+    items.map(({ name, id, createdAt, archivedAt }) => [
+      name,
+      id,
+      createdAt,
+      ...(archived ? [archivedAt ?? 'no'] : []),
+    ]),
+    'No workspaces. `tacho workspaces create <name>` makes one.',
+  )
 }
 
 async function create(name: string, options: CreateOptions): Promise<void> {

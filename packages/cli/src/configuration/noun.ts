@@ -27,7 +27,8 @@ export async function findItem(
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 async function findPrompt(client: OperatorClient, workspaceId: string, given: string): Promise<Found> {
-  const [named] = (await client.listPrompts({ params: { workspaceId }, query: { name: given } })).items
+  const [named] = (await client.listPrompts({ params: { workspaceId }, query: { name: given, archived: 'true' } }))
+    .items
   const byId = () => orNull(client.readPrompt({ params: { workspaceId, promptId: given } }))
   const prompt = named ?? (UUID.test(given) ? await byId() : null)
   if (prompt) return { kind: 'prompt', id: prompt.promptId, name: prompt.name, newest: prompt.newest.version }

@@ -26,6 +26,7 @@ export const OPERATOR_ENDPOINTS = {
   renameEnvironment: {"method":"POST","path":"/environments/{environmentId}/rename"},
   archiveEnvironment: {"method":"POST","path":"/environments/{environmentId}/archive"},
   restoreEnvironment: {"method":"POST","path":"/environments/{environmentId}/restore"},
+  deleteEnvironment: {"method":"POST","path":"/environments/{environmentId}/delete"},
   renamePrompt: {"method":"POST","path":"/workspaces/{workspaceId}/prompts/{promptId}/rename"},
   archivePrompt: {"method":"POST","path":"/workspaces/{workspaceId}/prompts/{promptId}/archive"},
   restorePrompt: {"method":"POST","path":"/workspaces/{workspaceId}/prompts/{promptId}/restore"},

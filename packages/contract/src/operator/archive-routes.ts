@@ -62,7 +62,15 @@ export const archiveRoutes = {
     ...act,
     ...environment,
     path: `${ENVIRONMENT}/restore`,
-    summary: 'Restore an archived environment; its API keys work again',
+    summary: 'Restore an archived environment; its API keys work again, and it is not deleted',
+    errors: ARCHIVED,
+  },
+  deleteEnvironment: {
+    ...act,
+    ...environment,
+    access: 'owner',
+    path: `${ENVIRONMENT}/delete`,
+    summary: `Delete an archived environment with all its data, ${LIMITS.environmentDeletionDays} days from now; restoring it cancels this`,
     errors: ARCHIVED,
   },
   renamePrompt: {

@@ -25,7 +25,11 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     const found = await storage.startAlertCheck(environmentId, id)
     const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [id] }
     if (found === null) return void (await storage.finishWork(hold))
-    const { alert, workspaceId } = found
+    const { alert, workspaceId, isArchived } = found
+    // Nothing is recorded there, and nobody waits for news. After a restore it goes on.
+    if (isArchived) {
+      return void (await storage.postponeWork(hold, { dueAt: at + intervalMs, error: null, counts: false }))
+    }
     const window = windowOf(alert.rule, at)
     const measured = await storage.measureAlert(environmentId, alert.rule, window)
     const value = isMoney(alert.rule) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured

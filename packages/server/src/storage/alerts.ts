@@ -10,7 +10,7 @@ export interface AlertStore {
   /** Null: no such alert in that environment. */
   removeAlert(environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null>
   /** What the job needs; null if the alert was removed. */
-  startAlertCheck(environmentId: string, id: string): Promise<{ alert: AlertRow; workspaceId: string } | null>
+  startAlertCheck(environmentId: string, id: string): Promise<StartedAlertCheck | null>
   /** From rollups and indexes only. Null: nothing to measure. Money without estimates. */
   measureAlert(environmentId: string, rule: AlertRule, window: AlertWindow): Promise<number | null>
   /** Stores the state, queues messages and the next check. False: the owner no longer holds the check. */
@@ -63,4 +63,11 @@ export interface AlertCheck {
   state: AlertState
   nextAt: number
   news: { type: WebhookEvent; data: object } | null
+}
+
+export interface StartedAlertCheck {
+  alert: AlertRow
+  workspaceId: string
+  /** Whether its environment or workspace is archived, so that it is not evaluated. */
+  isArchived: boolean
 }

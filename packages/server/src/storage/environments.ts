@@ -15,6 +15,13 @@ export interface EnvironmentStore {
     change: TenantChange,
     audit: AuditEntry[],
   ): Promise<EnvironmentRow | 'name_taken' | null>
+  /**
+   * Orders the deletion of an archived environment; restoring it cancels the order. An order that stands stays as it is.
+   * `asked` goes to the audit log, now and, with what was deleted, in the end.
+   */
+  orderDeletion(id: string, deleteAt: number, asked: AuditEntry): Promise<EnvironmentRow | 'in_use' | null>
+  /** Deletes one slice of an environment whose time has come. Returns the table of the next one; null: nothing is left. */
+  deleteFromEnvironment(id: string, slice: DeletionSlice, now: number): Promise<number | null>
   findEnvironment(id: string): Promise<EnvironmentRow | null>
 }
 
@@ -28,4 +35,13 @@ export interface NewEnvironmentRow {
 export interface EnvironmentRow extends NewEnvironmentRow {
   /** Its keys are refused since then; null: it is in use. */
   archivedAt: number | null
+  /** When it is to be deleted; null: nobody asked for it. */
+  deleteAt: number | null
+}
+
+export interface DeletionSlice {
+  /** Where it starts: the place of a table in the order of deletion, first 0. */
+  table: number
+  /** Rows to delete at most; of runs, a fixed number. */
+  most: number
 }

@@ -10,6 +10,7 @@ export const WORK_KINDS = [
   'index_search',
   'retain',
   'erase',
+  'delete_environment',
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
-import { TABLES } from '../../src/storage/copy/tables.ts'
+import { TABLES } from '../../src/storage/sql/tables.ts'
 
 /** Rows of each table; the table `control` has one. */
 const ROWS = 3

@@ -1,8 +1,10 @@
-/** Renames, archives and restores tenants, prompts and policies. */
+/** Renames, archives, restores and deletes tenants, prompts and policies. */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { toPolicy } from '../../domain/policy.ts'
 import { toPrompt } from '../../domain/prompt.ts'
+import { isoTime } from '../../domain/run.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { TenantChange } from '../../storage/workspaces.ts'
 import type { Deps } from '../deps.ts'
@@ -14,6 +16,7 @@ import { toEnvironment } from './environments.ts'
 import { nameRefusal } from './field.ts'
 import { toWorkspace } from './workspaces.ts'
 
+const DAY_MS = 86_400_000
 const VERBS = { rename: 'Rename', archive: 'Archive', restore: 'Restore' } as const
 type Verb = keyof typeof VERBS
 
@@ -53,6 +56,18 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
       return 'deployedIn' in row ? deployed('prompt', row.deployedIn) : toPrompt(row)
     })
   }
+
+  serveRoute(app, OPERATOR_ROUTES.deleteEnvironment, deps, async ({ request }) => {
+    const { id, name } = environmentOf(request)
+    const at = now()
+    const deleteAt = at + LIMITS.environmentDeletionDays * DAY_MS
+    const detail = { name, deleteAt: isoTime(deleteAt) }
+    const asked = auditOf(request, at, 'environment.delete', { kind: 'environment', id }, detail)
+    const row = await storage.orderDeletion(id, deleteAt, asked)
+    if (row === null) return refuse('not_found', 'The environment does not exist')
+    if (row === 'in_use') return refuse('conflict', 'The environment is in use; archive it first')
+    return toEnvironment(row)
+  })
 
   for (const verb of ['archive', 'restore'] as const) {
     serveRoute(app, OPERATOR_ROUTES[`${verb}Policy`], deps, async ({ params: { policyId: id }, request }) => {

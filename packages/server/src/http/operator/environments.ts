@@ -29,7 +29,7 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal) return refusal
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
-    const row = { id, workspaceId: workspaceOf(request).id, name, createdAt, archivedAt: null }
+    const row = { id, workspaceId: workspaceOf(request).id, name, createdAt, archivedAt: null, deleteAt: null }
     const audit = auditOf(request, createdAt, 'environment.create', { kind: 'environment', id: row.id }, { name })
     const outcome = await storage.createEnvironment(row, [{ ...audit, environmentId: row.id }])
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
@@ -38,6 +38,8 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-export function toEnvironment({ id, workspaceId, name, createdAt, archivedAt }: EnvironmentRow): Environment {
-  return { id, workspaceId, name, createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
+export function toEnvironment(row: EnvironmentRow): Environment {
+  const { id, workspaceId, name, createdAt, archivedAt, deleteAt } = row
+  const times = { archivedAt: nullableIsoTime(archivedAt), deleteAt: nullableIsoTime(deleteAt) }
+  return { id, workspaceId, name, createdAt: isoTime(createdAt), ...times }
 }

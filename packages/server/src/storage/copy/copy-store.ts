@@ -11,7 +11,7 @@ import { StoreRefused } from '../storage.ts'
 import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
 import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
 import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
-import { TABLES, walkOf, type CopiedTable } from './tables.ts'
+import { TABLES, walkOf, type CopiedTable } from '../sql/tables.ts'
 
 export interface CopyWatch {
   /** Rows done so far in this phase, across all tables. */

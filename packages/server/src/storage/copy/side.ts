@@ -1,5 +1,5 @@
 /** One of the two stores of a copy, as the copy algorithm sees it. */
-import type { CopiedTable, Engine } from './tables.ts'
+import type { CopiedTable, Engine } from '../sql/tables.ts'
 
 export type Value = string | number | Buffer | null
 export type Row = Record<string, Value>

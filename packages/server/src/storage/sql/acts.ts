@@ -21,6 +21,7 @@ import { simulationsActs } from './configuration/simulations.ts'
 import { toolEventsActs } from './configuration/tool-events.ts'
 import { controlActs } from './control.ts'
 import { deliveriesActs } from './deliveries.ts'
+import { environmentDeletionActs } from './environment-deletion.ts'
 import { environmentsActs } from './environments.ts'
 import { erasuresActs } from './erasures.ts'
 import { eventsActs } from './events.ts'
@@ -92,6 +93,7 @@ export const ACTS: Acts<ActMethods> = {
   ...controlActs,
   ...deliveriesActs,
   ...environmentsActs,
+  ...environmentDeletionActs,
   ...erasuresActs,
   ...eventsActs,
   ...packingActs,

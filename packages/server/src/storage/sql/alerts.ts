@@ -8,6 +8,7 @@ import { announce } from './deliveries.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import type { Sql } from './sql.ts'
 import { enqueueWork, postponeWork } from './work.ts'
+import { findWorkspace } from './workspaces.ts'
 
 export const alertsActs = {
   listAlerts: read(listAlerts),
@@ -70,7 +71,10 @@ async function removeAlert(sql: Sql, environmentId: string, id: string, audit: A
 async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   const alert = await find(sql, environmentId, id)
   const environment = alert && (await findEnvironment(sql, environmentId))
-  return alert && environment && { alert, workspaceId: environment.workspaceId }
+  const workspace = environment && (await findWorkspace(sql, environment.workspaceId))
+  if (!alert || !environment || !workspace) return null
+  const isArchived = environment.archivedAt !== null || workspace.archivedAt !== null
+  return { alert, workspaceId: workspace.id, isArchived }
 }
 
 async function measureAlert(

@@ -4,7 +4,7 @@ import type { PageById } from '../page.ts'
 import type { TenantChange } from '../workspaces.ts'
 import type { EnvironmentRow, NewEnvironmentRow, EnvironmentStore } from '../environments.ts'
 import { insertAudit } from './audit.ts'
-import { growRevision } from './revision.ts'
+import { growRevision, lockControl } from './revision.ts'
 import type { Sql } from './sql.ts'
 import { changeTenant } from './tenant-change.ts'
 import { findWorkspace } from './workspaces.ts'
@@ -16,7 +16,10 @@ export const environmentsActs = {
   changeEnvironment: write(changeEnvironment),
 } satisfies Partial<Acts<EnvironmentStore>>
 
-const COLUMNS = 'id, workspace_id AS "workspaceId", name, created_at AS "createdAt", archived_at AS "archivedAt"'
+const COLUMNS = `id, workspace_id AS "workspaceId", name, created_at AS "createdAt", archived_at AS "archivedAt",
+  delete_at AS "deleteAt"`
+/** No reader finds an environment whose deletion has begun. */
+const IS_THERE = 'removed_at IS NULL'
 
 export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow): Promise<boolean> {
   const { id, workspaceId, name, createdAt } = environment
@@ -50,12 +53,12 @@ function listEnvironments(
   withArchived = false,
 ): Promise<EnvironmentRow[]> {
   const used = withArchived ? '' : ' AND archived_at IS NULL'
-  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ?${used} ORDER BY id LIMIT ?`
+  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? AND ${IS_THERE}${used} ORDER BY id LIMIT ?`
   return sql.all(text, [workspaceId, after ?? '', limit])
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ?`, [id])
+  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ? AND ${IS_THERE}`, [id])
 }
 
 async function changeEnvironment(
@@ -64,8 +67,19 @@ async function changeEnvironment(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<EnvironmentRow | 'name_taken' | null> {
+  // Its deletion may begin at the same time.
+  await lockControl(sql)
   const row = await findEnvironment(sql, id)
   if (row === null) return null
   const others = { condition: 'workspace_id = ?', params: [row.workspaceId] }
-  return changeTenant(sql, 'environments', row, others, change, audit)
+  const changed = await changeTenant(sql, 'environments', row, others, change, audit)
+  if (changed === 'name_taken' || changed.archivedAt !== null || row.deleteAt === null) return changed
+  await cancelDeletion(sql, id)
+  return { ...changed, deleteAt: null }
+}
+
+/** The order to delete it, which environment-deletion.ts keeps. */
+async function cancelDeletion(sql: Sql, id: string): Promise<void> {
+  await sql.run('UPDATE environments SET delete_at = NULL, deletion = NULL WHERE id = ?', [id])
+  await sql.run(`DELETE FROM work WHERE kind = 'delete_environment' AND subject_id = ?`, [id])
 }

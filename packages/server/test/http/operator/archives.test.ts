@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApiKey, ApiKeyPage, CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import type { Environment, EnvironmentPage } from '@tacho/contract/operator/environment.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { startService, type Service } from '../../setup/service.ts'
 
 const NOW = Date.now()
@@ -38,6 +40,25 @@ test('an archived environment is hidden and its keys are refused until it is res
   assert.equal(await use(key), 401)
   assert.equal((await post(`/workspaces/${workspaceId}/restore`)).status, 200)
   assert.equal(await use(key), 200)
+})
+
+test('an archived environment is deleted after a waiting time, unless it is restored', async () => {
+  const { environmentId } = await service.newTenant('deleted')
+  const home = `/environments/${environmentId}`
+  assert.equal((await post(`${home}/delete`)).status, 409)
+  await post(`${home}/archive`)
+  const ordered = await post<Environment>(`${home}/delete`)
+  const waiting = LIMITS.environmentDeletionDays * 86_400_000
+  assert.deepEqual([ordered.status, ordered.body.deleteAt], [200, iso(now + waiting)])
+  now += 1_000
+  assert.deepEqual((await post<Environment>(`${home}/delete`)).body, ordered.body)
+  assert.equal((await post<Environment>(`${home}/restore`)).body.deleteAt, null)
+
+  await post(`${home}/archive`)
+  await post(`${home}/delete`)
+  now += waiting
+  await eventually(async () => (await service.operator(`${home}/retention`)).status === 404, 'the deletion')
+  assert.equal((await post(`${home}/restore`)).status, 404)
 })
 
 test('a workspace, an environment and a prompt are renamed to a free name', async () => {

@@ -210,7 +210,7 @@ CREATE TABLE environments (
   id TEXT NOT NULL PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   name TEXT NOT NULL,
-  created_at INTEGER NOT NULL, archived_at INTEGER,
+  created_at INTEGER NOT NULL, archived_at INTEGER, delete_at INTEGER, removed_at INTEGER, deletion TEXT,
   UNIQUE (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
 

@@ -8,6 +8,7 @@ import { configurationClientsSuite } from './configuration-clients.ts'
 import { controlSuite } from './control.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { envelopesSuite } from './envelopes.ts'
+import { environmentDeletionSuite } from './environment-deletion.ts'
 import { erasuresSuite } from './erasures.ts'
 import { eventsSuite } from './events.ts'
 import { idempotencySuite } from './idempotency.ts'
@@ -41,6 +42,7 @@ const SUITES = [
   accessSuite,
   operatorsSuite,
   envelopesSuite,
+  environmentDeletionSuite,
   erasuresSuite,
   eventsSuite,
   packingSuite,

@@ -13,6 +13,7 @@ const environment = (workspaceId: string, name = 'development') => ({
   name,
   createdAt: NOON,
   archivedAt: null,
+  deleteAt: null,
 })
 
 function apiKey(environmentId: string, given: Partial<ApiKeyRow> = {}): ApiKeyRow {

@@ -84,10 +84,10 @@ async function changeRetention(
   await insertAudit(sql, audit)
   const concerned =
     environmentId === null
-      ? await sql.all<{ id: string }>('SELECT id FROM environments WHERE workspace_id = ? ORDER BY id LIMIT ?', [
-          workspaceId,
-          QUEUED_AT_ONCE,
-        ])
+      ? await sql.all<{ id: string }>(
+          'SELECT id FROM environments WHERE workspace_id = ? AND removed_at IS NULL ORDER BY id LIMIT ?',
+          [workspaceId, QUEUED_AT_ONCE],
+        )
       : [{ id: environmentId }]
   // A pass under way may be past what the new settings remove.
   await enqueueWork(sql, passesOf(concerned, now), RESTARTS)
@@ -123,7 +123,8 @@ async function pinRun(
 
 async function queueRetention(sql: Sql, now: number, endedBefore: number): Promise<void> {
   const text = `SELECT e.id FROM environments e
-    WHERE EXISTS (SELECT 1 FROM retention_settings s WHERE s.workspace_id = e.workspace_id AND s.environment_id IN ('', e.id))
+    WHERE e.removed_at IS NULL
+      AND EXISTS (SELECT 1 FROM retention_settings s WHERE s.workspace_id = e.workspace_id AND s.environment_id IN ('', e.id))
       AND NOT EXISTS (SELECT 1 FROM retention_progress p WHERE p.environment_id = e.id AND p.pass_ended_at >= ?)
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.kind = 'retain' AND w.subject_id = e.id)
     ORDER BY e.id LIMIT ?`

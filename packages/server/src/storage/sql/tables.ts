@@ -1,4 +1,4 @@
-/** Which tables a copy includes: all, ordered so that each row's references already exist. */
+/** Every table and its key, ordered so that each row's references already exist. A copy includes these. */
 import type { Storage } from '../storage.ts'
 
 export type Engine = Storage['engine']

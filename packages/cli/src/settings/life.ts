@@ -1,0 +1,79 @@
+/** `rename`, `archive` and `restore`: the same for everything that can be put away. */
+import type { Command } from 'commander'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { asOperator, connect, type ServerOptions } from './options.ts'
+import { printable, printJson, printLine } from '../terminal/output.ts'
+
+export interface WorkspaceOptions extends ServerOptions {
+  workspace?: string
+}
+
+interface Thing<Params> {
+  params: Params
+  /** For people. */
+  name: string
+}
+
+type Act<Params> = (client: OperatorClient, given: { params: Params }) => Promise<unknown>
+
+export interface Life<Params> {
+  noun: string
+  /** A name for the examples of the help. */
+  example: string
+  /** What archiving does, and when it is refused. */
+  archiving: string
+  /** What restoring does. */
+  restoring: string
+  /** Whether its name is unique in a workspace that `--workspace` names. */
+  inWorkspace: boolean
+  /** Finds an archived one too. */
+  find(client: OperatorClient, given: string, options: WorkspaceOptions): Promise<Thing<Params>>
+  rename?: (client: OperatorClient, given: { params: Params; body: { name: string } }) => Promise<unknown>
+  archive: Act<Params>
+  restore: Act<Params>
+}
+
+export function addLife<Params>(command: Command, life: Life<Params>): void {
+  const { noun, example, archiving, restoring, find, rename, archive, restore } = life
+  const of = `${command.name()} `
+  const add = (name: string, about: string) => {
+    const added = asOperator(command.command(name).description(about))
+    return life.inWorkspace
+      ? added.option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
+      : added
+  }
+  const examples = (line: string) => `\nExample:\n  tacho ${of}${line}`
+
+  if (rename) {
+    add(`rename <${noun}> <name>`, `give the ${noun} another name`)
+      .addHelpText('after', examples(`rename ${example} other-name`))
+      .action(async (given: string, to: string, options: WorkspaceOptions) => {
+        const client = connect(options)
+        const { params, name } = await find(client, given, options)
+        print(
+          await rename(client, { params, body: { name: to } }),
+          `${title(name)} is now called ${printable(to)}.`,
+          options,
+        )
+      })
+  }
+  const change = (verb: 'archive' | 'restore', about: string, act: Act<Params>, done: string) =>
+    add(`${verb} <${noun}>`, about)
+      .addHelpText('after', examples(`${verb} ${example}`))
+      .action(async (given: string, options: WorkspaceOptions) => {
+        const client = connect(options)
+        const { params, name } = await find(client, given, options)
+        print(await act(client, { params }), `${title(name)} ${done}.`, options)
+      })
+  change('archive', `put the ${noun} away: ${archiving}`, archive, 'is archived')
+  change('restore', `bring an archived ${noun} back: ${restoring}`, restore, 'is in use again')
+
+  function title(name: string): string {
+    return `${noun[0]?.toUpperCase()}${noun.slice(1)} ${printable(name)}`
+  }
+}
+
+function print(reply: unknown, text: string, { json }: ServerOptions): void {
+  if (json) printJson(reply)
+  else printLine(text)
+}

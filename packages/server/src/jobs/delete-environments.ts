@@ -1,0 +1,46 @@
+/** Deletes environments whose waiting time is over, in slices so short that recording into others does not wait. */
+import type { EnvironmentStore } from '../storage/environments.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import { createPace } from './retention-pace.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface DeleteEnvironmentsOptions {
+  storage: Pick<EnvironmentStore, 'deleteFromEnvironment'> &
+    Pick<WorkStore, 'finishWork' | 'postponeWork'> &
+    Pick<Storage, 'gauges' | 'engine'>
+  owner: string
+  now: () => number
+}
+
+const AGAIN_MS = 60_000
+
+export function deleteEnvironments({ storage, owner, now }: DeleteEnvironmentsOptions): WorkHandler {
+  const hold = (subjectId: string): WorkHold => ({ kind: 'delete_environment', owner, subjectIds: [subjectId] })
+
+  async function deleteOne({ subjectId: id }: WorkItem, signal: AbortSignal): Promise<void> {
+    const pace = createPace(storage, signal)
+    for (let table: number | null = 0; table !== null;) {
+      signal.throwIfAborted()
+      const first: number = table
+      await pace.slice(async (most) => {
+        table = await storage.deleteFromEnvironment(id, { table: first, most }, now())
+        return most
+      })
+    }
+    // After a deletion there is none left.
+    await storage.finishWork(hold(id))
+  }
+
+  return {
+    kind: 'delete_environment',
+    batch: 1,
+    async perform(items, signal) {
+      for (const item of items) await deleteOne(item, signal)
+    },
+    // Somebody was promised that nothing is left.
+    async giveUp({ subjectId }, reason) {
+      await storage.postponeWork(hold(subjectId), { dueAt: now() + AGAIN_MS, error: reason, counts: false })
+    },
+  }
+}
