@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Command } from 'commander'
+import { readManifest } from '../src/apply/read-manifest.ts'
 import { COMMANDS, createProgram } from '../src/main.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
@@ -138,4 +139,17 @@ test('every link between pages that the server does not show leads to a file', (
       assert.ok(existsSync(path.join(ROOT, path.dirname(file), target)), `${file}: ${target}`)
     }
   }
+})
+
+test('every block of JSON in the docs parses, and every manifest is valid', () => {
+  let blocks = 0
+  for (const { file, text } of PAGES) {
+    for (const [, indent = '', language, code = ''] of text.matchAll(/^( *)```(json|yaml)\n([^]*?)^ *```$/gm)) {
+      const own = code.replaceAll(new RegExp(`^${indent}`, 'gm'), '')
+      blocks++
+      if (language === 'json') assert.doesNotThrow(() => void JSON.parse(own), `${file}:\n${own}`)
+      else assert.ok(readManifest(own, () => ({ ok: true, text: 'text' })).ok, `${file}:\n${own}`)
+    }
+  }
+  assert.ok(blocks > 20, String(blocks))
 })

@@ -104,6 +104,26 @@ describe('documentation of the SDK', () => {
     assert.equal((await typesOf('ts')).length, 7)
   })
 
+  test(
+    'the pages about alerts and exports: the request, and the check of a file',
+    { skip: withoutPython },
+    async () => {
+      const operator = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN }
+      const { stdout } = await runTacho(['environments', 'list', '--json'], operator)
+      const { items } = JSON.parse(stdout) as { items: { id: string }[] }
+      const env = { ...process.env, ...operator, ENVIRONMENT: items[0]?.id }
+      const [request = ''] = blocksOf('alerts', 'sh')
+      const alert = await ended(spawn('bash', ['-c', request], { env }))
+      assert.equal((JSON.parse(alert.stdout) as { status: string }).status, 'OK')
+      const [check = ''] = blocksOf('export', 'python')
+      const file = path.join(folder, 'export.jsonl')
+      const exported = await runTacho(['export', '-o', file], operator)
+      assert.equal(exported.code, 0, exported.stderr)
+      const checked = await ended(spawn('sh', ['-c', '"$0" -c "$1" < "$2"', interpreter, check, file]))
+      assert.equal(checked.stdout.trim(), 'complete', checked.stderr)
+    },
+  )
+
   test('the tutorial: a call that runs, one that is blocked, one that a person approves', async () => {
     const [program = ''] = blocksOf('tutorial', 'ts')
     const [manifest = ''] = blocksOf('tutorial', 'yaml')
