@@ -1,4 +1,4 @@
-/** What an environment costs and keeps: prices, alerts and budgets, retention, erasure, export. */
+/** What an environment costs and keeps: prices, alerts and budgets, retention, erasure, export; and its own life. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -188,6 +188,56 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await page.goto(settings('data'))
     const all = await saved('Export everything')
     assert.ok(all.some((line) => line.includes('"runId":"estimated"')))
+    await close()
+  })
+
+  test('environments and workspaces are made, renamed, archived and restored; a name that exists is refused in place', async () => {
+    const { page, close } = await tacho.open(settings('environments'))
+    await page.getByRole('button', { name: 'New environment' }).waitFor()
+    await page.keyboard.press('n')
+    await page.keyboard.type('development')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByRole('alert').waitFor()
+    await page.getByRole('textbox', { name: 'Name' }).fill('staging')
+    await page.keyboard.press('Enter')
+    const environments = page.getByRole('table', { name: 'Environments' })
+    await environments.getByRole('link', { name: 'staging' }).waitFor()
+    const act = async (of: string, name: string) => {
+      await page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click()
+      await page.getByRole('button', { name, exact: true }).click()
+    }
+    await act('staging', 'Archive…')
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click()
+    const archived = environments.getByRole('row').filter({ hasText: 'staging' }).getByText('Archived')
+    await archived.waitFor()
+    assert.deepEqual(await page.getByLabel('Environment').getByRole('option').allTextContents(), ['development'])
+    await act('staging', 'Rename…')
+    await page.getByRole('textbox', { name: 'Name' }).fill('old staging')
+    await page.keyboard.press('Enter')
+    await environments.getByText('old staging').waitFor()
+    await assertLooks(page, 'settings archived')
+    await act('old staging', 'Restore')
+    await environments.getByRole('link', { name: 'old staging' }).waitFor()
+    await act('development', 'Rename…')
+    await page.getByRole('textbox', { name: 'Name' }).fill('dev')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/w/default/dev/settings/environments')
+    await act('dev', 'Rename…')
+    await page.getByRole('textbox', { name: 'Name' }).fill('development')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/w/default/development/settings/environments')
+    await page.getByRole('button', { name: 'New workspace' }).click()
+    await page.getByRole('textbox', { name: 'Name' }).fill('acme')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/w/acme/development')
+    await page.goto(settings('environments'))
+    await act('acme', 'Archive…')
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click()
+    const acme = page.getByRole('table', { name: 'Workspaces' }).getByRole('row').filter({ hasText: 'acme' })
+    await acme.getByText('Archived').waitFor()
+    await page.getByLabel('Workspace', { exact: true }).waitFor({ state: 'detached' })
+    await act('acme', 'Restore')
+    await acme.getByText('Archived').waitFor({ state: 'detached' })
     await close()
   })
 

@@ -4,10 +4,10 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { Confirm } from '../settings/confirm.tsx'
-import { Listed } from '../settings/listed.tsx'
+import { ListedTable } from '../settings/listed.tsx'
 import { SectionPage } from '../settings/section-page.tsx'
 import { Button } from '../ui/button.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
@@ -102,7 +102,9 @@ export function AlertsPage() {
         )
       }
     >
-      <Listed
+      <ListedTable
+        label="Alerts"
+        columns={columns}
         list={alerts}
         empty={
           <Empty title={`${place.environment.name} has no alert yet`}>
@@ -111,9 +113,7 @@ export function AlertsPage() {
               : 'An admin of this workspace can create one.'}
           </Empty>
         }
-      >
-        {(items) => <DataTable label="Alerts" columns={columns} items={items} keyOf={({ id }) => id} />}
-      </Listed>
+      />
       {open?.is === 'new' && <AlertDialog environmentId={params.environmentId} onSettled={renew} onClose={close} />}
       {open?.is === 'remove' && (
         <Confirm

@@ -4,9 +4,9 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { api } from '../api.ts'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
 import { Requester } from '../approvals/requester.tsx'
+import { ItemHead } from '../deployments/item-head.tsx'
 import { DeploymentHistory } from '../deployments/history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
-import { Chip } from '../ui/chip.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
 import { PagePending, Trouble } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
@@ -32,19 +32,17 @@ export function PolicyPage() {
   if (!data) return <PagePending />
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
-      <header className="pt-5">
-        <Link to="/w/$workspace/$environment/policies" params={params} className="link text-sm">
-          ‹ Policies
-        </Link>
-        <div className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1">
-          <h1 className="min-w-0 text-xl font-semibold">
-            <bdi>{data.newest.name}</bdi>
-          </h1>
-          <ActionChip action={data.newest.action} />
-          <Chip>version {data.newest.version}</Chip>
-          <code className="font-mono text-sm text-soft">{data.policyId}</code>
-        </div>
-      </header>
+      <ItemHead
+        kind="policy"
+        name={data.newest.name}
+        version={data.newest.version}
+        archivedAt={data.archivedAt}
+        archive={() => api.archivePolicy({ params: { workspaceId, policyId } })}
+        restore={() => api.restorePolicy({ params: { workspaceId, policyId } })}
+      >
+        <ActionChip action={data.newest.action} />
+        <code className="font-mono text-sm text-soft">{data.policyId}</code>
+      </ItemHead>
       <Tabs
         label="Parts of the policy"
         value={show}

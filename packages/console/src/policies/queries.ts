@@ -6,10 +6,13 @@ import { usePages } from '../ui/pages.ts'
 
 const PROGRESS_MS = 500
 
-export const policiesQuery = (workspaceId: string) =>
+export const policiesQuery = (workspaceId: string, hasArchived = false) =>
   queryOptions({
-    queryKey: ['policies', workspaceId],
-    queryFn: () => allItems(api.listPolicies, { params: { workspaceId }, query: { limit: 200 } }),
+    queryKey: ['policies', workspaceId, 'list', hasArchived],
+    queryFn: () => {
+      const query = { limit: 200, ...(hasArchived && { archived: 'true' as const }) }
+      return allItems(api.listPolicies, { params: { workspaceId }, query })
+    },
   })
 
 export const policyQuery = (workspaceId: string, policyId: string) =>

@@ -1,13 +1,13 @@
 import type { Prompt } from '@tacho/contract/operator/prompt.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { getRouteApi, Link, Navigate, useNavigate } from '@tanstack/react-router'
+import { getRouteApi, Navigate, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { DeploymentHistory } from '../deployments/history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
+import { ItemHead } from '../deployments/item-head.tsx'
 import { Button } from '../ui/button.tsx'
-import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Field } from '../ui/field.tsx'
 import { Refused } from '../ui/refused.tsx'
@@ -59,18 +59,17 @@ function OfId() {
   if (!data) return <PagePending />
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
-      <header className="pt-5">
-        <Link to="/w/$workspace/$environment/prompts" params={params} className="link text-sm">
-          ‹ Prompts
-        </Link>
-        <div className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1">
-          <h1 className="min-w-0 text-xl font-semibold">
-            <bdi>{data.name}</bdi>
-          </h1>
-          <Chip>version {data.newest.version}</Chip>
-          <Copy text={data.newest.versionId} label="Copy version id" />
-        </div>
-      </header>
+      <ItemHead
+        kind="prompt"
+        name={data.name}
+        version={data.newest.version}
+        archivedAt={data.archivedAt}
+        rename={(name) => api.renamePrompt({ params: { workspaceId, promptId }, body: { name } })}
+        archive={() => api.archivePrompt({ params: { workspaceId, promptId } })}
+        restore={() => api.restorePrompt({ params: { workspaceId, promptId } })}
+      >
+        <Copy text={data.newest.versionId} label="Copy version id" />
+      </ItemHead>
       <Tabs
         label="Parts of the prompt"
         value={show}

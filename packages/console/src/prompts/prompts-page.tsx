@@ -1,15 +1,14 @@
 import type { Prompt } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { InForceChips } from '../deployments/in-force-chips.tsx'
+import { ItemList } from '../deployments/item-list.tsx'
 import { useDeployments } from '../deployments/queries.ts'
-import { LinkButton } from '../ui/button.tsx'
-import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { Chip } from '../ui/chip.tsx'
+import { ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { bytes } from '../ui/format.ts'
-import { useListKeys } from '../ui/list-keys.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
-import { useTitle } from '../ui/title.ts'
 import { promptsQuery } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/prompts')
@@ -18,19 +17,9 @@ export function PromptsPage() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const { data, error, refetch } = useQuery(promptsQuery(place.workspace.id))
+  const [hasArchived, setArchived] = useState(false)
+  const list = useQuery(promptsQuery(place.workspace.id, hasArchived))
   const deployed = useDeployments(place.workspace.id)
-  const canWrite = place.may('admin')
-  useTitle('Prompts')
-  const current = useListKeys({
-    items: data ?? [],
-    open: ({ promptId }) =>
-      void navigate({ to: '/w/$workspace/$environment/prompts/$promptId', params: { ...params, promptId } }),
-    reset: null,
-    ...(canWrite && {
-      more: { n: () => void navigate({ to: '/w/$workspace/$environment/new-prompt', params }) },
-    }),
-  })
   const columns: Column<Prompt>[] = [
     {
       head: 'Prompt',
@@ -48,9 +37,12 @@ export function PromptsPage() {
     },
     {
       head: 'In force',
-      cell: ({ promptId, newest }) => (
-        <InForceChips deployed={deployed} item={{ kind: 'prompt', id: promptId }} newestVersion={newest.version} />
-      ),
+      cell: ({ promptId, newest, archivedAt }) =>
+        archivedAt === null ? (
+          <InForceChips deployed={deployed} item={{ kind: 'prompt', id: promptId }} newestVersion={newest.version} />
+        ) : (
+          <Chip tone="amber">Archived</Chip>
+        ),
     },
     { head: 'Newest', right: true, wide: true, cell: ({ newest }) => `version ${newest.version}` },
     { head: 'Size', right: true, wide: true, cell: ({ newest }) => bytes(newest.contentBytes) },
@@ -58,33 +50,17 @@ export function PromptsPage() {
     { head: 'Written', wide: true, cell: ({ newest }) => <Time at={newest.createdAt} /> },
   ]
   return (
-    <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
-      <div className="flex items-center justify-between gap-3 pt-5 pb-3">
-        <h1 className="text-xl font-semibold">Prompts</h1>
-        {canWrite && (
-          <LinkButton to="/w/$workspace/$environment/new-prompt" params={params}>
-            New prompt
-          </LinkButton>
-        )}
-      </div>
-      {error ? (
-        <Trouble error={error} retry={() => void refetch()} />
-      ) : !data ? (
-        <PagePending />
-      ) : data.length === 0 ? (
-        <Empty title="No prompts yet">
-          A prompt kept here can change without a release of the agent: agents read the version that is in force in
-          their environment. {!canWrite && 'An admin of this workspace can write one.'}
-        </Empty>
-      ) : (
-        <DataTable
-          label="Prompts"
-          columns={columns}
-          items={data}
-          keyOf={({ promptId }) => promptId}
-          current={current}
-        />
-      )}
-    </div>
+    <ItemList
+      title="Prompts"
+      list={list}
+      columns={columns}
+      keyOf={({ promptId }) => promptId}
+      open={({ promptId }) =>
+        void navigate({ to: '/w/$workspace/$environment/prompts/$promptId', params: { ...params, promptId } })
+      }
+      empty="A prompt kept here can change without a release of the agent: agents read the version that is in force in their environment."
+      hasArchived={hasArchived}
+      onArchived={setArchived}
+    />
   )
 }

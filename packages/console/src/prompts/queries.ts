@@ -3,10 +3,13 @@ import { queryOptions } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { usePages } from '../ui/pages.ts'
 
-export const promptsQuery = (workspaceId: string) =>
+export const promptsQuery = (workspaceId: string, hasArchived = false) =>
   queryOptions({
-    queryKey: ['prompts', workspaceId],
-    queryFn: () => allItems(api.listPrompts, { params: { workspaceId }, query: { limit: 200 } }),
+    queryKey: ['prompts', workspaceId, 'list', hasArchived],
+    queryFn: () => {
+      const query = { limit: 200, ...(hasArchived && { archived: 'true' as const }) }
+      return allItems(api.listPrompts, { params: { workspaceId }, query })
+    },
   })
 
 export const promptQuery = (workspaceId: string, promptId: string) =>

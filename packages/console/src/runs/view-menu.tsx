@@ -1,14 +1,15 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunView } from '@tacho/contract/operator/run-view.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import type { Place } from '../queries.ts'
 import { Confirm } from '../settings/confirm.tsx'
+import { NameDialog } from '../settings/name-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { MenuItem } from '../ui/menu.tsx'
 import { Popover } from '../ui/popover.tsx'
 import type { RunsSearch } from './search.ts'
-import { ViewDialog } from './view-dialog.tsx'
 import { toSearch, toView, viewsQuery } from './views.ts'
 
 interface Props {
@@ -16,6 +17,8 @@ interface Props {
   search: RunsSearch
   onOpen: (search: RunsSearch) => void
 }
+
+const SEEN = 'Everyone who can read this environment sees the view.'
 
 type Opened = { is: 'save' } | { is: 'rename' | 'remove'; view: RunView }
 
@@ -71,18 +74,22 @@ export function ViewMenu({ place, search, onOpen }: Props) {
         {canChange && <MenuItem onClick={() => setOpened({ is: 'save' })}>Save this view…</MenuItem>}
       </Popover>
       {opened?.is === 'save' && (
-        <ViewDialog
+        <NameDialog
           title="Save this view"
           act="Save"
+          hint={SEEN}
+          maxLength={LIMITS.runViewNameChars}
           save={(name) => api.createRunView({ params, body: { name, ...toView(search) } })}
           onSettled={renew}
           onClose={close}
         />
       )}
       {opened?.is === 'rename' && (
-        <ViewDialog
+        <NameDialog
           title="Rename this view"
           act="Rename"
+          hint={SEEN}
+          maxLength={LIMITS.runViewNameChars}
           name={opened.view.name}
           save={(name) => api.changeRunView({ params: { ...params, runViewId: opened.view.id }, body: { name } })}
           onSettled={renew}

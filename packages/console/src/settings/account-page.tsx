@@ -4,12 +4,12 @@ import { api } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { Chip } from '../ui/chip.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { Refused } from '../ui/refused.tsx'
 import { Section } from '../ui/section.tsx'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { PasswordForm } from './password-form.tsx'
 import { SecondFactorPart } from './second-factor.tsx'
 import { SectionPage } from './section-page.tsx'
@@ -80,9 +80,7 @@ function Sessions() {
   return (
     <>
       <Refused error={end.error} className="mb-2" />
-      <Listed list={sessions} empty={<Empty title="No session" />}>
-        {(items) => <DataTable label="Sessions" columns={columns} items={items} keyOf={({ id }) => id} />}
-      </Listed>
+      <ListedTable label="Sessions" columns={columns} list={sessions} empty={<Empty title="No session" />} />
     </>
   )
 }

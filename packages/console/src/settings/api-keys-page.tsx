@@ -5,22 +5,29 @@ import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import { Chip } from '../ui/chip.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { number } from '../ui/format.ts'
+import { RowMenu } from '../ui/row-menu.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { useNow } from '../ui/now.ts'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
+import { ChangeApiKey } from './change-api-key.tsx'
 import { Confirm } from './confirm.tsx'
 import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from './credential.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { NewApiKey } from './new-api-key.tsx'
+import { RotateApiKey } from './rotate-api-key.tsx'
 import { SectionPage } from './section-page.tsx'
 import { ShownOnce } from './shown-once.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/api-keys')
 
-type Open = { is: 'new' } | { is: 'created'; key: CreatedApiKey } | { is: 'revoke'; key: ApiKey }
+type Open =
+  | { is: 'new' }
+  | { is: 'created' | 'rotated'; key: CreatedApiKey }
+  | { is: 'change' | 'rotate' | 'revoke'; key: ApiKey }
 
 export function ApiKeysPage() {
   const { place } = route.useRouteContext()
@@ -41,7 +48,7 @@ export function ApiKeysPage() {
     { head: 'Limit', right: true, wide: true, cell: (key) => rateText(key) },
     { head: 'Last used', wide: true, cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : 'never') },
     { head: 'Expires', wide: true, cell: ({ expiresAt }) => <Expires at={expiresAt} /> },
-    { head: 'State', cell: (key) => <CredentialState credential={key} /> },
+    { head: 'State', cell: (key) => <KeyState apiKey={key} now={now} /> },
   ]
   if (canChange) {
     columns.push({
@@ -49,9 +56,14 @@ export function ApiKeysPage() {
       right: true,
       cell: (key) =>
         !hasEnded(key, now) && (
-          <Button look="quiet" aria-label={`Revoke ${key.name}`} onClick={() => setOpen({ is: 'revoke', key })}>
-            Revoke
-          </Button>
+          <RowMenu
+            name={key.name}
+            acts={[
+              { word: 'Change…', act: () => setOpen({ is: 'change', key }) },
+              ...(key.replacedBy === null ? [{ word: 'Rotate…', act: () => setOpen({ is: 'rotate', key }) }] : []),
+              { word: 'Revoke…', act: () => setOpen({ is: 'revoke', key }) },
+            ]}
+          />
         ),
     })
   }
@@ -67,18 +79,16 @@ export function ApiKeysPage() {
         )
       }
     >
-      <Listed
-        list={keys}
+      <ListedTable
+        label="API keys"
+        columns={columns}
+        list={{ ...keys, data: keys.data && usefulFirst(keys.data, now) }}
         empty={
           <Empty title={`${place.environment.name} has no key yet`}>
             {canChange ? 'Create one for the first agent.' : 'An admin of this workspace can create one.'}
           </Empty>
         }
-      >
-        {(items) => (
-          <DataTable label="API keys" columns={columns} items={usefulFirst(items, now)} keyOf={({ id }) => id} />
-        )}
-      </Listed>
+      />
       {open?.is === 'new' && (
         <NewApiKey
           environmentId={params.environmentId}
@@ -89,10 +99,24 @@ export function ApiKeysPage() {
           }}
         />
       )}
-      {open?.is === 'created' && (
+      {open?.is === 'change' && (
+        <ChangeApiKey environmentId={params.environmentId} apiKey={open.key} onSettled={renew} onClose={close} />
+      )}
+      {open?.is === 'rotate' && (
+        <RotateApiKey
+          environmentId={params.environmentId}
+          apiKey={open.key}
+          onClose={close}
+          onRotated={(key) => {
+            setOpen({ is: 'rotated', key })
+            void renew()
+          }}
+        />
+      )}
+      {(open?.is === 'created' || open?.is === 'rotated') && (
         <ShownOnce
           title="The new key"
-          note={`Give it to “${open.key.name}” as TACHO_API_KEY. The server keeps only its hash.`}
+          note={`Give it to “${open.key.name}” as TACHO_API_KEY. The server keeps only its hash.${open.is === 'rotated' ? ' The old key still works for the time that you chose.' : ''}`}
           label="API key"
           text={open.key.key}
           onClose={close}
@@ -111,6 +135,15 @@ export function ApiKeysPage() {
         </Confirm>
       )}
     </SectionPage>
+  )
+}
+
+function KeyState({ apiKey, now }: { apiKey: ApiKey; now: number }) {
+  if (apiKey.replacedBy === null || hasEnded(apiKey, now)) return <CredentialState credential={apiKey} />
+  return (
+    <span title={`${apiKey.replacedBy} takes its place. This key works until it expires.`}>
+      <Chip tone="amber">Replaced</Chip>
+    </span>
   )
 }
 

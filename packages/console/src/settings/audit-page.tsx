@@ -4,7 +4,7 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { api } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { useKeys } from '../ui/keys.ts'
@@ -12,7 +12,7 @@ import { More } from '../ui/more.tsx'
 import { usePages } from '../ui/pages.ts'
 import { Empty, Forbidden } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { ScopeTabs } from './scope.tsx'
 import { AUDIT_DAYS, type AuditSearch, type AuditSince } from './search.ts'
 import { SectionPage } from './section-page.tsx'
@@ -114,7 +114,9 @@ export function AuditPage() {
           </Button>
         )}
       </div>
-      <Listed
+      <ListedTable
+        label="Audit log"
+        columns={COLUMNS}
         list={{ ...list, data: list.data && list.items }}
         empty={
           isFiltered ? (
@@ -123,9 +125,7 @@ export function AuditPage() {
             <Empty title="Nothing was changed yet">What people and tokens change appears here.</Empty>
           )
         }
-      >
-        {(items) => <DataTable label="Audit log" columns={COLUMNS} items={items} keyOf={({ id }) => id} />}
-      </Listed>
+      />
       <More list={list} label="Show older entries" />
     </SectionPage>
   )

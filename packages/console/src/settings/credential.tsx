@@ -5,7 +5,7 @@ import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 
 const DAY_MS = 86_400_000
-const CHOICES = [
+export const EXPIRIES = [
   ['', 'Never'],
   ['7', 'In 7 days'],
   ['30', 'In 30 days'],
@@ -20,7 +20,7 @@ interface FieldProps {
 }
 
 export function ExpiryField({ days, onChange }: FieldProps) {
-  return <SelectField label="Expires" value={days} options={CHOICES} onChange={onChange} />
+  return <SelectField label="Expires" value={days} options={EXPIRIES} onChange={onChange} />
 }
 
 export function expiryOf(days: string): string | null {

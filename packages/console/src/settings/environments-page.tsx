@@ -1,22 +1,20 @@
-import type { Environment } from '@tacho/contract/operator/environment.ts'
-import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import { allItems } from '@tacho/client/items.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { environmentsQuery, meQuery, workspacesQuery } from '../queries.ts'
+import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
-import { Chip } from '../ui/chip.tsx'
-import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { ROW_LINK } from '../ui/data-table.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { Section } from '../ui/section.tsx'
-import { Empty } from '../ui/states.tsx'
-import { Time } from '../ui/time.tsx'
-import { Listed } from './listed.tsx'
 import { NameDialog } from './name-dialog.tsx'
 import { SectionPage } from './section-page.tsx'
+import { Tenants } from './tenants.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/environments')
+/** Archived ones too: they are restored here. */
+const ALL = { limit: 200, archived: 'true' } as const
 
 export function EnvironmentsPage() {
   const names = route.useParams()
@@ -27,45 +25,28 @@ export function EnvironmentsPage() {
   const [open, setOpen] = useState<'environment' | 'workspace' | null>(null)
   const close = () => setOpen(null)
   const { data: me } = useQuery(meQuery)
-  const environments = useQuery(environmentsQuery(workspaceId))
-  const workspaces = useQuery(workspacesQuery)
+  const environments = useQuery({
+    queryKey: ['environments', workspaceId, 'all'],
+    queryFn: () => allItems(api.listEnvironments, { params: { workspaceId }, query: ALL }),
+  })
+  const workspaces = useQuery({
+    queryKey: ['workspaces', 'all'],
+    queryFn: () => allItems(api.listWorkspaces, { query: ALL }),
+  })
   const canChange = place.may('admin')
   useKeys(canChange ? { n: () => setOpen('environment') } : {})
-
-  const columns: Column<Environment>[] = [
-    {
-      head: 'Environment',
-      main: true,
-      cell: ({ name }) => (
-        <span className="flex items-center gap-2">
-          <Link
-            to="/w/$workspace/$environment"
-            params={{ ...names, environment: name }}
-            className={`${ROW_LINK} min-w-0`}
-          >
-            <bdi>{name}</bdi>
-          </Link>
-          {name === place.environment.name && <Chip>this one</Chip>}
-        </span>
-      ),
-    },
-    { head: 'Id', wide: true, cell: ({ id }) => <code className="font-mono text-xs text-soft">{id}</code> },
-    { head: 'Created', cell: ({ createdAt }) => <Time at={createdAt} /> },
-  ]
-  const workspaceColumns: Column<Workspace>[] = [
-    {
-      head: 'Workspace',
-      main: true,
-      cell: ({ name }) => (
-        <span className="flex items-center gap-2">
-          <bdi className="min-w-0 truncate font-medium">{name}</bdi>
-          {name === place.workspace.name && <Chip>this one</Chip>}
-        </span>
-      ),
-    },
-    { head: 'Id', wide: true, cell: ({ id }) => <code className="font-mono text-xs text-soft">{id}</code> },
-    { head: 'Created', cell: ({ createdAt }) => <Time at={createdAt} /> },
-  ]
+  const ownsWorkspace = (id: string) =>
+    me?.everywhere === 'owner' || me?.workspaces.some((one) => one.id === id && one.role === 'owner') === true
+  const renew = async () => {
+    await Promise.all([
+      cache.invalidateQueries({ queryKey: ['environments'] }),
+      cache.invalidateQueries({ queryKey: ['workspaces'] }),
+    ])
+  }
+  /** The address of this page has the name of what was renamed. */
+  const goTo = (to: { workspace?: string; environment?: string }) =>
+    navigate({ to: '/w/$workspace/$environment/settings/environments', params: { ...names, ...to }, replace: true })
+  const leave = () => navigate({ to: '/', search: {} })
   return (
     <SectionPage
       title="Environments"
@@ -78,26 +59,64 @@ export function EnvironmentsPage() {
         )
       }
     >
-      <Listed list={environments} empty={<Empty title="No environment yet">An admin can create one.</Empty>}>
-        {(items) => <DataTable label="Environments" columns={columns} items={items} keyOf={({ id }) => id} />}
-      </Listed>
+      <Tenants
+        kind="environment"
+        list={environments}
+        currentId={place.environment.id}
+        canChange={() => canChange}
+        link={({ name }) => (
+          <Link
+            to="/w/$workspace/$environment"
+            params={{ ...names, environment: name }}
+            className={`${ROW_LINK} min-w-0`}
+          >
+            <bdi>{name}</bdi>
+          </Link>
+        )}
+        rename={async (environmentId, name) => {
+          await api.renameEnvironment({ params: { environmentId }, body: { name } })
+          await renew()
+          if (environmentId === place.environment.id) await goTo({ environment: name })
+        }}
+        archive={async (environmentId) => {
+          await api.archiveEnvironment({ params: { environmentId } })
+          await renew()
+          if (environmentId === place.environment.id) await leave()
+        }}
+        restore={(environmentId) => api.restoreEnvironment({ params: { environmentId } })}
+        onSettled={renew}
+      />
       <Section
         title="Workspaces"
         className="mt-8"
         note={me?.installation === true && <Button onClick={() => setOpen('workspace')}>New workspace</Button>}
       >
-        <Listed list={workspaces} empty={<Empty title="No workspace" />}>
-          {(items) => <DataTable label="Workspaces" columns={workspaceColumns} items={items} keyOf={({ id }) => id} />}
-        </Listed>
+        <Tenants
+          kind="workspace"
+          list={workspaces}
+          currentId={workspaceId}
+          canChange={({ id }) => ownsWorkspace(id)}
+          link={({ name }) => <bdi className="min-w-0 truncate font-medium">{name}</bdi>}
+          rename={async (id, name) => {
+            await api.renameWorkspace({ params: { workspaceId: id }, body: { name } })
+            await renew()
+            if (id === workspaceId) await goTo({ workspace: name })
+          }}
+          archive={async (id) => {
+            await api.archiveWorkspace({ params: { workspaceId: id } })
+            await renew()
+            if (id === workspaceId) await leave()
+          }}
+          restore={(id) => api.restoreWorkspace({ params: { workspaceId: id } })}
+          onSettled={renew}
+        />
       </Section>
       {open === 'environment' && (
         <NameDialog
           title="New environment"
           hint="Such as production. The header marks production by colour."
-          create={async (name) => {
-            await api.createEnvironment({ params: { workspaceId }, body: { name } })
-            await cache.invalidateQueries({ queryKey: ['environments', workspaceId] })
-          }}
+          save={(name) => api.createEnvironment({ params: { workspaceId }, body: { name } })}
+          onSettled={renew}
           onClose={close}
         />
       )}
@@ -105,9 +124,9 @@ export function EnvironmentsPage() {
         <NameDialog
           title="New workspace"
           hint="A customer, team or product. It starts with the environment “development”."
-          create={async (name) => {
+          save={async (name) => {
             const { id } = await api.createWorkspace({ body: { name } })
-            await cache.invalidateQueries({ queryKey: workspacesQuery.queryKey })
+            await renew()
             await api.createEnvironment({ params: { workspaceId: id }, body: { name: 'development' } })
             await navigate({
               to: '/w/$workspace/$environment',

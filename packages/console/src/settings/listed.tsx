@@ -1,20 +1,27 @@
 import type { ReactNode } from 'react'
+import { DataTable, type Column } from '../ui/data-table.tsx'
 import { PagePending, Trouble } from '../ui/states.tsx'
 
 interface Props<Item> {
+  label: string
   list: {
     data: readonly Item[] | undefined
     error: unknown
     refetch: () => Promise<unknown>
   }
+  columns: readonly Column<Item>[]
   /** Says what will be here. */
   empty: ReactNode
-  children: (items: readonly Item[]) => ReactNode
+  /** The row that the keys have chosen. */
+  current?: Item | undefined
 }
 
-/** A list in one of its states: failed, loading, empty, or there. */
-export function Listed<Item>({ list: { data, error, refetch }, empty, children }: Props<Item>) {
+/** A table in one of its states: failed, loading, empty, or there. */
+export function ListedTable<Item extends { id: string | number }>(props: Props<Item>) {
+  const { label, list, columns, empty, current } = props
+  const { data, error, refetch } = list
   if (error) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
-  return data.length === 0 ? empty : children(data)
+  if (data.length === 0) return empty
+  return <DataTable label={label} columns={columns} items={data} keyOf={({ id }) => id} current={current} />
 }

@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { FormDialog } from '../ui/form-dialog.tsx'
@@ -5,25 +6,45 @@ import { NameField } from './name-field.tsx'
 
 interface Props {
   title: string
+  act?: string
   hint: string
-  create: (name: string) => Promise<void>
+  /** The name so far. */
+  name?: string
+  maxLength?: number
+  save: (name: string) => Promise<unknown>
+  onSettled?: () => Promise<unknown>
   onClose: () => void
 }
 
-export function NameDialog({ title, hint, create, onClose }: Props) {
-  const [name, setName] = useState('')
-  const make = useMutation({ mutationFn: () => create(name.trim()), onSuccess: onClose })
+/** Asks for the name of a new thing, or for a new name. */
+export function NameDialog(props: Props) {
+  const {
+    title,
+    act = 'Create',
+    hint,
+    name: before = '',
+    maxLength = LIMITS.nameChars,
+    save,
+    onSettled,
+    onClose,
+  } = props
+  const [name, setName] = useState(before)
+  const saving = useMutation({
+    mutationFn: () => save(name.trim()),
+    onSuccess: onClose,
+    ...(onSettled && { onSettled }),
+  })
   return (
     <FormDialog
       title={title}
-      act="Create"
-      isReady={name.trim() !== ''}
-      isBusy={make.isPending}
-      error={make.error}
-      onSubmit={() => make.mutate()}
+      act={act}
+      isReady={name.trim() !== '' && name.trim() !== before}
+      isBusy={saving.isPending}
+      error={saving.error}
+      onSubmit={() => saving.mutate()}
       onClose={onClose}
     >
-      <NameField hint={hint} value={name} onChange={setName} />
+      <NameField hint={hint} value={name} onChange={setName} maxLength={maxLength} />
     </FormDialog>
   )
 }

@@ -5,17 +5,18 @@ interface Props {
   hint: string
   value: string
   onChange: (name: string) => void
+  maxLength?: number
 }
 
 /** The first field of a dialog that makes something with a name. */
-export function NameField({ hint, value, onChange }: Props) {
+export function NameField({ hint, value, onChange, maxLength = LIMITS.nameChars }: Props) {
   return (
     <Field
       label="Name"
       hint={hint}
       value={value}
       onChange={(event) => onChange(event.target.value)}
-      maxLength={LIMITS.nameChars}
+      maxLength={maxLength}
       autoComplete="off"
       autoFocus
       required

@@ -11,6 +11,7 @@ import { ExpiryField, expiryOf } from './credential.tsx'
 import { CheckList } from './check-list.tsx'
 import { RadioCards } from './radio-cards.tsx'
 import { NameField } from './name-field.tsx'
+import { SCOPE_NOTES } from './scopes.ts'
 
 /** What people want a key for. */
 const PURPOSES = [
@@ -30,13 +31,6 @@ const PURPOSE_SCOPES: Record<Exclude<Purpose, 'chosen'>, Scope[]> = {
   recording: ['events:write'],
   reading: ['usage:read'],
 }
-
-const SCOPE_NOTES: readonly (readonly [Scope, string])[] = [
-  ['events:write', 'record events, report issues, ask for approval'],
-  ['config:read', 'load prompts (with policies:read)'],
-  ['policies:read', 'load policies, read approvals'],
-  ['usage:read', 'list runs, read their events'],
-]
 
 interface Props {
   environmentId: string

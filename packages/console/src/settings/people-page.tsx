@@ -5,14 +5,14 @@ import { useState } from 'react'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
 import { Chip } from '../ui/chip.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Empty, Forbidden } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Confirm } from './confirm.tsx'
 import { InviteDialog } from './invite-dialog.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { peopleOf } from './people.ts'
 import { RoleDialog } from './role-dialog.tsx'
 import { roleWord } from './role-choice.tsx'
@@ -109,21 +109,24 @@ export function PeoplePage() {
         scope={scope}
         onChange={(next) => void navigate({ to: '.', search: next === 'everywhere' ? { scope: next } : {} })}
       />
-      <Listed
+      <ListedTable
+        label="People"
+        columns={columns}
         list={people}
         empty={
           <Empty title={`No roles in ${where} alone`}>
             People with a role in every workspace work here too. Only owners of the installation see who they are.
           </Empty>
         }
-      >
-        {(items) => <DataTable label="People" columns={columns} items={items} keyOf={({ id }) => id} />}
-      </Listed>
+      />
       {canChange && (
         <Section title="Invitations">
-          <Listed list={invitations} empty={<Nothing>No invitation waits. A link works once, within a week.</Nothing>}>
-            {(items) => <DataTable label="Invitations" columns={invited} items={items} keyOf={({ id }) => id} />}
-          </Listed>
+          <ListedTable
+            label="Invitations"
+            columns={invited}
+            list={invitations}
+            empty={<Nothing>No invitation waits. A link works once, within a week.</Nothing>}
+          />
         </Section>
       )}
       {open?.is === 'invite' && (

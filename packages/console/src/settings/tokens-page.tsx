@@ -6,14 +6,14 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { useNow } from '../ui/now.ts'
 import { Empty, Forbidden } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Confirm } from './confirm.tsx'
 import { CredentialName, CredentialState, Expires, hasEnded, usefulFirst } from './credential.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { NewToken } from './new-token.tsx'
 import { roleWord } from './role-choice.tsx'
 import { ScopeTabs } from './scope.tsx'
@@ -73,14 +73,12 @@ export function TokensPage() {
         scope={scope}
         onChange={(next) => void navigate({ to: '.', search: next === 'everywhere' ? { scope: next } : {} })}
       />
-      <Listed
-        list={tokens}
+      <ListedTable
+        label="Operator tokens"
+        columns={columns}
+        list={{ ...tokens, data: tokens.data && usefulFirst(tokens.data, now) }}
         empty={<Empty title="No token yet">Make one for a script that deploys, exports or decides.</Empty>}
-      >
-        {(items) => (
-          <DataTable label="Operator tokens" columns={columns} items={usefulFirst(items, now)} keyOf={({ id }) => id} />
-        )}
-      </Listed>
+      />
       {open?.is === 'new' && (
         <NewToken
           create={calls.create}

@@ -7,7 +7,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { Chip, type Tone } from '../ui/chip.tsx'
-import { DataTable, type Column } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { Choice } from '../ui/filters.tsx'
 import { number } from '../ui/format.ts'
@@ -20,7 +20,7 @@ import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { ChangeWebhook } from './change-webhook.tsx'
 import { Confirm } from './confirm.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { WebhookState, webhooksKey } from './webhook.tsx'
 import { WebhookSecret } from './webhooks-page.tsx'
 
@@ -239,16 +239,16 @@ function Deliveries({ params, canRedeliver }: { params: Params; canRedeliver: bo
       }
     >
       <Refused error={again.error} className="mb-2" />
-      <Listed
+      <ListedTable
+        label="Deliveries"
+        columns={columns}
         list={{ ...list, data: list.data && list.items }}
         empty={
           <Nothing>
             {status === undefined ? 'No message yet. Send a test to see how the receiver answers.' : 'None of these.'}
           </Nothing>
         }
-      >
-        {(items) => <DataTable label="Deliveries" columns={columns} items={items} keyOf={({ id }) => id} />}
-      </Listed>
+      />
       <More list={list} label="Show older deliveries" />
     </Section>
   )

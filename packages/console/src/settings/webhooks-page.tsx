@@ -5,12 +5,12 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
-import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
-import { Listed } from './listed.tsx'
+import { ListedTable } from './listed.tsx'
 import { NewWebhook } from './new-webhook.tsx'
 import { SectionPage } from './section-page.tsx'
 import { ShownOnce } from './shown-once.tsx'
@@ -81,7 +81,10 @@ export function WebhooksPage() {
         )
       }
     >
-      <Listed
+      <ListedTable
+        label="Webhooks"
+        columns={columns}
+        current={current}
         list={webhooks}
         empty={
           <Empty title="No webhook yet">
@@ -90,11 +93,7 @@ export function WebhooksPage() {
               : 'An admin of this workspace can add one.'}
           </Empty>
         }
-      >
-        {(items) => (
-          <DataTable label="Webhooks" columns={columns} items={items} keyOf={({ id }) => id} current={current} />
-        )}
-      </Listed>
+      />
       {open === 'new' && (
         <NewWebhook
           environmentId={params.environmentId}

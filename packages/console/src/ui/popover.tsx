@@ -4,6 +4,8 @@ const GAP_PX = 4
 
 interface Props {
   label: string
+  /** Shown instead of the label. */
+  face?: string
   children: ReactNode
   /** Around the button. */
   className?: string
@@ -12,7 +14,7 @@ interface Props {
 }
 
 /** A button with a panel below it: the browser's own popover, which closes on Escape and on a click elsewhere. */
-export function Popover({ label, children, className = '', panelClassName }: Props) {
+export function Popover({ label, face, children, className = '', panelClassName }: Props) {
   const id = useId()
   const panel = useRef<HTMLDivElement>(null)
   return (
@@ -22,9 +24,10 @@ export function Popover({ label, children, className = '', panelClassName }: Pro
         popoverTarget={id}
         // A popover knows nothing of its button: it lies in the top layer.
         onClick={({ currentTarget }) => panel.current && putBelow(panel.current, currentTarget)}
+        aria-label={label}
         className="field text-soft hover:bg-hover"
       >
-        {label}
+        {face ?? label}
       </button>
       <div
         id={id}

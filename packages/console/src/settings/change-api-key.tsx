@@ -1,0 +1,77 @@
+import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Field, SelectField } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import { CheckList } from './check-list.tsx'
+import { EXPIRIES, expiryOf } from './credential.tsx'
+import { NameField } from './name-field.tsx'
+import { SCOPE_NOTES } from './scopes.ts'
+
+interface Props {
+  environmentId: string
+  apiKey: ApiKey
+  onSettled: () => Promise<unknown>
+  onClose: () => void
+}
+
+const KEEP = 'keep'
+
+/** A key can lose scopes, but never get more. */
+export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Props) {
+  const [name, setName] = useState(apiKey.name)
+  const [scopes, setScopes] = useState(apiKey.scopes)
+  const [rate, setRate] = useState(apiKey.requestsPerSecond?.toString() ?? '')
+  const [days, setDays] = useState(KEEP)
+  const save = useMutation({
+    mutationFn: () =>
+      api.changeApiKey({
+        params: { environmentId, keyId: apiKey.id },
+        body: {
+          name: name.trim(),
+          scopes,
+          requestsPerSecond: rate === '' ? null : Number(rate),
+          ...(days !== KEEP && { expiresAt: expiryOf(days) }),
+        },
+      }),
+    onSuccess: onClose,
+    onSettled,
+  })
+  return (
+    <FormDialog
+      title="Change this key"
+      act="Change key"
+      isReady={name.trim() !== '' && scopes.length > 0}
+      isBusy={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <NameField hint="The agent or program that uses it" value={name} onChange={setName} />
+        <CheckList
+          legend="Scopes, to take away"
+          options={SCOPE_NOTES.filter(([scope]) => apiKey.scopes.includes(scope))}
+          chosen={scopes}
+          onChange={setScopes}
+        />
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SelectField label="Expires" value={days} options={[[KEEP, 'As it is'], ...EXPIRIES]} onChange={setDays} />
+          <Field
+            label="Requests per second"
+            type="number"
+            inputMode="numeric"
+            min={1}
+            max={LIMITS.requestsPerSecondMax}
+            step={1}
+            placeholder="default"
+            value={rate}
+            onChange={(event) => setRate(event.target.value)}
+          />
+        </div>
+      </div>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,109 @@
+/** A list of workspaces or environments: renamed, archived and restored in their rows. */
+import { useMutation } from '@tanstack/react-query'
+import { useState, type ReactNode } from 'react'
+import { Chip } from '../ui/chip.tsx'
+import type { Column } from '../ui/data-table.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { RowMenu } from '../ui/row-menu.tsx'
+import { Empty } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Confirm } from './confirm.tsx'
+import { ListedTable } from './listed.tsx'
+import { NameDialog } from './name-dialog.tsx'
+
+export interface Tenant {
+  id: string
+  name: string
+  createdAt: string
+  archivedAt: string | null
+}
+
+interface Props {
+  kind: 'workspace' | 'environment'
+  list: { data: readonly Tenant[] | undefined; error: unknown; refetch: () => Promise<unknown> }
+  /** The one that the page is in. */
+  currentId: string
+  canChange: (tenant: Tenant) => boolean
+  /** Leads to one that is in use. */
+  link: (tenant: Tenant) => ReactNode
+  rename: (id: string, name: string) => Promise<unknown>
+  archive: (id: string) => Promise<unknown>
+  restore: (id: string) => Promise<unknown>
+  /** After any of these. */
+  onSettled: () => Promise<unknown>
+}
+
+type Open = { is: 'rename' | 'archive'; tenant: Tenant }
+
+export function Tenants({ kind, list, currentId, canChange, link, rename, archive, restore, onSettled }: Props) {
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = () => setOpen(null)
+  const restoring = useMutation({ mutationFn: restore, onSettled })
+  const columns: Column<Tenant>[] = [
+    {
+      head: kind === 'workspace' ? 'Workspace' : 'Environment',
+      main: true,
+      cell: (tenant) => (
+        <span className="flex items-center gap-2">
+          {tenant.archivedAt === null ? link(tenant) : <bdi className="min-w-0 truncate text-soft">{tenant.name}</bdi>}
+          {tenant.id === currentId && <Chip>this one</Chip>}
+          {tenant.archivedAt !== null && <Chip tone="amber">Archived</Chip>}
+        </span>
+      ),
+    },
+    { head: 'Id', wide: true, cell: ({ id }) => <code className="font-mono text-xs text-soft">{id}</code> },
+    { head: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+  ]
+  if (list.data?.some(canChange)) {
+    columns.push({
+      head: 'Actions',
+      right: true,
+      cell: (tenant) =>
+        canChange(tenant) && (
+          <RowMenu
+            name={tenant.name}
+            acts={[
+              { word: 'Rename…', act: () => setOpen({ is: 'rename', tenant }) },
+              tenant.archivedAt === null
+                ? { word: 'Archive…', act: () => setOpen({ is: 'archive', tenant }) }
+                : { word: 'Restore', act: () => restoring.mutate(tenant.id) },
+            ]}
+          />
+        ),
+    })
+  }
+  return (
+    <>
+      <Refused error={restoring.error} />
+      <ListedTable
+        label={kind === 'workspace' ? 'Workspaces' : 'Environments'}
+        list={list}
+        columns={columns}
+        empty={<Empty title={`No ${kind} yet`}>An admin can create one.</Empty>}
+      />
+      {open?.is === 'rename' && (
+        <NameDialog
+          title={`Rename this ${kind}`}
+          act="Rename"
+          hint="Links and commands that have the old name stop working. Keys and ids stay."
+          name={open.tenant.name}
+          save={(name) => rename(open.tenant.id, name)}
+          onSettled={onSettled}
+          onClose={close}
+        />
+      )}
+      {open?.is === 'archive' && (
+        <Confirm
+          title={`Archive ${open.tenant.name}?`}
+          act="Archive"
+          run={() => archive(open.tenant.id)}
+          onSettled={onSettled}
+          onClose={close}
+        >
+          It leaves every list, and its API keys are refused within 5 seconds: agents stop recording. Nothing is
+          deleted. It can be restored here.
+        </Confirm>
+      )}
+    </>
+  )
+}
