@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { PassThrough } from 'node:stream'
 import { after, test } from 'node:test'
 import type { Approval } from '@tacho/contract/approval.ts'
 import type {
@@ -10,7 +11,7 @@ import type {
   DecisionOutcome,
   OperatorApproval,
 } from '@tacho/contract/operator/approval.ts'
-import { promptingDecider } from '../src/approvals/prompt.ts'
+import { runScreen } from '../src/approvals/live.ts'
 import { operatorClient } from '../src/calls/operator-client.ts'
 import { API_KEY, OPERATOR_TOKEN, startServer, startTacho, type Ended } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
@@ -116,28 +117,6 @@ test('show prints the recorded input, escaped', async () => {
   assert.equal(approval.inputPreview?.json, JSON.stringify(input))
 })
 
-test('watch shows the input even if it is recorded just after the request', async () => {
-  const client = operatorClient(server.url, OPERATOR_TOKEN)
-  const { items: workspaces } = await client.listWorkspaces()
-  const workspaceId = workspaces[0]?.id ?? ''
-  const { items: environments } = await client.listEnvironments({ params: { workspaceId } })
-  const environmentId = environments[0]?.id ?? ''
-  const id = await ask({ toolName: 'late', runId: 'late' })
-  const printed: string[] = []
-  const decider = promptingDecider({
-    client,
-    environmentId,
-    print: (line) => printed.push(line),
-    ask: async () => 'q',
-  })
-  decider.update(await client.readApproval({ params: { environmentId, approvalId: id } }))
-  const asking = decider.run(new AbortController().signal)
-  await record({ toolName: 'late', inputHash: HASH, approvalId: id, input: { to: 'Ada' } }, 'late', 'POLICY_DECISION')
-  await asking
-  assert.ok(printed.includes('  {"to":"Ada"}'), printed.join('\n'))
-  await text('reject', id)
-})
-
 test('approve and reject store a reason; a decided approval is refused with its state', async () => {
   const [one, two] = [await ask(), await ask()]
   const approved = await json<OperatorApproval>('approve', one, '--reason', 'fine')
@@ -211,61 +190,63 @@ test('watch prints a JSON line for each new or changed approval', async () => {
   await closed
 })
 
-test('watch asks about one approval at a time, and only a or r decide', async () => {
+test('the screen of watch shows the recorded input, and one key decides', async () => {
   const { items } = await json<{ items: { id: string }[] }>('list', '--status', 'PENDING', '--all')
   for (const { id } of items) await text('reject', id)
-  const [one, two, three, four] = [
-    await ask({ timeoutMs: 60_000 }),
-    await ask({ timeoutMs: 70_000 }),
-    await ask({ timeoutMs: 80_000 }),
-    await ask({ timeoutMs: 90_000 }),
-  ]
   const client = operatorClient(server.url, OPERATOR_TOKEN)
   const { items: workspaces } = await client.listWorkspaces()
-  const { items: environments } = await client.listEnvironments({
-    params: { workspaceId: workspaces[0]?.id ?? '' },
-  })
+  const { items: environments } = await client.listEnvironments({ params: { workspaceId: workspaces[0]?.id ?? '' } })
   const environmentId = environments[0]?.id ?? ''
-  const card = (approvalId: string) => client.readApproval({ params: { environmentId, approvalId } })
-
-  const answers = ['constructor', 'a', 'looks fine', 's', 'R ', '', 'elsewhere', 'q']
-  const asked: string[] = []
-  const printed: string[] = []
-  const decider = promptingDecider({
-    client,
-    environmentId,
-    print: (line) => printed.push(line),
-    async ask(question, signal) {
-      asked.push(question)
-      const answer = answers.shift() ?? 'q'
-      if (answer !== 'elsewhere') return answer
-      // Another operator decides while the question is open.
-      await client.decideApproval({
-        params: { environmentId, approvalId: four },
-        body: { decision: 'APPROVED' },
-      })
-      decider.update(await card(four))
-      signal.throwIfAborted()
-      return 'r'
-    },
-  })
-  for (const id of [four, two, one, three]) decider.update(await card(id))
-  const asking = decider.run(new AbortController().signal)
-  await eventually(() => answers.length <= 1, 'the last question')
-  const last = await ask()
-  decider.update(await card(last))
-  await asking
-  const states = await Promise.all([one, two, three, four, last].map(card))
+  const [one, two, elsewhere] = [
+    await ask({ toolName: 'first', runId: 'screen', timeoutMs: 600_000 }),
+    await ask({ toolName: 'second', timeoutMs: 700_000 }),
+    await ask({ toolName: 'third', inputHash: 'cd'.repeat(32), timeoutMs: 800_000 }),
+  ]
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  let shown = ''
+  output.setEncoding('utf8').on('data', (text: string) => (shown = text))
+  const ended = runScreen(client, environmentId, { input, output })
+  const shows = (part: string) => eventually(() => shown.includes(part), part)
+  await shows('1 of 3')
+  // A client records the input just after its request.
+  const payload = { toolName: 'first', inputHash: HASH, approvalId: one, input: { to: 'Ada\u001b[2J' } }
+  await record(payload, 'screen', 'POLICY_DECISION')
+  input.write('jk')
+  await shows('"to": "Ada\\u001b[2J"')
+  input.write('A')
+  await shows('Reason to approve')
+  input.write('looks fine\r')
+  await shows('first was approved.')
+  await shows('1 of 2')
+  input.write('r')
+  await shows('second was rejected.')
+  await text('approve', elsewhere)
+  await shows('third was approved by first token.')
+  const last = await ask({ toolName: 'fourth' })
+  const twin = await ask({ toolName: 'fourth' })
+  await shows('×2')
+  input.write('g')
+  await shows('Decide all 2 with this input')
+  // Keys decide nothing for a second after the third request left the screen.
+  await eventually(() => {
+    if (!shown.includes('2 of fourth were approved.')) input.write('a')
+    return shown.includes('2 of fourth were approved.')
+  }, 'both approved')
+  input.write('q')
+  assert.equal(await ended, false)
+  const states = await Promise.all(
+    [one, two, elsewhere, last, twin].map((approvalId) =>
+      client.readApproval({ params: { environmentId, approvalId } }),
+    ),
+  )
   assert.deepEqual(
     states.map(({ status, decisionReason }) => [status, decisionReason]),
     [
       ['APPROVED', 'looks fine'],
-      ['PENDING', null],
       ['REJECTED', null],
       ['APPROVED', null],
-      ['PENDING', null],
+      ['APPROVED', null],
+      ['APPROVED', null],
     ],
   )
-  assert.ok(printed.some((line) => line.includes('Already decided or expired') && line.includes(four)))
-  assert.equal(asked.length, 8)
 })

@@ -12,12 +12,14 @@ const LONGEST_PAUSE_MS = 10_000
 const REMEMBERED = 10_000
 
 /**
- * Every pending approval, then every new or changed one, each state once. Ends only with the signal.
+ * Every pending approval, then every new or changed one, each state once. Ends only with the signal. `tell` says why it
+ * reconnects.
  */
 export async function* approvalChanges(
   client: OperatorClient,
   environmentId: string,
   signal?: AbortSignal,
+  tell: (trouble: string) => void = (trouble) => void process.stderr.write(`${trouble}\n`),
 ): AsyncGenerator<OperatorApproval> {
   const seen = new Map<string, string>()
   const isNews = ({ id, status }: Pick<OperatorApproval, 'id' | 'status'>) => seen.get(id) !== status
@@ -36,7 +38,7 @@ export async function* approvalChanges(
       if (signal?.aborted) return
       const trouble = temporaryTrouble(client.url, error)
       if (trouble === null) throw error
-      if (attempt === 0) process.stderr.write(`${trouble} Retrying until it answers.\n`)
+      if (attempt === 0) tell(`${trouble} Retrying until it answers.`)
     }
     await sleep(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt))
   }

@@ -3,7 +3,8 @@ import { InvalidArgumentError, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { decide, type DecideOptions } from '../approvals/decide.ts'
 import { listApprovals, listGroups, showApproval } from '../approvals/list.ts'
-import { watch, watchAndDecide } from '../approvals/watch.ts'
+import { runScreen } from '../approvals/live.ts'
+import { watch } from '../approvals/watch.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
 
@@ -46,7 +47,7 @@ export function addApprovals(approvals: Command): void {
     .option('--no-decide', 'only show, never ask')
     .addHelpText(
       'after',
-      '\n--json prints one line for each new or changed approval.\n\nExample:\n  tacho approvals watch --json | jq -r .toolName',
+      '\nOn a terminal: a list with deadlines that tick, and the selected request with its recorded input. a approves, r rejects,\nA and R ask for a reason, g decides all requests with the same tool and input, j and k choose, q quits.\n--json prints one line for each new or changed approval.\n\nExample:\n  tacho approvals watch --json | jq -r .toolName',
     )
     .action(watchAll)
 
@@ -95,6 +96,11 @@ async function show(approvalId: string, options: EnvironmentOptions): Promise<vo
 async function watchAll(options: EnvironmentOptions & { decide: boolean }): Promise<void> {
   const { client, environmentId } = await connected(options)
   const isTerminal = process.stdin.isTTY && process.stdout.isTTY
-  if (isTerminal && options.decide && !options.json) return watchAndDecide(client, environmentId)
+  if (isTerminal && options.decide && !options.json) {
+    const { stdin: input, stdout: output } = process
+    // The keyboard is raw, so Ctrl-C is a key.
+    if (await runScreen(client, environmentId, { input, output })) process.exitCode = 130
+    return
+  }
   await watch(client, environmentId, options.json === true)
 }

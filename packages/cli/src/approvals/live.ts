@@ -1,0 +1,148 @@
+/** Runs the screen of `tacho approvals watch` on a terminal: keys in, lines out, decisions to the server. */
+import { emitKeypressEvents } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { Refused, type OperatorClient } from '../calls/operator-client.ts'
+import { approvalChanges } from './changes.ts'
+import { atTime, EMPTY_SCREEN, pressed, screenLines, withApproval, type Act, type Key, type Screen } from './screen.ts'
+
+export interface Terminal {
+  input: NodeJS.ReadableStream & { setRawMode?: (isRaw: boolean) => unknown }
+  output: NodeJS.WritableStream & { columns?: number; rows?: number }
+}
+
+const TICK_MS = 1_000
+const FRESH_MS = 5_000
+const INPUT_LOOKS = 8
+const INPUT_PAUSE_MS = 250
+const SIZE = { columns: 80, rows: 24 }
+/** The other screen of the terminal, without a cursor. */
+const ENTER = '\u001b[?1049h\u001b[?25l'
+const LEAVE = '\u001b[?25h\u001b[?1049l'
+const HOME = '\u001b[H'
+const CLEAR_LINE = '\u001b[K'
+const CLEAR_BELOW = '\u001b[J'
+
+/** Until the person quits. Resolves to whether they did so with Ctrl-C. */
+export async function runScreen(
+  client: OperatorClient,
+  environmentId: string,
+  { input, output }: Terminal,
+): Promise<boolean> {
+  let screen: Screen = EMPTY_SCREEN
+  const leaving = new AbortController()
+  const { promise: left, resolve: leave } = Promise.withResolvers<boolean>()
+  const reading = new Set<string>()
+
+  function draw(): void {
+    const { columns = SIZE.columns, rows = SIZE.rows } = output
+    const lines = screenLines(screen, { width: columns, height: rows }, Date.now())
+    output.write(HOME + lines.map((line) => line + CLEAR_LINE).join('\r\n') + CLEAR_BELOW)
+  }
+
+  function show(next: Screen): void {
+    screen = next
+    const { selected } = screen
+    if (selected !== null && !screen.details.has(selected) && !reading.has(selected)) void readInput(selected)
+    draw()
+  }
+
+  async function readInput(id: string): Promise<void> {
+    reading.add(id)
+    try {
+      const detail = await detailOf(client, environmentId, id)
+      if (screen.pending.has(id)) show({ ...screen, details: new Map(screen.details).set(id, detail) })
+    } catch (error) {
+      if (error instanceof Refused) show({ ...screen, notice: error.message })
+      else leaving.abort(error)
+    } finally {
+      reading.delete(id)
+    }
+  }
+
+  async function carryOut(act: Act & { kind: 'decide' }): Promise<void> {
+    try {
+      // One decision at a time.
+      show({ ...screen, notice: 'Deciding…', steadyAt: Number.POSITIVE_INFINITY })
+      const { notice, decided } = await decide(client, environmentId, act)
+      const next = decided.reduce((so, approval) => withApproval(so, approval, Date.now()), screen)
+      // The person knows that the selection moved.
+      show({ ...next, notice, steadyAt: 0 })
+    } catch (error) {
+      if (error instanceof Refused) show({ ...screen, notice: error.message, steadyAt: 0 })
+      else leaving.abort(error)
+    }
+  }
+
+  function onKey(_text: string | undefined, key: Key): void {
+    const { screen: next, act } = pressed(screen, key, Date.now())
+    show(next)
+    if (act?.kind === 'quit') leave(key.ctrl === true)
+    else if (act?.kind === 'decide') void carryOut(act)
+  }
+
+  async function follow(): Promise<void> {
+    const tell = (notice: string) => show({ ...screen, notice })
+    for await (const approval of approvalChanges(client, environmentId, leaving.signal, tell)) {
+      show(withApproval(screen, approval, Date.now()))
+    }
+  }
+
+  const failed = new Promise<never>((_, reject) => {
+    leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason as Error), { once: true })
+  })
+  failed.catch(() => undefined)
+  const ticks = setInterval(() => show(atTime(screen, Date.now())), TICK_MS)
+  emitKeypressEvents(input)
+  input.on('keypress', onKey)
+  input.setRawMode?.(true)
+  input.resume()
+  output.on('resize', draw)
+  output.write(ENTER)
+  draw()
+  try {
+    return await Promise.race([left, follow().then(() => false), failed])
+  } finally {
+    leaving.abort()
+    clearInterval(ticks)
+    input.off('keypress', onKey)
+    output.off('resize', draw)
+    input.setRawMode?.(false)
+    input.pause()
+    output.write(LEAVE)
+  }
+}
+
+/** A client records the input after its request, so wait a moment for it. */
+async function detailOf(client: OperatorClient, environmentId: string, approvalId: string): Promise<ApprovalDetail> {
+  for (let looks = 1; ; looks++) {
+    const detail = await client.readApproval({ params: { environmentId, approvalId } })
+    const isFresh = Date.now() - Date.parse(detail.createdAt) < FRESH_MS
+    if (detail.inputPreview !== null || detail.runId === null || !isFresh || looks === INPUT_LOOKS) return detail
+    await sleep(INPUT_PAUSE_MS)
+  }
+}
+
+/** Decides one, or all that wait with its tool and input. */
+async function decide(
+  client: OperatorClient,
+  environmentId: string,
+  act: Act & { kind: 'decide' },
+): Promise<{ notice: string; decided: OperatorApproval[] }> {
+  const { decision, reason, approval, isGroup } = act
+  const params = { environmentId }
+  const body = { decision, ...(reason === '' ? {} : { reason }) }
+  const word = decision.toLowerCase()
+  if (!isGroup) {
+    const one = await client.decideApproval({ params: { ...params, approvalId: approval.id }, body })
+    return { notice: `${approval.toolName} was ${word}.`, decided: [one] }
+  }
+  const { toolName, inputHash } = approval
+  const decided: OperatorApproval[] = []
+  for (let more = true; more;) {
+    const reply = await client.decideApprovals({ params, body: { ...body, toolName, inputHash } })
+    decided.push(...reply.items.flatMap((item) => (item.outcome === 'decided' && item.approval ? [item.approval] : [])))
+    more = reply.more
+  }
+  return { notice: `${decided.length} of ${toolName} were ${word}.`, decided }
+}

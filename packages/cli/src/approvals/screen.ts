@@ -1,0 +1,223 @@
+/**
+ * The screen of `tacho approvals watch`: waiting approvals, the earliest deadline first, and the selected one whole. Pure.
+ *
+ *   choosing --a, r--> deciding --> choosing
+ *   choosing --A, R--> asked for a reason --Enter--> deciding; --Esc--> choosing
+ *
+ * If the selected approval is decided elsewhere or expires, the next one takes its place. Keys decide nothing for a moment
+ * then: they were meant for the one that is gone.
+ */
+import { duration } from '@tacho/contract/format.ts'
+import type { Decision } from '@tacho/contract/approval.ts'
+import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { cutEnd, pad } from '../terminal/cut.ts'
+import { indented } from '@tacho/contract/json-text.ts'
+import { printable } from '../terminal/printable.ts'
+import { toned } from '../terminal/tone.ts'
+
+export interface Screen {
+  /** Pending ones, by id. */
+  pending: ReadonlyMap<string, OperatorApproval>
+  details: ReadonlyMap<string, ApprovalDetail>
+  selected: string | null
+  /** Whether a decision is about all requests with the tool and input of the selected one. */
+  isGroup: boolean
+  /** The reason that is being typed. */
+  reason: { decision: Decision; text: string } | null
+  notice: string | null
+  /** No key decides before this time. */
+  steadyAt: number
+}
+
+export type Act =
+  | { kind: 'quit' }
+  | { kind: 'decide'; decision: Decision; reason: string; approval: OperatorApproval; isGroup: boolean }
+
+/** A key as `node:readline` names it. */
+export interface Key {
+  name?: string | undefined
+  sequence?: string | undefined
+  ctrl?: boolean | undefined
+}
+
+const STEADY_MS = 1_000
+const REASON_CHARS = 500
+
+export const EMPTY_SCREEN: Screen = {
+  pending: new Map(),
+  details: new Map(),
+  selected: null,
+  isGroup: false,
+  reason: null,
+  notice: null,
+  steadyAt: 0,
+}
+
+/** Pending ones, the earliest deadline first. */
+export function waiting({ pending }: Screen): OperatorApproval[] {
+  return [...pending.values()].sort((one, other) => Date.parse(one.expiresAt) - Date.parse(other.expiresAt))
+}
+
+export function withApproval(screen: Screen, approval: OperatorApproval, now: number): Screen {
+  const pending = new Map(screen.pending)
+  if (approval.status === 'PENDING') pending.set(approval.id, approval)
+  else pending.delete(approval.id)
+  const isGone = screen.pending.has(approval.id) && approval.status !== 'PENDING'
+  const by = approval.decidedBy === null ? '' : ` by ${approval.decidedBy.name}`
+  const notice = isGone ? `${approval.toolName} was ${approval.status.toLowerCase()}${by}.` : screen.notice
+  return selecting({ ...screen, pending, notice }, screen, now)
+}
+
+/** Leaves out what has expired. */
+export function atTime(screen: Screen, now: number): Screen {
+  const dead = [...screen.pending.values()].filter(({ expiresAt }) => Date.parse(expiresAt) <= now)
+  if (dead.length === 0) return screen
+  const pending = new Map(screen.pending)
+  for (const { id } of dead) pending.delete(id)
+  const notice = `${dead.map(({ toolName }) => toolName).join(', ')} expired without a decision.`
+  return selecting({ ...screen, pending, notice }, screen, now)
+}
+
+/** Keeps the selection, or moves it to what stands in its place. */
+function selecting(screen: Screen, before: Screen, now: number): Screen {
+  if (screen.selected !== null && screen.pending.has(screen.selected)) return screen
+  const place = waiting(before).findIndex(({ id }) => id === before.selected)
+  const left = waiting(screen)
+  const next = left[Math.min(Math.max(0, place), left.length - 1)]
+  const details = new Map([...screen.details].filter(([id]) => screen.pending.has(id)))
+  const steadyAt = before.selected === null ? screen.steadyAt : now + STEADY_MS
+  return { ...screen, details, selected: next?.id ?? null, isGroup: false, reason: null, steadyAt }
+}
+
+/** What a key does. */
+export function pressed(screen: Screen, key: Key, now: number): { screen: Screen; act: Act | null } {
+  if (key.ctrl && key.name === 'c') return { screen, act: { kind: 'quit' } }
+  const approval = screen.selected === null ? undefined : screen.pending.get(screen.selected)
+  if (screen.reason !== null && approval) return typed(screen, screen.reason, approval, key)
+  const stay = { screen, act: null }
+  switch (key.sequence) {
+    case 'q':
+      return { screen, act: { kind: 'quit' } }
+    case 'g':
+      return { screen: { ...screen, isGroup: !screen.isGroup }, act: null }
+    case 'a':
+    case 'r':
+    case 'A':
+    case 'R': {
+      if (!approval || now < screen.steadyAt) return stay
+      const decision = key.sequence.toLowerCase() === 'a' ? 'APPROVED' : 'REJECTED'
+      if (key.sequence !== key.sequence.toLowerCase())
+        return { screen: { ...screen, reason: { decision, text: '' } }, act: null }
+      return { screen, act: { kind: 'decide', decision, reason: '', approval, isGroup: screen.isGroup } }
+    }
+    case 'j':
+      return { screen: moved(screen, 1), act: null }
+    case 'k':
+      return { screen: moved(screen, -1), act: null }
+  }
+  if (key.name === 'down') return { screen: moved(screen, 1), act: null }
+  if (key.name === 'up') return { screen: moved(screen, -1), act: null }
+  return stay
+}
+
+function typed(
+  screen: Screen,
+  { decision, text }: NonNullable<Screen['reason']>,
+  approval: OperatorApproval,
+  key: Key,
+) {
+  const editing = (next: string) => ({ screen: { ...screen, reason: { decision, text: next } }, act: null })
+  if (key.name === 'escape') return { screen: { ...screen, reason: null }, act: null }
+  if (key.name === 'backspace') return editing(Array.from(text).slice(0, -1).join(''))
+  if (key.name === 'return' || key.name === 'enter') {
+    const act: Act = { kind: 'decide', decision, reason: text.trim(), approval, isGroup: screen.isGroup }
+    return { screen: { ...screen, reason: null }, act }
+  }
+  const character = key.sequence ?? ''
+  return key.ctrl || /\p{Cc}/u.test(character) ? editing(text) : editing((text + character).slice(0, REASON_CHARS))
+}
+
+function moved(screen: Screen, by: number): Screen {
+  const all = waiting(screen)
+  const place = all.findIndex(({ id }) => id === screen.selected)
+  const next = all[Math.min(all.length - 1, Math.max(0, place + by))]
+  return { ...screen, selected: next?.id ?? null, isGroup: false, notice: null }
+}
+
+/** Requests with the tool and input of this one. */
+export function groupOf({ pending }: Screen, { toolName, inputHash }: OperatorApproval): OperatorApproval[] {
+  return [...pending.values()].filter((one) => one.toolName === toolName && one.inputHash === inputHash)
+}
+
+const LISTED = 8
+const NAME_WIDTH = 9
+const KEYS = 'a approve  r reject  A R with a reason  g all with this input  j k other  q quit'
+
+/** As many lines as fit. */
+export function screenLines(screen: Screen, size: { width: number; height: number }, now: number): string[] {
+  const all = waiting(screen)
+  const place = all.findIndex(({ id }) => id === screen.selected)
+  const approval = all[place]
+  const count = approval === undefined ? 'none' : `${place + 1} of ${all.length}`
+  const title = 'Approvals that wait'
+  const head = toned('strong', `${title}${pad(count, size.width - title.length, 'right')}`)
+  const first = Math.max(0, Math.min(place - LISTED + 2, all.length - LISTED))
+  const rows = all.slice(first, first + LISTED).map((one) => rowLine(screen, one, size.width, now))
+  const body =
+    approval === undefined
+      ? ['', 'Nothing waits for a decision. This screen shows requests as they come.']
+      : [...rows, '', ...detailText(screen, approval, now)]
+  const foot = ['', footLine(screen, approval), screen.notice === null ? '' : printable(screen.notice)]
+  const room = Math.max(0, size.height - foot.length - 2)
+  const shown = body.length > room ? [...body.slice(0, Math.max(0, room - 1)), '…'] : body
+  return [head, ...[...shown, ...foot].map((line) => cutEnd(line, size.width))]
+}
+
+function rowLine(screen: Screen, one: OperatorApproval, width: number, now: number): string {
+  const group = groupOf(screen, one).length
+  const left = duration(Math.max(0, Date.parse(one.expiresAt) - now))
+  const who = one.agentId ?? one.clientId
+  const times = group > 1 ? `  ×${group}` : ''
+  const mark = one.id === screen.selected ? '>' : ' '
+  const end = `  ${pad(left, NAME_WIDTH, 'right')}`
+  const text = cutEnd(`${mark} ${printable(one.toolName)}  ${printable(who)}${times}`, width - end.length)
+  return pad(text, width - end.length) + end
+}
+
+function detailText(screen: Screen, approval: OperatorApproval, now: number): string[] {
+  const line = (name: string, value: string | null) =>
+    value === null || value === '' ? [] : [`${name.padEnd(NAME_WIDTH)}${printable(value)}`]
+  const detail = screen.details.get(approval.id)
+  const asked = detail?.askedLately
+  return [
+    ...line('Tool', approval.toolName),
+    ...line('Why', approval.reason),
+    ...line('Agent', approval.agentId ?? approval.clientId),
+    ...line('Run', approval.runId),
+    ...line('Policy', approval.policyId),
+    ...line('Expires', `in ${duration(Math.max(0, Date.parse(approval.expiresAt) - now))}`),
+    ...(asked?.burst ? [`Warning: ${asked.requests} requests of this agent within ${duration(asked.windowMs)}`] : []),
+    '',
+    ...inputText(detail),
+  ]
+}
+
+function inputText(detail: ApprovalDetail | undefined): string[] {
+  if (detail === undefined) return ['Reading its input…']
+  const { inputPreview: input } = detail
+  if (input === null) return ['The client recorded no input for this approval.']
+  const lines = input.isTruncated ? [input.json] : indented(input.json).split('\n')
+  const warning = input.isShortened || input.isTruncated ? ['Warning: parts of the input are missing here'] : []
+  return ['Input, masked, as the client recorded it:', ...lines.map((line) => `  ${printable(line)}`), ...warning]
+}
+
+function footLine(screen: Screen, approval: OperatorApproval | undefined): string {
+  if (approval === undefined) return 'q quit'
+  const { reason, isGroup } = screen
+  const which = isGroup ? ` all ${groupOf(screen, approval).length} with this input` : ''
+  if (reason !== null) {
+    const verb = reason.decision === 'APPROVED' ? 'approve' : 'reject'
+    return `Reason to ${verb}${which}, sent to the client (Enter: decide, Esc: back): ${reason.text}_`
+  }
+  return isGroup ? `Decide${which}:  ${KEYS}` : KEYS
+}

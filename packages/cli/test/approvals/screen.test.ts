@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ApprovalStatus } from '@tacho/contract/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { atTime, EMPTY_SCREEN, pressed, screenLines, withApproval, type Screen } from '../../src/approvals/screen.ts'
+import { widthOf } from '../../src/terminal/cut.ts'
+
+const NOW = Date.UTC(2026, 10, 22, 12)
+const SIZE = { width: 80, height: 24 }
+
+function approval(id: string, minutes: number, status: ApprovalStatus = 'PENDING'): OperatorApproval {
+  const [createdAt, expiresAt] = [NOW, NOW + minutes * 60_000].map((time) => new Date(time).toISOString())
+  const request = { clientId: 'c', clientRequestId: id, runId: 'r', sessionId: null, agentId: 'bot', policyId: 'limit' }
+  const rest = { toolName: `tool-${id}`, inputHash: 'ab', reason: 'why', timeoutMs: 1, decidedBy: null }
+  return {
+    id,
+    status,
+    ...request,
+    ...rest,
+    createdAt,
+    expiresAt,
+    decidedAt: null,
+    decisionReason: null,
+  } as OperatorApproval
+}
+
+const withAll = (...all: OperatorApproval[]) =>
+  all.reduce((screen, one) => withApproval(screen, one, NOW), EMPTY_SCREEN as Screen)
+const text = (screen: Screen, now = NOW) => screenLines(screen, SIZE, now).join('\n')
+const press = (screen: Screen, sequence: string, now = NOW + 10_000) => pressed(screen, { sequence }, now)
+
+test('approvals stand by deadline, which ticks; no line is wider or lower than the terminal', () => {
+  const screen = withAll(...Array.from({ length: 30 }, (_, at) => approval(`${at}`, 60 - at)))
+  const lines = screenLines({ ...screen, selected: '29' }, SIZE, NOW)
+  assert.match(lines[0] ?? '', /1 of 30$/)
+  assert.match(lines[1] ?? '', /^> tool-29 {2}bot +31 m 00 s$/)
+  assert.ok(lines.length <= SIZE.height && lines.every((line) => widthOf(line) <= SIZE.width))
+  assert.match(text({ ...screen, selected: '29' }, NOW + 1_000), /^> tool-29 {2}bot +30 m 59 s$/m)
+  assert.match(text({ ...screen, selected: '0' }), /30 of 30/)
+})
+
+test('what expired is gone, and a key that was meant for it decides nothing', () => {
+  const screen = withAll(approval('a', 1), approval('b', 5))
+  assert.equal(screen.selected, 'a')
+  const later = NOW + 60_000
+  const after = atTime(screen, later)
+  assert.deepEqual([[...after.pending.keys()], after.selected], [['b'], 'b'])
+  assert.match(text(after, later), /tool-a expired without a decision\./)
+  assert.equal(press(after, 'a', later + 999).act, null)
+  assert.equal(press(after, 'a', later + 1_000).act?.kind, 'decide')
+})
+
+test('a request that is decided elsewhere leaves the screen with its outcome', () => {
+  const screen = withAll(approval('a', 1), approval('b', 5))
+  const decided = withApproval(screen, approval('a', 1, 'REJECTED'), NOW)
+  assert.deepEqual([decided.selected, decided.notice], ['b', 'tool-a was rejected.'])
+  assert.match(text(withApproval(decided, approval('b', 5, 'APPROVED'), NOW)), /Nothing waits for a decision/)
+})
+
+test('one key decides the selected request, another its whole group, and others nothing', () => {
+  const screen = withAll(approval('a', 1), { ...approval('b', 5), toolName: 'tool-a' })
+  const { act } = press(screen, 'a')
+  assert.ok(act?.kind === 'decide')
+  assert.deepEqual([act.decision, act.approval.id, act.isGroup, act.reason], ['APPROVED', 'a', false, ''])
+  const group = press(screen, 'g').screen
+  assert.match(text(group), /Decide all 2 with this input/)
+  assert.ok(press(group, 'r').act?.kind === 'decide')
+  for (const key of ['x', ' ', '\r', 'constructor', 'j', 'k', 'g']) assert.equal(press(screen, key).act, null)
+  assert.equal(press(screen, 'q').act?.kind, 'quit')
+  assert.equal(pressed(screen, { name: 'c', ctrl: true }, NOW).act?.kind, 'quit')
+  assert.equal(press(EMPTY_SCREEN, 'a').act, null)
+})
+
+test('a reason is typed; Escape leaves it, Enter decides with it', () => {
+  let { screen } = press(withAll(approval('a', 1)), 'R')
+  for (const letter of ['n', 'q', 'x']) ({ screen } = press(screen, letter))
+  ;({ screen } = pressed(screen, { name: 'backspace', sequence: '\u007f' }, NOW))
+  assert.match(text(screen), /Reason to reject.*: nq_/)
+  assert.equal(pressed(screen, { name: 'escape', sequence: '\u001b' }, NOW).screen.reason, null)
+  const { act } = pressed(screen, { name: 'return', sequence: '\r' }, NOW)
+  assert.ok(act?.kind === 'decide')
+  assert.deepEqual([act.decision, act.reason], ['REJECTED', 'nq'])
+})
