@@ -87,7 +87,10 @@ async function list(options: WorkspaceOptions): Promise<void> {
   const items = await allItems(client.listPrompts, { params: { workspaceId: workspace.id } })
   const places = await inForce(client, workspace, 'prompt')
   if (options.json) {
-    return printJson({ items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })) })
+    return printJson({
+      items: items.map((prompt) => ({ ...prompt, inForce: places.get(prompt.promptId) ?? [] })),
+      hasMore: false,
+    })
   }
   if (items.length === 0)
     return printEmpty('No prompts. `tacho prompts create` makes one, `tacho apply` all of a file.')

@@ -24,7 +24,10 @@ export async function listPolicies(options: WorkspaceOptions): Promise<void> {
   const items = await allItems(client.listPolicies, { params: { workspaceId: workspace.id } })
   const places = await inForce(client, workspace, 'policy')
   if (options.json) {
-    return printJson({ items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })) })
+    return printJson({
+      items: items.map((policy) => ({ ...policy, inForce: places.get(policy.policyId) ?? [] })),
+      hasMore: false,
+    })
   }
   if (items.length === 0)
     return printEmpty('No policies. `tacho policies create` makes one, `tacho apply` all of a file.')
