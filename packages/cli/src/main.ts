@@ -87,6 +87,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'notify other programs or Slack about approvals and issues',
     load: async () => (await import('./commands/webhooks.ts')).addWebhooks,
   },
+  alerts: {
+    about: 'tell webhooks about error rates, costs, missing runs and budgets',
+    load: async () => (await import('./commands/alerts.ts')).addAlerts,
+  },
   search: {
     args: '[words...]',
     about: 'search the payloads and labels of events, or switch search on or off',

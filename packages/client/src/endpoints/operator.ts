@@ -151,6 +151,8 @@ export const OPERATOR_ENDPOINTS = {
   readErasure: {"path":"/environments/{environmentId}/erasures/{erasureId}"},
   listAlerts: {"path":"/environments/{environmentId}/alerts"},
   createAlert: {"method":"POST","path":"/environments/{environmentId}/alerts","status":201,"creates":true},
+  changeAlert: {"method":"POST","path":"/environments/{environmentId}/alerts/{alertId}/change"},
+  testAlert: {"method":"POST","path":"/environments/{environmentId}/alerts/{alertId}/test"},
   removeAlert: {"method":"POST","path":"/environments/{environmentId}/alerts/{alertId}/remove"},
   exportEnvironment: {"path":"/environments/{environmentId}/export","reply":"bytes"},
   exportParquet: {"path":"/environments/{environmentId}/export/parquet","reply":"bytes"},

@@ -1,7 +1,7 @@
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
-import { Alert, AlertList, AlertParams, NewAlert } from './alert.ts'
+import { Alert, AlertChange, AlertList, AlertParams, AlertTest, NewAlert } from './alert.ts'
 import { EnvironmentParams } from './environment.ts'
 import { CreationHeaders } from './idempotency.ts'
 
@@ -33,6 +33,27 @@ export const alertRoutes = {
     status: 201,
     reply: Alert,
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
+  },
+  changeAlert: {
+    ...change,
+    bodyBytes: LIMITS.operatorBodyBytes,
+    path: `${ALERTS}/{alertId}/change`,
+    summary: 'Change an alert or a budget',
+    description: 'It is checked again at once. A budget with another amount, agent or period starts again.',
+    params: AlertParams,
+    body: AlertChange,
+    status: 200,
+    reply: Alert,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  testAlert: {
+    ...change,
+    path: `${ALERTS}/{alertId}/test`,
+    summary: 'Send the message of an alert to its webhooks now, marked as a test',
+    params: AlertParams,
+    status: 200,
+    reply: AlertTest,
+    errors: ['not_found'],
   },
   removeAlert: {
     ...change,

@@ -24,7 +24,7 @@ const rule = {
 const agentId = Type.Unsafe<string | null>({
   type: ['string', 'null'],
   format: 'uuid',
-  description: 'Only this agent, by its internal id. Not with approval_waiting',
+  description: 'Only this agent, by its internal id. With approval_waiting, requests that name its external id',
 })
 const windowMinutes = Type.Integer({
   minimum: 5,
@@ -76,6 +76,24 @@ export const NewAlert = Type.Object(
   },
 )
 export type NewAlert = Static<typeof NewAlert>
+
+export const AlertChange = Type.Partial(
+  Type.Object({ name: rule.name, threshold: rule.threshold, agentId, windowMinutes, holdMinutes, period }),
+  {
+    $id: 'AlertChange',
+    minProperties: 1,
+    additionalProperties: false,
+    description: 'What changes of an alert. Its kind never does',
+    examples: [{ threshold: 25, holdMinutes: 10 }],
+  },
+)
+export type AlertChange = Static<typeof AlertChange>
+
+export const AlertTest = Type.Object(
+  { webhooks: Type.Integer({ minimum: 0, description: 'Webhooks that the message is sent to' }) },
+  { $id: 'AlertTest' },
+)
+export type AlertTest = Static<typeof AlertTest>
 
 export const AlertList = Type.Object({ items: Type.Array(Alert) }, { $id: 'AlertList' })
 export const AlertParams = Type.Object({ environmentId: uuid('Environment id'), alertId: uuid('Alert id') })

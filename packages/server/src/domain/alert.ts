@@ -43,6 +43,12 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
   return { state: { ...state, value, period, percentTold }, news: percentTold > told ? 'budget.reached' : null }
 }
 
+/** What a message says about an alert. */
+export function alertNews({ id, environmentId, rule }: AlertRow, { value, percentTold }: AlertState) {
+  const { name, kind, threshold, agentId } = rule
+  return { environmentId, alertId: id, title: name, kind, threshold, agentId, value, percent: percentTold }
+}
+
 /** Start of the current period, in UTC. */
 export function periodStart(period: AlertRule['period'], now: number): number {
   const date = new Date(now)

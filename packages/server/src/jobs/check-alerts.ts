@@ -1,5 +1,5 @@
 /** Checks alerts and budgets once a minute, from rollups. The node that claims a check does it. */
-import { nextAlert, periodStart } from '../domain/alert.ts'
+import { alertNews, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import { pricingOf } from '../prices/pricing.ts'
 import type { AlertRow, AlertRule, AlertStore, AlertWindow } from '../storage/alerts.ts'
@@ -34,7 +34,7 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     const measured = await storage.measureAlert(environmentId, alert.rule, window)
     const value = isMoney(alert.rule) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
     const { state, news } = nextAlert(alert, value, at)
-    const data = { environmentId, alertId: id, ...newsOf(alert.rule), value, percent: state.percentTold }
+    const data = alertNews(alert, { ...state, value })
     const nextAt = at + intervalMs
     await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
   }
@@ -64,10 +64,6 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
 }
 
 const isMoney = ({ kind }: AlertRule): boolean => kind === 'cost' || kind === 'budget'
-
-function newsOf({ name, kind, threshold, agentId }: AlertRule) {
-  return { title: name, kind, threshold, agentId }
-}
 
 function windowOf(rule: AlertRule, now: number): AlertWindow {
   const since = rule.kind === 'budget' ? periodStart(rule.period, now) : now - rule.windowMinutes * 60_000

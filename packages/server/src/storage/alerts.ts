@@ -7,6 +7,11 @@ export interface AlertStore {
   /** By id; bounded by LIMITS.alerts. */
   listAlerts(environmentId: string): Promise<AlertRow[]>
   createAlert(alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'>
+  findAlert(environmentId: string, id: string): Promise<AlertRow | null>
+  /** Checks it again at once. A budget whose measure changes gets the state `fresh`. Null: no such alert. */
+  changeAlert(alert: AlertRef, change: AlertPatch, fresh: AlertState, audit: AuditEntry[]): Promise<AlertRow | null>
+  /** Queues a message to every webhook that subscribes to it. Returns how many. */
+  testAlert(alert: AlertRef, news: AlertNewsRow, audit: AuditEntry[]): Promise<number>
   /** Null: no such alert in that environment. */
   removeAlert(environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null>
   /** What the job needs; null if the alert was removed. */
@@ -25,6 +30,20 @@ export interface AlertRule {
   windowMinutes: number
   holdMinutes: number
   period: 'month' | 'day'
+}
+
+/** `at`: when it is changed or tested. */
+export interface AlertRef {
+  environmentId: string
+  id: string
+  at: number
+}
+
+export type AlertPatch = Partial<Omit<AlertRule, 'kind'>>
+
+export interface AlertNewsRow {
+  type: WebhookEvent
+  data: object
 }
 
 export interface AlertState {
@@ -62,7 +81,7 @@ export interface AlertCheck {
   at: number
   state: AlertState
   nextAt: number
-  news: { type: WebhookEvent; data: object } | null
+  news: AlertNewsRow | null
 }
 
 export interface StartedAlertCheck {

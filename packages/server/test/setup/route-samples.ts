@@ -135,6 +135,7 @@ export async function populate(service: Service, name: string): Promise<Populate
   const prompt = await service.operator<{ promptId: string }>(`${workspace}/prompts`, { body: { name, content: 'x' } })
   const searching = await service.operator(`${environment}/search/settings`, { body: { enabled: true } })
   assert.equal(searching.status, 200, searching.text)
+  const alert = { name: 'Many runs fail', kind: 'error_rate', threshold: 20 }
   const webhookId = await make(`${environment}/webhooks`, { url: 'http://127.0.0.1:9/' })
   return {
     workspaceId,
@@ -157,6 +158,7 @@ export async function populate(service: Service, name: string): Promise<Populate
       tokenId: await make(`${workspace}/tokens`, { name: 't', role: 'viewer' }),
       invitationId: await make(`${workspace}/invitations`, { email: `next.${person}`, role: 'viewer' }),
       simulationId: await make(`${environment}/simulations`, { condition: 'true', action: 'WARN', days: 1 }),
+      alertId: await make(`${environment}/alerts`, alert),
       runViewId: await make(`${environment}/run-views`, { name: 'Failed', query: { status: 'FAILED' } }),
       erasureId: await make(`${environment}/erasures`, { kind: 'run', id: 'never recorded' }),
       deliveryId: await make(`${environment}/webhooks/${webhookId}/test`),

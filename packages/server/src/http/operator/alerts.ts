@@ -1,19 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Alert } from '@tacho/contract/operator/alert.ts'
+import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/alert.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
-import { firstState } from '../../domain/alert.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { alertNews, firstState } from '../../domain/alert.ts'
 import { isoTime } from '../../domain/run.ts'
 import type { AlertRow } from '../../storage/alerts.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { Deps } from '../deps.ts'
-import { refuse } from '../reply-error.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { nameRefusal, refuseField } from './field.ts'
 
+const NO_ALERT = refuse('not_found', 'The alert does not exist')
 const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.alerts} alerts`)
 
 export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
@@ -25,11 +26,8 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.createAlert, deps, async ({ body, request }) => {
     const { name, kind, threshold, agentId = null, windowMinutes = 60, holdMinutes = 5, period = 'month' } = body
-    const refusal = nameRefusal(name)
+    const refusal = ruleRefusal(kind, body)
     if (refusal) return refusal
-    if (kind === 'approval_waiting' && agentId !== null)
-      return refuseField('agentId', 'cannot be used with approval_waiting')
-    if (kind === 'budget' && threshold === 0) return refuseField('threshold', 'must be above 0 for a budget')
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
     const rule = {
@@ -49,12 +47,49 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
     return toAlert(row)
   })
 
+  serveRoute(app, OPERATOR_ROUTES.changeAlert, deps, async ({ params, body, request }) => {
+    const { id, environmentId, found } = await find(request, params.alertId)
+    if (found === null) return NO_ALERT
+    const refusal = ruleRefusal(found.rule.kind, body)
+    if (refusal) return refusal
+    const at = now()
+    const change = body.agentId ? { ...body, agentId: body.agentId.toLowerCase() } : body
+    const audit = [auditOf(request, at, 'alert.change', { kind: 'alert', id }, change)]
+    const row = await storage.changeAlert({ environmentId, id, at }, change, firstState(at), audit)
+    if (row === null) return NO_ALERT
+    work.wake('check_alert')
+    return toAlert(row)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.testAlert, deps, async ({ params, request }) => {
+    const { id, environmentId, found } = await find(request, params.alertId)
+    if (found === null) return NO_ALERT
+    const at = now()
+    const news = alertNews(found, found.state)
+    const type = found.rule.kind === 'budget' ? 'budget.reached' : 'alert.firing'
+    const data = { ...news, title: `Test: ${news.title}`, isTest: true }
+    const audit = [auditOf(request, at, 'alert.test', { kind: 'alert', id })]
+    const webhooks = await storage.testAlert({ environmentId, id, at }, { type, data }, audit)
+    work.wake('deliver_webhook')
+    return { webhooks }
+  })
+
+  async function find(request: FastifyRequest, alertId: string) {
+    const [environmentId, id] = [environmentOf(request).id, alertId.toLowerCase()]
+    return { id, environmentId, found: await storage.findAlert(environmentId, id) }
+  }
+
   serveRoute(app, OPERATOR_ROUTES.removeAlert, deps, async ({ params, request }) => {
     const id = params.alertId.toLowerCase()
     const audit = [auditOf(request, now(), 'alert.remove', { kind: 'alert', id })]
     const row = await storage.removeAlert(environmentOf(request).id, id, audit)
-    return row === null ? refuse('not_found', 'The alert does not exist') : toAlert(row)
+    return row === null ? NO_ALERT : toAlert(row)
   })
+}
+
+function ruleRefusal(kind: AlertKind, { name, threshold }: AlertChange): Refusal | null {
+  if (kind === 'budget' && threshold === 0) return refuseField('threshold', 'must be above 0 for a budget')
+  return name === undefined ? null : nameRefusal(name)
 }
 
 function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: AlertRow): Alert {

@@ -1,18 +1,32 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { AlertCheck, AlertRow, AlertRule, AlertStore, AlertWindow } from '../alerts.ts'
+import type {
+  AlertCheck,
+  AlertNewsRow,
+  AlertPatch,
+  AlertRef,
+  AlertRow,
+  AlertRule,
+  AlertState,
+  AlertStore,
+  AlertWindow,
+} from '../alerts.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { WorkHold } from '../work.ts'
 import { read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
+import { agentKeyOf } from './approvals/approval-rows.ts'
 import { announce } from './deliveries.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import type { Sql } from './sql.ts'
-import { enqueueWork, postponeWork } from './work.ts'
+import { enqueueWork, postponeWork, RESTARTS } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
 
 export const alertsActs = {
   listAlerts: read(listAlerts),
   createAlert: write(createAlert),
+  findAlert: read(find),
+  changeAlert: write(changeAlert),
+  testAlert: write(testAlert),
   removeAlert: write(removeAlert),
   startAlertCheck: read(startAlertCheck),
   measureAlert: read(measureAlert),
@@ -59,6 +73,40 @@ async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Prom
   return 'created'
 }
 
+async function changeAlert(
+  sql: Sql,
+  { environmentId, id, at }: AlertRef,
+  change: AlertPatch,
+  fresh: AlertState,
+  audit: AuditEntry[],
+): Promise<AlertRow | null> {
+  if ((await find(sql, environmentId, id)) === null) return null
+  // First, because it locks the work: a check of the old rule can no longer store its result.
+  await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: at }], RESTARTS)
+  const alert = await find(sql, environmentId, id)
+  if (alert === null) return null
+  const rule = { ...alert.rule, ...change }
+  const isOtherBudget = rule.kind === 'budget' && BUDGETS.some((name) => rule[name] !== alert.rule[name])
+  const state = isOtherBudget ? fresh : alert.state
+  const text = 'UPDATE alerts SET rule = ?, state = ? WHERE environment_id = ? AND id = ?'
+  await sql.run(text, [JSON.stringify(rule), JSON.stringify(state), environmentId, id])
+  await insertAudit(sql, audit)
+  return { ...alert, rule, state }
+}
+
+/** What a budget is. */
+const BUDGETS = ['threshold', 'agentId', 'period'] as const
+
+async function testAlert(
+  sql: Sql,
+  { environmentId, at }: AlertRef,
+  { type, data }: AlertNewsRow,
+  audit: AuditEntry[],
+): Promise<number> {
+  await insertAudit(sql, audit)
+  return announce(sql, environmentId, type, [{ at, data }])
+}
+
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
   const alert = await find(sql, environmentId, id)
   if (alert === null) return null
@@ -85,6 +133,18 @@ async function measureAlert(
 ): Promise<number | null> {
   const ofAgent = agentId === null ? '' : ' AND agent_id = ?'
   const agent = agentId === null ? [] : [agentId]
+  if (kind === 'approval_waiting' && agentId !== null) {
+    const named = 'SELECT external_id AS "agentId" FROM agents WHERE environment_id = ? AND id = ?'
+    const found = await sql.get<{ agentId: string | null }>(named, [environmentId, agentId])
+    // Requests name agents by their external ids only.
+    if (!found?.agentId) return 0
+    const key = agentKeyOf({ agentId: found.agentId, clientId: '' })
+    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = ? AND agent_key = ? AND created_at > ?
+      AND status = 'PENDING' AND expires_at > ? ORDER BY created_at, id LIMIT 1`
+    // No request waits longer, so older ones are not read.
+    const oldest = await sql.get<{ at: number }>(text, [environmentId, key, now - LIMITS.approvalTimeoutMsMax, now])
+    return oldest === null ? 0 : (now - oldest.at) / 60_000
+  }
   if (kind === 'approval_waiting') {
     const text = `SELECT created_at AS at FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ?
       ORDER BY created_at, id LIMIT 1`

@@ -53,16 +53,20 @@ const DROPPED_AT_ONCE = 10_000
 const DELIVERY = `id, type, status, attempts, created_at AS "createdAt", last_attempt_at AS "lastAttemptAt",
   next_attempt_at AS "nextAttemptAt", response_status AS "responseStatus", error`
 
-/** Part of the act that causes an event: queues messages to every webhook of the environment that subscribes to it. */
+/**
+ * Part of the act that causes an event: queues messages to every webhook of the environment that subscribes to it. Returns
+ * how many do.
+ */
 export async function announce(
   sql: Sql,
   environmentId: string,
   type: WebhookEvent,
   happened: { at: number; data: object }[],
-): Promise<void> {
-  if (happened.length === 0) return
+): Promise<number> {
+  if (happened.length === 0) return 0
   const listening = `SELECT id, events FROM webhooks WHERE environment_id = ? AND disabled_at IS NULL ORDER BY id`
   const news = happened.map(({ at, data }) => ({ at, data: JSON.stringify(data) }))
+  let webhooks = 0
   for (const { id: webhookId, events } of await sql.all<{ id: string; events: string }>(listening, [environmentId])) {
     if (!(JSON.parse(events) as string[]).includes(type)) continue
     const of = { webhookId, environmentId, type }
@@ -70,7 +74,9 @@ export async function announce(
       sql,
       news.map(({ at, data }): NewDelivery => ({ id: uuidv7(at, randomBytes), ...of, createdAt: at, data })),
     )
+    webhooks++
   }
+  return webhooks
 }
 
 async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {

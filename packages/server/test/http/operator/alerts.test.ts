@@ -61,12 +61,108 @@ test('a rule is checked, and a removed one is gone', async () => {
     { ...rule, windowMinutes: 4 },
     { ...rule, windowMinutes: 10_081 },
     { ...rule, kind: 'budget', threshold: 0 },
-    { ...rule, kind: 'approval_waiting', agentId: UNKNOWN_ID },
+    { ...rule, agentId: 'constructor' },
   ]) {
     assert.deepEqual(refusalOf(await create(wrong)), [400, 'invalid_request'], JSON.stringify(wrong))
   }
   const { id } = replyOf('createAlert', await create(rule))
+  for (const wrong of [{}, { kind: 'budget' }, { threshold: null }, { name: '' }, { __proto__: null, toString: 1 }]) {
+    assert.equal(
+      (await service.operator(at(`alerts/${id}/change`), { body: wrong })).status,
+      400,
+      JSON.stringify(wrong),
+    )
+  }
   replyOf('removeAlert', await service.operator(at(`alerts/${id}/remove`), { method: 'POST' }))
   const again = await service.operator(at(`alerts/${id}/remove`), { method: 'POST' })
   assert.deepEqual(refusalOf(again), [404, 'not_found'])
+})
+
+/** Checked after it was created or changed, at the earliest. */
+function checked(id: string, since: string | null) {
+  return eventually(async () => {
+    const { items } = replyOf('listAlerts', await service.operator(at('alerts')))
+    const alert = items.find((one) => one.id === id)
+    return alert?.checkedAt && alert.checkedAt !== since ? alert : null
+  }, 'the alert is checked')
+}
+
+test('a changed alert is checked again at once; a budget with another amount starts again', async () => {
+  const change = async (id: string, body: object) =>
+    replyOf('changeAlert', await service.operator(at(`alerts/${id}/change`), { body }))
+  await service.record([event({ eventType: 'LLM_CALL', payload: { cost: 2 } })])
+  const made = replyOf('createAlert', await create({ name: 'c', kind: 'cost', threshold: 1e6, holdMinutes: 0 }))
+  const before = await checked(made.id, null)
+  assert.equal(before.status, 'OK')
+  const { threshold, kind, name, agentId } = await change(made.id, { threshold: 1, name: 'Cost' })
+  assert.deepEqual([threshold, kind, name, agentId], [1, 'cost', 'Cost', null])
+  assert.equal((await checked(made.id, before.checkedAt)).status, 'FIRING')
+
+  const { id } = replyOf('createAlert', await create({ name: 'b', kind: 'budget', threshold: 0.01 }))
+  const told = await checked(id, null)
+  assert.equal(told.percentTold, 100)
+  assert.equal((await change(id, { name: 'Budget' })).percentTold, 100)
+  assert.deepEqual(refusalOf(await service.operator(at(`alerts/${id}/change`), { body: { threshold: 0 } })), [
+    400,
+    'invalid_request',
+  ])
+  assert.equal((await change(id, { threshold: 1e6 })).percentTold, 0)
+  const unknown = await service.operator(at(`alerts/${UNKNOWN_ID}/change`), { body: { threshold: 2 } })
+  assert.deepEqual(refusalOf(unknown), [404, 'not_found'])
+})
+
+test('a test message goes to the webhooks that subscribe, and changes nothing', async () => {
+  const { environmentId } = await service.newTenant('alert test')
+  const place = (path: string) => `/environments/${environmentId}/${path}`
+  const { id } = replyOf(
+    'createAlert',
+    await service.operator(place('alerts'), { body: { name: 'x', kind: 'no_runs', threshold: 0 } }),
+  )
+  const send = async () =>
+    replyOf('testAlert', await service.operator(place(`alerts/${id}/test`), { method: 'POST' })).webhooks
+  assert.equal(await send(), 0)
+  const hook = async (events: string[]) =>
+    (await service.operator<{ id: string }>(place('webhooks'), { body: { url: 'http://127.0.0.1:9/', events } })).body
+      .id
+  const [listening] = [await hook(['alert.firing']), await hook(['issue.opened'])]
+  assert.equal(await send(), 1)
+  const { items } = replyOf('listDeliveries', await service.operator(place(`webhooks/${listening}/deliveries`)))
+  assert.deepEqual(
+    items.map(({ type }) => type),
+    ['alert.firing'],
+  )
+  const list = replyOf('listAlerts', await service.operator(place('alerts')))
+  assert.notEqual(list.items[0]?.status, 'FIRING')
+  // The alert of another environment.
+  assert.equal((await service.operator(at(`alerts/${id}/test`), { method: 'POST' })).status, 404)
+})
+
+test('waiting requests of one agent are measured by its external id', async () => {
+  const { environmentId } = await service.newTenant('alert agents')
+  const place = (path: string) => `/environments/${environmentId}/${path}`
+  const key = await service.newKey({ scopes: ['events:write', 'policies:read'], environmentId })
+  await service.record(
+    [
+      event({ runId: 'a', agentId: 'waits' }),
+      event({ runId: 'b', agentId: 'works' }),
+      event({ runId: 'c', agentId: null, agentName: 'n' }),
+    ],
+    key,
+  )
+  const headers = { 'x-api-key': key, 'x-service-client-id': 'c' }
+  const asked = { clientRequestId: 'w', toolName: 'pay', inputHash: 'ab'.repeat(32), agentId: 'waits' }
+  assert.equal((await service.api('/firewall-approvals', { body: asked, headers })).status, 201)
+  const { items } = replyOf('listOperatorRuns', await service.operator(place('runs')))
+  const values = new Map<string, boolean>()
+  for (const { runId, agent } of items) {
+    const body = { name: runId, kind: 'approval_waiting', threshold: 0, holdMinutes: 0, agentId: agent.id }
+    replyOf('createAlert', await service.operator(place('alerts'), { body }))
+  }
+  await eventually(async () => {
+    for (const alert of replyOf('listAlerts', await service.operator(place('alerts'))).items) {
+      if (alert.checkedAt !== null) values.set(alert.name, (alert.value ?? 0) > 0)
+    }
+    return values.size === 3
+  }, 'every alert is checked')
+  assert.deepEqual(Object.fromEntries(values), { a: true, b: false, c: false })
 })
