@@ -6,10 +6,11 @@
  * larger one.
  */
 import { LRUCache } from 'lru-cache'
-import type { PoolClient } from 'pg'
+import pg, { type PoolClient } from 'pg'
 import type { AppendEngine, AppendTransaction } from '../sql/append.ts'
 import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
+import { keepRemovalsWaiting } from '../sql/erased-keys.ts'
 import { COMPARED, comparedValues } from '../sql/event-columns.ts'
 import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
@@ -160,12 +161,18 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
           },
           end,
           route.onSent,
+          beginning([...copies.keys()]),
         )
       } finally {
         writers.delete(writer)
       }
     },
   }
+}
+
+/** One message, because each costs both sides more than the lock. */
+function beginning(environmentIds: string[]): string {
+  return ['BEGIN', ...environmentIds.map((id) => keepRemovalsWaiting(pg.escapeLiteral(id)))].join('; ')
 }
 
 /** A node takes the numbers of runs and envelopes in portions. Those that it does not use are never used. */
@@ -205,9 +212,17 @@ function operations(
     const added = unknown.map(({ runId, opening, events }, index) => {
       const run = openedRun(numbers[index] ?? 0, runId, opening)
       opened.set(placeOf(runId), run)
-      return rowWith(run, events)
+      return { run, row: rowWith(run, events) }
     })
-    if (added.length > 0) atCommit(insertJsonRows(sql, OPEN_RUNS, environmentId, added))
+    if (added.length > 0) {
+      const rows = added.map(({ row }) => row)
+      const adding = insertJsonRows(sql, OPEN_RUNS, environmentId, rows)
+      // The insert locks new runs, and they have no events.
+      if (added.length === wanted.length && (await adding) === added.length) {
+        return new Map(added.map(({ run }) => [run.runId, run]))
+      }
+      atCommit(adding)
+    }
     const looked = wanted.map(({ runId, events }) => {
       return [runId, opened.get(placeOf(runId))?.number ?? null, events.map(({ eventId }) => eventId)]
     })

@@ -18,8 +18,10 @@ const TRANSACTIONS_PER_ENVIRONMENT = 4
 /** Enough that what a commit costs weighs little, few enough that those behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
 const BYTES_PER_COMMIT = 8 * 1_048_576
-/** Fewer are not worth a transaction of their own. */
-const EVENTS_WORTH_A_COMMIT = 200
+/** Fewer are not worth a transaction of their own, and wait for the next one if SMALL_TRANSACTIONS are under way. */
+const EVENTS_WORTH_A_COMMIT = 400
+/** Two, so that the database has work while Node builds the statements of the other. */
+const SMALL_TRANSACTIONS = 2
 
 export interface BatchQueueOptions<Pipeline> {
   queueBytes: number
@@ -156,6 +158,7 @@ function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: 
   const [taken, left]: [Queued[], Queued[]] = [[], []]
   if (transactions.size >= TRANSACTIONS_PER_ENVIRONMENT) return { taken, pipeline: null }
   const total = waiting.reduce((sum, { batch }) => sum + batch.events.length, 0)
+  if (total < EVENTS_WORTH_A_COMMIT && transactions.size >= SMALL_TRANSACTIONS) return { taken, pipeline: null }
   const share = Math.max(EVENTS_WORTH_A_COMMIT, total / free)
   const blocked = new Set<string>()
   const runs = new Set<string>()

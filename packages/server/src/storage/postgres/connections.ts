@@ -40,7 +40,7 @@ export interface Connections {
  */
 export interface Pipeline {
   /** `onSent`: the end has been sent. */
-  transaction<Result>(work: Work<Result>, end: End, onSent: () => void): Promise<Result>
+  transaction<Result>(work: Work<Result>, end: End, onSent: () => void, begin?: string): Promise<Result>
 }
 
 export type End = 'commit' | 'rollback'
@@ -153,7 +153,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     let last: Promise<void> = Promise.resolve()
     let lease: Lease | null = null
     return {
-      async transaction(work, end, onSent) {
+      async transaction(work, end, onSent, begin) {
         const before = last
         const { promise, resolve: proceed } = Promise.withResolvers<void>()
         last = promise
@@ -165,7 +165,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
             proceed()
             onSent()
           }
-          return await inTransaction(await own.connected, work, end, sent)
+          return await inTransaction(await own.connected, work, end, sent, begin)
         } catch (error) {
           own.isSound &&= keepsConnection(error)
           // The next one gets another connection.
@@ -206,13 +206,14 @@ export type AtCommit = (statement: Promise<unknown>) => void
 
 /**
  * Runs `work` in a transaction. A failed one is rolled back if the connection still answers. Statements given to
- * `atCommit` are sent together with the commit; if one fails, nothing is committed.
+ * `atCommit` are sent together with the commit; if one fails, nothing is committed. `begin` may be followed by statements.
  */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
   work: (client: Client, atCommit: AtCommit) => Promise<Result>,
   end: End = 'commit',
   onSent: () => void = () => undefined,
+  begin = 'BEGIN',
 ): Promise<Result> {
   const sent: Promise<unknown>[] = []
   const atCommit: AtCommit = (statement) => {
@@ -221,7 +222,7 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
     sent.push(statement)
   }
   // Not awaited: it is sent with the first statement of the work.
-  atCommit(client.query('BEGIN'))
+  atCommit(client.query(begin))
   let result: Result
   try {
     result = await work(client, atCommit)

@@ -15,13 +15,13 @@
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun } from '../events.ts'
 import { StorageError, type StoreWarning } from '../storage.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
+import { knownStates, StaleCaches } from './append-state.ts'
 import { noCounts, countEvent, usedModels, writeCounts } from './counts.ts'
 import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
-import { knownErasures, StaleCaches } from './erased-keys.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
 import { addEvent, type Opening, type RunState } from './run-state.ts'
-import { isSearched, markRuns } from './search/search-index.ts'
+import { markRuns } from './search/search-index.ts'
 import type { Sql } from './sql.ts'
 import { knownModels, storeModels, type Buckets } from './usage.ts'
 
@@ -58,7 +58,10 @@ export interface AppendTransaction {
 
 /** `Route`: where a transaction runs, if the engine has several places. */
 export interface AppendEngine<Route = never> {
-  /** Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. */
+  /**
+   * Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. Removals from
+   * the environments of the batches wait until it ends.
+   */
   transaction<Result>(
     batches: readonly EventBatchRows[],
     end: 'commit' | 'rollback',
@@ -106,7 +109,7 @@ interface Noted {
 /** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
 export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), models: knownModels() }
-  const erasures = knownErasures()
+  const states = knownStates()
   const untrimmed = new Map<string, number>()
 
   /** Commits all batches and answers each, in order. */
@@ -183,7 +186,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
 
   async function keep(noted: readonly Noted[]): Promise<void> {
     for (const { environmentId, revision, agents, envelopes, buckets, renamed } of noted) {
-      if (erasures.revisionOf(environmentId) !== revision) continue
+      if (states.revisionOf(environmentId) !== revision) continue
       known.agents.keep(agents)
       known.envelopes.keep(envelopes)
       known.models.keep(environmentId, buckets)
@@ -212,15 +215,12 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     rejections: readonly RejectionRow[],
   ): Promise<Noted> {
     const { sql, slot, atCommit, takeNumbers } = transaction
-    // Sent with the next statement, so it costs no round trip.
-    const searched = isSearched(sql, environmentId)
-    searched.catch(() => undefined)
     const forget = () => {
       known.agents.forget()
       known.envelopes.forget()
       transaction.forgetRuns()
     }
-    const { erased, confirm } = await erasures.check(
+    const { erased, confirm } = await states.check(
       sql,
       environmentId,
       candidates.map(({ event }) => event),
@@ -236,11 +236,10 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       candidate.envelope = envelopes.ofEvent[index] ?? 0
     })
     const wanted = wantedRuns(candidates)
-    const [runs] = await Promise.all([
+    const [runs, { revision, isSearched }] = await Promise.all([
       wanted.length > 0 ? transaction.openRuns(environmentId, wanted) : new Map<string, RunState>(),
       confirm(),
     ])
-    const revision = erasures.revisionOf(environmentId) ?? 0
     const changed = new Set<RunState>()
     const counts = noCounts()
     const renames = new Map<KnownAgent, NewEvent>()
@@ -277,7 +276,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     if (changed.size > 0) {
       const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
       atCommit(transaction.changeRuns(environmentId, byRunId))
-      if (await searched) atCommit(markRuns(sql, environmentId, changed, candidates[0]?.receivedAt ?? 0))
+      if (isSearched === 1) atCommit(markRuns(sql, environmentId, changed, candidates[0]?.receivedAt ?? 0))
     }
     const buckets = await known.models.bucketsOf(sql, environmentId, usedModels(counts))
     if (buckets.added.length > 0) atCommit(storeModels(sql, environmentId, buckets))

@@ -89,3 +89,45 @@ test('batches of a run are committed whole, in arrival order, and two transactio
     }),
   )
 })
+
+test('while two transactions are under way, a third begins only with 400 events', async () => {
+  const commits: { events: number; end: () => void }[] = []
+  const queue = createBatchQueue<object>({
+    queueBytes: 1e9,
+    transactions: TRANSACTIONS,
+    openPipeline: () => ({}),
+    async commit(rows) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      commits.push({ events: rows.reduce((sum, { events }) => sum + events.length, 0), end: resolve })
+      await promise
+      return rows.map(({ events }) => ({ verdicts: events.map(() => 'stored' as const) }))
+    },
+  })
+  const begun = () => commits.map(({ events }) => events)
+  // A turn starts at most one transaction.
+  const turns = async () => {
+    for (let left = 5; left > 0; left--) await new Promise((resolve) => setImmediate(resolve))
+  }
+  let runs = 0
+  const append = (count: number) => queue.append(batch('a', Array<NewEvent>(count).fill(event({ runId: `${runs++}` }))))
+  const appends: Promise<unknown>[] = []
+  for (const count of [1, 1]) {
+    appends.push(append(count))
+    await turns()
+  }
+  assert.deepEqual(begun(), [1, 1])
+  appends.push(append(200), append(199))
+  await turns()
+  assert.deepEqual(begun(), [1, 1])
+  appends.push(append(1))
+  await turns()
+  assert.deepEqual(begun(), [1, 1, 400])
+  appends.push(append(1))
+  await turns()
+  assert.deepEqual(begun(), [1, 1, 400])
+  for (const { end } of commits) end()
+  await turns()
+  assert.deepEqual(begun(), [1, 1, 400, 1])
+  commits.at(-1)?.end()
+  await Promise.all(appends)
+})

@@ -12,7 +12,7 @@ import { PAYLOAD, withPayloads } from '../payloads.ts'
 import type { RunState } from '../run-state.ts'
 import type { Sql } from '../sql.ts'
 import { removeFromSearch } from './removal.ts'
-import { endWork, readSearchSettings } from './search-settings.ts'
+import { endWork, readSearchSettings, SEARCHED } from './search-settings.ts'
 import { PLACE, seedOf, wordOf } from './terms.ts'
 
 export const searchIndexActs = {
@@ -27,12 +27,6 @@ const MARKED: InsertedTable = {
   columns: { run: 'bigint', id: 'uuid', indexed_seq: 'bigint', marks: 'bigint', marked_at: 'bigint' },
   conflict: `ON CONFLICT (environment_id, run) DO UPDATE SET marks = s.marks + 1,
     marked_at = COALESCE(s.marked_at, excluded.marked_at)`,
-}
-
-/** Whether appends to the environment must mark their runs. */
-export async function isSearched(sql: Sql, environmentId: string): Promise<boolean> {
-  const text = "SELECT 1 AS found FROM search_settings WHERE environment_id = ? AND state = 'ON'"
-  return (await sql.get(text, [environmentId])) !== null
 }
 
 /** Marks runs with new events. In the order in which the job writes them, so that the two cannot deadlock. */
@@ -117,7 +111,7 @@ function hashesOf(sql: Sql, environmentId: string, event: StoredEvent): number[]
 }
 
 async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]): Promise<void> {
-  if (!(await isSearched(sql, environmentId))) return
+  if ((await sql.get(SEARCHED, [environmentId])) === null) return
   const kept: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
     if (await holdRun(sql, environmentId, run)) kept.push(run)

@@ -24,6 +24,9 @@ export const searchSettingsActs = {
  */
 const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
 
+/** Finds a row if appends to an environment must mark their runs. */
+export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = ? AND state = 'ON'"
+
 /** Longer than clocks of clients may be ahead. */
 const AHEAD_MS = 3_600_000
 /** After every id. */
