@@ -3,8 +3,12 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, test } from 'node:test'
+import { advanceErasure } from '../../../src/domain/erasure.ts'
+import type { RejectionRow } from '../../../src/storage/events.ts'
 import { StorageError, type Storage } from '../../../src/storage/storage.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
+import { eventually } from '../../setup/eventually.ts'
+import { newErasure } from '../suite/erasures.ts'
 import { append, batch, event, llmCall, newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 
@@ -46,6 +50,55 @@ describe('a database in trouble', () => {
       assert.deepEqual(await retried(() => append(storage, env, event())), ['stored'])
       await retried(() => storage.ping())
       assert.equal(storage.writesRefused(), null)
+    })
+  })
+
+  test('that is slow to store an event keeps its erasure waiting, which then takes the event too', async () => {
+    const timeouts = { statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
+    await withStorage({ timeouts }, async (storage) => {
+      const env = newId()
+      // Later appends know the environment, and ask for its state without waiting for the answer.
+      await append(storage, env, event({ runId: 'other' }))
+      const rejections: RejectionRow[] = [{ runId: 'run', eventId: 'refused', code: 'too_long', rejectedAt: NOON }]
+      const settled: string[] = []
+      const work: Promise<unknown>[] = []
+      await whileLocked('rejections', async () => {
+        const appending = storage.appendEvents(batch(env, [event({ sessionId: 's' })], { rejections }))
+        work.push(appending.then(() => settled.push('append')))
+        await eventually(() => isWaiting("locktype = 'relation'"), 'the append to wait for the table')
+        const erasing = storage.createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
+        work.push(erasing.then(() => settled.push('erasure')))
+        await eventually(async () => settled.length > 0 || (await isWaiting("locktype = 'advisory'")), 'the erasure')
+        assert.deepEqual(settled, [])
+      })
+      await Promise.all(work)
+      assert.deepEqual(settled.toSorted(), ['append', 'erasure'])
+      const [erasure] = await storage.listErasures(env, { limit: 1, after: null })
+      await advanceErasure(storage, { environmentId: env, id: erasure!.id, now: () => NOON, isOver: () => false })
+      assert.equal(await storage.findRun(env, 'run'), null)
+      assert.deepEqual(await append(storage, env, event({ runId: 'again', sessionId: 's' })), ['erased'])
+    })
+  })
+
+  test('that is slow to store an erasure keeps events waiting, which are then refused', async () => {
+    const timeouts = { statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
+    await withStorage({ timeouts }, async (storage) => {
+      const env = newId()
+      await append(storage, env, event({ runId: 'other' }))
+      const work: Promise<unknown>[] = []
+      await whileLocked('erasures', async () => {
+        work.push(storage.createErasure(newErasure(env, { kind: 'session', subject: 's' }), []))
+        await eventually(() => isWaiting("locktype = 'relation'"), 'the erasure to wait for the table')
+        const answered: unknown[] = []
+        const appending = append(storage, env, event({ sessionId: 's' }))
+        void appending.then((verdicts) => answered.push(...verdicts))
+        work.push(appending)
+        await eventually(async () => answered.length > 0 || (await isWaiting("locktype = 'advisory'")), 'the append')
+        assert.deepEqual(answered, [])
+      })
+      const [, verdicts] = await Promise.all(work)
+      assert.deepEqual(verdicts, ['erased'])
+      assert.equal(await storage.findRun(env, 'run'), null)
     })
   })
 
@@ -214,6 +267,12 @@ async function assertCounted(storage: Storage, environmentId: string, runs: numb
     events += rows.length
   }
   return events
+}
+
+async function isWaiting(condition: string): Promise<boolean> {
+  const { rows } = await query(`SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE d.datname = current_database() AND NOT granted AND ${condition}`)
+  return rows.length > 0
 }
 
 async function endConnections(): Promise<void> {
