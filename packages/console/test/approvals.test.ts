@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { STALLED_MS } from '@tacho/contract/stalled.ts'
 import type { ApprovalPage } from '@tacho/contract/operator/approval.ts'
 import { newPerson } from '../../server/test/http/operator/browser.ts'
 import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../server/test/setup/approval-service.ts'
@@ -85,6 +86,20 @@ describe('approvals', { skip: withoutChromium }, () => {
     await pane(page).getByText('The tool ran with the approved input.').waitFor()
     const { body } = await calls.read(id)
     assert.deepEqual([body.status, body.decisionReason], ['APPROVED', 'The invoice is paid by us'])
+    await close()
+  })
+
+  test('a run that waits for a person is not stalled, however long, and leads to the request', async () => {
+    const long = Date.now() - 2 * STALLED_MS
+    await tacho.service.record([event({ runId: 'held', timestamp: long }), event({ runId: 'silent', timestamp: long })])
+    const { body } = await calls.ask({ runId: 'held', toolName: 'hold' })
+    const { page, close } = await tacho.open(`${tacho.home}/runs`)
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name })
+    await row('silent').getByText('Stalled').waitFor()
+    await row('held').getByText('Waiting').waitFor()
+    await page.getByRole('link', { name: 'held' }).click()
+    await page.getByRole('link', { name: 'waits for an approval' }).click()
+    await page.waitForURL(`**/approvals/${body.id}`)
     await close()
   })
 

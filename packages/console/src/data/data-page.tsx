@@ -8,7 +8,7 @@ import { number } from '../ui/format.ts'
 import { Section } from '../ui/section.tsx'
 import { Skeleton, Trouble } from '../ui/states.tsx'
 import { Erasures } from './erasures.tsx'
-import { ExportButton } from './export-button.tsx'
+import { ExportMenu } from './export-menu.tsx'
 import { Retention } from './retention.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/data')
@@ -23,12 +23,12 @@ export function DataPage() {
       <Erasures place={place} />
       <Section title="Export" className="mt-8">
         <p className="mb-3 max-w-2xl text-sm text-soft">
-          All runs with their events as they were sent, approvals, issues and configuration, as JSON Lines. The list of
-          runs exports what its filters show. Large environments: <code className="font-mono">tacho export</code>{' '}
+          All runs with their events as they were sent, approvals, issues and configuration, as JSON Lines; or runs and
+          events as Parquet, for analysis. The list of runs exports what its filters show. Large environments: <code className="font-mono">tacho export</code>{' '}
           compresses and can resume; <code className="font-mono">tacho import</code> writes an export back.
         </p>
         {isAdmin ? (
-          <ExportButton environmentId={place.environment.id} filter={{}} label="Export everything" />
+          <ExportMenu environmentId={place.environment.id} filter={{}} />
         ) : (
           <p className="text-sm">An admin of this workspace can export.</p>
         )}

@@ -2,6 +2,7 @@ import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { Requester } from '../approvals/requester.tsx'
 import { Button } from '../ui/button.tsx'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { More } from '../ui/more.tsx'
@@ -49,7 +50,9 @@ function Occurrence({ environmentId, record }: { environmentId: string; record: 
         <span className="w-20 text-soft">
           <Time at={record.detectedAt} />
         </span>
-        <bdi className="max-w-48 truncate">{record.agentId}</bdi>
+        <span className="flex max-w-48 min-w-0">
+          <Requester of={{ agentId: record.agentId, clientId: record.agentId }} />
+        </span>
         {record.runId !== null &&
           (record.internalRunId === null ? (
             <bdi className="min-w-0 flex-1 truncate text-soft" title="No event of this run has been recorded">

@@ -11,6 +11,7 @@ import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { RunMenu } from './run-menu.tsx'
 import { RunStatusChip } from './status.tsx'
+import { useWaitingFor } from './waiting.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () => void }) {
@@ -18,6 +19,7 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
   const { place } = route.useRouteContext()
   const now = useNow()
   const silence = stalledMs(run, now)
+  const approvalId = useWaitingFor(run.runId)
   const costs = costsOf(run)
   return (
     <>
@@ -28,7 +30,17 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
         <Copy text={run.runId} label="Copy id" />
         <RunStatusChip run={run} />
         {run.pinnedAt !== null && <Chip>Pinned</Chip>}
-        {silence !== null && <span className="text-sm text-amber">no event for {duration(silence)}</span>}
+        {approvalId !== null && run.status === 'RUNNING' ? (
+          <Link
+            to="/w/$workspace/$environment/approvals/$approvalId"
+            params={{ ...params, approvalId }}
+            className="link text-sm"
+          >
+            waits for an approval
+          </Link>
+        ) : (
+          silence !== null && <span className="text-sm text-amber">no event for {duration(silence)}</span>
+        )}
         <Button look="quiet" className="ml-auto" onClick={onCompare}>
           Compare…
         </Button>

@@ -4,29 +4,33 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { EraseDialog } from '../data/erase-dialog.tsx'
 import type { Place } from '../queries.ts'
-import { MenuItem } from '../ui/menu.tsx'
+import { MenuItem, MenuLink } from '../ui/menu.tsx'
 import { Popover } from '../ui/popover.tsx'
 import { Refused } from '../ui/refused.tsx'
 import { runQuery } from './run-queries.ts'
 
-/** What a person may do with a run as a whole. Nothing for a viewer. */
+/** What a person may do with a run as a whole. */
 export function RunMenu({ place, run }: { place: Place; run: OperatorRun }) {
   const [isErasing, setErasing] = useState(false)
   const cache = useQueryClient()
   const params = { environmentId: place.environment.id, runId: run.id }
+  const file = `/operator/v1/environments/${place.environment.id}/runs/${run.id}/html`
   const isPinned = run.pinnedAt !== null
   const pin = useMutation({
     mutationFn: () => (isPinned ? api.unpinRun({ params }) : api.pinRun({ params })),
     onSettled: () => cache.invalidateQueries({ queryKey: runQuery(params.environmentId, run.runId).queryKey }),
   })
-  if (!place.may('approver')) return null
   return (
     <>
       <Refused error={pin.error} />
       <Popover label="More" panelClassName="w-64 p-1">
-        <MenuItem onClick={() => pin.mutate()}>
-          {isPinned ? 'Unpin: retention may remove it' : 'Pin: keep it whatever retention says'}
-        </MenuItem>
+        <MenuLink href={file}>Save as a page</MenuLink>
+        <MenuLink href={`${file}?payloads=true`}>Save as a page, with payloads</MenuLink>
+        {place.may('approver') && (
+          <MenuItem onClick={() => pin.mutate()}>
+            {isPinned ? 'Unpin: retention may remove it' : 'Pin: keep it whatever retention says'}
+          </MenuItem>
+        )}
         {place.may('admin') && <MenuItem onClick={() => setErasing(true)}>Erase this run…</MenuItem>}
       </Popover>
       {isErasing && (

@@ -8,7 +8,7 @@ import { useKeys } from '../ui/keys.ts'
 import { useTitle } from '../ui/title.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
-import { ExportButton } from '../data/export-button.tsx'
+import { ExportMenu } from '../data/export-menu.tsx'
 import { ColumnMenu } from './column-menu.tsx'
 import { columnsOf, rememberColumns } from './columns.ts'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
@@ -65,11 +65,7 @@ export function RunsPage() {
           <>
             <ViewMenu place={place} search={search} onOpen={setSearch} />
             {place.may('admin') && items.length > 0 && (
-              <ExportButton
-                environmentId={place.environment.id}
-                filter={{ ...filterOf(search), ...startOf(search) }}
-                label="Export"
-              />
+              <ExportMenu environmentId={place.environment.id} filter={{ ...filterOf(search), ...startOf(search) }} />
             )}
             <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
           </>

@@ -4,6 +4,7 @@ import { stalledMs } from '@tacho/contract/stalled.ts'
 import { Chip, type Tone } from '../ui/chip.tsx'
 import { duration } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
+import { useWaitingFor } from './waiting.ts'
 
 const LOOKS: Record<RunStatus, { tone: Tone; word: string; sign: string }> = {
   RUNNING: { tone: 'accent', word: 'Running', sign: '●' },
@@ -24,9 +25,20 @@ export function Status({ status }: { status: RunStatus }) {
   )
 }
 
-/** The status of a run now: a running one without an event for long is stalled. */
+/** The status of a run now: a running one may wait for a person, or be stalled: without an event for long. */
 export function RunStatusChip({ run }: { run: OperatorRun }) {
   const silence = stalledMs(run, useNow())
+  const approval = useWaitingFor(run.runId)
+  if (run.status === 'RUNNING' && approval !== null) {
+    return (
+      <span title="Waits for an approval">
+        <Chip tone="amber">
+          <span aria-hidden>⏸</span>
+          Waiting
+        </Chip>
+      </span>
+    )
+  }
   if (silence === null) return <Status status={run.status} />
   return (
     <span title={`No event for ${duration(silence)}`}>

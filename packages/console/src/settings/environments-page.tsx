@@ -84,6 +84,9 @@ export function EnvironmentsPage() {
           if (environmentId === place.environment.id) await leave()
         }}
         restore={(environmentId) => api.restoreEnvironment({ params: { environmentId } })}
+        {...(place.may('owner') && {
+          remove: (environmentId: string) => api.deleteEnvironment({ params: { environmentId } }),
+        })}
         onSettled={renew}
       />
       <Section

@@ -1,4 +1,5 @@
 /** A list of workspaces or environments: renamed, archived and restored in their rows. */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { Chip } from '../ui/chip.tsx'
@@ -16,6 +17,8 @@ export interface Tenant {
   name: string
   createdAt: string
   archivedAt: string | null
+  /** When it is deleted with all its data; null: nobody asked for it. Workspaces are not deleted. */
+  deleteAt?: string | null
 }
 
 interface Props {
@@ -29,13 +32,16 @@ interface Props {
   rename: (id: string, name: string) => Promise<unknown>
   archive: (id: string) => Promise<unknown>
   restore: (id: string) => Promise<unknown>
+  /** Orders the deletion of an archived one; absent: the person may not. */
+  remove?: (id: string) => Promise<unknown>
   /** After any of these. */
   onSettled: () => Promise<unknown>
 }
 
-type Open = { is: 'rename' | 'archive'; tenant: Tenant }
+type Open = { is: 'rename' | 'archive' | 'remove'; tenant: Tenant }
 
-export function Tenants({ kind, list, currentId, canChange, link, rename, archive, restore, onSettled }: Props) {
+export function Tenants(props: Props) {
+  const { kind, list, currentId, canChange, link, rename, archive, restore, remove, onSettled } = props
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
   const restoring = useMutation({ mutationFn: restore, onSettled })
@@ -47,7 +53,7 @@ export function Tenants({ kind, list, currentId, canChange, link, rename, archiv
         <span className="flex items-center gap-2">
           {tenant.archivedAt === null ? link(tenant) : <bdi className="min-w-0 truncate text-soft">{tenant.name}</bdi>}
           {tenant.id === currentId && <Chip>this one</Chip>}
-          {tenant.archivedAt !== null && <Chip tone="amber">Archived</Chip>}
+          {tenant.archivedAt !== null && <Archived tenant={tenant} />}
         </span>
       ),
     },
@@ -67,6 +73,9 @@ export function Tenants({ kind, list, currentId, canChange, link, rename, archiv
               tenant.archivedAt === null
                 ? { word: 'Archive…', act: () => setOpen({ is: 'archive', tenant }) }
                 : { word: 'Restore', act: () => restoring.mutate(tenant.id) },
+              ...(remove && tenant.archivedAt !== null && tenant.deleteAt === null
+                ? [{ word: 'Delete…', act: () => setOpen({ is: 'remove', tenant }) }]
+                : []),
             ]}
           />
         ),
@@ -104,6 +113,30 @@ export function Tenants({ kind, list, currentId, canChange, link, rename, archiv
           deleted. It can be restored here.
         </Confirm>
       )}
+      {open?.is === 'remove' && remove && (
+        <Confirm
+          title={`Delete ${open.tenant.name}?`}
+          act={`Delete in ${LIMITS.environmentDeletionDays} days`}
+          run={() => remove(open.tenant.id)}
+          onSettled={onSettled}
+          onClose={close}
+        >
+          In {LIMITS.environmentDeletionDays} days all its runs, approvals, issues and keys are deleted for ever. Until
+          then, restoring it cancels this.
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+function Archived({ tenant: { deleteAt = null } }: { tenant: Tenant }) {
+  if (deleteAt === null) return <Chip tone="amber">Archived</Chip>
+  return (
+    <>
+      <Chip tone="red">To be deleted</Chip>
+      <span className="text-soft">
+        <Time at={deleteAt} />
+      </span>
     </>
   )
 }

@@ -1,0 +1,26 @@
+import type { RunFilter } from '@tacho/contract/operator/run.ts'
+import { MenuLink } from '../ui/menu.tsx'
+import { Popover } from '../ui/popover.tsx'
+
+interface Props {
+  environmentId: string
+  /** Which runs; empty: all of them. */
+  filter: RunFilter
+  className?: string
+}
+
+/** The browser saves the stream of the server as it comes: an export may be larger than memory. */
+export function ExportMenu({ environmentId, filter, className = '' }: Props) {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const href = (path: string, more: Record<string, string> = {}) => {
+    const query = new URLSearchParams([...given.map(([name, value]) => [name, String(value)]), ...Object.entries(more)])
+    return `/operator/v1/environments/${environmentId}/export${path}${query.size === 0 ? '' : `?${query}`}`
+  }
+  return (
+    <Popover label="Export" className={className} panelClassName="w-64 p-1">
+      <MenuLink href={href('')}>JSON Lines, to import again</MenuLink>
+      <MenuLink href={href('/parquet', { table: 'runs' })}>Runs as Parquet</MenuLink>
+      <MenuLink href={href('/parquet', { table: 'events' })}>Events as Parquet</MenuLink>
+    </Popover>
+  )
+}
