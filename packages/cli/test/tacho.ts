@@ -21,11 +21,16 @@ export interface Ended {
 export type Variables = Record<string, string>
 
 /** Starts a command line with only the given Tacho variables. */
-export function startTacho(args: readonly string[], variables: Variables = {}, cwd?: string): ChildProcess {
+export function startTacho(
+  args: readonly string[],
+  variables: Variables = {},
+  cwd?: string,
+  program = PROGRAM,
+): ChildProcess {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
   // Never the profiles of the person who runs the tests.
   const env = { ...Object.fromEntries(own), NO_COLOR: '1', XDG_CONFIG_HOME: '/nonexistent', ...variables }
-  return spawn(PROGRAM, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+  return spawn(program, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
 /** Runs a command line to its end. */
@@ -79,9 +84,15 @@ export async function startServer(variables: Variables = {}): Promise<TestServer
 export async function serveFrom(
   dataDir: string,
   variables: Variables = {},
+  program = PROGRAM,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const first = { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN, ...variables }
-  const child = startTacho(['serve', '--port', '0', '--data-dir', dataDir, '--log-level', 'error'], first)
+  const child = startTacho(
+    ['serve', '--port', '0', '--data-dir', dataDir, '--log-level', 'error'],
+    first,
+    undefined,
+    program,
+  )
   const end = ended(child)
   const url = await Promise.race([addressOf(child), end])
   if (typeof url !== 'string') throw new Error(`The server ended at once: ${url.stderr}`)
