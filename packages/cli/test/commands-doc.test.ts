@@ -132,6 +132,20 @@ test('every endpoint in the docs exists', () => {
   assert.ok(endpoints > 15)
 })
 
+test('every file that the docs name is in the repository', () => {
+  const named = PAGES.flatMap(({ file, text }) =>
+    [...text.matchAll(/`((?:packages|scripts|docs|examples|sdks|bench)\/[\w./-]+)`/g)].map(([, name = '']) => ({
+      file,
+      name,
+    })),
+  )
+  assert.ok(named.length > 100, String(named.length))
+  assert.deepEqual(
+    named.filter(({ name }) => !existsSync(path.join(ROOT, name))),
+    [],
+  )
+})
+
 test('every link between pages that the server does not show leads to a file', () => {
   for (const { file, text } of PAGES) {
     for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)/g)) {
