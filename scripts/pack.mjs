@@ -63,7 +63,7 @@ function entry(name) {
 function manifest() {
   const { name, version, description, license, type, engines, optionalDependencies } = readJson('package.json')
   const all = PACKAGES.flatMap((one) => Object.entries(readJson('packages', one, 'package.json').dependencies ?? {}))
-  const dependencies = Object.fromEntries(all.filter(([one]) => !one.startsWith('@tacho/')).toSorted())
+  const dependencies = Object.fromEntries(all.filter(([one]) => !one.startsWith('@tacho/')))
   const bin = { tacho: 'packages/cli/bin/tacho' }
   return { name, version, description, license, type, engines, bin, dependencies, optionalDependencies }
 }
