@@ -105,7 +105,7 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./commands/retention.ts')).addRetention,
   },
   usage: {
-    about: 'tokens and cost by hour, agent and model',
+    about: 'tokens, cost, outcomes and latencies by time, agent, model and prompt version',
     load: async () => (await import('./commands/usage.ts')).addUsage,
   },
   prices: {

@@ -311,9 +311,10 @@ test('usage shows correct totals', async () => {
   const report = await json<{ items: { events: number }[] }>('usage', ...WHERE, '--from', '3d')
   assert.ok(report.items.length > 0)
   assert.match(await text('usage', ...WHERE, '--from', '3d'), /^Total .*\d$/m)
+  assert.match(await text('usage', ...WHERE, '--from', '3d', '--by', 'model'), /^gpt\S+ +\d[\d.,]*\S* +\d[\d.]*/m)
   assert.match(
-    await text('usage', ...WHERE, '--from', '3d', '--by', 'model'),
-    /^gpt\S+ +\d[\d,]* +\d[\d,]* +\d[\d.]*$/m,
+    await text('usage', ...WHERE, '--from', '60d', '--by', 'agent'),
+    /^AGENT +RUNS +COMPLETED +FAILED +CANCELLED/,
   )
   const long = await refused('usage', ...WHERE, '--from', '60d')
   assert.deepEqual([long.code, /31 days/.test(long.stderr)], [1, true])

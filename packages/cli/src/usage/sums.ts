@@ -1,10 +1,7 @@
-/** Sums hours of usage by day, agent or model, with a bar. */
+/** Sums hours of usage by day, with a bar. */
 import { number } from '@tacho/contract/format.ts'
 import type { UsageHour } from '@tacho/contract/operator/usage.ts'
 import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
-
-export const USAGE_KEYS = ['day', 'agent', 'model'] as const
-export type UsageKey = (typeof USAGE_KEYS)[number]
 
 export interface UsageSum {
   key: string
@@ -22,23 +19,18 @@ const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 /** Costs are summed in whole units of 1e-9: sums of fractions would be inexact. */
 const NANOS = 1e9
 
-export function usageSummer(by: UsageKey) {
+export function usageSummer() {
   const sums = new Map<string, UsageSum>()
   return {
     add(hour: UsageHour): void {
-      const key = keyOf(hour, by)
-      // What is not a model call has no model.
-      if (key === null) return
+      const key = hour.hour.slice(0, 10)
       const sum = sums.get(key) ?? emptySum(key)
       addTo(sum, hour)
       sums.set(key, sum)
     },
-    /** Days in their order; agents and models by cost, then tokens. */
+    /** In their order. */
     sums(): UsageSum[] {
-      const all = [...sums.values()]
-      return by === 'day'
-        ? all.sort((one, other) => (one.key < other.key ? -1 : 1))
-        : all.sort((one, other) => weight(other) - weight(one) || other.totalTokens - one.totalTokens)
+      return [...sums.values()].sort((one, other) => (one.key < other.key ? -1 : 1))
     },
   }
 }
@@ -49,17 +41,15 @@ export function totalOf(sums: readonly UsageSum[], key: string): UsageSum {
   return total
 }
 
-function keyOf({ hour, agent, model }: UsageHour, by: UsageKey): string | null {
-  if (by === 'day') return hour.slice(0, 10)
-  return by === 'agent' ? agent.name : model === '' ? null : model
-}
-
-function emptySum(key: string): UsageSum {
+export function emptySum(key: string): UsageSum {
   const usage = { promptTokens: 0, completionTokens: 0, totalTokens: 0, cost: 0 }
   return { key, events: 0, ...usage, estimatedCost: null }
 }
 
-function addTo(sum: UsageSum, { events, usage, estimatedCost }: Pick<UsageHour, 'events' | 'usage' | 'estimatedCost'>) {
+export function addTo(
+  sum: UsageSum,
+  { events, usage, estimatedCost }: Pick<UsageHour, 'events' | 'usage' | 'estimatedCost'>,
+) {
   sum.events += events
   sum.promptTokens += usage.promptTokens
   sum.completionTokens += usage.completionTokens
@@ -73,13 +63,13 @@ function added(one: number, other: number): number {
 }
 
 /** Sent and estimated cost. */
-function weight({ cost, estimatedCost }: UsageSum): number {
+export function weight({ cost, estimatedCost }: UsageSum): number {
   return added(cost, estimatedCost ?? 0)
 }
 
-export function usageColumns(by: UsageKey, sums: readonly UsageSum[]): Column[] {
+export function usageColumns(sums: readonly UsageSum[]): Column[] {
   return [
-    { title: by.toUpperCase() },
+    { title: 'DAY' },
     { title: 'EVENTS', align: 'right', isOptional: true },
     { title: 'TOKENS', align: 'right' },
     { title: 'COST', align: 'right' },

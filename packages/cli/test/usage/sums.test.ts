@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { totalOf, usageRows, usageSummer, type UsageKey } from '../../src/usage/sums.ts'
+import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
+import { POINT_KEYS, pointColumns, pointRows, sumPoints, type PointKey } from '../../src/usage/points.ts'
+import { totalOf, usageRows, usageSummer } from '../../src/usage/sums.ts'
 
 function hour(time: string, agent: string, model: string, cost: number, estimatedCost: number | null = null) {
   const usage = { promptTokens: 10, completionTokens: 5, totalTokens: 15, cost }
@@ -14,39 +17,58 @@ const HOURS = [
   hour('2026-11-20T01:00:00.000Z', 'a', '', 0),
 ]
 
-function sumsBy(by: UsageKey) {
-  const summer = usageSummer(by)
+function sums() {
+  const summer = usageSummer()
   for (const each of HOURS) summer.add(each)
   return summer.sums()
 }
 
-test('usage is summed by day in order, and by agent and model with the most expensive first', () => {
+test('usage is summed by day in order', () => {
   assert.deepEqual(
-    sumsBy('day').map(({ key, cost }) => [key, cost]),
+    sums().map(({ key, cost, events }) => [key, cost, events]),
     [
-      ['2026-11-20', 0],
-      ['2026-11-21', 0.1],
-      ['2026-11-22', 0.2],
+      ['2026-11-20', 0, 2],
+      ['2026-11-21', 0.1, 2],
+      ['2026-11-22', 0.2, 2],
     ],
-  )
-  assert.deepEqual(
-    sumsBy('agent').map(({ key, events }) => [key, events]),
-    [
-      ['b', 2],
-      ['a', 4],
-    ],
-  )
-  assert.deepEqual(
-    sumsBy('model').map(({ key }) => key),
-    ['large', 'small'],
   )
 })
 
+function point(from: string, key: string, name: string | null, cost: number): UsagePoint {
+  const usage = { promptTokens: 10, completionTokens: 5, totalTokens: 15, cost }
+  const counts = { events: 2, runs: 3, completed: 1, failed: 1, cancelled: 0 }
+  const estimate = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
+  const llmLatency = { calls: 2, p50Ms: 40, p95Ms: 1_250 }
+  return { from, key, name, ...counts, usage, ...estimate, llmLatency, toolLatency: null }
+}
+
+test('points are shown by agent with outcomes and latencies, and summed up by month', async () => {
+  const points = [
+    point('2026-11-01T00:00:00.000Z', '1', 'constructor', 0.1),
+    point('2026-11-01T00:00:00.000Z', '2', 'constructor', 0.2),
+    point('2026-10-20T00:00:00.000Z', '__proto__', null, 0.3),
+  ]
+  const rows = async (by: PointKey) => pointRows(by, await sumPoints(Readable.from(points), by))
+  assert.deepEqual(await rows('agent'), [
+    ['__proto__', '3', '1', '1', '0', '15', '0.3', '40 ms', '1.3 s', '', ''],
+    ['constructor', '3', '1', '1', '0', '15', '0.2', '40 ms', '1.3 s', '', ''],
+    ['constructor', '3', '1', '1', '0', '15', '0.1', '40 ms', '1.3 s', '', ''],
+  ])
+  assert.deepEqual(await rows('month'), [
+    ['2026-10', '3', '1', '1', '0', '15', '0.3'],
+    ['2026-11', '6', '2', '2', '0', '30', '0.3'],
+  ])
+  for (const by of POINT_KEYS) {
+    const [first] = await rows(by)
+    assert.equal(pointColumns(by, await sumPoints(Readable.from(points), by)).length, first?.length, by)
+  }
+})
+
 test('sums of costs are exact, and a bar shows the share of the greatest', () => {
-  const sums = sumsBy('day')
-  assert.deepEqual([totalOf(sums, 'Total').cost, totalOf(sums, 'Total').estimatedCost], [0.3, 0.4])
+  const all = sums()
+  assert.deepEqual([totalOf(all, 'Total').cost, totalOf(all, 'Total').estimatedCost], [0.3, 0.4])
   assert.deepEqual(
-    usageRows(sums).map((row) => row.at(-1)?.length),
+    usageRows(all).map((row) => row.at(-1)?.length),
     [0, 4, 20],
   )
 })

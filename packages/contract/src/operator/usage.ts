@@ -32,12 +32,14 @@ export const UsagePointsQuery = Type.Object({
   from: time('Start of the window; the whole hour is included'),
   to: time('End of the window; the whole hour is included'),
   by: Type.Enum(['agent', 'model', 'promptVersion'], { description: 'What to sum up by' }),
-  step: Type.Enum(['hour', 'day', 'window'], {
-    description: `Length of a point; window: one for the whole window. Days begin at the hour of from. At most ${LIMITS.usageSteps} steps`,
+  step: Type.Enum(['hour', 'day', 'month', 'window'], {
+    description: `Length of a point; window: one for the whole window. Days begin at the hour of from; months are those of the calendar, in UTC. At most ${LIMITS.usageSteps} steps`,
   }),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.usagePointsPage),
   cursor,
 })
+
+export type UsagePointsQuery = Static<typeof UsagePointsQuery>
 
 export const Latency = Type.Unsafe<{ calls: number; p50Ms: number; p95Ms: number } | null>({
   type: ['object', 'null'],

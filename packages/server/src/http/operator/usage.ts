@@ -1,12 +1,12 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { UsageHour, UsagePoint } from '@tacho/contract/operator/usage.ts'
+import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/operator/usage.ts'
 import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toLatency, toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow, UsagePage } from '../../storage/runs.ts'
 import { pricingOf, type Pricing } from '../../prices/pricing.ts'
-import type { UsagePointPage, UsagePointRow } from '../../storage/usage.ts'
+import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/usage.ts'
 import type { UncostedSum } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
@@ -14,7 +14,7 @@ import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { refuseField } from './field.ts'
-import { HOUR_MS, windowOf } from './window.ts'
+import { HOUR_MS, windowOf, type HourWindow } from './window.ts'
 
 type Position = NonNullable<UsagePage['after']>
 
@@ -49,20 +49,36 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(hours)) return hours
     const environment = environmentOf(request)
     const { by, step, limit = LIMITS.operatorPageDefault, cursor } = query
-    const window = { by, ...hours, stepMs: step === 'window' ? hours.to - hours.from : STEPS[step] }
-    if (window.to - window.from > LIMITS.usageSteps * window.stepMs) {
-      return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
-    }
-    const walk = [environment.id, 'usage points', by, step, window.from, window.to]
-    const place = startOf<NonNullable<UsagePointPage['after']>>(cursors, walk, cursor)
+    const parts = partsOf(hours, step)
+    const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
+    if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
+    const walk = [environment.id, 'usage points', by, step, hours.from, hours.to]
+    const place = startOf<NonNullable<UsagePointPage['after']> & { part: number }>(cursors, walk, cursor)
     if (isRefusal(place)) return place
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
-    const page = await storage.readUsagePoints(tenant, window, { limit, ...place })
-    const pricing = await pricingFor(environment, page.rows)
+    const found: { row: UsagePointRow; part: number }[] = []
+    let more = false
+    let after: UsagePointPage['after'] = place.after
+    let at = place.after?.part ?? 0
+    for (const part of parts.slice(at)) {
+      // The rest may be empty: then another page is.
+      more = found.length === limit
+      if (more) break
+      const page = await storage.readUsagePoints(tenant, { by, ...part }, { limit: limit - found.length, after })
+      const place = at++
+      found.push(...page.rows.map((row) => ({ row, part: place })))
+      more = page.more
+      if (more) break
+      after = null
+    }
+    const pricing = await pricingFor(
+      environment,
+      found.map(({ row }) => row),
+    )
     return pageFrom(
-      page,
-      (row) => toUsagePoint(row, window, pricing),
-      ({ step: last, key }) => cursors.write(walk, { step: last, key }),
+      { rows: found, more },
+      ({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], pricing),
+      ({ row: { step: last, key }, part }) => cursors.write(walk, { part, step: last, key }),
     )
   })
 
@@ -76,6 +92,22 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 const STEPS = { hour: HOUR_MS, day: 24 * HOUR_MS } as const
+
+type Part = Omit<UsageWindow, 'by'>
+
+/** Parts whose steps have one length: the months, or the whole window. */
+function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step']): [Part, ...Part[]] {
+  if (step !== 'month') return [{ from, to, stepMs: step === 'window' ? to - from : STEPS[step] }]
+  const parts: Part[] = []
+  // One more than a caller may ask for.
+  for (let start = from; start < to && parts.length <= LIMITS.usageSteps;) {
+    const date = new Date(start)
+    const end = Math.min(to, Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1))
+    parts.push({ from: start, to: end, stepMs: end - start })
+    start = end
+  }
+  return parts as [Part, ...Part[]]
+}
 
 function toUsageHour(row: UsageHourRow, pricing: Pricing): UsageHour {
   return {

@@ -123,3 +123,53 @@ test('points have runs by outcome, tokens, cost and latency, by agent, model and
   const most = `${window(HOUR, HOUR + 399 * HOUR_MS)}&by=agent&step=hour&limit=2000`
   assert.equal(replyOf('readUsagePoints', await service.operator(`${path}?${most}`)).items.length, 2)
 })
+
+test('months are those of the calendar, page by page, up to 400', async () => {
+  const { environmentId } = await service.newTenant('months')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const now = new Date()
+  const month = Date.UTC(now.getUTCFullYear(), now.getUTCMonth())
+  // The last hour of the month before, if it is young enough to be recorded, and this month.
+  const times = [Math.max(month - 1, Date.now() - 29 * DAY_MS), Date.now()]
+  for (const [index, timestamp] of times.entries()) {
+    for (const name of ['a', 'b']) {
+      const sent = event({
+        runId: `${name} ${index}`,
+        agentId: name,
+        timestamp,
+        eventType: 'LLM_CALL',
+        payload: { cost: index + 1, latency: 40 },
+      })
+      assert.equal((await service.record([sent], key)).body.accepted, 1)
+    }
+  }
+  const from = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 2, 10)
+  const path = `/environments/${environmentId}/usage/points?${window(from, Date.now())}&by=agent&step=month`
+  const points = async (query: string) => replyOf('readUsagePoints', await service.operator(path + query))
+  const { items, nextCursor } = await points('')
+  assert.equal(nextCursor, null)
+  const months = new Set(times.map((time) => iso(time).slice(0, 7)))
+  const expected = [...months].flatMap((one) => {
+    const cost = times.reduce((sum, time, index) => (iso(time).startsWith(one) ? sum + index + 1 : sum), 0)
+    return ['a', 'b'].map(() => [`${one}-01T00:00:00.000Z`, cost])
+  })
+  assert.deepEqual(
+    items.map((point) => [point.from, point.usage.cost]),
+    expected,
+  )
+  const walked: typeof items = []
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const page = await points(`&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    walked.push(...page.items)
+    cursor = page.nextCursor
+  }
+  assert.deepEqual(walked, items)
+  const long = (count: number) => {
+    const start = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - count + 1)
+    return service.operator(
+      `/environments/${environmentId}/usage/points?${window(start, Date.now())}&by=agent&step=month`,
+    )
+  }
+  assert.equal((await long(400)).status, 200)
+  assert.deepEqual(refusalOf(await long(401)), [400, 'invalid_request'])
+})

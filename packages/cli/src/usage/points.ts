@@ -1,0 +1,85 @@
+/** Usage with outcomes and latencies: one row for each agent, model, prompt version or month. */
+import { duration, number } from '@tacho/contract/format.ts'
+import type { Latency, UsagePoint } from '@tacho/contract/operator/usage.ts'
+import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
+import { addTo, emptySum, hasEstimates, weight, type UsageSum } from './sums.ts'
+
+export const POINT_KEYS = ['agent', 'model', 'prompt-version', 'month'] as const
+export type PointKey = (typeof POINT_KEYS)[number]
+
+export interface PointSum extends UsageSum {
+  runs: number
+  completed: number
+  failed: number
+  cancelled: number
+  /** Null: no call tells it, or several agents are summed up. */
+  llmLatency: Latency
+  toolLatency: Latency
+}
+
+/** What to ask for, for each of these. */
+export function pointQuery(by: PointKey) {
+  if (by === 'month') return { by: 'agent', step: 'month' } as const
+  return { by: by === 'prompt-version' ? 'promptVersion' : by, step: 'window' } as const
+}
+
+/** Months in their order; the rest by cost, then tokens. What is not a model call has no model. */
+export async function sumPoints(points: AsyncIterable<UsagePoint>, by: PointKey): Promise<PointSum[]> {
+  const sums = new Map<string, PointSum>()
+  for await (const point of points) {
+    if (by === 'model' && point.name === '') continue
+    const key = by === 'month' ? point.from.slice(0, 7) : (point.name ?? point.key)
+    // Two agents can have the same name.
+    const place = by === 'month' ? key : point.key
+    const sum = sums.get(place) ?? emptyPoint(key, by === 'month' ? null : point)
+    addTo(sum, point)
+    for (const name of COUNTS) sum[name] += point[name]
+    sums.set(place, sum)
+  }
+  const all = [...sums.values()]
+  if (by === 'month') return all.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+  return all.toSorted((one, other) => weight(other) - weight(one) || other.totalTokens - one.totalTokens)
+}
+
+const COUNTS = ['runs', 'completed', 'failed', 'cancelled'] as const
+
+function emptyPoint(key: string, point: UsagePoint | null): PointSum {
+  const { llmLatency = null, toolLatency = null } = point ?? {}
+  return { ...emptySum(key), runs: 0, completed: 0, failed: 0, cancelled: 0, llmLatency, toolLatency }
+}
+
+export function pointColumns(by: PointKey, sums: readonly PointSum[]): Column[] {
+  const latencies = [
+    { title: 'MODEL P50', align: 'right', isOptional: true },
+    { title: 'MODEL P95', align: 'right', isOptional: true },
+    { title: 'TOOL P50', align: 'right', isOptional: true },
+    { title: 'TOOL P95', align: 'right', isOptional: true },
+  ] as const
+  return [
+    { title: by.replace('-', ' ').toUpperCase() },
+    // A run can call several models.
+    ...(by === 'model' ? [] : ([...OUTCOMES].map((title) => ({ title, align: 'right' })) as Column[])),
+    { title: 'TOKENS', align: 'right' },
+    { title: 'COST', align: 'right' },
+    ...(hasEstimates(sums) ? [{ title: 'ESTIMATED', align: 'right' as const }] : []),
+    ...(by === 'month' ? [] : latencies),
+  ]
+}
+
+const OUTCOMES = ['RUNS', 'COMPLETED', 'FAILED', 'CANCELLED']
+
+export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
+  const withEstimate = hasEstimates(sums)
+  return sums.map((sum) => [
+    sum.key,
+    ...(by === 'model' ? [] : COUNTS.map((name) => number(sum[name]))),
+    spokenTokens(sum.totalTokens),
+    spokenMoney(sum.cost),
+    ...(withEstimate ? [sum.estimatedCost === null ? '' : spokenMoney(sum.estimatedCost)] : []),
+    ...(by === 'month' ? [] : [...latencyCells(sum.llmLatency), ...latencyCells(sum.toolLatency)]),
+  ])
+}
+
+function latencyCells(latency: Latency): string[] {
+  return latency === null ? ['', ''] : [duration(latency.p50Ms), duration(latency.p95Ms)]
+}
