@@ -102,6 +102,8 @@ export const LIMITS = {
   configurationClients: 1_000,
   /** From the request to delete an archived environment to its deletion, so that it can be restored. */
   environmentDeletionDays: 30,
+  stalledMinutesMin: 5,
+  stalledMinutesMax: 43_200,
   simulationDaysMax: 30,
   /** Recorded tool calls that one simulation examines, newest first. */
   simulationCalls: 1_000_000,

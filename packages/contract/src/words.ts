@@ -85,3 +85,6 @@ export const ALERT_KINDS = ['error_rate', 'cost', 'no_runs', 'approval_waiting',
 
 /** PENDING: its condition holds, but not yet long enough. */
 export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const
+
+export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as const
+export type RunActivity = (typeof RUN_ACTIVITIES)[number]

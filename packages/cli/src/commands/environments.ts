@@ -6,6 +6,7 @@ import { CLIENT_STANDINGS } from '@tacho/contract/words.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { Refused } from '../calls/operator-client.ts'
+import { addStalledRule } from '../runs/stalled-rule.ts'
 import { addLife } from '../settings/life.ts'
 import { asOperator, connect, inEnvironment, type EnvironmentOptions, type ServerOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable } from '../terminal/output.ts'
@@ -74,6 +75,8 @@ Example:
   tacho environments delete acme/staging`,
     )
     .action(remove)
+
+  addStalledRule(environments)
 
   inEnvironment(environments.command('clients').description('list the clients of the configuration and what each has'))
     .addOption(new Option('--standing <standing>', 'only clients of this standing').choices(CLIENT_STANDINGS))

@@ -149,7 +149,9 @@ function runLines(run: OperatorRun, now: number): string[] {
   const silence = stalledMs(run, now)
   const status = shownStatus(run, now)
   const length = duration(runLength(run, now))
-  const running = silence === null ? `still running after ${length}` : `no event for ${duration(silence)}: stalled`
+  const isWaiting = run.activity === 'WAITING_FOR_APPROVAL'
+  const lasting = isWaiting ? `waits for an approval after ${length}` : `still running after ${length}`
+  const running = silence === null ? lasting : `no event for ${duration(silence)}: stalled`
   const ended = run.endedAt === null ? running : `ended after ${length}`
   const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`
   const errors = errorCount ? `, ${toned('red', counted(errorCount, 'error'))}` : ''
@@ -164,6 +166,9 @@ function runLines(run: OperatorRun, now: number): string[] {
       ? []
       : [`Payloads of ${counted(run.payloadsRemoved, 'event')} were removed by retention`]),
     ...(run.pinnedAt === null ? [] : [`Pinned   ${spokenTime(run.pinnedAt)}`]),
+    ...(run.closedByRuleAt === null
+      ? []
+      : [`Closed   by the stalled rule of the environment, ${spokenTime(run.closedByRuleAt)}; no outcome arrived`]),
     ...(silence === null ? [] : [`It may have died. A SESSION_OUTCOME event ends a run.`]),
     '',
   ]
@@ -171,6 +176,7 @@ function runLines(run: OperatorRun, now: number): string[] {
 
 /** STALLED instead of RUNNING, as in the console. */
 export function shownStatus(run: OperatorRun, now: number): string {
+  if (run.closedByRuleAt !== null) return `${run.status} (rule)`
   return stalledMs(run, now) === null ? run.status : 'STALLED'
 }
 

@@ -141,6 +141,8 @@ export const OPERATOR_ENDPOINTS = {
   searchEvents: {"path":"/environments/{environmentId}/search"},
   readSearchSettings: {"path":"/environments/{environmentId}/search/settings"},
   switchSearch: {"method":"POST","path":"/environments/{environmentId}/search/settings"},
+  readStalledRule: {"path":"/environments/{environmentId}/stalled-rule"},
+  changeStalledRule: {"method":"POST","path":"/environments/{environmentId}/stalled-rule/change"},
   listPrices: {"path":"/workspaces/{workspaceId}/prices"},
   setPrice: {"method":"POST","path":"/workspaces/{workspaceId}/prices/set"},
   removePrice: {"method":"POST","path":"/workspaces/{workspaceId}/prices/remove"},

@@ -35,6 +35,7 @@ import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
 import { searchRoutes } from './search-routes.ts'
 import { signInRoutes } from './sign-in-routes.ts'
+import { stalledRuleRoutes } from './stalled-rule-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from './usage.ts'
 import { webhookRoutes } from './webhook-routes.ts'
@@ -293,6 +294,7 @@ export const OPERATOR_ROUTES = {
   ...runViewRoutes,
   ...retentionRoutes,
   ...searchRoutes,
+  ...stalledRuleRoutes,
   ...priceRoutes,
   ...erasureRoutes,
   ...alertRoutes,

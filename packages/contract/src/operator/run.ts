@@ -5,6 +5,7 @@ import { LIMITS } from '../limits.ts'
 import { ESTIMATE } from './estimate.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
+import { RUN_ACTIVITIES } from '../words.ts'
 
 /** Names that events of a run give, in the order of their arrival. */
 const names = (description: string) => Type.Array(Type.String(), { description })
@@ -33,6 +34,16 @@ export const OperatorRun = Type.Object(
     lastEventAt: time('Latest event time of the run'),
     receivedAt: time('When the first event of the run was stored'),
     pinnedAt: nullableTime('When it was pinned, so that retention keeps it; null: it is not'),
+    closedByRuleAt: nullableTime(
+      'When the stalled rule of the environment closed it, without an outcome; a later outcome replaces this. Null: it did not',
+    ),
+    activity: Type.Optional(
+      Type.Enum([...RUN_ACTIVITIES], {
+        description:
+          'What a RUNNING run does at the time of the reply: ACTIVE, WAITING_FOR_APPROVAL (a request is pending, so it is not stalled), ' +
+          'or STALLED (no event for the time of the stalled rule). Absent for other runs',
+      }),
+    ),
     payloadsRemoved: Type.Integer({
       minimum: 0,
       description: 'Events whose payloads retention removed; they are shown as {}',

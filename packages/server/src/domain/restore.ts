@@ -40,6 +40,7 @@ export const RUN_FACTS = [
   'endedAt',
   'errorCount',
   'pinnedAt',
+  'ruleClosedAt',
 ] as const
 
 /** `line`: its index among the lines. */

@@ -3,6 +3,7 @@ import type { Run } from '@tacho/contract/run.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { RunActivity } from '@tacho/contract/words.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { readTraits } from '../storage/traits.ts'
@@ -27,7 +28,8 @@ interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
 }
 
-export function toOperatorRun(row: RunRow, estimator: Estimator): OperatorRun {
+/** `activity`: what it does now, where that is known. */
+export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunActivity): OperatorRun {
   return {
     ...toRun(row),
     sessionId: row.sessionId,
@@ -40,6 +42,8 @@ export function toOperatorRun(row: RunRow, estimator: Estimator): OperatorRun {
     lastEventAt: isoTime(row.lastEventAt),
     receivedAt: isoTime(row.receivedAt),
     pinnedAt: row.pinnedAt === null ? null : isoTime(row.pinnedAt),
+    closedByRuleAt: nullableIsoTime(row.ruleClosedAt),
+    ...(activity && { activity }),
     payloadsRemoved: row.payloadsRemoved,
   }
 }

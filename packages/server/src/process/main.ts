@@ -32,6 +32,7 @@ import { ReplyMemory } from '../http/reply-memory.ts'
 import { checkAlerts } from '../jobs/check-alerts.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
+import { closeStalled } from '../jobs/close-stalled.ts'
 import { deleteEnvironments } from '../jobs/delete-environments.ts'
 import { erase } from '../jobs/erase.ts'
 import { flushConfigurationClients } from '../jobs/flush-configuration-clients.ts'
@@ -157,6 +158,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       indexSearch({ storage, owner, now: storeNow }),
       erase({ storage, now: storeNow }),
       deleteEnvironments({ storage, owner, now: storeNow }),
+      closeStalled({ storage, owner, now: storeNow }),
       checkAlerts({ storage, prices, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],

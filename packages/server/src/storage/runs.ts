@@ -43,6 +43,8 @@ export interface RunRow {
   receivedAt: number
   /** Null: not pinned. */
   pinnedAt: number | null
+  /** When the stalled rule closed it; null: it did not. */
+  ruleClosedAt: number | null
   /** Events whose payloads retention removed. */
   payloadsRemoved: number
 }

@@ -30,6 +30,7 @@ import type { RetentionStore } from './retention.ts'
 import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { SearchStore } from './search.ts'
+import type { StalledStore } from './stalled.ts'
 import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
@@ -50,6 +51,7 @@ export interface Storage
     RunViewStore,
     RetentionStore,
     SearchStore,
+    StalledStore,
     UsageStore,
     PriceStore,
     AlertStore,

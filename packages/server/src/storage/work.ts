@@ -11,6 +11,7 @@ export const WORK_KINDS = [
   'retain',
   'erase',
   'delete_environment',
+  'close_stalled',
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 

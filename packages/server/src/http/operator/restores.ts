@@ -87,8 +87,8 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
     const restored = await storage.findRun(environmentId, run.runId)
     // Its other events follow in another request.
     if (restored?.eventCount !== run.facts['eventCount']) return null
-    const { pinnedAt, payloadsRemoved } = run.facts
-    if (pinnedAt !== restored?.pinnedAt || payloadsRemoved !== restored?.payloadsRemoved) {
+    const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt'] as const
+    if (beyondEvents.some((name) => run.facts[name] !== restored?.[name])) {
       await storage.restoreRun(environmentId, run.runId, run.facts)
     }
     const wrong = differingFact(await storage.findRun(environmentId, run.runId), run)

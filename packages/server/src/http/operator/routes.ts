@@ -31,6 +31,7 @@ import { retentionRoutes } from './retention.ts'
 import { runViewsRoutes } from './run-views.ts'
 import { restoresRoutes } from './restores.ts'
 import { operatorRunsRoutes } from './runs.ts'
+import { stalledRuleRoutes } from './stalled-rule.ts'
 import { searchRoutes } from './search.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
@@ -62,6 +63,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   runViewsRoutes(app, deps)
   retentionRoutes(app, deps)
   searchRoutes(app, deps)
+  stalledRuleRoutes(app, deps)
   pricesRoutes(app, deps)
   erasuresRoutes(app, deps)
   alertsRoutes(app, deps)

@@ -10,12 +10,13 @@ import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
+import { activitiesOf } from './stalled-rule.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
 
 type Position = NonNullable<RunPage['after']>
 
 export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
+  const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
     const { limit = LIMITS.operatorPageDefault, cursor } = query
@@ -42,9 +43,10 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     const page = await storage.listRuns(environment.id, filter, { limit, ...start })
     const calls = page.rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const pricing = await pricingOf(deps, environment.workspaceId, calls)
+    const activities = await activitiesOf(storage, environment.id, page.rows, now())
     return pageFrom(
       page,
-      (row) => toOperatorRun(row, pricing),
+      (row) => toOperatorRun(row, pricing, activities.get(row.id)),
       ({ startedAt, id }) => cursors.write(walk, { startedAt, id }),
     )
   })
@@ -53,6 +55,8 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     const environment = environmentOf(request)
     const run = await storage.findRun(environment.id, params.runId)
     if (!run) return refuse('not_found', 'The run does not exist')
-    return toOperatorRun(run, await pricingOf(deps, environment.workspaceId, readUncosted(run.uncosted)))
+    const activities = await activitiesOf(storage, environment.id, [run], now())
+    const pricing = await pricingOf(deps, environment.workspaceId, readUncosted(run.uncosted))
+    return toOperatorRun(run, pricing, activities.get(run.id))
   })
 }

@@ -47,6 +47,7 @@ const RUN_COLUMNS: Columns = {
   last_seq: 'bigint',
   ended_at: 'bigint',
   closing_seq: 'bigint',
+  rule_closed_at: 'bigint',
   error_count: 'bigint',
   traits: 'text',
   uncosted: 'text',
@@ -65,6 +66,7 @@ const CHANGED = [
   'last_seq',
   'ended_at',
   'closing_seq',
+  'rule_closed_at',
   'error_count',
   'traits',
   'uncosted',
@@ -97,7 +99,7 @@ const eventOf = (selected: string, run: string, eventId: string) =>
 
 const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
-  differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq",
+  differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq", rule_closed_at AS "ruleClosedAt",
   error_count AS "errorCount", traits, uncosted, packed,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
@@ -308,7 +310,7 @@ export function runRow(run: RunState): Row {
   const times = [run.startedAt, run.lastEventAt, run.receivedAt]
   const counts = [run.eventCount, run.differingRetries, run.lastSeq]
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
-  const closing = [run.endedAt, run.closingSeq]
+  const closing = [run.endedAt, run.closingSeq, run.ruleClosedAt]
   const found = [run.errorCount, run.traits, uncostedText(run.uncosted), run.packed]
   return [
     id,

@@ -52,6 +52,7 @@ import { runsActs } from './runs.ts'
 import { searchActs } from './search/search.ts'
 import { searchIndexActs } from './search/search-index.ts'
 import { searchSettingsActs } from './search/search-settings.ts'
+import { stalledActs } from './stalled.ts'
 import { usageActs } from './usage.ts'
 import { usagePointsActs } from './usage-points.ts'
 import { versionRunsActs } from './version-runs.ts'
@@ -123,6 +124,7 @@ export const ACTS: Acts<ActMethods> = {
   ...searchActs,
   ...searchIndexActs,
   ...searchSettingsActs,
+  ...stalledActs,
   ...usageActs,
   ...usagePointsActs,
   ...versionRunsActs,

@@ -18,6 +18,7 @@ import { agentKeyOf } from './approvals/approval-rows.ts'
 import { announce } from './deliveries.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import type { Sql } from './sql.ts'
+import { stalledBefore } from './stalled.ts'
 import { enqueueWork, postponeWork, RESTARTS } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
 
@@ -35,7 +36,6 @@ export const alertsActs = {
 
 const COLUMNS = `id, environment_id AS "environmentId", rule, state, checked_at AS "checkedAt", created_at AS "createdAt"`
 const NANOS = 1e9
-const STALLED_MS = 15 * 60_000
 const RUNS_LOOKED_AT = 1_000
 
 /** As stored: rule and state are JSON. */
@@ -159,7 +159,7 @@ async function measureAlert(
     const running = `SELECT last_event_at FROM runs WHERE environment_id = ?${ofAgent} AND status = 'RUNNING'
       AND started_at >= ? ORDER BY started_at DESC LIMIT ?`
     const text = `SELECT COUNT(*) AS count FROM (${running}) newest WHERE last_event_at < ?`
-    const values = [environmentId, ...agent, since, RUNS_LOOKED_AT, now - STALLED_MS]
+    const values = [environmentId, ...agent, since, RUNS_LOOKED_AT, await stalledBefore(sql, environmentId, now)]
     return (await sql.get<{ count: number }>(text, values))?.count ?? 0
   }
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,

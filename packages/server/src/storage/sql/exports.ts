@@ -114,11 +114,14 @@ async function restoreRows(
   return { outcome: 'restored', written }
 }
 
-const KEPT_FACTS = ['pinned_at', 'payloads_removed']
-const LOST_FACTS = ['status', 'ended_at', 'error_count', 'traits', 'uncosted', ...SUM_COLUMNS.map(([column]) => column)]
+const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at']
+/** Of a run that the stalled rule closed. */
+const CLOSED_FACTS = ['status', 'ended_at']
+const LOST_FACTS = [...CLOSED_FACTS, 'error_count', 'traits', 'uncosted', ...SUM_COLUMNS.map(([column]) => column)]
 
 async function restoreRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
-  const columns = facts['payloadsRemoved'] === 0 ? KEPT_FACTS : [...KEPT_FACTS, ...LOST_FACTS]
+  const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
+  const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]
   const text = `UPDATE runs SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE environment_id = ? AND run_id = ?`
   await sql.run(text, [...columns.map((column) => facts[memberOf(column)] ?? null), environmentId, runId])
 }

@@ -3,7 +3,8 @@
  *
  *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
  *
- * A closed run never reopens. Later events still count, add usage, and may lower the start.
+ * The stalled rule may close a run without an event (stalled.ts); the first outcome then still decides. A closed run never
+ * reopens. Later events still count, add usage, and may lower the start.
  */
 import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
@@ -39,6 +40,8 @@ export interface RunState extends UsageSums {
   lastSeq: number
   endedAt: number | null
   closingSeq: number | null
+  /** When the stalled rule closed it; null: it did not, or an outcome has replaced that. */
+  ruleClosedAt: number | null
   /** Short form of its session: the first that an event names. */
   session: string | null
   /** Its session, if this transaction is the first to name one. */
@@ -85,6 +88,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     ...noUsage(),
     endedAt: null,
     closingSeq: null,
+    ruleClosedAt: null,
     session: null,
     namedSession: null,
     isNew: true,
@@ -111,8 +115,9 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
     run.startedAt = time
     run.isMoved = true
   }
-  if (outcome !== null && run.status === 'RUNNING') {
+  if (outcome !== null && (run.status === 'RUNNING' || run.ruleClosedAt !== null)) {
     run.status = outcome
+    run.ruleClosedAt = null
     run.endedAt = time
     run.closingSeq = seq
     run.isMoved = true

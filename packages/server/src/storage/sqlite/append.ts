@@ -40,6 +40,7 @@ const RUN_COLUMNS = {
   ...Object.fromEntries(SUM_COLUMNS.map(([column, name]) => [name, column])),
   endedAt: 'ended_at',
   closingSeq: 'closing_seq',
+  ruleClosedAt: 'rule_closed_at',
 }
 /** These change with every event and are not indexed. */
 const COUNTED = [
@@ -67,7 +68,7 @@ export function rowWriter(db: Database) {
   )
   const moveRun = db.prepare(
     `UPDATE runs SET status = @status, started_at = @startedAt, ended_at = @endedAt, closing_seq = @closingSeq,
-        packed = @packed,
+        packed = @packed, rule_closed_at = @ruleClosedAt,
         session_key = COALESCE(session_key, @sessionKey), session_id = COALESCE(session_id, @namedSession)
       WHERE environment_id = @environmentId AND number = @number`,
   )

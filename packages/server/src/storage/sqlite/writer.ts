@@ -1,6 +1,7 @@
 /** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
+import type { ClosedRuns } from '../stalled.ts'
 import type { PackingStore } from '../packing.ts'
 import { runAct } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append.ts'
@@ -95,6 +96,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'removeExpiredRuns' || act === 'removeExpiredPayloads') {
     engine.forgetRuns(String(args[0]), (result as RemovedRuns | RemovedPayloads).changedRunIds)
   }
+  if (act === 'closeStalledRuns') engine.forgetRuns(String(args[0]), (result as ClosedRuns).changedRunIds)
   if (act === 'storeBlocks') {
     const [environmentId, slices] = args as Parameters<PackingStore['storeBlocks']>
     engine.forgetRuns(

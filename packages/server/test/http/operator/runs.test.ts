@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { OperatorRun, OperatorRunPage } from '@tacho/contract/operator/run.ts'
+import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
@@ -143,6 +144,52 @@ test('an unknown environment has no runs, events or usage to show', async () => 
     const malformed = await service.operator(`/environments/production/${path}`)
     assert.deepEqual(refusalOf(malformed), [400, 'invalid_request'], path)
   }
+})
+
+test('a running run is active, stalled by the rule of its environment, or waits for an approval', async () => {
+  const { environmentId } = await service.newTenant('stalled')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const headers = { 'x-api-key': key, 'X-Service-Client-ID': 'client' }
+  const ago = (minutes: number) => Date.now() - minutes * 60_000
+  const sent = [
+    ['fresh', 1],
+    ['silent', 20],
+    ['waiting', 20],
+  ] as const
+  const body = sent.map(([runId, minutes]) => event({ runId, timestamp: ago(minutes) }))
+  assert.equal((await service.api('/events/batch', { body, headers })).status, 200)
+  const request = { clientRequestId: '1', toolName: 'pay', inputHash: 'ab'.repeat(32), runId: 'waiting' }
+  assert.equal((await service.api('/firewall-approvals', { body: request, headers })).status, 201)
+
+  const home = `/environments/${environmentId}`
+  const activities = async () => {
+    const listed = (await service.operator<OperatorRunPage>(`${home}/runs`)).body.items
+    for (const run of listed) {
+      const { body: one } = await service.operator<OperatorRun>(`${home}/runs/${run.runId}`)
+      assert.equal(one.activity, run.activity)
+    }
+    return Object.fromEntries(listed.map(({ runId, activity }) => [runId, activity]))
+  }
+  const rule = (given?: object) =>
+    service.operator<StalledRule>(`${home}/stalled-rule${given ? '/change' : ''}`, given && { body: given })
+  assert.deepEqual((await rule()).body, { idleMinutes: 15, closeAs: null, source: 'default' })
+  assert.deepEqual(await activities(), { fresh: 'ACTIVE', silent: 'STALLED', waiting: 'WAITING_FOR_APPROVAL' })
+  for (const bad of [{}, { idleMinutes: 4 }, { idleMinutes: 43_201 }, { closeAs: 'COMPLETED' }, { other: 1 }]) {
+    assert.equal((await rule(bad)).status, 400, JSON.stringify(bad))
+  }
+  assert.equal((await rule({ idleMinutes: 5 })).status, 200)
+  assert.deepEqual((await rule({ idleMinutes: 43_200 })).body, {
+    idleMinutes: 43_200,
+    closeAs: null,
+    source: 'environment',
+  })
+  assert.equal((await activities())['silent'], 'ACTIVE')
+
+  // Its event arrived just now, so the rule leaves it open, whatever time it names.
+  await rule({ idleMinutes: 5, closeAs: 'FAILED' })
+  assert.equal((await activities())['silent'], 'STALLED')
+  const closed = await service.operator<OperatorRun>(`${home}/runs/silent`)
+  assert.deepEqual([closed.body.status, closed.body.closedByRuleAt], ['RUNNING', null])
 })
 
 test('filters narrow by cost, length, errors, approvals and the names that events give', async () => {

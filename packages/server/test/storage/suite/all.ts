@@ -31,6 +31,7 @@ import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
 import { searchSuite } from './search.ts'
 import { simulationsSuite } from './simulations.ts'
+import { stalledSuite } from './stalled.ts'
 import { timelineSuite } from './timeline.ts'
 import { usageSuite } from './usage.ts'
 import { webhooksSuite } from './webhooks.ts'
@@ -60,6 +61,7 @@ const SUITES = [
   deploymentsSuite,
   configurationClientsSuite,
   simulationsSuite,
+  stalledSuite,
   approvalsSuite,
   approvalListsSuite,
   recordedInputSuite,

@@ -1,0 +1,63 @@
+/** The stalled rule of an environment, and what running runs do by it. */
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
+import type { RunActivity } from '@tacho/contract/words.ts'
+import type { FastifyInstance } from 'fastify'
+import type { RunRow } from '../../storage/runs.ts'
+import { DEFAULT_STALLED_RULE, type StalledRuleRow, type StalledStore } from '../../storage/stalled.ts'
+import type { Deps } from '../deps.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+
+export function stalledRuleRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, now, work } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.readStalledRule, deps, async ({ request }) => {
+    return toRule(await storage.readStalledRule(environmentOf(request).id))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.changeStalledRule, deps, async ({ body, request }) => {
+    const { id } = environmentOf(request)
+    const before = (await storage.readStalledRule(id)) ?? DEFAULT_STALLED_RULE
+    const { idleMinutes = before.idleMinutes, closeAs = before.closeAs } = body
+    const rule = { idleMinutes, closeAs }
+    const audit = auditOf(
+      request,
+      now(),
+      'stalled_rule.change',
+      { kind: 'environment', id },
+      { from: before, to: rule },
+    )
+    await storage.changeStalledRule(id, rule, now(), [audit])
+    work.wake('close_stalled')
+    return toRule(rule)
+  })
+}
+
+function toRule(row: StalledRuleRow | null): StalledRule {
+  return row === null ? { ...DEFAULT_STALLED_RULE, source: 'default' } : { ...row, source: 'environment' }
+}
+
+/** What the running ones of these runs do now, by internal id. */
+export async function activitiesOf(
+  storage: Pick<StalledStore, 'readStalledRule' | 'findWaitingRuns'>,
+  environmentId: string,
+  rows: readonly RunRow[],
+  now: number,
+): Promise<ReadonlyMap<string, RunActivity>> {
+  const running = rows.filter(({ status }) => status === 'RUNNING')
+  if (running.length === 0) return new Map()
+  const runIds = running.map(({ runId }) => runId)
+  const [rule, waiting] = await Promise.all([
+    storage.readStalledRule(environmentId),
+    storage.findWaitingRuns(environmentId, runIds, now),
+  ])
+  const { idleMinutes } = rule ?? DEFAULT_STALLED_RULE
+  return new Map(
+    running.map(({ id, runId, lastEventAt }): [string, RunActivity] => {
+      if (waiting.includes(runId)) return [id, 'WAITING_FOR_APPROVAL']
+      return [id, lastEventAt < now - idleMinutes * 60_000 ? 'STALLED' : 'ACTIVE']
+    }),
+  )
+}

@@ -1,0 +1,31 @@
+/** Runs that stopped sending events without an outcome. */
+import type { ClosedAs } from '@tacho/contract/operator/stalled-rule.ts'
+import type { AuditEntry } from './audit.ts'
+import type { RunPlace } from './runs.ts'
+
+export interface StalledStore {
+  /** Null: the default counts. */
+  readStalledRule(environmentId: string): Promise<StalledRuleRow | null>
+  changeStalledRule(environmentId: string, rule: StalledRuleRow, now: number, audit: AuditEntry[]): Promise<void>
+  /** Those of the runs, by external id, with a request for approval that is pending. */
+  findWaitingRuns(environmentId: string, runIds: string[], now: number): Promise<string[]>
+  /** Closes stalled runs by the rule of the environment: oldest start first, a bounded number at a time. */
+  closeStalledRuns(environmentId: string, now: number, after: RunPlace | null): Promise<ClosedRuns>
+}
+
+export interface StalledRuleRow {
+  idleMinutes: number
+  /** Null: stalled runs stay open. */
+  closeAs: ClosedAs | null
+}
+
+export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: null }
+
+export interface ClosedRuns {
+  /** False: the rule closes nothing. */
+  isOn: boolean
+  /** External ids. The engine forgets what it has in memory of them. */
+  changedRunIds: string[]
+  /** Where the next call continues; null: all were examined. */
+  after: RunPlace | null
+}

@@ -1,0 +1,132 @@
+/** Runs that stop sending events: when they are stalled, what closes them, and that an outcome still decides. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ClosedAs } from '@tacho/contract/operator/stalled-rule.ts'
+import type { RunPlace } from '../../../src/storage/runs.ts'
+import { ask } from './approval-sample.ts'
+import { auditEntry } from './issue-sample.ts'
+import { ownStorage, type OpenStorage } from './open.ts'
+import { append, batch, event, HOUR, newId, NOON, outcome, runOf, timelineOf } from './sample.ts'
+
+const MINUTE = 60_000
+const IDLE = 30
+
+export function stalledSuite(open: OpenStorage) {
+  describe('the stalled rule', () => {
+    const storage = ownStorage(open)
+
+    async function newEnvironment(closeAs: ClosedAs | null) {
+      const [workspaceId, id] = [newId(), newId()]
+      await storage().createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
+      await storage().createEnvironment({ id, workspaceId, name: 'production', createdAt: NOON }, [])
+      await storage().changeStalledRule(id, { idleMinutes: IDLE, closeAs }, NOON, [
+        auditEntry(id, 'stalled_rule.change'),
+      ])
+      return id
+    }
+
+    /** Returns the external ids of the closed runs. */
+    async function close(env: string, now: number): Promise<string[]> {
+      const closed: string[] = []
+      for (let after: RunPlace | null = null; ;) {
+        const slice = await storage().closeStalledRuns(env, now, after)
+        closed.push(...slice.changedRunIds)
+        if (slice.after === null) return closed.toSorted()
+        after = slice.after
+      }
+    }
+
+    const statuses = async (env: string) => {
+      const { rows } = await storage().readUsage(env, NOON - HOUR, NOON + HOUR, { limit: 9, after: null })
+      assert.ok(rows.every(({ events }) => events > 0))
+      const points = await storage().listRuns(env, {}, { limit: 100, after: null })
+      return points.rows.map(({ runId, status }) => `${runId} ${status}`).toSorted()
+    }
+
+    test('closes nothing without a word about it', async () => {
+      const env = await newEnvironment(null)
+      await append(storage(), env, event({}))
+      assert.deepEqual(await storage().readStalledRule(env), { idleMinutes: IDLE, closeAs: null })
+      assert.equal(await storage().readStalledRule(newId()), null)
+      const closed = await storage().closeStalledRuns(env, NOON + HOUR, null)
+      assert.deepEqual(closed, { isOn: false, changedRunIds: [], after: null })
+      assert.equal((await runOf(storage(), env)).status, 'RUNNING')
+    })
+
+    test('closes a run one millisecond after its time, without an event, and says so', async () => {
+      const env = await newEnvironment('FAILED')
+      const other = await newEnvironment(null)
+      for (const each of [env, other]) await append(storage(), each, event({ time: NOON - 5 }), event({ time: NOON }))
+      const due = NOON + IDLE * MINUTE
+      assert.deepEqual(await close(env, due), [])
+      assert.deepEqual(await close(env, due + 1), ['run'])
+      const run = await runOf(storage(), env)
+      assert.deepEqual([run.status, run.endedAt, run.ruleClosedAt, run.eventCount], ['FAILED', NOON, due + 1, 2])
+      assert.equal((await timelineOf(storage(), env)).length, 2)
+      assert.deepEqual(await close(env, due + 2), [])
+      assert.equal((await runOf(storage(), other)).status, 'RUNNING')
+    })
+
+    test('an outcome that arrives later decides, once; other events only count', async () => {
+      const env = await newEnvironment('CANCELLED')
+      await append(storage(), env, event({ time: NOON }))
+      await close(env, NOON + HOUR)
+      await append(storage(), env, event({ time: NOON + HOUR }))
+      const cancelled = await runOf(storage(), env)
+      assert.deepEqual([cancelled.status, cancelled.endedAt, cancelled.eventCount], ['CANCELLED', NOON, 2])
+      await append(storage(), env, outcome('COMPLETED', { time: NOON + 1 }))
+      const completed = await runOf(storage(), env)
+      assert.deepEqual([completed.status, completed.endedAt, completed.ruleClosedAt], ['COMPLETED', NOON + 1, null])
+      await append(storage(), env, outcome('FAILED', { time: NOON + 2 }))
+      assert.equal((await runOf(storage(), env)).status, 'COMPLETED')
+    })
+
+    test('counts ended runs by the status that they have', async () => {
+      const env = await newEnvironment('FAILED')
+      for (const runId of ['decided', 'closed', 'running']) await append(storage(), env, event({ runId, time: NOON }))
+      const alive = NOON + 2 * HOUR
+      await append(storage(), env, event({ runId: 'running', time: alive }))
+      assert.deepEqual(await close(env, alive), ['closed', 'decided'])
+      await append(storage(), env, outcome('COMPLETED', { runId: 'decided', time: NOON }))
+      assert.deepEqual(await statuses(env), ['closed FAILED', 'decided COMPLETED', 'running RUNNING'])
+      const window = { since: 0, from: NOON - HOUR, to: NOON + HOUR, now: alive }
+      const rule = { name: 'n', kind: 'error_rate', agentId: null, threshold: 1, windowMinutes: 60 } as const
+      assert.equal(await storage().measureAlert(env, rule as never, window), 50)
+    })
+
+    test('a run that waits for an approval is not stalled; one whose events arrived lately neither', async () => {
+      const env = await newEnvironment('FAILED')
+      await append(storage(), env, event({ runId: 'waits', time: NOON }), event({ runId: 'dead', time: NOON }))
+      const later = NOON + HOUR
+      await ask(storage(), env, { runId: 'waits', createdAt: NOON, expiresAt: later + MINUTE })
+      // An import: it names old times, and still goes on.
+      await storage().appendEvents(batch(env, [event({ runId: 'import', time: NOON })], { receivedAt: later }))
+      assert.deepEqual(await storage().findWaitingRuns(env, ['dead', 'waits'], later), ['waits'])
+      assert.deepEqual(await close(env, later), ['dead'])
+      // The request has expired.
+      assert.deepEqual(await storage().findWaitingRuns(env, ['dead', 'waits'], later + MINUTE), [])
+      assert.deepEqual(await close(env, later + MINUTE), ['waits'])
+    })
+
+    test('examines any number of runs in bounded slices', async () => {
+      const env = await newEnvironment('FAILED')
+      for (let start = 0; start < 450; start += 50) {
+        const events = Array.from({ length: 50 }, (_, n) => event({ runId: `run ${start + n}`, time: NOON }))
+        await append(storage(), env, ...events)
+      }
+      const first = await storage().closeStalledRuns(env, NOON + HOUR, null)
+      assert.ok(first.after !== null && first.changedRunIds.length <= 200)
+      assert.equal((await close(env, NOON + HOUR)).length + first.changedRunIds.length, 450)
+    })
+
+    test('is checked by one node from its change on, until it closes nothing', async () => {
+      const env = await newEnvironment('FAILED')
+      const claim = { kind: 'close_stalled', now: NOON, leaseUntil: NOON + HOUR, limit: 100 } as const
+      const claimed = async (owner: string) =>
+        (await storage().claimWork({ ...claim, owner })).some(({ environmentId }) => environmentId === env)
+      assert.deepEqual([await claimed('a'), await claimed('b')], [true, false])
+      await storage().changeStalledRule(env, { idleMinutes: 5, closeAs: 'CANCELLED' }, NOON, [])
+      assert.equal(await claimed('b'), true)
+    })
+  })
+}
