@@ -5,9 +5,11 @@ import { once } from 'node:events'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { databasesOf, startPostgres, type PostgresServer, type TestDatabase } from '../../setup/postgres-server.ts'
+import { checkKilledRemovals } from '../suite/removal-crash.ts'
 import { verify, writeUntil } from './load.ts'
 
 const LOAD = fileURLToPath(new URL('load.ts', import.meta.url))
@@ -46,6 +48,22 @@ describe('under full load', () => {
     await writing
     await verify(survivor, acknowledged)
     await survivor.close()
+  })
+
+  test('kill -9 in the middle of removals keeps nothing that should go and removes nothing that should stay', async () => {
+    await create()
+    await checkKilledRemovals({
+      place: database.url,
+      open: () => openPostgresStorage({ url: database.url, poolSize: 4 }),
+      async query(text) {
+        const client = new pg.Client(database.url)
+        await client.connect()
+        await client.query('SET search_path = tacho')
+        const { rows } = await client.query<Record<string, unknown>>(text)
+        await client.end()
+        return rows
+      },
+    })
   })
 
   for (const how of ['immediate', 'kill'] as const) {

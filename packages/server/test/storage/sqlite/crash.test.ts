@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
 import { test } from 'node:test'
+import Database from 'better-sqlite3'
+import { checkKilledRemovals } from '../suite/removal-crash.ts'
 import { newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
@@ -53,4 +55,18 @@ test(RULE, { timeout: 180_000 }, async (t) => {
   const [hour] = (await storage.readUsage(environmentId, NOON, NOON, { limit: 9, after: null })).rows
   assert.deepEqual([hour?.events, hour?.totalTokens], [stored.length, 3 * stored.length])
   assert.ok((await storage.inspect()).every(({ ok }) => ok))
+})
+
+test('kill -9 in the middle of removals keeps nothing that should go and removes nothing that should stay', async (t) => {
+  const directory = temporaryDirectory(t)
+  await checkKilledRemovals({
+    place: directory,
+    open: () => openStore(t, { directory, readers: 1 }),
+    async query(text) {
+      const db = new Database(path.join(directory, 'tacho.db'), { readonly: true })
+      const rows = db.prepare<[], Record<string, unknown>>(text).all()
+      db.close()
+      return rows
+    },
+  })
 })
