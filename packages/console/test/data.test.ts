@@ -91,10 +91,20 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await urgent.getByText('High cost').waitFor()
     await assertLooks(page, 'overview with alerts')
     await urgent.getByRole('link', { name: 'This month' }).click()
-    for (const name of ['High cost', 'This month']) {
-      await row(name)
-        .getByRole('button', { name: /^Delete/ })
+    const act = async (of: string, name: string) => {
+      await row(of)
+        .getByRole('button', { name: /^Actions/ })
         .click()
+      await page.getByRole('button', { name, exact: true }).click()
+    }
+    await act('This month', 'Send a test')
+    await page.getByText('No webhook subscribes to this event').waitFor()
+    await act('This month', 'Change…')
+    await dialog.getByLabel('Amount').fill('10')
+    await page.keyboard.press('Enter')
+    await row('This month').getByText('25 % used').waitFor()
+    for (const name of ['High cost', 'This month']) {
+      await act(name, 'Delete…')
       await dialog.getByRole('button', { name: 'Delete' }).click()
       await row(name).waitFor({ state: 'detached' })
     }

@@ -1,4 +1,4 @@
-import type { AlertKind, NewAlert } from '@tacho/contract/operator/alert.ts'
+import type { Alert, AlertKind, NewAlert } from '@tacho/contract/operator/alert.ts'
 import { ALERT_KINDS } from '@tacho/contract/words.ts'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -23,6 +23,8 @@ const PERIODS = [
 
 interface Props {
   environmentId: string
+  /** Null: a new one. */
+  alert: Alert | null
   onSettled: () => Promise<unknown>
   onClose: () => void
 }
@@ -47,21 +49,26 @@ const FIRST: Draft = {
   period: 'month',
 }
 
-export function AlertDialog({ environmentId, onSettled, onClose }: Props) {
-  const [draft, setDraft] = useState<Draft>(FIRST)
+export function AlertDialog({ environmentId, alert, onSettled, onClose }: Props) {
+  const [draft, setDraft] = useState<Draft>(alert === null ? FIRST : draftOf(alert))
   const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change })
   const { data: agents } = useQuery(agentNamesQuery(environmentId))
   const { name, kind, threshold } = draft
   const { label, hasWindow, note } = KINDS[kind]
   const save = useMutation({
-    mutationFn: () => api.createAlert({ params: { environmentId }, body: bodyOf(draft) }),
+    mutationFn: () => {
+      const body = bodyOf(draft)
+      if (alert === null) return api.createAlert({ params: { environmentId }, body })
+      const { kind: _, ...change } = body
+      return api.changeAlert({ params: { environmentId, alertId: alert.id }, body: change })
+    },
     onSuccess: onClose,
     onSettled,
   })
   return (
     <FormDialog
-      title="New alert"
-      act="Create alert"
+      title={alert === null ? 'New alert' : 'Change this alert'}
+      act={alert === null ? 'Create alert' : 'Change alert'}
       isReady={name.trim() !== '' && (label === null || threshold !== '')}
       isBusy={save.isPending}
       error={save.error}
@@ -74,13 +81,17 @@ export function AlertDialog({ environmentId, onSettled, onClose }: Props) {
           value={name}
           onChange={(to) => set({ name: to })}
         />
-        <SelectField
-          label="Kind"
-          hint={note}
-          value={kind}
-          options={ALERT_KINDS.map((one) => [one, KINDS[one].name])}
-          onChange={(to) => set({ kind: to as AlertKind, threshold: '' })}
-        />
+        {alert === null ? (
+          <SelectField
+            label="Kind"
+            hint={note}
+            value={kind}
+            options={ALERT_KINDS.map((one) => [one, KINDS[one].name])}
+            onChange={(to) => set({ kind: to as AlertKind, threshold: '' })}
+          />
+        ) : (
+          <p className="text-sm text-soft">{note}</p>
+        )}
         <div className="grid gap-4 sm:grid-cols-2">
           {label !== null && (
             <Field
@@ -99,7 +110,7 @@ export function AlertDialog({ environmentId, onSettled, onClose }: Props) {
             <SelectField
               label="Looks back"
               value={draft.windowMinutes}
-              options={WINDOWS}
+              options={withOwn(WINDOWS, draft.windowMinutes)}
               onChange={(to) => set({ windowMinutes: to })}
             />
           )}
@@ -123,18 +134,28 @@ export function AlertDialog({ environmentId, onSettled, onClose }: Props) {
               onChange={(event) => set({ holdMinutes: event.target.value })}
             />
           )}
-          {kind !== 'approval_waiting' && (
-            <SelectField
-              label="Agent"
-              value={draft.agentId}
-              options={[['', 'Every agent'], ...(agents ?? [])]}
-              onChange={(to) => set({ agentId: to })}
-            />
-          )}
+          <SelectField
+            label="Agent"
+            value={draft.agentId}
+            options={withOwn([['', 'Every agent'], ...(agents ?? [])], draft.agentId)}
+            onChange={(to) => set({ agentId: to })}
+          />
         </div>
       </div>
     </FormDialog>
   )
+}
+
+function draftOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, period }: Alert): Draft {
+  const texts = { threshold: String(threshold), windowMinutes: String(windowMinutes), holdMinutes: String(holdMinutes) }
+  return { name, kind, ...texts, agentId: agentId ?? '', period }
+}
+
+type Options = readonly (readonly [value: string, word: string])[]
+
+/** With the value that was set elsewhere. */
+function withOwn(options: Options, value: string): Options {
+  return options.some(([one]) => one === value) ? options : [...options, [value, value]]
 }
 
 function bodyOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, period }: Draft): NewAlert {
@@ -142,7 +163,7 @@ function bodyOf({ name, kind, threshold, agentId, windowMinutes, holdMinutes, pe
     name: name.trim(),
     kind,
     threshold: Number(threshold),
-    agentId: kind === 'approval_waiting' || agentId === '' ? null : agentId,
+    agentId: agentId === '' ? null : agentId,
     windowMinutes: Number(windowMinutes),
     holdMinutes: Number(holdMinutes),
     period,

@@ -1,5 +1,5 @@
 import type { Alert } from '@tacho/contract/operator/alert.ts'
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
@@ -8,7 +8,10 @@ import { ListedTable } from '../settings/listed.tsx'
 import { SectionPage } from '../settings/section-page.tsx'
 import { Button } from '../ui/button.tsx'
 import type { Column } from '../ui/data-table.tsx'
+import { counted } from '../ui/format.ts'
 import { useKeys } from '../ui/keys.ts'
+import { Refused } from '../ui/refused.tsx'
+import { RowMenu } from '../ui/row-menu.tsx'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { AlertDialog } from './alert-dialog.tsx'
@@ -18,7 +21,7 @@ import { agentNamesQuery, alertsQuery } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/alerts')
 
-type Open = { is: 'new' } | { is: 'remove'; alert: Alert }
+type Open = { is: 'new' } | { is: 'change' | 'remove'; alert: Alert }
 
 export function AlertsPage() {
   const names = route.useParams()
@@ -34,6 +37,9 @@ export function AlertsPage() {
   })
   const renew = () => cache.invalidateQueries({ queryKey: alertsQuery(params.environmentId).queryKey })
   const canChange = place.may('admin')
+  const test = useMutation({
+    mutationFn: ({ id }: Alert) => api.testAlert({ params: { ...params, alertId: id } }),
+  })
   useKeys(canChange ? { n: () => setOpen({ is: 'new' }) } : {})
 
   const columns: Column<Alert>[] = [
@@ -76,9 +82,14 @@ export function AlertsPage() {
       head: 'Actions',
       right: true,
       cell: (alert) => (
-        <Button look="quiet" aria-label={`Delete ${alert.name}`} onClick={() => setOpen({ is: 'remove', alert })}>
-          Delete
-        </Button>
+        <RowMenu
+          name={alert.name}
+          acts={[
+            { word: 'Change…', act: () => setOpen({ is: 'change', alert }) },
+            { word: 'Send a test', act: () => test.mutate(alert) },
+            { word: 'Delete…', act: () => setOpen({ is: 'remove', alert }) },
+          ]}
+        />
       ),
     })
   }
@@ -102,6 +113,10 @@ export function AlertsPage() {
         )
       }
     >
+      <Refused error={test.error} />
+      <p role="status" className="text-sm text-soft">
+        {test.data && testText(test.data.webhooks)}
+      </p>
       <ListedTable
         label="Alerts"
         columns={columns}
@@ -114,7 +129,12 @@ export function AlertsPage() {
           </Empty>
         }
       />
-      {open?.is === 'new' && <AlertDialog environmentId={params.environmentId} onSettled={renew} onClose={close} />}
+      {open?.is === 'new' && (
+        <AlertDialog environmentId={params.environmentId} alert={null} onSettled={renew} onClose={close} />
+      )}
+      {open?.is === 'change' && (
+        <AlertDialog environmentId={params.environmentId} alert={open.alert} onSettled={renew} onClose={close} />
+      )}
       {open?.is === 'remove' && (
         <Confirm
           title={`Delete ${open.alert.name}?`}
@@ -128,4 +148,10 @@ export function AlertsPage() {
       )}
     </SectionPage>
   )
+}
+
+function testText(webhooks: number): string {
+  return webhooks === 0
+    ? 'No webhook subscribes to this event, so no message was sent.'
+    : `A message, marked as a test, is on its way to ${counted(webhooks, 'webhook')}.`
 }

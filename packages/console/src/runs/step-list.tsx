@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useRef, type ReactNode } from 'react'
+import { memo, useEffect, useRef, type ReactNode } from 'react'
 import type { Step } from './run-queries.ts'
 
 export interface StepListProps {
@@ -42,33 +42,66 @@ export function StepList({ steps, selected, onSelect, label, rowPx, measured = f
       <div role="presentation" className="relative" style={{ height: rows.getTotalSize() }}>
         {rows.getVirtualItems().map(({ index, key, start }) => {
           const step = steps[index]
-          if (!step) return null
           return (
-            <div
-              key={key}
-              ref={measured ? rows.measureElement : undefined}
-              role="listitem"
-              aria-setsize={steps.length}
-              aria-posinset={index + 1}
-              aria-current={step === selected ? 'step' : undefined}
-              data-index={index}
-              onClick={(event) => {
-                // A click that folds, copies or marks text in the row is not meant for the row.
-                if (event.target instanceof Element && event.target.closest('button, a, summary, input')) return
-                if (window.getSelection()?.isCollapsed === false) return
-                onSelect(step)
-              }}
-              className="absolute inset-x-0 top-0"
-              style={{ transform: `translateY(${start}px)`, ...(measured ? {} : { height: rowPx }) }}
-            >
-              {children(step)}
-            </div>
+            step && (
+              <Row
+                key={key}
+                step={step}
+                index={index}
+                start={start}
+                size={steps.length}
+                isSelected={step === selected}
+                rowPx={measured ? null : rowPx}
+                measure={rows.measureElement}
+                onSelect={onSelect}
+              >
+                {children}
+              </Row>
+            )
           )
         })}
       </div>
     </div>
   )
 }
+
+interface RowProps {
+  step: Step
+  index: number
+  start: number
+  size: number
+  isSelected: boolean
+  /** Null: as high as its content, which is measured. */
+  rowPx: number | null
+  measure: (row: HTMLElement | null) => void
+  onSelect: (step: Step | null) => void
+  children: (step: Step) => ReactNode
+}
+
+/** Scrolling draws only the rows that come into sight. */
+const Row = memo(function Row(props: RowProps) {
+  const { step, index, start, size, isSelected, rowPx, measure, onSelect, children } = props
+  return (
+    <div
+      ref={rowPx === null ? measure : undefined}
+      role="listitem"
+      aria-setsize={size}
+      aria-posinset={index + 1}
+      aria-current={isSelected ? 'step' : undefined}
+      data-index={index}
+      onClick={(event) => {
+        // A click that folds, copies or marks text in the row is not meant for the row.
+        if (event.target instanceof Element && event.target.closest('button, a, summary, input')) return
+        if (window.getSelection()?.isCollapsed === false) return
+        onSelect(step)
+      }}
+      className="absolute inset-x-0 top-0"
+      style={{ transform: `translateY(${start}px)`, ...(rowPx === null ? {} : { height: rowPx }) }}
+    >
+      {children(step)}
+    </div>
+  )
+})
 
 /** Steps keep their order in every filtered list, except in a sorted table. */
 function placeOf(steps: readonly Step[], { eventId, index }: Step): number {
