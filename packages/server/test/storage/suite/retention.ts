@@ -10,6 +10,7 @@ import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { decision, request } from './approval-sample.ts'
 import { auditEntry, change, issueRecord, listAll, reviewed } from './issue-sample.ts'
 import { ownStorage, type OpenStorage } from './open.ts'
+import { found, indexAll } from './search.ts'
 import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, timelineOf } from './sample.ts'
 
 const ALL_RUNS = { limit: 1_000, after: null }
@@ -310,6 +311,24 @@ export function retentionSuite(open: OpenStorage) {
       await recorded(env, 'bare', 9, { payload })
       assert.equal(await removeAll(env, 'payloads'), 1)
       assert.equal((await storage().findRun(env, 'bare'))?.payloadsRemoved, 4)
+    })
+
+    test('a label is found after the payload of its event was removed, and the payload is not', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30, payloadDays: 7 })
+      assert.equal(await storage().switchSearch(env, true, NOON, []), 'switched')
+      const payload = '{"text":"secret"}'
+      const events = ['one', 'two', 'three'].map((eventId) => ({ eventId, label: 'Refund order', payload }))
+      await recorded(env, 'bare', 10, ...events)
+      await indexAll(storage(), env)
+      assert.deepEqual((await found(storage(), env, 'refund secret')).toSorted(), ['one', 'three', 'two'])
+      await storage().startRetention(env, NOON)
+      assert.equal(await removeAll(env, 'payloads', 2), 3)
+      assert.deepEqual(await found(storage(), env, 'secret'), [])
+      await indexAll(storage(), env)
+      assert.deepEqual((await found(storage(), env, 'refund')).toSorted(), ['one', 'three', 'two'])
+      assert.deepEqual(await found(storage(), env, 'secret'), [])
+      // Once each, in the index as well.
+      assert.equal((await storage().readSearchSettings(env))?.waitingRuns, 0)
     })
 
     test('removes resolved issues, ended approvals and old entries of the audit log', async () => {

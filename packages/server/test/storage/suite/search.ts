@@ -15,7 +15,7 @@ import { append, event, HOUR, newEnvironment, newId, NOON, outcome } from './sam
 const LATER = NOON + 60_000
 
 /** Works like the queue until nothing is left to index. */
-async function indexAll(storage: Storage, env: string): Promise<void> {
+export async function indexAll(storage: Storage, env: string): Promise<void> {
   const owner = newId()
   const work = indexSearch({ storage, owner, now: () => LATER, rests: 0 })
   for (let turns = 0; ; turns++) {
@@ -37,7 +37,7 @@ function clausesOf(query: string): SearchClause[] {
 }
 
 /** Event ids of all pages. */
-async function found(storage: Storage, env: string, query: string, limit = 3, range = {}): Promise<string[]> {
+export async function found(storage: Storage, env: string, query: string, limit = 3, range = {}): Promise<string[]> {
   const ids: string[] = []
   let after: SearchPlace | null = null
   do {

@@ -2,6 +2,8 @@
 import { eventEnvironment } from '../events.ts'
 import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
 import { removeFromSearch } from '../search/removal.ts'
+import { markRuns } from '../search/search-index.ts'
+import { SEARCHED } from '../search/search-settings.ts'
 import type { Sql } from '../sql.ts'
 
 interface Target {
@@ -15,26 +17,33 @@ interface Taken {
   isWhole: boolean
 }
 
-/** Removes the payloads of at most `most` events of a run. */
+/**
+ * Removes the payloads of at most `most` events of a run. Its words leave the search; those of its labels are indexed again
+ * afterwards.
+ */
 export async function dropPayloads(
   sql: Sql,
   environmentId: string,
   { id, number }: Target,
   most: number,
+  now: number,
 ): Promise<Taken> {
-  await removeFromSearch(sql, environmentId, number, most)
+  const entries = await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
   const due = `SELECT ${key} FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${SAYS_SOMETHING}
     ORDER BY time, seq LIMIT ?`
   const text = `UPDATE events SET ${REMOVE_PAYLOAD[sql.dialect]}
     WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (${due})`
   const events = await sql.run(text, [environmentId, number, environmentId, number, most])
-  const isWhole = events < most && (await deleteBlocks(sql, environmentId, number))
+  const isWhole = events < most && entries < most && (await deleteBlocks(sql, environmentId, number))
   // The number of blocks stops a process that packs the removed payloads.
   const removed = isWhole ? ', payloads_removed = event_count' : ''
   await sql.run(`UPDATE runs SET blocks = blocks + 1${removed} WHERE environment_id = ? AND id = ?`, [
     environmentId,
     id,
   ])
+  if (isWhole && (await sql.get(SEARCHED, [environmentId])) !== null) {
+    await markRuns(sql, environmentId, [{ number, id }], now)
+  }
   return { events, isWhole }
 }

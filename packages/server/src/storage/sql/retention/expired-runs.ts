@@ -159,7 +159,7 @@ async function removeExpiredPayloads(
   for (const run of await lockExpired(sql, environmentId, 'payloads', now, ids)) {
     if (events >= most) rest.push(run.id)
     else {
-      const taken = await dropPayloads(sql, environmentId, run, most - events)
+      const taken = await dropPayloads(sql, environmentId, run, most - events, now)
       events += taken.events
       if (!taken.isWhole) rest.push(run.id)
       changed.push(run)
