@@ -3,9 +3,10 @@ import { InvalidArgumentError, type Command } from 'commander'
 import { randomBytes } from 'node:crypto'
 import { demoRuns } from '../demo/runs.ts'
 import { withJson, withUrl, type OutputOptions } from '../settings/options.ts'
-import { counted, printJson, printLine, printTable } from '../terminal/output.ts'
+import { counted, printJson, printJsonLine, printLine, printTable } from '../terminal/output.ts'
 import { startProgress } from '../terminal/progress.ts'
-import { playPeople } from '../demo/people.ts'
+import { playLive } from '../demo/live.ts'
+import { askLive, playPeople } from '../demo/people.ts'
 import { operatorClient } from '../calls/operator-client.ts'
 import { openRecorder } from '../calls/recorder-client.ts'
 import { readAccount, readApiKey, readUrl } from '../settings/credentials.ts'
@@ -14,6 +15,7 @@ import { failed } from '../stop.ts'
 interface Options extends OutputOptions {
   url?: string
   seed?: string
+  live?: true
 }
 
 const RUNS: `${typeof PUBLIC_PREFIX}${(typeof ROUTES.listRuns)['path']}` = '/openapi/v1/runs'
@@ -21,18 +23,41 @@ const RUNS: `${typeof PUBLIC_PREFIX}${(typeof ROUTES.listRuns)['path']}` = '/ope
 export function addDemo(command: Command): void {
   withJson(withUrl(command))
     .option('--seed <text>', 'up to 100 letters, digits and hyphens; the same seed names the same runs', parseSeed)
+    .option('--live', 'then go on: agents that work, fail and ask until Ctrl-C')
     .addHelpText(
       'after',
       `
 Every call records new runs, unless you repeat a seed. The API key in TACHO_API_KEY needs the scope events:write. If
 TACHO_OPERATOR_TOKEN is set too, the demo also has a prompt with two versions, policies, decided approvals and an issue
-that came back.
+that came back. With --live, agents then work until you press Ctrl-C; now and then one waits for your decision, 10 minutes at
+most, for which the key needs policies:read too.
 
 Examples:
   tacho demo
-  tacho demo --seed tour`,
+  tacho demo --seed tour
+  tacho demo --live`,
     )
     .action(demo)
+}
+
+/** Until Ctrl-C. */
+async function live(stage: { url: string; apiKey: string; seed: string }, asJson: boolean): Promise<void> {
+  const leaving = new AbortController()
+  process.once('SIGINT', () => leaving.abort())
+  const { url, apiKey, seed } = stage
+  const recorder = openRecorder(url, apiKey, { onTrouble: (line) => process.stderr.write(`${line}\n`) })
+  if (!asJson)
+    printLine('Agents work until you press Ctrl-C. Watch them: `tacho runs follow`, `tacho approvals watch`.')
+  await playLive(
+    {
+      seed,
+      record: (events) => recorder.record(events),
+      ask: (runId, plan, hash) => askLive(stage, { runId, plan, hash }, leaving.signal),
+      onEnd: (run) => (asJson ? printJsonLine(run) : printLine(`${run.runId}  ${run.about}`)),
+    },
+    leaving.signal,
+  )
+  process.exitCode = 130
 }
 
 /** Null without an operator token. */
@@ -71,7 +96,8 @@ async function demo(options: Options): Promise<void> {
     progress.end(`Demo: ${counted(accepted, 'event')}`)
   }
   const items = runs.map(({ runId, about, events }) => ({ runId, about, events: events.length }))
-  if (options.json) return printJson({ seed, runs: items, acceptedEvents: accepted })
+  if (options.json && !options.live) return printJson({ seed, runs: items, acceptedEvents: accepted })
+  if (options.live) return live({ url, apiKey, seed: `${seed}-${now.toString(36)}` }, options.json === true)
   printTable(
     [{ title: 'RUN' }, { title: 'ABOUT' }, { title: 'EVENTS', align: 'right' }],
     items

@@ -13,7 +13,7 @@ import { allWorkspaces, environmentsOf, type Place } from '../calls/tenants.ts'
 import { chance } from './random.ts'
 import { placed, versionRuns, type Plot } from './runs.ts'
 import { largeRefund, SUPPORT } from './shop.ts'
-import { startStory, type DemoRun } from './story.ts'
+import { startStory, type DemoRun, type ToolPlan } from './story.ts'
 
 export interface Stage {
   url: string
@@ -128,7 +128,7 @@ async function record({ recorder, operator }: Stage, place: Place | null, runs: 
   return runs
 }
 
-function publicClient({ url, apiKey }: Stage) {
+function publicClient({ url, apiKey }: Pick<Stage, 'url' | 'apiKey'>) {
   return throwing(createPublicClient({ url, apiKey }), (result) => new Refused(url, result))
 }
 
@@ -221,4 +221,38 @@ async function playIssues(stage: Stage, place: Place | null): Promise<void> {
     await operator.resolveIssue({ params: { ...params, issueId: issue.id } })
   }
   await report('loop-again', loop, 0, 'LOOP_DETECTED', 'get_order', 'SAME_ERROR')
+}
+
+/** How long a live run waits for a person. */
+const LIVE_TIMEOUT_MS = 10 * 60_000
+const LOOK_MS = 2_000
+
+/** A person decides, or nobody in time; then the call counts as rejected. */
+export async function askLive(
+  { url, apiKey }: Pick<Stage, 'url' | 'apiKey'>,
+  { runId, plan, hash }: { runId: string; plan: ToolPlan; hash: string },
+  signal: AbortSignal,
+): Promise<{ id: string; outcome: Promise<'approved' | 'rejected'> }> {
+  const client = publicClient({ url, apiKey })
+  const headers = { 'X-Service-Client-ID': CLIENT_ID }
+  const body = {
+    clientRequestId: runId,
+    runId,
+    agentId: SUPPORT.id,
+    policyId: 'refund-limit',
+    toolName: plan.toolName,
+    inputHash: hash,
+    reason: `Refund of ${String(plan.input['amount'])} EUR is over 200`,
+    timeoutMs: LIVE_TIMEOUT_MS,
+  }
+  const { id } = await client.createApproval({ headers, body })
+  const decided = async () => {
+    for (;;) {
+      const { status } = await client.readApproval({ headers, params: { approvalId: id } })
+      if (status !== 'PENDING') return status === 'APPROVED' ? 'approved' : 'rejected'
+      if (signal.aborted) return 'rejected'
+      await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
+    }
+  }
+  return { id, outcome: decided() }
 }

@@ -175,7 +175,7 @@ export const blockedRefund: Plot = (story, random) => {
     toolName: 'refund_payment',
     input: { orderId: order.orderId, amount: 2 * order.total, reason: 'customer asked' },
   })
-  story.policy('BLOCK', 'refund_payment', 'refund-limit')
+  story.policy('BLOCK', 'refund_payment', 'refund-ceiling')
   story.model('I cannot do that. If something is wrong with your order, I will gladly help with it.')
   story.outcome('FAILED')
 }
