@@ -14,6 +14,7 @@ import {
   postgresReadsFull,
   postgresRetention,
   postgresRetentionFull,
+  postgresSearched,
   postgresStored,
   postgresWorkers,
 } from './benchmarks/postgres.ts'
@@ -21,6 +22,7 @@ import { reads, readsFull } from './benchmarks/reads.ts'
 import { retention, retentionFull } from './benchmarks/retention.ts'
 import { runtimeConfig } from './benchmarks/runtime-config.ts'
 import { sdk } from './benchmarks/sdk.ts'
+import { searched } from './benchmarks/searched.ts'
 import { start } from './benchmarks/start.ts'
 import { stored } from './benchmarks/stored.ts'
 
@@ -29,6 +31,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   mixed,
   otlp,
   acknowledgement,
+  searched,
   stored,
   reads,
   readsFull,
@@ -43,6 +46,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   sdk,
   postgres,
   postgresMixed,
+  postgresSearched,
   postgresStored,
   postgresReads,
   postgresReadsFull,

@@ -12,6 +12,8 @@ export interface Server extends ServerProcess {
   /** The current values of /metrics by name, without labels. */
   metrics(): Promise<Map<string, number>>
   usage(): Promise<Usage>
+  /** The one that it creates in an empty store. */
+  environmentId(): Promise<string>
   /** Sends a request to the operator API. Throws if it is refused. */
   operator<Body>(path: string, body?: unknown): Promise<Body>
 }
@@ -36,11 +38,29 @@ export async function startServer(directory: string, flags: readonly string[] = 
     return new Map([...lines].map(([, name = '', value]) => [name, Number(value)]))
   }
 
+  async function operator<Body>(target: string, body?: unknown): Promise<Body> {
+    const reply = await fetch(`${url}/operator/v1${target}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (!reply.ok) throw new Error(`${target}: ${reply.status} ${await reply.text()}`)
+    return (await reply.json()) as Body
+  }
+
+  async function environmentId(): Promise<string> {
+    const workspaces = await operator<{ items: { id: string }[] }>('/workspaces')
+    const of = `/workspaces/${workspaces.items[0]?.id}/environments`
+    return (await operator<{ items: { id: string }[] }>(of)).items[0]?.id ?? ''
+  }
+
   return {
     ...started,
     apiKey: API_KEY,
     directory,
     metrics,
+    operator,
+    environmentId,
     async usage() {
       const found = await metrics()
       const read = (name: string): number => found.get(name) ?? Number.NaN
@@ -48,15 +68,6 @@ export async function startServer(directory: string, flags: readonly string[] = 
         megabytes: read('process_resident_memory_bytes') / 1e6,
         cpuSeconds: read('process_cpu_seconds_total'),
       }
-    },
-    async operator<Body>(target: string, body?: unknown) {
-      const reply = await fetch(`${url}/operator/v1${target}`, {
-        method: body === undefined ? 'GET' : 'POST',
-        headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      if (!reply.ok) throw new Error(`${target}: ${reply.status} ${await reply.text()}`)
-      return (await reply.json()) as Body
     },
   }
 }

@@ -30,6 +30,7 @@ import {
   type Recording,
 } from './recording.ts'
 import { KILLS_AT, measureRetention, RETAINED, type RetainedStore } from './retention.ts'
+import { measureSearched, SEARCHED } from './searched.ts'
 import { FULL_AND_EMPTY, measureStored } from './stored.ts'
 
 /** The server reuses its write-ahead log files. */
@@ -62,12 +63,18 @@ export const postgresStored: Benchmark = {
   onDemand: true,
   run: async (setting) => {
     await using databases = await startDatabases(setting.plan)
-    const urls = new Map<string, Promise<string>>()
-    return await measureStored(setting, async (store) => {
-      const url = urls.get(store) ?? databases.create()
-      urls.set(store, url)
-      return startServer(path.join(setting.place, store), ['--database-url', await url])
-    })
+    return await measureStored(setting, serversOf(setting.place, databases.create))
+  },
+}
+
+export const postgresSearched: Benchmark = {
+  name: 'postgres-searched',
+  title: 'Recording on PostgreSQL with search on',
+  part: 'postgres',
+  about: [SEARCHED],
+  run: async (setting) => {
+    await using databases = await startDatabases(setting.plan)
+    return await measureSearched(setting, serversOf(setting.place, databases.create))
   },
 }
 
@@ -166,6 +173,16 @@ one process. The database and the load generator run on the same machine, so two
       notes: [`From one process to two the rate grows ${spread(growth, ratio)} times.`],
     }
   },
+}
+
+/** Starts servers, each on a database of its store's name. */
+function serversOf(place: string, createDatabase: () => Promise<string>) {
+  const urls = new Map<string, Promise<string>>()
+  return async (store: string) => {
+    const url = urls.get(store) ?? createDatabase()
+    urls.set(store, url)
+    return startServer(path.join(place, store), ['--database-url', await url])
+  }
 }
 
 async function read(setting: Setting, storedEvents: number): Promise<Result> {

@@ -201,9 +201,7 @@ interface Home {
 }
 
 async function homeOf(server: Server): Promise<Home> {
-  const workspaces = await server.operator<{ items: { id: string }[] }>('/workspaces')
-  const path = `/workspaces/${workspaces.items[0]?.id}/environments`
-  const environmentId = (await server.operator<{ items: { id: string }[] }>(path)).items[0]?.id ?? ''
+  const environmentId = await server.environmentId()
   return { environmentId, path: `/environments/${environmentId}/retention` }
 }
 
