@@ -40,6 +40,7 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['import'],
     ['import', 'x', '--default-outcome', 'RUNNING'],
     ['demo', '--seed', 'ä'],
+    ['restore', '/nowhere/tacho.db'],
     ['recover', '--api-key-for', 'default'],
     ['serve', '--port', 'many'],
     ['serve', '--log-level', 'loud'],

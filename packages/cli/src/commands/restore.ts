@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
+import { existsSync } from 'node:fs'
 import { readDataDir, withDataDir, type DataDirOptions } from '../store/data-dir.ts'
 import { withJson, type OutputOptions } from '../settings/options.ts'
 import { printJson, printLine, spokenBytes } from '../terminal/output.ts'
+import { wrongUsage } from '../stop.ts'
 import { storeAct } from '../store/store-act.ts'
 
 interface Options extends DataDirOptions, OutputOptions {
@@ -25,6 +27,7 @@ Examples:
 
 async function restore(file: string, options: Options): Promise<void> {
   const dataDir = readDataDir(options)
+  if (!existsSync(file)) throw wrongUsage(`${JSON.stringify(file)} does not exist.`)
   const { bytes, replaced } = await storeAct((offline) =>
     offline.restore({ from: file, dataDir, replace: options.replace === true }),
   )
