@@ -1,4 +1,6 @@
 /** Numbers, money, durations and times as people read them, in the console and on a terminal. Pure. */
+const KIB = 1024
+const MIB = 1024 ** 2
 const NUMBER = new Intl.NumberFormat('en-US')
 const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
@@ -29,6 +31,13 @@ export function duration(ms: number): string {
   if (hours === 0) return `${minutes} m ${two(seconds % 60)} s`
   if (days === 0) return `${hours} h ${two(minutes % 60)} m`
   return `${days} d ${hours % 24} h`
+}
+
+/** `1 MiB (1,048,576 bytes)`, for limits. */
+export function sizeLimit(bytes: number): string {
+  const exact = `${NUMBER.format(bytes)} bytes`
+  if (bytes % MIB === 0) return `${bytes / MIB} MiB (${exact})`
+  return bytes % KIB === 0 ? `${bytes / KIB} KiB (${exact})` : exact
 }
 
 /** `now`, `12 s ago`, `5 m ago`, `3 h ago`; a date in the future or beyond two days. */

@@ -4,6 +4,7 @@ import { ERRORS, Problem, type ErrorCode } from './errors.ts'
 import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from './operator/idempotency.ts'
 import { OPERATOR_PREFIX, OPERATOR_ROUTES } from './operator/routes.ts'
 import { WEBHOOK_MESSAGES, WebhookHeaders } from './operator/webhook-message.ts'
+import { sizeLimit } from './format.ts'
 import { accessOf, errorsOf } from './route-errors.ts'
 import type { Route } from './route.ts'
 import { PUBLIC_PREFIX, ROUTES } from './routes.ts'
@@ -158,7 +159,7 @@ function descriptionOf(route: Route): string {
   const sentences = [
     route.description,
     callerOf(route),
-    route.bodyBytes && `The body can have up to ${route.bodyBytes} bytes after decompression.`,
+    route.bodyBytes && `The body can have up to ${sizeLimit(route.bodyBytes)} after decompression.`,
     route.shownOnce && `Only this reply shows \`${route.shownOnce}\`.`,
   ]
   return sentences.filter((sentence) => typeof sentence === 'string').join(' ')

@@ -84,3 +84,9 @@ test('every $ref of a document leads somewhere', () => {
     for (const [ref, kind = '', part = ''] of refs) assert.ok(components[kind]?.[part], `${name}: ${ref}`)
   }
 })
+
+test('sizes are readable: no bare number of bytes with many digits', () => {
+  for (const [name, content] of DOCUMENTS) {
+    assert.deepEqual(JSON.stringify(content).match(/[^,\d]\d{4,} bytes/g), null, name)
+  }
+})

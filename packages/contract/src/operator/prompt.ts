@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
+import { sizeLimit } from '../format.ts'
 import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
 import { Latency } from './usage.ts'
@@ -51,7 +52,7 @@ export type SavedPromptVersion = Static<typeof SavedPromptVersion>
 
 const content = Type.String({
   minLength: 1,
-  description: `Text of the prompt, up to ${LIMITS.promptContentBytes} bytes of UTF-8. Stored and served unchanged`,
+  description: `Text of the prompt, up to ${sizeLimit(LIMITS.promptContentBytes)} of UTF-8. Stored and served unchanged`,
 })
 
 export const NewPrompt = Type.Object(
