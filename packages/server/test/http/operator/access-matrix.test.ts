@@ -94,14 +94,21 @@ const within = ({ workspaceId, environmentId }: PopulatedTenant, ids: Ids): Ids 
 /** The status, and for errors the body without the parts that differ from request to request. */
 async function ask({ service }: Estate, token: string | undefined, row: Row, ids: Ids): Promise<[number, string]> {
   const { method, body } = row.route
-  const reply = await fetch(service.url + addressOf(row, ids), {
-    method,
-    headers: {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body ? { 'content-type': 'application/json' } : {}),
-    },
-    ...(body ? { body: JSON.stringify(bodyOf(row.route)) } : {}),
-  })
+  const send = () =>
+    fetch(service.url + addressOf(row, ids), {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body ? { body: JSON.stringify(bodyOf(row.route)) } : {}),
+    })
+  let reply = await send()
+  // Exports of other rows have all places: they end when their streams do.
+  while (reply.status === 503) {
+    await reply.body?.cancel()
+    reply = await send()
+  }
   // A successful stream never ends.
   if (reply.status < 400) await reply.body?.cancel()
   const text = reply.status < 400 ? '' : await reply.text()
