@@ -88,3 +88,14 @@ export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const
 
 export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as const
 export type RunActivity = (typeof RUN_ACTIVITIES)[number]
+
+/** What people read for an event type. Any text is a type: one that is missing here shows as it is. */
+export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
+  ['USER_INPUT', 'User'],
+  ['AGENT_STEP', 'Step'],
+  ['LLM_CALL', 'Model'],
+  ['TOOL_CALL', 'Tool'],
+  ['POLICY_DECISION', 'Policy'],
+  ['ERROR', 'Error'],
+  ['SESSION_OUTCOME', 'Outcome'],
+])

@@ -10,6 +10,7 @@ import {
   textAt,
   type Json,
 } from '@tacho/contract/read-payload.ts'
+import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import { cutEnd, pad, widthOf } from '../terminal/cut.ts'
 import type { Look } from '../terminal/look.ts'
 import { printable } from '../terminal/printable.ts'
@@ -23,15 +24,6 @@ export interface Timeline {
   hasCost: boolean
 }
 
-const KINDS = new Map([
-  ['USER_INPUT', 'User'],
-  ['AGENT_STEP', 'Step'],
-  ['LLM_CALL', 'Model'],
-  ['TOOL_CALL', 'Tool'],
-  ['POLICY_DECISION', 'Policy'],
-  ['ERROR', 'Error'],
-  ['SESSION_OUTCOME', 'Outcome'],
-])
 const MARKS = new Map<Tone | null, string>([
   ['red', '✕'],
   ['amber', '!'],
@@ -70,7 +62,7 @@ export function stepLine(row: EventRow, payload: unknown, { startedAt, hasCost }
     return [`${mark} ${row.timestamp}`, printable(row.eventType).padEnd(15), text, ...facts].join('  ').trimEnd()
   }
   const since = look.isExact ? row.timestamp : `+${duration(Math.max(0, Date.parse(row.timestamp) - startedAt))}`
-  const kind = cutEnd(printable(KINDS.get(row.eventType) ?? row.eventType), LONGEST_KIND)
+  const kind = cutEnd(printable(EVENT_TYPE_WORDS.get(row.eventType) ?? row.eventType), LONGEST_KIND)
   const start = `${mark} ${pad(since, SINCE_WIDTH, 'right')}  ${pad(kind, KIND_WIDTH)}  `
   const end = `  ${pad(took, TOOK_WIDTH, 'right')}${hasCost ? `  ${pad(spent, COST_WIDTH, 'right')}` : ''}`
   const room = Math.max(LEAST_TEXT, look.width - widthOf(start) - widthOf(end))

@@ -7,6 +7,7 @@ import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { stalledMs } from '@tacho/contract/stalled.ts'
+import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import type { EventRowRead } from '../storage/events.ts'
 import { html, type Html } from './html.ts'
 import { isoTime } from './run.ts'
@@ -38,16 +39,6 @@ export interface Step {
 
 /** No script, no frame, nothing from elsewhere, and no style but this one. */
 export const RUN_PAGE_POLICY = `default-src 'none'; style-src 'sha256-${hash('sha256', RUN_PAGE_STYLE, 'base64')}'; base-uri 'none'; form-action 'none'`
-
-const WORDS = new Map([
-  ['USER_INPUT', 'User'],
-  ['AGENT_STEP', 'Step'],
-  ['LLM_CALL', 'Model'],
-  ['TOOL_CALL', 'Tool'],
-  ['POLICY_DECISION', 'Policy'],
-  ['ERROR', 'Error'],
-  ['SESSION_OUTCOME', 'Outcome'],
-])
 
 /** Indenting a deep payload makes it longer: at most by this factor. */
 const INDENTED_MOST = 3
@@ -93,10 +84,10 @@ export function pageStart(file: RunFile, shown: { events: number; payloads: numb
 export function stepHtml(step: Step, payload: string | null): string {
   const { row, depth, left, width, since, latency } = step
   const data = payload === null ? {} : (JSON.parse(payload) as Record<string, unknown>)
-  const kind = WORDS.has(row.eventType) ? row.eventType.toLowerCase() : 'other'
+  const kind = EVENT_TYPE_WORDS.has(row.eventType) ? row.eventType.toLowerCase() : 'other'
   const [x, length] = [Math.round(left * 1_000), Math.max(4, Math.round(width * 1_000))]
   const line = html`<time>+${(since / 1_000).toFixed(3)}</time
-    ><b><bdi>${WORDS.get(row.eventType) ?? row.eventType}</bdi></b
+    ><b><bdi>${EVENT_TYPE_WORDS.get(row.eventType) ?? row.eventType}</bdi></b
     ><span class="label"><bdi>${row.label}</bdi>${factLine(row, data)}</span
     ><svg viewBox="0 0 1000 8" preserveAspectRatio="none" aria-hidden="true">
       <rect x="${Math.min(x, 996)}" width="${length}" height="8" /></svg
