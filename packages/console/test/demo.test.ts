@@ -1,0 +1,72 @@
+/** Every page of the demo, as a newcomer meets them: each link of the header and the tabs, and one of each thing. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { withoutChromium } from './setup/chromium.ts'
+import { PHONE, startConsole, type TestConsole } from './setup/console.ts'
+
+const WIDE = { width: 1280, height: 800 }
+/** With SHOTS=<folder>, pictures are kept there. */
+const shots = process.env['SHOTS']
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+
+describe('the demo', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+    const { url, apiKey, operatorToken } = tacho.service
+    await promisify(execFile)(
+      path.join(ROOT, 'scripts/node'),
+      [path.join(ROOT, 'packages/cli/src/main.ts'), 'demo', '--seed', 'walk', '--json'],
+      {
+        env: { ...process.env, TACHO_URL: url, TACHO_API_KEY: apiKey, TACHO_OPERATOR_TOKEN: operatorToken },
+        maxBuffer: 10_000_000,
+      },
+    )
+  })
+  after(() => tacho.close())
+
+  test('no page has an error, asks another origin, breaks the policy for content, or is wider than a phone', async () => {
+    // What a page must not do fails the test when its window is closed.
+    const { page, close } = await tacho.open()
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    const seen = new Set<string>()
+    /** Opens an address and gives the pages that it leads to. */
+    const visit = async (address: string) => {
+      seen.add(address)
+      await page.goto(address)
+      await page.getByRole('heading', { level: 1 }).first().waitFor()
+      // Skeletons are gone when what the page reads has arrived.
+      await page.waitForFunction(
+        () => document.querySelector('[aria-label="Loading"], .animate-pulse[class*=bg-hover]') === null,
+      )
+      assert.equal(await page.getByRole('alert').count(), 0, address)
+      const links = await page
+        .getByRole('link')
+        .evaluateAll((all) => all.map((link) => (link as HTMLAnchorElement).href))
+      await page.setViewportSize(PHONE.viewport)
+      const fits = page.waitForFunction(() => document.documentElement.scrollWidth <= window.innerWidth)
+      await fits.catch(() => assert.fail(`${address} is wider than a phone`))
+      if (shots !== undefined) await page.screenshot({ path: path.join(shots, `demo-${seen.size}.png`) })
+      await page.setViewportSize(WIDE)
+      return links.map((link) => link.split(/[?#]/)[0] ?? '').filter((link) => link.startsWith(`${tacho.home}/`))
+    }
+    const found = [...(await visit(tacho.home)), `${tacho.home}/search`]
+    /** One page of each kind: below a list, the first thing of it. Another test opens every page of the settings. */
+    const kindOf = (address: string) => {
+      const [list = '', thing] = address.slice(tacho.home.length + 1).split('/')
+      return thing === undefined ? address : `${list}/…`
+    }
+    const kinds = new Set<string>()
+    for (const address of found) {
+      if (seen.has(address) || kinds.has(kindOf(address))) continue
+      kinds.add(kindOf(address))
+      found.push(...(await visit(address)))
+    }
+    for (const kind of ['runs/…', 'agents/…', 'sessions/…', 'approvals/…', 'issues/…', 'policies/…', 'prompts/…'])
+      assert.ok(kinds.has(kind), `no link led to ${kind}`)
+    await close()
+  })
+})
