@@ -1,8 +1,9 @@
 /** Usage with outcomes and latencies: one row for each agent, model, prompt version or month. */
 import { duration, number } from '@tacho/contract/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/operator/usage.ts'
+import { currentLook } from '../terminal/look.ts'
 import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
-import { addTo, emptySum, hasEstimates, weight, type UsageSum } from './sums.ts'
+import { barsOf, addTo, emptySum, hasEstimates, weight, type UsageSum } from './sums.ts'
 
 export const POINT_KEYS = ['agent', 'model', 'prompt-version', 'month'] as const
 export type PointKey = (typeof POINT_KEYS)[number]
@@ -62,6 +63,7 @@ export function pointColumns(by: PointKey, sums: readonly PointSum[]): Column[] 
     { title: 'TOKENS', align: 'right' },
     { title: 'COST', align: 'right' },
     ...(hasEstimates(sums) ? [{ title: 'ESTIMATED', align: 'right' as const }] : []),
+    ...(isTerminal() ? [{ title: '', as: 'whole' as const, isOptional: true as const }] : []),
     ...(by === 'month' ? [] : latencies),
   ]
 }
@@ -70,16 +72,23 @@ const OUTCOMES = ['RUNS', 'COMPLETED', 'FAILED', 'CANCELLED']
 
 export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
   const withEstimate = hasEstimates(sums)
-  return sums.map((sum) => [
+  const bars = isTerminal() ? barsOf(sums).map((bar) => [bar]) : []
+  return sums.map((sum, at) => [
     sum.key,
     ...(by === 'model' ? [] : COUNTS.map((name) => number(sum[name]))),
     spokenTokens(sum.totalTokens),
     spokenMoney(sum.cost),
     ...(withEstimate ? [sum.estimatedCost === null ? '' : spokenMoney(sum.estimatedCost)] : []),
+    ...(bars[at] ?? []),
     ...(by === 'month' ? [] : [...latencyCells(sum.llmLatency), ...latencyCells(sum.toolLatency)]),
   ])
 }
 
 function latencyCells(latency: Latency): string[] {
   return latency === null ? ['', ''] : [duration(latency.p50Ms), duration(latency.p95Ms)]
+}
+
+/** A program needs no bar. */
+function isTerminal(): boolean {
+  return currentLook().width !== null
 }

@@ -14,7 +14,7 @@ export interface UsageSum {
   estimatedCost: number | null
 }
 
-const BAR_CELLS = 20
+const BAR_CELLS = 10
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 /** Costs are summed in whole units of 1e-9: sums of fractions would be inexact. */
 const NANOS = 1e9
@@ -63,7 +63,7 @@ function added(one: number, other: number): number {
 }
 
 /** Sent and estimated cost. */
-export function weight({ cost, estimatedCost }: UsageSum): number {
+export function weight({ cost, estimatedCost }: Weighed): number {
   return added(cost, estimatedCost ?? 0)
 }
 
@@ -78,11 +78,19 @@ export function usageColumns(sums: readonly UsageSum[]): Column[] {
   ]
 }
 
-/** One row each. The bar shows the share of the greatest: of the cost, or of the tokens if nothing has a cost. */
+/** One row each, with its bar. */
 export function usageRows(sums: readonly UsageSum[]): string[][] {
-  const measure = sums.some((sum) => weight(sum) > 0) ? weight : ({ totalTokens }: UsageSum) => totalTokens
+  const bars = barsOf(sums)
+  return sums.map((sum, at) => [...usageCells(sum, hasEstimates(sums)), bars[at] ?? ''])
+}
+
+type Weighed = Pick<UsageSum, 'cost' | 'estimatedCost' | 'totalTokens'>
+
+/** The share of each of the greatest: of the cost, or of the tokens if nothing has a cost. */
+export function barsOf(sums: readonly Weighed[]): string[] {
+  const measure = sums.some((sum) => weight(sum) > 0) ? weight : ({ totalTokens }: Weighed) => totalTokens
   const greatest = Math.max(...sums.map(measure))
-  return sums.map((sum) => [...usageCells(sum, hasEstimates(sums)), bar(measure(sum) / greatest)])
+  return sums.map((sum) => bar(measure(sum) / greatest))
 }
 
 export function usageCells({ key, events, totalTokens, cost, estimatedCost }: UsageSum, withEstimate: boolean) {

@@ -69,6 +69,6 @@ test('sums of costs are exact, and a bar shows the share of the greatest', () =>
   assert.deepEqual([totalOf(all, 'Total').cost, totalOf(all, 'Total').estimatedCost], [0.3, 0.4])
   assert.deepEqual(
     usageRows(all).map((row) => row.at(-1)?.length),
-    [0, 4, 20],
+    [0, 2, 10],
   )
 })
