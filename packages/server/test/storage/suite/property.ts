@@ -132,6 +132,7 @@ function expected(sent: NewEvent[]) {
         lastEventAt: Math.max(...list.map(({ time }) => time)),
         receivedAt: NOON,
         pinnedAt: null,
+        ruleClosedAt: null,
         payloadsRemoved: 0,
         uncosted: uncostedOf(list),
         ...sumsOf(list),

@@ -45,6 +45,7 @@ export function runsSuite(open: OpenStorage) {
         lastEventAt: NOON + 5,
         receivedAt: NOON + 9,
         pinnedAt: null,
+        ruleClosedAt: null,
         payloadsRemoved: 0,
       })
     })
