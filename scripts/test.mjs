@@ -106,12 +106,14 @@ function printSlowest(durations) {
   }
 }
 
-/** Installed before the tests, because several files that need a browser can run at the same time. */
+/** Installed and built before the tests, because several files that need a browser can run at the same time. */
 async function installBrowser(files) {
   if (!files.some((file) => readFileSync(file, 'utf8').includes('withoutChromium'))) return
   // Not imported above: the checks must run even if this file does not parse.
   const { installChromium } = await import('../packages/console/test/setup/chromium.ts')
   installChromium()
+  // Two builds at the same time would replace each other's files under a page that loads them.
+  await import('./build-console.mjs')
 }
 
 /** The same for the packages of the Python tests. */
