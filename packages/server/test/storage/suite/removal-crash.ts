@@ -77,7 +77,11 @@ export async function checkKilledRemovals({ place, open, query }: CrashStore): P
   )
   const numbers = new Map(runs.map(({ number, id }) => [number, id]))
   const events = await query('SELECT run, COUNT(*) AS count FROM events GROUP BY run')
-  assert.deepEqual(events.map(({ run, count }) => [numbers.get(run) ?? 'no run', Number(count)]).toSorted(), expected)
+  const eventsOf = events.map(({ run, count }) => [numbers.get(run) ?? 'no run', Number(count)] as [string, number])
+  assert.deepEqual(
+    eventsOf.toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    expected,
+  )
   assert.deepEqual(await query('SELECT number FROM removed_runs'), [])
   const again = await open()
   const done = await again.findErasure(erased, erasure.id)
