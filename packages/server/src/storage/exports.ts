@@ -47,7 +47,10 @@ export interface ExportStore {
    * it. `runId` is the external id; columns are in camel case.
    */
   restoreRun(environmentId: string, runId: string, facts: ExportedRow): Promise<void>
-  /** Writes rows that are not there. An equal row stays; a different one ends the act, and earlier rows stay. */
+  /**
+   * Writes rows that are not there. An equal row stays; a different one, or one that names a prompt of another
+   * workspace, ends the act, and earlier rows stay.
+   */
   restoreRows(environmentId: string, table: ExportedTable, rows: ExportedRow[]): Promise<RowsRestored>
 }
 
@@ -58,5 +61,5 @@ export interface ArrivedPage {
   pageBytes: number
 }
 
-/** `written`: rows that were not there. `differs`: the place of the first row that cannot be written. */
-export type RowsRestored = { outcome: 'restored'; written: number } | { outcome: 'differs'; index: number }
+/** `written`: rows that were not there. `index`: the place of the first row that cannot be written. */
+export type RowsRestored = { outcome: 'restored'; written: number } | { outcome: 'differs' | 'foreign'; index: number }

@@ -58,8 +58,12 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
 
   async function restoreRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
     const result = await storage.restoreRows(environmentId, part.table, part.rows)
-    if (result.outcome === 'differs') {
-      return refuse('conflict', `lines[${part.lines[result.index]}]: another ${part.table} is stored in its place`)
+    if (result.outcome !== 'restored') {
+      const fault =
+        result.outcome === 'foreign'
+          ? 'the workspace does not have its prompt'
+          : `another ${part.table} is stored in its place`
+      return refuse('conflict', `lines[${part.lines[result.index]}]: ${fault}`)
     }
     done.written += result.written
     done.known += part.rows.length - result.written

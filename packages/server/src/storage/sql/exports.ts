@@ -96,6 +96,7 @@ async function restoreRows(
   for (const [index, row] of rows.entries()) {
     const known = await findRow(sql, environmentId, parts, row)
     if (known === null) {
+      if (!(await isOwnPrompt(sql, environment.workspaceId, table, row))) return { outcome: 'foreign', index }
       const stored = Object.fromEntries(parts.columns.map((column) => [column, row[memberOf(column)] ?? null]))
       await insertRows(
         sql,
@@ -112,6 +113,19 @@ async function restoreRows(
   }
   if (written > 0 && (table === 'deployment' || table === 'configuration')) await growRevision(sql)
   return { outcome: 'restored', written }
+}
+
+/** Whether the prompt that the row belongs to, or deploys, is one of the workspace. */
+async function isOwnPrompt(
+  sql: Sql,
+  workspaceId: string,
+  table: ExportedTable,
+  { promptId, kind, itemId }: ExportedRow,
+): Promise<boolean> {
+  const deploys = (table === 'deployment' || table === 'deploymentChange') && kind === 'prompt'
+  const id = table === 'promptVersion' ? promptId : deploys ? itemId : undefined
+  if (id === undefined) return true
+  return (await sql.get('SELECT id FROM prompts WHERE workspace_id = ? AND id = ?', [workspaceId, id])) !== null
 }
 
 const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at']

@@ -296,6 +296,27 @@ test('an import can be repeated; it refuses an environment that has other rows',
   await service.close()
 })
 
+test('an import neither reads nor changes a prompt of another workspace', async () => {
+  const { service } = source
+  const target = { service, ...(await service.newTenant('another')) }
+  const versions = ofType(whole, 'promptVersion')
+  const { promptId } = versions[0] ?? assert.fail('no prompt')
+  const rows = [
+    { ...versions[0], type: 'promptVersion', number: 99, id: '00000000-0000-4000-8000-000000000099' },
+    { ...ofType(whole, 'deployment').find(({ kind }) => kind === 'prompt') },
+    { ...ofType(whole, 'deploymentChange').find(({ kind }) => kind === 'prompt') },
+  ]
+  for (const row of rows) {
+    const { status, text } = await send(target, [JSON.stringify(row)], true)
+    assert.equal(status, 409, text)
+    assert.match(text, /lines\[0\]: the workspace does not have its prompt/)
+  }
+  const deployed = await service.operator<{ items: object[] }>(`/environments/${target.environmentId}/deployments`)
+  assert.deepEqual(deployed.body.items, [])
+  const listed = `/workspaces/${source.workspaceId}/prompts/${String(promptId)}/versions`
+  assert.equal((await service.operator<{ items: object[] }>(listed)).body.items.length, versions.length)
+})
+
 test('an admin exports, only an owner imports, and both are in the audit log', async () => {
   const { service, workspaceId, environmentId } = source
   const token = async (role: string) => {

@@ -63,7 +63,8 @@ export async function keepConfiguration(sql: Sql, environmentId: string, publica
   const prompts = await sql.all<RuntimePrompt>(
     `SELECT p.id AS "promptId", p.name, v.id AS "versionId", CAST(v.number AS TEXT) AS version, v.content,
       v.content_hash AS "contentHash"
-      FROM deployments d JOIN prompts p ON p.id = d.item_id
+      FROM deployments d JOIN environments e ON e.id = d.environment_id
+      JOIN prompts p ON p.workspace_id = e.workspace_id AND p.id = d.item_id
       JOIN prompt_versions v ON v.prompt_id = d.item_id AND v.number = d.version
       WHERE d.environment_id = ? AND d.kind = 'prompt'`,
     [environmentId],
