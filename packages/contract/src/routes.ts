@@ -69,7 +69,7 @@ export const ROUTES = {
     bodyBytes: LIMITS.issueRecordBytes,
     status: 202,
     reply: IssueRecordReceipt,
-    errors: [...BODY_ERRORS, 'storage_full'],
+    errors: ['conflict', ...BODY_ERRORS, 'storage_full'],
   },
   createApproval: {
     method: 'POST',

@@ -34,6 +34,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const asked = { id: uuidv7(askedAt, randomBytes), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
+    if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
     if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
     return toApproval(approval)
   })

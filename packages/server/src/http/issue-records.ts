@@ -23,7 +23,9 @@ export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, repl
       const { field, message } = record
       return refuse('invalid_request', `${field} ${message}`, { errors: [{ path: `/${field}`, message }] })
     }
-    const { id, status, isNew } = await storage.receiveIssueRecord(record)
+    const received = await storage.receiveIssueRecord(record)
+    if (received === null) return refuse('conflict', 'An operator erased this record, or what it names')
+    const { id, status, isNew } = received
     if (isNew) work.wake('review_issue_record')
     return { recordId: id, status, isNew }
   })

@@ -6,7 +6,7 @@ import type { Page } from './page.ts'
 export interface ApprovalStore {
   /**
    * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
-   * the stored request is for another tool or input.
+   * the stored request is for another tool or input. `erased`: the request was erased, or its run for ever.
    */
   createApproval(request: NewApprovalRow): Promise<CreatedApproval>
   findApproval(environmentId: string, id: string): Promise<ApprovalRow | null>
@@ -77,6 +77,7 @@ export type DeciderKind = 'operator' | 'token'
 export type CreatedApproval =
   | { outcome: 'created' | 'existing'; approval: ApprovalRow }
   | { outcome: 'conflict'; approval: ApprovalRow }
+  | { outcome: 'erased'; approval: null }
 
 export interface ApprovalFilter {
   status?: ApprovalStatus | undefined

@@ -48,8 +48,8 @@ export interface ExportStore {
    */
   restoreRun(environmentId: string, runId: string, facts: ExportedRow): Promise<void>
   /**
-   * Writes rows that are not there. An equal row stays; a different one, or one that names a prompt of another
-   * workspace, ends the act, and earlier rows stay.
+   * Writes rows that are not there. An equal row stays; a different one, one that names a prompt of another
+   * workspace, or one that was erased, ends the act, and earlier rows stay.
    */
   restoreRows(environmentId: string, table: ExportedTable, rows: ExportedRow[]): Promise<RowsRestored>
 }
@@ -62,4 +62,6 @@ export interface ArrivedPage {
 }
 
 /** `written`: rows that were not there. `index`: the place of the first row that cannot be written. */
-export type RowsRestored = { outcome: 'restored'; written: number } | { outcome: 'differs' | 'foreign'; index: number }
+export type RowsRestored =
+  | { outcome: 'restored'; written: number }
+  | { outcome: 'differs' | 'foreign' | 'erased'; index: number }

@@ -5,9 +5,9 @@ import type { Page } from './page.ts'
 export interface IssueRecordStore {
   /**
    * Stores a record and queues its review. The same client and client record id are stored once: the first write wins,
-   * and a duplicate returns the current status.
+   * and a duplicate returns the current status. Null: it was erased, or names what was erased after it.
    */
-  receiveIssueRecord(record: NewIssueRecord): Promise<IssueRecordReceived>
+  receiveIssueRecord(record: NewIssueRecord): Promise<IssueRecordReceived | null>
   findIssueRecord(environmentId: string, id: string): Promise<IssueRecordWhole | null>
   /** Newest id first. */
   listIssueRecords(

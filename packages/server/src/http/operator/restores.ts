@@ -2,6 +2,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { readRestore, RUN_FACTS, type RestorePart, type RunLine } from '../../domain/restore.ts'
 import type { EventVerdict } from '../../storage/events.ts'
+import type { ExportedTable } from '../../storage/exports.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
@@ -59,11 +60,7 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
   async function restoreRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
     const result = await storage.restoreRows(environmentId, part.table, part.rows)
     if (result.outcome !== 'restored') {
-      const fault =
-        result.outcome === 'foreign'
-          ? 'the workspace does not have its prompt'
-          : `another ${part.table} is stored in its place`
-      return refuse('conflict', `lines[${part.lines[result.index]}]: ${fault}`)
+      return refuse('conflict', `lines[${part.lines[result.index]}]: ${ROW_FAULTS[result.outcome](part.table)}`)
     }
     done.written += result.written
     done.known += part.rows.length - result.written
@@ -98,6 +95,12 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
     const wrong = differingFact(await storage.findRun(environmentId, run.runId), run)
     return wrong === null ? null : differs(`${wrong} of the run is not that of its events`)
   }
+}
+
+const ROW_FAULTS = {
+  differs: (table: ExportedTable) => `another ${table} is stored in its place`,
+  foreign: () => 'the workspace does not have its prompt',
+  erased: () => 'was erased, or names what was erased',
 }
 
 const ACCEPTED: ReadonlySet<EventVerdict> = new Set(['stored', 'duplicate'])

@@ -13,9 +13,10 @@ import type { Sql } from './sql.ts'
 /** Later events are not refused. Times of events are smaller. */
 export const FOR_EVER = Number.MAX_SAFE_INTEGER
 
-export type NamedKind = 'run' | 'session' | 'agent' | 'client'
+/** `approval` and `record` name single approvals and issue records, so that a retry does not bring them back. */
+export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record'
 
-/** `id` of an agent: the key of its row. */
+/** `id` of an agent, approval or record: the key of its row. */
 export const erasedKey = (kind: NamedKind, id: string): string => textKey(`${kind}\0${id}`)
 
 /** Any number; separates these locks from those of others in the same database. */
@@ -76,6 +77,34 @@ export async function findErased(sql: Sql, environmentId: string, events: readon
   const keys = events.map(keysOf)
   const until = await erasedUntil(sql, environmentId, keys.flat())
   return events.map(({ time }, index) => (keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity)))
+}
+
+/** An approval or an issue record. */
+export interface NamedRecord {
+  runId: string | null
+  sessionId: string | null
+  agentId: string | null
+  clientId: string
+  time: number
+}
+
+/**
+ * Whether an approval or issue record with this key was erased, or names what was erased after its time. An erasure waits
+ * until the transaction ends.
+ */
+export async function isErased(
+  sql: Sql,
+  environmentId: string,
+  key: string,
+  { runId, sessionId, agentId, clientId, time }: NamedRecord,
+): Promise<boolean> {
+  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  const keys = [key, erasedKey('client', clientId)]
+  if (runId !== null) keys.push(erasedKey('run', runId))
+  if (sessionId !== null) keys.push(erasedKey('session', sessionId))
+  if (agentId !== null) keys.push(erasedKey('agent', agentKey(agentId, '')))
+  const until = await erasedUntil(sql, environmentId, keys)
+  return [...until.values()].some((last) => time <= last)
 }
 
 /** Those of the clients that were not erased after they were seen. An erasure waits until the transaction ends. */

@@ -1,9 +1,10 @@
 /**
- * Removes approvals and issue records that name something, with what was counted and announced of them. Issues are counted
- * again; one without records left goes too.
+ * Removes approvals and issue records that name something, with what was counted and announced of them, and refuses their
+ * retries. Issues are counted again; one without records left goes too.
  */
 import { eraseDetails } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
+import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
 import { agentKey, textKey } from './keys.ts'
 import { recountIssue } from './issues/issue-recount.ts'
 import type { Sql } from './sql.ts'
@@ -55,11 +56,14 @@ async function removeApprovals(
   names: readonly string[],
 ): Promise<string[]> {
   const values = column.endsWith('_key') ? names.map(textKey) : [...names]
-  const text = `SELECT id FROM approvals WHERE environment_id = ? AND ${named(sql, column, PLACES)} LIMIT ?`
+  const text = `SELECT id, request_key AS key FROM approvals
+    WHERE environment_id = ? AND ${named(sql, column, PLACES)} LIMIT ?`
   const found = await inChunks(values, (chunk) =>
-    sql.all<{ id: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
+    sql.all<{ id: string; key: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
   )
   const ids = found.map(({ id }) => id)
+  const keys = found.map(({ key }) => ({ key: erasedKey('approval', key), until: FOR_EVER }))
+  await addErasedKeys(sql, environmentId, keys)
   for (const chunk of chunksOf(ids)) {
     await sql.run(`DELETE FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`, [environmentId, ...chunk])
   }
@@ -68,6 +72,7 @@ async function removeApprovals(
 
 interface RemovedRecord {
   id: string
+  key: string
   kind: 'DETECTION' | 'RECOVERY'
   fingerprint: string | null
   runId: string | null
@@ -88,11 +93,13 @@ async function removeIssueRecords(
   const removed: RemovedRecord[] = []
   for (const chunk of chunksOf(ids)) {
     const remove = `DELETE FROM issue_records WHERE environment_id = ? AND id IN (${PLACES})
-      RETURNING id, record_kind AS kind, fingerprint, run_id AS "runId", agent_id AS "agentId"`
+      RETURNING id, record_key AS key, record_kind AS kind, fingerprint, run_id AS "runId", agent_id AS "agentId"`
     removed.push(...(await sql.all<RemovedRecord>(remove, [environmentId, ...chunk])))
     const work = `DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id IN (${PLACES}) AND environment_id = ?`
     await sql.run(work, [...chunk, environmentId])
   }
+  const keys = removed.map(({ key }) => ({ key: erasedKey('record', key), until: FOR_EVER }))
+  await addErasedKeys(sql, environmentId, keys)
   const issues = new Set<string>()
   const byFingerprint = Map.groupBy(removed, ({ fingerprint }) => fingerprint)
   for (const fingerprint of [...byFingerprint.keys()].filter((one) => one !== null).toSorted()) {

@@ -16,6 +16,7 @@ import { agentKeyOf } from './approvals/approval-rows.ts'
 import { nextRevision } from './approvals/approvals.ts'
 import { lockConfiguration } from './configuration/configurations.ts'
 import { findEnvironment } from './environments.ts'
+import { erasedKey, isErased } from './erased-keys.ts'
 import { arrivedEvents } from './events.ts'
 import { insertRows } from './insert-rows.ts'
 import { agentKey, requestKey, textKey } from './keys.ts'
@@ -97,6 +98,7 @@ async function restoreRows(
     const known = await findRow(sql, environmentId, parts, row)
     if (known === null) {
       if (!(await isOwnPrompt(sql, environment.workspaceId, table, row))) return { outcome: 'foreign', index }
+      if (await wasErased(sql, environmentId, table, row)) return { outcome: 'erased', index }
       const stored = Object.fromEntries(parts.columns.map((column) => [column, row[memberOf(column)] ?? null]))
       await insertRows(
         sql,
@@ -126,6 +128,20 @@ async function isOwnPrompt(
   const id = table === 'promptVersion' ? promptId : deploys ? itemId : undefined
   if (id === undefined) return true
   return (await sql.get('SELECT id FROM prompts WHERE workspace_id = ? AND id = ?', [workspaceId, id])) !== null
+}
+
+async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<boolean> {
+  if (table !== 'approval' && table !== 'issueRecord') return false
+  const { request_key: request, record_key: record } = computed(table, row)
+  const textOrNull = (member: string) => row[member]?.toString() ?? null
+  const isApproval = table === 'approval'
+  return isErased(sql, environmentId, erasedKey(isApproval ? 'approval' : 'record', String(request ?? record)), {
+    runId: textOrNull('runId'),
+    sessionId: textOrNull('sessionId'),
+    agentId: textOrNull('agentId'),
+    clientId: String(row[isApproval ? 'clientId' : 'sdkInstanceId']),
+    time: Number(row[isApproval ? 'createdAt' : 'detectedAt']),
+  })
 }
 
 const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at']

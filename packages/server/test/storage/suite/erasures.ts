@@ -4,8 +4,9 @@ import { describe, test } from 'node:test'
 import { advanceErasure } from '../../../src/domain/erasure.ts'
 import type { ErasureRow, NewErasure } from '../../../src/storage/erasures.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
+import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { ask } from './approval-sample.ts'
+import { ask, request } from './approval-sample.ts'
 import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, llmCall, newId, NOON, outcome } from './sample.ts'
@@ -204,6 +205,42 @@ export function erasuresSuite(open: OpenStorage) {
         ['kept'],
       )
       assert.equal(await storage().findIssueRecord(env, waiting.id), null)
+
+      // A late retry brings nothing back. What is new stays possible.
+      assert.equal(await storage().receiveIssueRecord({ ...waiting, id: newId() }), null)
+      const late = (given: Partial<NewIssueRecord>) =>
+        storage().receiveIssueRecord(issueRecord(env, { detectedAt: LATER, ...given }))
+      assert.equal(await late({ runId: 'gone' }), null)
+      assert.equal(await late({ runId: null, sessionId: 's' }), null)
+      assert.equal((await late({ runId: null, sessionId: 's', detectedAt: LATER + 1 }))?.isNew, true)
+      assert.equal((await late({ runId: 'kept' }))?.isNew, true)
+      const { clientId, clientRequestId } = ofSession
+      const again = await storage().createApproval(request(env, { clientId, clientRequestId }))
+      assert.equal(again.outcome, 'erased')
+      assert.equal((await ask(storage(), env, { sessionId: 's', createdAt: LATER + 1 })).sessionId, 's')
+    })
+
+    test('of a run refuses every later approval and issue record of it', async () => {
+      const env = newId()
+      await erase(storage(), env, { kind: 'run', subject: 'gone' })
+      const named = { runId: 'gone', createdAt: LATER + HOUR }
+      assert.equal((await storage().createApproval(request(env, named))).outcome, 'erased')
+      assert.equal(await storage().receiveIssueRecord(issueRecord(env, { ...named, detectedAt: LATER + HOUR })), null)
+    })
+
+    test('takes approvals and issue records that are sent again while it works', async () => {
+      const env = newId()
+      const asked = Array.from({ length: 20 }, () => request(env, { sessionId: 's' }))
+      const records = asked.map(() => issueRecord(env, { runId: null, sessionId: 's' }))
+      for (const one of asked) await storage().createApproval(one)
+      for (const one of records) await storage().receiveIssueRecord(one)
+      const retries = [...asked, ...asked].map((one) => storage().createApproval({ ...one, id: newId() }))
+      const late = [...records, ...records].map((one) => storage().receiveIssueRecord({ ...one, id: newId() }))
+      await erase(storage(), env, { kind: 'session', subject: 's' })
+      await Promise.all([...retries, ...late])
+      const { rows } = await storage().listApprovals(env, {}, { limit: 100, after: null })
+      const left = await storage().listIssueRecords(env, {}, { limit: 100, before: null })
+      assert.deepEqual([rows.length, left.rows.length], [0, 0])
     })
 
     test('deletes a large run in slices and writes one receipt', async () => {

@@ -25,6 +25,7 @@ import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../announcements.ts'
 import { insertAudit } from '../audit.ts'
 import { inChunks, PLACES } from '../chunks.ts'
+import { erasedKey, FOR_EVER, isErased } from '../erased-keys.ts'
 import { insertRows } from '../insert-rows.ts'
 import { agentKeyOf, COLUMNS, findApproval, findApprovals, NAMES } from './approval-rows.ts'
 import { requestKey, textKey } from '../keys.ts'
@@ -40,6 +41,11 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
   // A retry needs no lock.
   const early = await findRequest(sql, request)
   if (early !== null) return again(sql, early, request)
+  const key = erasedKey('approval', requestKey(request.clientId, request.clientRequestId))
+  // A request is as young as its arrival, so only what is refused for ever counts.
+  if (await isErased(sql, request.environmentId, key, { ...request, time: FOR_EVER })) {
+    return { outcome: 'erased', approval: null }
+  }
   const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)

@@ -24,6 +24,7 @@ import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
 import type { Page } from '../../page.ts'
 import { chunksOf, PLACES } from '../chunks.ts'
+import { erasedKey, isErased } from '../erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
 import { firstRows } from '../first-rows.ts'
 import { textKey } from '../keys.ts'
@@ -57,9 +58,11 @@ type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
 
 const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
 
-async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived> {
+async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived | null> {
   const { environmentId, id, detectedAt, receivedAt } = record
   const key = textKey(`${record.sdkInstanceId}\0${record.clientRecordId}`)
+  const named = { ...record, clientId: record.sdkInstanceId, time: detectedAt }
+  if (await isErased(sql, environmentId, erasedKey('record', key), named)) return null
   const columns = {
     environment_id: environmentId,
     id,
