@@ -1,7 +1,7 @@
 /**
  * Streams exports: a bounded number at a time, and of one workspace. The next page is read only when the client has taken
- * the pieces before it. A client that reads too slowly is disconnected (stalled-readers.ts), and the walk ends with its
- * stream.
+ * the pieces before it. A client that reads too slowly is disconnected (stalled-readers.ts), and so is one whose access
+ * ends meanwhile; the walk ends with its stream.
  */
 import { Readable } from 'node:stream'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -10,6 +10,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { demandPace } from '../stalled-readers.ts'
+import { admitAgain } from './access.ts'
+import { currentActor, type CallerDeps } from './caller.ts'
 
 interface Export {
   request: FastifyRequest
@@ -30,13 +32,24 @@ export interface ExportBounds {
 }
 
 export function createExportStreams(
-  { draining }: Pick<Deps, 'draining'>,
+  deps: Pick<Deps, 'draining'> & CallerDeps,
   { atOnce, ofWorkspace }: ExportBounds,
 ): SendExport {
+  const { draining } = deps
   /** Workspaces of the exports that are being streamed. */
   const open: string[] = []
 
-  return async ({ request, reply, workspaceId, route, name, begin }) => {
+  async function* whileAllowed(pieces: Awaited<ReturnType<Export['begin']>>, { request, reply }: Export) {
+    for await (const piece of pieces) {
+      const actor = await currentActor(deps, request)
+      // Not the end of the stream, because the file would look complete.
+      if (actor === null || admitAgain(request, actor) !== null) return void reply.raw.destroy()
+      yield piece
+    }
+  }
+
+  return async (sent) => {
+    const { request, reply, workspaceId, route, name, begin } = sent
     const { replyType = 'application/octet-stream' } = route
     const type = replyType.startsWith('text/') ? `${replyType}; charset=utf-8` : replyType
     // For HEAD, the framework would read the stream to its end.
@@ -56,7 +69,7 @@ export function createExportStreams(
       leave()
     }
     try {
-      const stream = Readable.from(await begin(), { objectMode: false })
+      const stream = Readable.from(whileAllowed(await begin(), sent), { objectMode: false })
       stream.once('close', ended)
       reply.raw.once('close', () => stream.destroy())
       return reply.header('content-disposition', `attachment; filename="${name}"`).type(type).send(stream)

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
+import { text as readText } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
@@ -345,9 +346,9 @@ test('an admin exports, only an owner imports, and both are in the audit log', a
   )
 })
 
-test('readers of one workspace leave places to others; one that goes away releases its export', async () => {
+test('readers of one workspace leave places to others; one that goes away, or loses its access, releases its export', async () => {
   const { service } = source
-  const { environmentId } = await service.newTenant('large')
+  const { environmentId, workspaceId } = await service.newTenant('large')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
   // More than the buffers of a connection hold.
   const payload = { text: 'x'.repeat(200_000) }
@@ -359,17 +360,27 @@ test('readers of one workspace leave places to others; one that goes away releas
     assert.equal(recorded.body.accepted, 5)
   }
   const path = pathOf({ service, environmentId })
-  const headers = { authorization: `Bearer ${service.operatorToken}` }
-  const open = async () => {
+  const open = async (token = service.operatorToken) => {
+    const headers = { authorization: `Bearer ${token}` }
     const sent = request(`${service.url}/operator/v1${path}`, { headers }).end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
     return answer
   }
-  const readers = await Promise.all(Array.from({ length: LIMITS.exportsOfWorkspaceAtOnce }, open))
+  const readers = await Promise.all(Array.from({ length: LIMITS.exportsOfWorkspaceAtOnce }, () => open()))
   assert.deepEqual(refusalOf(await service.operator(`${path}?status=FAILED`)), [503, 'overloaded'])
   assert.equal((await service.operator(`${pathOf(source)}?status=FAILED`)).status, 200)
   for (const reader of readers) reader.destroy()
-  await eventually(async () => (await service.operator(`${path}?status=FAILED`)).status === 200, 'a free place')
+  const isFree = async () => (await service.operator(`${path}?status=FAILED`)).status === 200
+  await eventually(isFree, 'a free place')
+
+  const tokens = `/workspaces/${workspaceId}/tokens`
+  const { body: admin } = await service.operator<{ id: string; token: string }>(tokens, {
+    body: { name: 'leaves', role: 'admin' },
+  })
+  const cut = await open(admin.token)
+  assert.equal((await service.operator(`${tokens}/${admin.id}/revoke`, { body: {} })).status, 200)
+  await assert.rejects(readText(cut), /aborted/)
+  await eventually(isFree, 'the place of the revoked token')
 })
 
 test('an import that is damaged on the wire is refused, and writes nothing', async () => {
