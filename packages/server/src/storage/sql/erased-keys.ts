@@ -13,6 +13,9 @@ import type { Sql } from './sql.ts'
 /** Later events are not refused. Times of events are smaller. */
 export const FOR_EVER = Number.MAX_SAFE_INTEGER
 
+/** Of a run that grew while an erasure counted it: it takes nothing more until it is removed. That gives it a time. */
+export const HELD = FOR_EVER - 1
+
 /** `approval` and `record` name single approvals and issue records, so that a retry does not bring them back. */
 export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record'
 
@@ -38,7 +41,7 @@ export async function holdEnvironment(sql: Sql, environmentId: string): Promise<
   await sql.run(text, [environmentId])
 }
 
-/** Refuses events up to `until` that name one of these. A key that is there gets the later time. */
+/** Refuses events up to `until` that name one of these. A key that is there gets the later time, if it is not held. */
 export async function addErasedKeys(
   sql: Sql,
   environmentId: string,
@@ -50,7 +53,7 @@ export async function addErasedKeys(
     'erased_keys AS k',
     rows.toSorted((a, b) => (a.erased_key < b.erased_key ? -1 : 1)),
     `ON CONFLICT (environment_id, erased_key) DO UPDATE
-      SET until = CASE WHEN excluded.until > k.until THEN excluded.until ELSE k.until END`,
+      SET until = CASE WHEN k.until = ${HELD} OR excluded.until > k.until THEN excluded.until ELSE k.until END`,
   )
 }
 

@@ -11,7 +11,7 @@ import type { CountedEvents } from '../erasures.ts'
 import { TOKEN_PARTS } from '../uncosted.ts'
 import { eraseDetails } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
-import { addErasedKeys, erasedKey, holdEnvironment } from './erased-keys.ts'
+import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { eventEnvironment } from './events.ts'
 import { insertRows } from './insert-rows.ts'
@@ -53,7 +53,10 @@ interface RemovedRun {
 const RUNS = `SELECT id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
     last_event_at AS "lastEventAt", event_count AS events FROM runs WHERE environment_id = ? AND number IN (${PLACES})`
 
-/** Removes those of the runs that exist. A counted run with further events stays, to be counted again. */
+/**
+ * Removes those of the runs that exist. A counted run with further events stays, to be counted again. It takes no more
+ * events: an agent at full speed would keep it for ever.
+ */
 export async function removeRuns(
   sql: Sql,
   { environmentId, erasureId, now, keepRecords, counted }: Removal,
@@ -78,7 +81,9 @@ export async function removeRuns(
     const keys = runs.map(({ runId, lastEventAt }) => {
       return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
     })
-    await addErasedKeys(sql, environmentId, keys)
+    const grown = found.filter((run) => !runs.includes(run))
+    const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))
+    await addErasedKeys(sql, environmentId, [...keys, ...held])
     const ids = runs.map(({ id }) => id)
     await eraseDetails(sql, environmentId, ids)
   }

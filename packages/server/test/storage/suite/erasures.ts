@@ -1,7 +1,7 @@
 /** Erasure on request: what is erased is found by no reader, whatever it hangs on, and never comes back. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { advanceErasure } from '../../../src/domain/erasure.ts'
+import { advanceErasure, type ErasingStore } from '../../../src/domain/erasure.ts'
 import type { ErasureRow, NewErasure } from '../../../src/storage/erasures.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
@@ -284,6 +284,31 @@ export function erasuresSuite(open: OpenStorage) {
       await deleteAll(storage(), erasure, 100)
       const kept = call({ runId: 'run-1', sessionId: 'other' })
       assert.deepEqual(await append(storage(), env, { ...kept, time: LATER + 1 }), ['stored'])
+    })
+
+    test('ends although its run gets further events whenever it is counted', async () => {
+      const env = newId()
+      const next = () => call({ runId: 'gone', sessionId: 's', time: LATER + 1 }, 1)
+      await append(storage(), env, next())
+      const verdicts: string[] = []
+      const { id } = await storage().createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
+      const growing: ErasingStore = {
+        listErasable: (...given) => storage().listErasable(...given),
+        removeErased: (...given) => storage().removeErased(...given),
+        concludeErasure: (...given) => storage().concludeErasure(...given),
+        async listEvents(...given) {
+          const page = await storage().listEvents(...given)
+          verdicts.push(...(await append(storage(), env, next())))
+          return page
+        },
+      }
+      let slices = 0
+      const isOver = () => ++slices > 10
+      const erasure = await advanceErasure(growing, { environmentId: env, id, now: () => LATER, isOver })
+      assert.deepEqual([erasure?.status, erasure?.events], ['REMOVING', 2])
+      assert.deepEqual(verdicts, ['stored', 'erased'])
+      assert.deepEqual(await usage(storage(), env), [])
+      assert.deepEqual(await append(storage(), env, { ...next(), time: LATER + 2 }), ['stored'])
     })
 
     test('is listed, newest first, and read', async () => {
