@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { Stop } from './stop.ts'
+import { fitHelp, HELP_SETTINGS } from './terminal/fit-help.ts'
 import { finishJson } from './terminal/json-sink.ts'
 
 interface Entry {
@@ -208,7 +209,12 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     .description('The flight recorder for AI agents')
     .version(version)
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')) })
+    .configureHelp(HELP_SETTINGS)
+    .configureOutput({
+      writeOut: (text) => void process.stdout.write(fitHelp(text, process.stdout)),
+      writeErr: (text) => void process.stderr.write(fitHelp(text, process.stderr)),
+      outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')),
+    })
     .addHelpText('after', ENVIRONMENT_HELP)
   const named = commandIn(args)
   for (const [name, { args: usage = '', about, hidden = false, load }] of Object.entries(COMMANDS)) {

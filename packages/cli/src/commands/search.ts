@@ -1,11 +1,14 @@
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.ts'
+import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import { taken } from '../calls/taken.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { wrongUsage } from '../stop.ts'
+import { cutEnd } from '../terminal/cut.ts'
+import { currentLook } from '../terminal/look.ts'
 import {
   printable,
   printEmpty,
@@ -77,7 +80,12 @@ async function search(words: string[], options: Options): Promise<void> {
 
 function printHit({ run, event, snippet }: SearchHit): void {
   const { timestamp, eventType, label, eventId } = event
-  printLine(`${spokenTime(timestamp)}  ${[run.runId, eventId, eventType, label].map(printable).join('  ')}`)
+  const { width } = currentLook()
+  const isWhole = width === null
+  const words = isWhole ? [eventId, eventType, label] : [EVENT_TYPE_WORDS.get(eventType) ?? eventType, label]
+  const head = [spokenTime(timestamp), ...[run.runId, ...words].map(printable)].join('  ')
+  printLine(isWhole ? head : cutEnd(head, width))
+  if (!isWhole && snippet.map(({ text }) => text).join('') === label) return
   const parts = snippet.map(({ text, isHit }) => (isHit ? strong(printable(text)) : printable(text)))
   printLine(`    ${parts.join('')}`)
 }

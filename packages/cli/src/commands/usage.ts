@@ -7,7 +7,16 @@ import { connected } from '../calls/connected.ts'
 import { taken } from '../calls/taken.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { currentLook } from '../terminal/look.ts'
-import { printEmpty, printJson, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import {
+  faint,
+  printEmpty,
+  printJson,
+  printLine,
+  printMore,
+  printTable,
+  spokenNumber,
+  type Column,
+} from '../terminal/output.ts'
 import { moment } from '../terminal/time-text.ts'
 import { POINT_KEYS, pointColumns, pointQuery, pointRows, sumPoints, type PointKey } from '../usage/points.ts'
 import { hasEstimates, totalOf, usageCells, usageColumns, usageRows, usageSummer } from '../usage/sums.ts'
@@ -75,6 +84,7 @@ async function usage(options: Options): Promise<void> {
     const hasMore = items.length < sums.length
     if (options.json) return printJson({ from, to, items, hasMore })
     if (items.length === 0) return printNothing(from, to)
+    printPeriod(from, to)
     printTable(pointColumns(by, items), pointRows(by, items))
     return printMore(hasMore)
   }
@@ -89,6 +99,7 @@ async function usage(options: Options): Promise<void> {
   const { width } = currentLook()
   const columns = usageColumns(sums)
   const rows = [...usageRows(sums), [...total, '']]
+  printPeriod(from, to)
   // A program needs no bar.
   printTable(
     width === null ? columns.slice(0, -1) : columns,
@@ -117,6 +128,13 @@ async function printHours(
     ]),
   )
   printMore(hasMore)
+}
+
+/** On a terminal: without --from the sums are those of a day only. */
+function printPeriod(from: string, to: string): void {
+  if (currentLook().width === null) return
+  const [start, end] = [from, to].map((time) => time.slice(0, 16).replace('T', ' '))
+  printLine(faint(`From ${start} to ${end} UTC. --from 30d shows more.`))
 }
 
 function printNothing(from: string, to: string): void {

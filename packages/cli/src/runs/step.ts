@@ -111,7 +111,7 @@ function stepText({ eventType, label }: EventRow, payload: Json): string {
       return textAt(payload, 'message') ?? label
     case 'SESSION_OUTCOME': {
       const status = textAt(payload, 'status')
-      return status === null || status === label ? label : `${status}: ${label}`
+      return status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
     }
     default:
       return label
@@ -129,16 +129,18 @@ function modelText(label: string, payload: Json): string {
 
 function toolText(label: string, payload: Json): string {
   const { input, output, error } = payload
-  const call = `${textAt(payload, 'toolName') ?? label} ${brief(input)}`.trimEnd()
-  if (hasError(payload)) return `FAILED ${call}: ${brief(error)}`
+  const name = textAt(payload, 'toolName') ?? label
+  const call = `${name} ${brief(input)}`.trimEnd()
+  // First why: a terminal cuts the end of the line.
+  if (hasError(payload)) return `FAILED ${name}: ${brief(error)}${input === undefined ? '' : `, input ${brief(input)}`}`
   return output === undefined ? call : `${call} → ${brief(output)}`
 }
 
 function policyText(label: string, payload: Json): string {
   const policies = Array.isArray(payload['policyIds']) ? payload['policyIds'] : []
   const by = policies.length === 0 ? '' : ` by ${policies.filter((id) => typeof id === 'string').join(', ')}`
-  const call = `${textAt(payload, 'toolName') ?? label} ${brief(payload['input'])}`.trimEnd()
-  return `${textAt(payload, 'action') ?? ''} ${call}${by}`.trimStart()
+  const name = textAt(payload, 'toolName') ?? label
+  return `${textAt(payload, 'action') ?? ''} ${name}${by} ${brief(payload['input'])}`.trim()
 }
 
 function brief(value: unknown): string {

@@ -35,9 +35,13 @@ test('a step says what it did, how long it took and what it cost, in one line as
 
 test('what failed or was held back has a mark and a word', () => {
   const failed = line(row('TOOL_CALL', 'find'), { toolName: 'find', input: {}, error: 'timeout' })
-  assert.match(failed, /^✕ .* FAILED find \{\}: timeout$/)
+  assert.match(failed, /^✕ .* FAILED find: timeout, input \{\}$/)
   const block = { action: 'BLOCK', toolName: 'refund', policyIds: ['limit'] }
   assert.match(line(row('POLICY_DECISION', 'x'), block), /^✕ .* BLOCK refund by limit$/)
+  const input = { note: 'x'.repeat(250) }
+  assert.match(line(row('TOOL_CALL', 'find'), { toolName: 'find', input, error: 'timeout' }), /find: timeout, .*…$/)
+  assert.match(line(row('POLICY_DECISION', 'x'), { ...block, input }), /BLOCK refund by limit .*…$/)
+  assert.match(line(row('SESSION_OUTCOME', 'completed'), { status: 'COMPLETED' }), /Outcome {2}completed$/)
   const asked = { action: 'REQUIRE_APPROVAL', toolName: 'refund' }
   assert.match(line(row('POLICY_DECISION', 'x'), asked), /^! .* REQUIRE_APPROVAL refund$/)
   assert.match(line(row('SESSION_OUTCOME', 'end'), { status: 'FAILED' }), /^✕ .*Outcome {2}FAILED: end$/)

@@ -25,7 +25,7 @@ export function DataPage() {
         <p className="mb-3 max-w-2xl text-sm text-soft">
           All runs with their events as they were sent, approvals, issues and configuration, as JSON Lines; or runs and
           events as Parquet, for analysis. The list of runs exports what its filters show. Large environments: <code className="font-mono">tacho export</code>{' '}
-          compresses and can resume; <code className="font-mono">tacho import</code> writes an export back.
+          compresses and can resume; <code className="font-mono">tacho restore-export</code> writes one back.
         </p>
         {isAdmin ? (
           <ExportMenu environmentId={place.environment.id} filter={{}} />

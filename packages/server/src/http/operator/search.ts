@@ -14,7 +14,7 @@ import { auditOf } from './audit.ts'
 import { refuseField, timeOf } from './field.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on')
+const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
 
 export function searchRoutes(app: FastifyInstance, deps: Deps): void {

@@ -1,0 +1,28 @@
+/** Fits what commands add to their help to a terminal; commander wraps only its own parts. Pure. */
+import { Help } from 'commander'
+import { widthOf } from './cut.ts'
+
+/** Settings of commander: explanations wrap in a narrow column too. */
+export const HELP_SETTINGS = { minWidthToWrap: 20 }
+
+/** Commands in examples stay whole: a terminal breaks them without a line break, so they can be copied. */
+export function fitHelp(text: string, { isTTY, columns }: { isTTY?: boolean; columns?: number }): string {
+  if (!isTTY || !columns) return text
+  return text
+    .replace(CONTINUED, '$1 ')
+    .split('\n')
+    .map((line) => fitLine(line, columns))
+    .join('\n')
+}
+
+/** A line of prose whose sentence goes on in the next line. */
+const CONTINUED = /^(\S.*[^.:\n])\n(?=[^\s(])(?!.*:$)/gm
+const TERM = /^( {2}\S+ {2,})(\S.*)$/
+const help = Object.assign(new Help(), HELP_SETTINGS)
+
+function fitLine(line: string, columns: number): string {
+  if (widthOf(line) <= columns) return line
+  const [, term, meaning] = TERM.exec(line) ?? []
+  if (term === undefined || meaning === undefined) return line.startsWith(' ') ? line : help.boxWrap(line, columns)
+  return term + help.boxWrap(meaning, columns - term.length).replaceAll('\n', `\n${' '.repeat(term.length)}`)
+}
