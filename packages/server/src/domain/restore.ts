@@ -1,8 +1,20 @@
 /** Checks lines of an export that an import sends, and says what to write. Pure. */
 import { LIMITS } from '@tacho/contract/limits.ts'
+import {
+  APPROVAL_STATUSES,
+  DEPLOYABLE_KINDS,
+  ISSUE_STATES,
+  POLICY_ACTIONS,
+  RECORD_KINDS,
+  RECORD_STATUSES,
+  RUN_STATUSES,
+  SEVERITIES,
+} from '@tacho/contract/words.ts'
 import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type ExportedTable } from '../storage/exports.ts'
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
+import { readTraits } from '../storage/traits.ts'
+import { isUncosted } from '../storage/uncosted.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
 import { payloadSlices } from './json-slices.ts'
@@ -43,6 +55,19 @@ export const RUN_FACTS = [
   'ruleClosedAt',
 ] as const
 
+/** Members that are one of some words. */
+const WORDS: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  ['run.status', RUN_STATUSES],
+  ['approval.status', APPROVAL_STATUSES],
+  ['issueRecord.status', RECORD_STATUSES],
+  ['issueRecord.recordKind', RECORD_KINDS],
+  ['issue.state', ISSUE_STATES],
+  ['policyVersion.severity', SEVERITIES],
+  ['policyVersion.action', POLICY_ACTIONS],
+  ['deployment.kind', DEPLOYABLE_KINDS],
+  ['deploymentChange.kind', DEPLOYABLE_KINDS],
+])
+
 /** `line`: its index among the lines. */
 export interface RestoreFault {
   line: number
@@ -76,13 +101,15 @@ function addLine(parts: RestorePart[], line: ReadLine, index: number, workspaceI
 }
 
 function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, index: number): string | null {
-  const { columns, json } = EXPORTED_TABLES[table]
+  const { columns, numbers, nullable, json } = EXPORTED_TABLES[table]
   const row: ExportedRow = {}
   for (const column of columns) {
     const member = memberOf(column)
     const isJson = json.includes(column)
     const value = isJson ? line.json(member) : (line.members[member] ?? null)
-    if (!isValueOf(member, value) || (isJson && value !== null && parsed(value) === undefined)) {
+    const isOfType =
+      value === null ? nullable.includes(column) : (typeof value === 'number') === numbers.includes(column)
+    if (!isOfType || !isValueOf(table, member, value) || (isJson && value !== null && parsed(value) === undefined)) {
       return `has an invalid ${member}`
     }
     row[member] = value
@@ -95,10 +122,22 @@ function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, inde
   return null
 }
 
-function isValueOf(member: string, value: unknown): value is string | number | null {
+function isValueOf(type: string, member: string, value: unknown): value is string | number | null {
+  const words = WORDS.get(`${type}.${member}`)
+  if (words !== undefined) return typeof value === 'string' && words.includes(value)
   if (typeof value === 'number') return TIMES.test(member) ? isTime(value) : Number.isSafeInteger(value)
   return value === null || (typeof value === 'string' && isStorableText(value))
 }
+
+function areTraits(value: string | number | null): boolean {
+  try {
+    return value === null || (typeof value === 'string' && Object.values(readTraits(value)).flat().every(isText))
+  } catch {
+    return false
+  }
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string'
 
 /** Members that are times. */
 const TIMES = /(At|Time|Seen|Until)$/
@@ -124,9 +163,11 @@ function addRun(parts: RestorePart[], { members }: ReadLine, line: number): stri
   const facts: ExportedRow = {}
   for (const name of [...RUN_FACTS, 'traits', 'uncosted']) {
     const value = members[name] ?? null
-    if (!isValueOf(name, value)) return `has an invalid ${name}`
+    if (!isValueOf('run', name, value)) return `has an invalid ${name}`
     facts[name] = value
   }
+  if (!areTraits(facts['traits'] ?? null)) return 'has invalid traits'
+  if (!isUncosted(facts['uncosted'] ?? null)) return 'has an invalid uncosted'
   const isWhole =
     REQUIRED_TEXTS.every((name) => typeof facts[name] === 'string') &&
     REQUIRED_NUMBERS.every((name) => typeof facts[name] === 'number')

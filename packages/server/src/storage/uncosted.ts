@@ -64,6 +64,20 @@ export function uncostedText(list: readonly UncostedCalls[]): string | null {
   )
 }
 
+/** Whether a text from outside is one that `uncostedText` writes. */
+export function isUncosted(text: unknown): boolean {
+  if (typeof text !== 'string') return text === null
+  try {
+    const rows: unknown = JSON.parse(text)
+    const isRow = (row: unknown) => Array.isArray(row) && typeof row[0] === 'string' && row.slice(1).every(isCount)
+    return Array.isArray(rows) && rows.length <= MOST_PER_RUN + 1 && rows.every(isRow)
+  } catch {
+    return false
+  }
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
+
 export function readUncosted(text: string | null): UncostedCalls[] {
   if (text === null) return []
   const rows = JSON.parse(text) as [string, ...number[]][]

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import path from 'node:path'
 import Database from 'better-sqlite3'
+import { EXPORTED_TABLES } from '../../src/storage/exported-tables.ts'
 import { DATA_TABLES } from '../../src/storage/sql/data-tables.ts'
 import { openStore, temporaryDirectory } from './sqlite/temporary.ts'
 import { auditEntry } from './suite/issue-sample.ts'
@@ -134,3 +135,22 @@ function countRows(file: string, environmentId: string): Map<string, number> {
   db.close()
   return new Map(counts)
 }
+
+test('an export knows which columns of its tables are numbers, and which can be null', () => {
+  const db = new Database(':memory:')
+  const schema = readFileSync(new URL(SCHEMAS.sqlite.file, import.meta.url), 'utf8')
+  for (const { name, columns, numbers, nullable } of Object.values(EXPORTED_TABLES)) {
+    db.exec(schema.match(new RegExp(`^CREATE TABLE "?${name}"? [^]*?^\\)[^;]*;`, 'm'))?.[0] ?? assert.fail(name))
+    const text = 'SELECT name, type, "notnull" AS required, pk FROM pragma_table_info(?)'
+    const all = db.prepare<[string], { name: string; type: string; required: 0 | 1; pk: number }>(text).all(name)
+    const exported = all.filter((column) => columns.includes(column.name))
+    const named = (some: typeof exported) => some.map((column) => column.name).toSorted()
+    assert.deepEqual(named(exported.filter(({ type }) => type === 'INTEGER')), numbers.toSorted(), name)
+    assert.deepEqual(
+      named(exported.filter(({ required, pk }) => required === 0 && pk === 0)),
+      nullable.toSorted(),
+      name,
+    )
+  }
+  db.close()
+})

@@ -292,6 +292,31 @@ test('an import can be repeated; it refuses an environment that has other rows',
   const record = linesOf(whole).find((line) => typeOf(line) === 'issueRecord') ?? ''
   await refused([record.replace(/"payload(Text)?":.*$/, '"payloadText":"{","evidence":{}}')], /invalid payload/)
   await refused([record.replace(/"id":"[^"]*"/, '"id":"constructor"')], /invalid id|another issueRecord/)
+  // What readers could not read.
+  for (const [type, member] of [
+    ['run', 'status'],
+    ['approval', 'status'],
+    ['issue', 'state'],
+    ['issueRecord', 'recordKind'],
+    ['deployment', 'kind'],
+  ] as const) {
+    const line = { ...ofType(whole, type)[0], [member]: 'constructor' }
+    await refused([JSON.stringify(line)], new RegExp(`lines\\[0\\] has an invalid ${member}`))
+  }
+  // What no table can hold.
+  const { createdAt, ...request } = ofType(whole, 'approval')[0] ?? assert.fail('no approval')
+  for (const wrong of [{}, { createdAt: 'now' }, { createdAt: null }]) {
+    await refused([JSON.stringify({ ...request, ...wrong })], /lines\[0\] has an invalid createdAt/)
+  }
+  await refused([JSON.stringify({ ...request, createdAt, toolName: 7 })], /lines\[0\] has an invalid toolName/)
+  await refused(['{"type":"prompt"}'], /lines\[0\] has an invalid id/)
+  const bare = { ...(JSON.parse(run) as object), payloadsRemoved: 1 }
+  for (const traits of ['tool:{', 'tool:7', 7]) {
+    await refused([JSON.stringify({ ...bare, traits })], /lines\[0\] has invalid traits/)
+  }
+  for (const uncosted of ['{', '7', '[7]', '[["m","x"]]', '[["m",-1]]', 7]) {
+    await refused([JSON.stringify({ ...bare, uncosted })], /lines\[0\] has an invalid uncosted/)
+  }
   // Nothing of the refused lines was written.
   assert.equal((await exported(target)) === whole, true)
   await service.close()
