@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { parseDays } from '../src/commands/retention.ts'
 import { COMMANDS } from '../src/main.ts'
 import { runTacho, type Variables } from './tacho.ts'
 
@@ -51,6 +52,12 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     assert.match(stderr, /^tacho: /)
     assert.ok(!/\n +at /.test(stderr), 'no stack trace')
   }
+})
+
+test('days are a number with or without a d, up to their limit', () => {
+  assert.deepEqual(['1', '30d', '3650', '3650d', 'forever'].map(parseDays), [1, 30, 3650, 3650, null])
+  for (const text of ['0', '0d', '3651', '3651d', '30h', 'd', '', '1.5d', '-1'])
+    assert.throws(() => parseDays(text), /whole days/, text)
 })
 
 test('a missing or empty variable gives a sentence that says what to do', async () => {

@@ -118,7 +118,8 @@ async function list(options: EnvironmentOptions): Promise<void> {
 }
 
 function measured({ kind }: Alert, value: number): string {
-  return `${spokenNumber(Math.round(value * 1e6) / 1e6)} ${UNITS[kind]}`.trimEnd()
+  const digits = kind === 'error_rate' ? 10 : 1e6
+  return `${spokenNumber(Math.round(value * digits) / digits)} ${UNITS[kind]}`.trimEnd()
 }
 
 async function create(kind: string, name: string, options: RuleOptions): Promise<void> {

@@ -75,11 +75,12 @@ function withDays(command: Command): Command {
     .option('--no-keep-open-issue-runs', 'remove runs of open issues too')
 }
 
-function parseDays(text: string): number | null {
+/** `30` and `30d` are days; null is forever. */
+export function parseDays(text: string): number | null {
   if (text === 'forever') return null
-  const days = /^[1-9][0-9]{0,3}$/.test(text) ? Number(text) : Number.NaN
+  const days = Number(/^([1-9][0-9]{0,3})d?$/.exec(text)?.[1])
   if (days <= LIMITS.retentionDays) return days
-  throw new InvalidArgumentError(`It must be "forever" or a whole number from 1 to ${LIMITS.retentionDays}.`)
+  throw new InvalidArgumentError(`It must be "forever" or whole days from 1 to ${LIMITS.retentionDays}, such as 30.`)
 }
 
 /** The settings that the flags name. */
