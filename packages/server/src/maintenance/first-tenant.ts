@@ -1,5 +1,6 @@
 /** Makes an empty store usable: creates one workspace, one environment, one key and one operator token. */
 import { randomBytes } from 'node:crypto'
+import path from 'node:path'
 import { SCOPES } from '@tacho/contract/route.ts'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -106,10 +107,19 @@ export function firstTenantText(
   if (apiKey !== null && url !== null) {
     lines.push('', 'Record a first event:', '', curlLine(url, apiKey), '', 'Then look at it:', '')
     if (operatorToken !== null) lines.push(`  export TACHO_OPERATOR_TOKEN=${operatorToken}`)
-    lines.push(`  npx tacho runs show hello --url ${url}`, '')
+    lines.push(`  ${commandAt(import.meta.dirname)} runs show hello --url ${url}`, '')
     lines.push('Programs that record read the API key from TACHO_API_KEY.')
   }
   return `${lines.join('\n')}\n`
+}
+
+/**
+ * The command line of `tacho`. `npx ./tacho-….tgz` keeps the package in npm's cache: there `npx tacho` would download
+ * another package of this name, with the operator token in its environment.
+ */
+export function commandAt(folder: string): string {
+  const isCached = folder.includes(`${path.sep}_npx${path.sep}`)
+  return isCached ? `'${path.resolve(folder, '../../../cli/bin/tacho')}'` : 'npx tacho'
 }
 
 /** One line for a POSIX shell, which inserts the current time. */

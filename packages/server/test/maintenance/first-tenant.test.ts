@@ -1,14 +1,16 @@
 /** The link of the first start creates the first person, an owner, and works once. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { readConfig } from '../../src/config/config.ts'
+import { commandAt } from '../../src/maintenance/first-tenant.ts'
 import { startServer } from '../../src/process/main.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-first-'))
 after(() => rmSync(directory, { recursive: true }))
+const ROOT = path.resolve(import.meta.dirname, '../../../..')
 const PASSWORD = 'correct horse battery staple'
 
 async function firstStart(name: string, variables: Record<string, string> = {}) {
@@ -46,4 +48,12 @@ test('with a given operator token no link is printed, because its owner can invi
   const { server, token } = await firstStart('given', given)
   await server.close()
   assert.equal(token, null)
+})
+
+test('the first start from the cache of npx names its own command, not a package of the registry', () => {
+  const folder = path.join(ROOT, 'packages/server/src/maintenance')
+  assert.equal(commandAt(folder), 'npx tacho')
+  const cache = path.resolve('/x/_npx/57c3/node_modules/tacho')
+  const command = commandAt(path.join(cache, path.relative(ROOT, folder))).replaceAll("'", '')
+  assert.ok(existsSync(path.join(ROOT, path.relative(cache, command))), command)
 })
