@@ -108,9 +108,9 @@ async function demo(options: Options): Promise<void> {
   printLine('Two approvals wait for you: `tacho approvals list`. Issues: `tacho issues list`.')
   printLine(
     operatorOf(url) === null
-      ? 'Set TACHO_OPERATOR_TOKEN and repeat the seed for prompts, policies, decided approvals and an issue that came back.'
+      ? `Set TACHO_OPERATOR_TOKEN and repeat \`--seed ${seed}\` for prompts, policies and decided approvals.`
       : 'Which prompt version did worse: `tacho prompts results shop-support`.',
   )
-  printLine(`Look at them with \`tacho runs list\` and \`tacho runs show ${items[1]?.runId}\`, or with the API key:`)
-  printLine(`GET ${url}${RUNS}`)
+  printLine(`Look at them: \`tacho runs list\`, \`tacho runs show ${items[1]?.runId}\`.`)
+  printLine(`With the API key: GET ${url}${RUNS}`)
 }
