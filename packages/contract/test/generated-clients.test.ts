@@ -115,6 +115,7 @@ test('openapi-python-client generates clients that work, without a warning', { t
   const overrides = {
     'application/vnd.sqlite3': 'application/octet-stream',
     'application/jsonl': 'application/octet-stream',
+    'application/vnd.apache.parquet': 'application/octet-stream',
   }
   writeFileSync(config, JSON.stringify({ post_hooks: [], content_type_overrides: overrides }))
   for (const [name, content] of Object.entries(DOCUMENTS)) {
