@@ -21,6 +21,7 @@ const DAYS = 60
 const KEPT_DAYS = 30
 /** Batches on their way to the store while it is filled. */
 const FILLING = 40
+const LONGEST_MS = 2 * 3_600_000
 export const KILLS_AT = [0.6, 0.8]
 
 export const RETAINED = `The store has events of ${DAYS} days, in runs of 9 to 100 events, stored with the times that they had then. Runs are then kept \
@@ -107,15 +108,18 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
   const recording = newPlot('whole-run')
   const set = (runDays: number | null) => server.operator(`${home.path}/change`, { runDays })
   const removed = async () => (await server.operator<Retention>(home.path)).progress
+  const firstAt = Date.now()
+  const history = historyOf(plot, requests)
+  const old = [...history.values()].filter(({ lastAt }) => isOld(lastAt, firstAt)).length
+  // Also a pass that began with the settings before may have ended.
   const isOver = async () => {
     const progress = await removed()
-    return progress !== null && progress.passEndedAt !== null && progress.passEndedAt > progress.passStartedAt
+    return progress !== null && progress.passEndedAt !== null && progress.total.runs >= old
   }
   await load.call({ ...target(), seconds: plan.warmUpSeconds })
 
   const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
   const p99: Record<'on' | 'off', number[]> = { on: [], off: [] }
-  const firstAt = Date.now()
   let [onMs, ended, most] = [0, false, 0]
   for (let round = 1; round <= plan.rounds && !ended; round++) {
     for (const side of ['off', 'on'] as const) {
@@ -148,6 +152,7 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
   const half = (events * (DAYS - KEPT_DAYS)) / DAYS
   const kills = [...store.killsAt]
   while (kills.length > 0 || !(await isOver())) {
+    if (performance.now() - since > LONGEST_MS) throw new Error('Retention does not come to its end')
     // Recording goes on, and is cut off by the kill.
     const sent = load.call({ ...target(), seconds: plan.seconds / 2, perSecond: most / 2 / BATCH_EVENTS })
     await Promise.all([sent.catch(() => undefined), killWhenDue()])
@@ -156,7 +161,7 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
   const progress = await removed()
   await server.stop()
   const left = await store.size()
-  const faults = await faultsOf(store, plot, requests, { from: firstAt, to: Date.now() })
+  const faults = await faultsOf(store, history, { from: firstAt, to: Date.now() })
   if (faults.length > 0) throw new Error(`${faults.length} faults, such as: ${faults.slice(0, 5).join('; ')}`)
   const total = progress?.total ?? { runs: 0, events: 0 }
   say(`${whole(total.events)} events of ${whole(total.runs)} runs were removed`)
@@ -225,23 +230,31 @@ async function fill(store: RetainedStore, environmentId: string, plot: Plot, req
 const RUNS = 'SELECT run_id AS "runId", number, event_count AS "eventCount" FROM'
 const EVENTS = 'SELECT run AS number, COUNT(*) AS events FROM'
 
-/** What is wrong with the runs of the history. Runs that became old while retention ran may be there or not. */
-async function faultsOf(
-  store: RetainedStore,
-  plot: Plot,
-  requests: number,
-  during: { from: number; to: number },
-): Promise<string[]> {
-  const expected = new Map<string, { events: number; lastAt: number }>()
+type History = Map<string, { events: number; lastAt: number }>
+
+/** The runs that `fill` stores. */
+function historyOf(plot: Plot, requests: number): History {
+  const runs: History = new Map()
   for (let n = 0; n < requests; n++) {
     for (let index = 0; index < BATCH_EVENTS; index++) {
       const runId = runIdOf(plot, partOf(plot.shape, n, index).run)
-      const run = expected.get(runId) ?? { events: 0, lastAt: 0 }
+      const run = runs.get(runId) ?? { events: 0, lastAt: 0 }
       run.events++
       run.lastAt = Math.max(run.lastAt, timeOf(plot, n, BATCH_EVENTS))
-      expected.set(runId, run)
+      runs.set(runId, run)
     }
   }
+  return runs
+}
+
+const isOld = (lastAt: number, now: number) => lastAt < now - KEPT_DAYS * DAY_MS
+
+/** What is wrong with the runs of the history. Runs that became old while retention ran may be there or not. */
+async function faultsOf(
+  store: RetainedStore,
+  expected: History,
+  during: { from: number; to: number },
+): Promise<string[]> {
   const faults: string[] = []
   const counts = new Map(
     (await store.query(`${EVENTS} events GROUP BY run`)).map((each) => [each['number'], Number(each['events'])]),
@@ -257,8 +270,8 @@ async function faultsOf(
   if (counts.size > 0) faults.push(`events of ${counts.size} runs that are gone`)
   for (const [runId, { events, lastAt }] of expected) {
     const stored = runs.get(runId)
-    if (stored !== undefined && lastAt < during.from - KEPT_DAYS * DAY_MS) faults.push(`${runId} is there`)
-    if (stored !== events && lastAt >= during.to - KEPT_DAYS * DAY_MS)
+    if (stored !== undefined && isOld(lastAt, during.from)) faults.push(`${runId} is there`)
+    if (stored !== events && !isOld(lastAt, during.to))
       faults.push(`${runId} has ${stored ?? 'no'} events of ${events}`)
   }
   return faults

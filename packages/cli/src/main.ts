@@ -3,7 +3,6 @@ import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { Stop } from './stop.ts'
 import { fitHelp, HELP_SETTINGS } from './terminal/fit-help.ts'
-import { finishJson } from './terminal/json-sink.ts'
 
 interface Entry {
   args?: string
@@ -253,6 +252,8 @@ async function run(args: readonly string[]): Promise<number> {
   try {
     const program = await createProgram(args)
     await program.parseAsync(isKnown(args) ? args : args.filter(isNoHelp), { from: 'user' })
+    // The list of commands needs no more than this file.
+    const { finishJson } = await import('./terminal/json-sink.ts')
     await finishJson()
     return Number(process.exitCode ?? 0)
   } catch (error) {

@@ -1,10 +1,8 @@
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
-import { decide, type DecideOptions } from '../approvals/decide.ts'
+import type { DecideOptions } from '../approvals/decide.ts'
 import { listApprovals, listGroups, showApproval } from '../approvals/list.ts'
-import { runScreen } from '../approvals/live.ts'
-import { watch } from '../approvals/watch.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
 
@@ -63,7 +61,10 @@ export function addApprovals(approvals: Command): void {
         'after',
         `\nTo decide several together, they must have the same tool and input. The exit code is 1 unless all were decided.\n\nExamples:\n  tacho approvals ${verb} ${EXAMPLE_ID} --reason "known customer"\n  tacho approvals ${verb} --tool refund --input 9f86d081884c7d659a2feaa0c55ad015`,
       )
-      .action((ids: string[], options: DecideOptions) => decide(decision, ids, options))
+      .action(async (ids: string[], options: DecideOptions) => {
+        const { decide } = await import('../approvals/decide.ts')
+        await decide(decision, ids, options)
+      })
   }
 }
 
@@ -98,9 +99,11 @@ async function watchAll(options: EnvironmentOptions & { decide: boolean }): Prom
   const isTerminal = process.stdin.isTTY && process.stdout.isTTY
   if (isTerminal && options.decide && !options.json) {
     const { stdin: input, stdout: output } = process
+    const { runScreen } = await import('../approvals/live.ts')
     // The keyboard is raw, so Ctrl-C is a key.
     if (await runScreen(client, environmentId, { input, output })) process.exitCode = 130
     return
   }
+  const { watch } = await import('../approvals/watch.ts')
   await watch(client, environmentId, options.json === true)
 }

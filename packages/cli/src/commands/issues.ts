@@ -1,10 +1,8 @@
 import type { RecordKind, RecordStatus } from '@tacho/contract/issue-record.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { listIssues, listRecords } from '../issues/list.ts'
 import { assign, changeState, comment, merge, retry, split, type ChangeOptions } from '../issues/change.ts'
 import { connected } from '../calls/connected.ts'
-import { showIssue, SHOWN } from '../issues/show.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { ISSUE_STATES, RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/words.ts'
 
@@ -23,6 +21,8 @@ interface RecordsOptions extends EnvironmentOptions, PageOptions {
 }
 
 const LISTED = 50
+/** Of each list of one issue. */
+const SHOWN = 10
 
 export function addIssues(issues: Command): void {
   addReading(issues)
@@ -141,11 +141,13 @@ async function list(options: ListOptions): Promise<void> {
     ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
   }
   const { client, environmentId } = await connected(options)
+  const { listIssues } = await import('../issues/list.ts')
   await listIssues(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }
 
 async function show(issueId: string, options: EnvironmentOptions & PageOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
+  const { showIssue } = await import('../issues/show.ts')
   await showIssue(client, { environmentId, issueId }, { ...options, limit: mostOf(options) })
 }
 
@@ -156,5 +158,6 @@ async function records(options: RecordsOptions): Promise<void> {
     ...(kind === undefined ? {} : { recordKind: kind }),
   }
   const { client, environmentId } = await connected(options)
+  const { listRecords } = await import('../issues/list.ts')
   await listRecords(client, environmentId, { query, limit: mostOf(options) }, options.json === true)
 }

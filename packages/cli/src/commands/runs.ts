@@ -1,4 +1,3 @@
-import type { PinnedRun } from '@tacho/contract/operator/retention.ts'
 import type { Command } from 'commander'
 import {
   connect,
@@ -10,17 +9,12 @@ import {
   type PageOptions,
 } from '../settings/options.ts'
 import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters.ts'
-import { exportRun } from '../runs/export.ts'
-import { followRun, followRuns } from '../runs/follow.ts'
-import { listRuns } from '../runs/list.ts'
-import { showRun, type ShowOptions } from '../runs/show.ts'
+import type { ShowOptions } from '../runs/show.ts'
 import { addViews, findView, queryOfView } from '../runs/views.ts'
 import { connected } from '../calls/connected.ts'
-import { known } from '../calls/known.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { failed } from '../stop.ts'
-import { printable, printJson, printLine, spokenTime } from '../terminal/output.ts'
 
 interface ListOptions extends RunFilterOptions, PageOptions {
   view?: string
@@ -73,8 +67,12 @@ Examples:
     )
     .action(exportOne)
 
-  inEnvironment(runs.command('pin <runId>').description('keep a run whatever the retention settings are')).action(pin)
-  inEnvironment(runs.command('unpin <runId>').description('let retention remove a run again')).action(unpin)
+  inEnvironment(runs.command('pin <runId>').description('keep a run whatever the retention settings are')).action(
+    (runId: string, options: EnvironmentOptions) => pinOne('pinRun', runId, options),
+  )
+  inEnvironment(runs.command('unpin <runId>').description('let retention remove a run again')).action(
+    (runId: string, options: EnvironmentOptions) => pinOne('unpinRun', runId, options),
+  )
 
   inEnvironment(runs.command('follow [runId]').description('show events live; without a run: new runs'))
     .addHelpText(
@@ -99,6 +97,7 @@ async function list(options: ListOptions): Promise<void> {
   // An agent that is given here replaces that of the view, under either name.
   const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
   const agent = options.agent ?? agentId ?? viewAgent
+  const { listRuns } = await import('../runs/list.ts')
   await listRuns(client, environment.id, { query, agent, limit }, options.json === true)
 }
 
@@ -106,11 +105,13 @@ async function show(runId: string | undefined, options: ShowOptions & Environmen
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
   const place = { environmentId: environment.id, runId: runId ?? (await newestRun(client, environment.id)) }
+  const { showRun } = await import('../runs/show.ts')
   await showRun(client, place, options)
 }
 
 async function exportOne(runId: string, options: ExportOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
+  const { exportRun } = await import('../runs/export.ts')
   await exportRun(client, { environmentId, runId }, options)
 }
 
@@ -120,28 +121,17 @@ async function newestRun(client: OperatorClient, environmentId: string): Promise
   throw failed('There are no runs in this environment yet. `tacho demo` records some.')
 }
 
-async function pin(runId: string, options: EnvironmentOptions): Promise<void> {
+async function pinOne(act: 'pinRun' | 'unpinRun', runId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
-  const pinned = (id: string) => client.pinRun({ params: { environmentId, runId: id } })
-  printPinned(await known('run', runId, { client, environmentId }, pinned), options)
-}
-
-async function unpin(runId: string, options: EnvironmentOptions): Promise<void> {
-  const { client, environmentId } = await connected(options)
-  const unpinned = (id: string) => client.unpinRun({ params: { environmentId, runId: id } })
-  printPinned(await known('run', runId, { client, environmentId }, unpinned), options)
-}
-
-function printPinned(run: PinnedRun, { json }: EnvironmentOptions): void {
-  if (json) return printJson(run)
-  const state = run.pinnedAt === null ? 'is not pinned' : `is pinned since ${spokenTime(run.pinnedAt)}`
-  printLine(`Run ${printable(run.runId)} ${state}.`)
+  const { pinRun } = await import('../runs/pin.ts')
+  await pinRun(client, { act, environmentId, runId }, options.json === true)
 }
 
 async function follow(runId: string | undefined, options: EnvironmentOptions): Promise<void> {
   const client = connect(options)
   const environment = await findEnvironment(client, options.environment)
   const asJson = options.json === true
+  const { followRun, followRuns } = await import('../runs/follow.ts')
   if (runId === undefined) await followRuns(client, environment.id, asJson)
   else await followRun(client, { environmentId: environment.id, runId }, asJson)
 }

@@ -9,7 +9,6 @@ import { counted, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
 import { moment } from '../terminal/time-text.ts'
 import { connected } from '../calls/connected.ts'
-import { issueLine } from './show.ts'
 
 export interface ChangeOptions extends EnvironmentOptions {
   comment?: string
@@ -104,4 +103,9 @@ async function failedIds(client: OperatorClient, environmentId: string): Promise
 function printIssue(issue: Issue, { json }: EnvironmentOptions): void {
   if (json) printJson(issue)
   else printLine(issueLine(issue))
+}
+
+/** One line about a changed issue. */
+function issueLine({ id, state, title, mergedInto }: Issue): string {
+  return printable(`${title} (${id}) is ${mergedInto === null ? state : `merged into ${mergedInto}`}.`)
 }

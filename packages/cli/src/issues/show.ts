@@ -14,9 +14,6 @@ export interface IssuePlace {
   issueId: string
 }
 
-/** Default length of each list. */
-export const SHOWN = 10
-
 export async function showIssue(
   client: OperatorClient,
   place: IssuePlace,
@@ -45,11 +42,6 @@ export async function showIssue(
     return `${spokenTime(lastSeenAt)}  ${agentId}${name === null ? '' : ` (${name})`}, ${spokenTimes(times)}`
   })
   section('Activity', activity, activityLine)
-}
-
-/** One line about a changed issue. */
-export function issueLine({ id, state, title, mergedInto }: Issue): string {
-  return printable(`${title} (${id}) is ${mergedInto === null ? state : `merged into ${mergedInto}`}.`)
 }
 
 function head(issue: Issue): string[] {

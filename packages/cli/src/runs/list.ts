@@ -2,7 +2,7 @@
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { runLength } from '@tacho/contract/stalled.ts'
+import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
 import {
   printable,
@@ -17,7 +17,6 @@ import {
   type Column,
 } from '../terminal/output.ts'
 import { toned, toneOf } from '../terminal/tone.ts'
-import { shownStatus } from './show.ts'
 
 export interface RunsWanted {
   query: NonNullable<Input<'listOperatorRuns'>['query']>
@@ -108,4 +107,10 @@ export function runLine(run: OperatorRun): string {
   const status = shownStatus(run, Date.now())
   const time = spokenTime(run.startedAt)
   return `${time}  ${toned(toneOf(status), status.padEnd(9))}  ${printable(run.runId)}  ${printable(run.agent.name)}`
+}
+
+/** STALLED instead of RUNNING, as in the console. */
+export function shownStatus(run: OperatorRun, now: number): string {
+  if (run.closedByRuleAt !== null) return `${run.status} (rule)`
+  return stalledMs(run, now) === null ? run.status : 'STALLED'
 }

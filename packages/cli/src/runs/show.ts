@@ -23,6 +23,7 @@ import {
 import { paged } from '../terminal/pager.ts'
 import { toned, tonedWord } from '../terminal/tone.ts'
 import { isFailed, stepHead, stepLine } from './step.ts'
+import { shownStatus } from './list.ts'
 
 /** The run, by ids that the server accepts. */
 export interface RunPlace {
@@ -172,12 +173,6 @@ function runLines(run: OperatorRun, now: number): string[] {
     ...(silence === null ? [] : [`It may have died. A SESSION_OUTCOME event ends a run.`]),
     '',
   ]
-}
-
-/** STALLED instead of RUNNING, as in the console. */
-export function shownStatus(run: OperatorRun, now: number): string {
-  if (run.closedByRuleAt !== null) return `${run.status} (rule)`
-  return stalledMs(run, now) === null ? run.status : 'STALLED'
 }
 
 function differing(count: number): string {

@@ -1,0 +1,22 @@
+/** Keeps a run whatever the retention settings are, or no longer. */
+import { known } from '../calls/known.ts'
+import type { OperatorClient } from '../calls/operator-client.ts'
+import { printable, printJson, printLine, spokenTime } from '../terminal/output.ts'
+
+interface Pin {
+  act: 'pinRun' | 'unpinRun'
+  environmentId: string
+  runId: string
+}
+
+export async function pinRun(
+  client: OperatorClient,
+  { act, environmentId, runId }: Pin,
+  asJson: boolean,
+): Promise<void> {
+  const change = (id: string) => client[act]({ params: { environmentId, runId: id } })
+  const run = await known('run', runId, { client, environmentId }, change)
+  if (asJson) return printJson(run)
+  const state = run.pinnedAt === null ? 'is not pinned' : `is pinned since ${spokenTime(run.pinnedAt)}`
+  printLine(`Run ${printable(run.runId)} ${state}.`)
+}
