@@ -2,7 +2,6 @@ import type { ApprovalStatus } from '@tacho/contract/approval.ts'
 import { InvalidArgumentError, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
 import type { DecideOptions } from '../approvals/decide.ts'
-import { listApprovals, listGroups, showApproval } from '../approvals/list.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { APPROVAL_STATUSES } from '@tacho/contract/words.ts'
 
@@ -77,6 +76,7 @@ function parseStatus(text: string): ApprovalStatus | 'ALL' {
 async function list(options: ListOptions): Promise<void> {
   const { status, tool, input, agent, policy, run, groups } = options
   const { client, environmentId } = await connected(options)
+  const { listApprovals, listGroups } = await import('../approvals/list.ts')
   if (groups) return listGroups(client, environmentId, options.json === true)
   const query = {
     ...(status === 'ALL' ? {} : { status }),
@@ -91,6 +91,7 @@ async function list(options: ListOptions): Promise<void> {
 
 async function show(approvalId: string, options: EnvironmentOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
+  const { showApproval } = await import('../approvals/list.ts')
   await showApproval(client, { environmentId, approvalId }, options.json === true)
 }
 

@@ -1,7 +1,7 @@
 import type { RecordKind, RecordStatus } from '@tacho/contract/issue-record.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import { assign, changeState, comment, merge, retry, split, type ChangeOptions } from '../issues/change.ts'
+import type * as Change from '../issues/change.ts'
 import { connected } from '../calls/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { ISSUE_STATES, RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/words.ts'
@@ -23,6 +23,8 @@ interface RecordsOptions extends EnvironmentOptions, PageOptions {
 const LISTED = 50
 /** Of each list of one issue. */
 const SHOWN = 10
+
+const changes = () => import('../issues/change.ts')
 
 export function addIssues(issues: Command): void {
   addReading(issues)
@@ -66,17 +68,19 @@ function addTriage(issues: Command): void {
     command
       .option('--comment <text>', 'reason, added as a comment')
       .addHelpText('after', `\nExample:\n  tacho issues ${verb} 019a0c44-3700-7686-a2e1-3c01640563f0`)
-      .action((issueId: string, options: ChangeOptions) => changeState(verb, issueId, options))
+      .action(async (issueId: string, options: Change.ChangeOptions) =>
+        (await changes()).changeState(verb, issueId, options),
+      )
   }
 
   inEnvironment(issues.command('assign <issueId> [assignee]').description('assign an issue to a person'))
     .option('--nobody', 'remove the assignee')
     .addHelpText('after', '\nExample:\n  tacho issues assign 019a0c44-3700-7686-a2e1-3c01640563f0 ann@example.org')
-    .action(assign)
+    .action(async (...given: Parameters<typeof Change.assign>) => (await changes()).assign(...given))
 
   inEnvironment(issues.command('comment <issueId> <text>').description('comment on an issue'))
     .addHelpText('after', '\nExample:\n  tacho issues comment 019a0c44-3700-7686-a2e1-3c01640563f0 "Fixed in v14"')
-    .action(comment)
+    .action(async (...given: Parameters<typeof Change.comment>) => (await changes()).comment(...given))
 }
 
 function addGrouping(issues: Command): void {
@@ -88,7 +92,7 @@ function addGrouping(issues: Command): void {
       'after',
       '\nExample:\n  tacho issues merge 019a0c44-3700-7686-a2e1-3c01640563f0 --into 019a0c44-0000-7686-a2e1-3c01640563f0',
     )
-    .action(merge)
+    .action(async (...given: Parameters<typeof Change.merge>) => (await changes()).merge(...given))
 
   inEnvironment(
     issues
@@ -99,7 +103,7 @@ function addGrouping(issues: Command): void {
       'after',
       '\n`tacho issues show` lists the fingerprints. The first characters are enough.\n\nExample:\n  tacho issues split 019a0c44-3700-7686-a2e1-3c01640563f0 v1:9f86d081',
     )
-    .action(split)
+    .action(async (...given: Parameters<typeof Change.split>) => (await changes()).split(...given))
 }
 
 function addRecords(issues: Command): void {
@@ -118,7 +122,7 @@ function addRecords(issues: Command): void {
       'after',
       '\nExamples:\n  tacho issues retry 019a0c44-3700-7686-a2e1-3c01640563f0\n  tacho issues retry --failed',
     )
-    .action(retry)
+    .action(async (...given: Parameters<typeof Change.retry>) => (await changes()).retry(...given))
 }
 
 /** Parses an option for commander: one of the words, in any case. */
