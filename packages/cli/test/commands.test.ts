@@ -156,7 +156,12 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
       ['1', 0],
     ],
   )
-  assert.match(await text('demo', '--seed', 'tour'), /demo-tour-01 .* 5000\n/)
+  const { TACHO_OPERATOR_TOKEN = '', ...variables } = server.variables
+  const signedIn = { ...variables, XDG_CONFIG_HOME: path.join(server.directory, 'config') }
+  assert.equal((await runTacho(['login', '--url', server.url], signedIn, `${TACHO_OPERATOR_TOKEN}\n`)).code, 0)
+  const again = await runTacho(['demo', '--seed', 'tour'], signedIn)
+  assert.match(again.stdout, /demo-tour-01 .* 5000\n/)
+  assert.match(again.stdout, /tacho prompts results/)
   assert.deepEqual(await lists(), before)
   const { items } = await json<{ items: { runId: string; eventCount: number }[] }>('runs', 'list', ...WHERE, '--all')
   const counts = items.filter(({ runId }) => runId.startsWith('demo-tour-')).map(({ eventCount }) => eventCount)

@@ -79,7 +79,7 @@ test('a simulation begins with its warnings, and lists only the tools with hits'
   assert.match(text, /^Warning: None of the \d+ recorded calls has tool\.input\.curency\.\nIt would block 2 of /)
   assert.match(text, /^pay +2 +2$/m)
   assert.doesNotMatch(text, /^look /m)
-  assert.match(await done('policies', 'simulate', '--help'), /--severity[\s\S]*MEDIUM for a\s+condition/)
+  assert.match(await done('policies', 'simulate', '--help'), /--severity[\s\S]*MEDIUM\s+for a\s+condition/)
 })
 
 test('a policy is created from a file, versioned, deployed and promoted', async () => {

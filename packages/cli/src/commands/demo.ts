@@ -10,6 +10,7 @@ import { askLive, playPeople } from '../demo/people.ts'
 import { operatorClient } from '../calls/operator-client.ts'
 import { openRecorder } from '../calls/recorder-client.ts'
 import { readAccount, readApiKey, readUrl } from '../settings/credentials.ts'
+import { chosenProfile } from '../settings/profiles.ts'
 import { failed } from '../stop.ts'
 
 interface Options extends OutputOptions {
@@ -27,9 +28,9 @@ export function addDemo(command: Command): void {
     .addHelpText(
       'after',
       `
-Every call records new runs, unless you repeat a seed. The API key in TACHO_API_KEY needs the scope events:write. If
-TACHO_OPERATOR_TOKEN is set too, the demo also has a prompt with two versions, policies, decided approvals and an issue
-that came back. With --live, agents then work until you press Ctrl-C; now and then one waits for your decision, 10 minutes at
+Every call records new runs, unless you repeat a seed. The API key in TACHO_API_KEY needs the scope events:write. With
+an operator token too (tacho login for this address, or TACHO_OPERATOR_TOKEN), the demo also has a prompt with two versions,
+policies, decided approvals and an issue that came back. With --live, agents then work until you press Ctrl-C; now and then one waits for your decision, 10 minutes at
 most, for which the key needs policies:read too.
 
 Examples:
@@ -60,9 +61,10 @@ async function live(stage: { url: string; apiKey: string; seed: string }, asJson
   process.exitCode = 130
 }
 
-/** Null without an operator token. */
+/** Null without an operator token for this address. */
 function operatorOf(url: string) {
-  return process.env['TACHO_OPERATOR_TOKEN'] === undefined ? null : operatorClient(url, readAccount({ url }).token)
+  const isGiven = process.env['TACHO_OPERATOR_TOKEN'] !== undefined || chosenProfile()?.profile.url === url
+  return isGiven ? operatorClient(url, readAccount({ url }).token) : null
 }
 
 function parseSeed(text: string): string {
@@ -108,7 +110,7 @@ async function demo(options: Options): Promise<void> {
   printLine('Two approvals wait for you: `tacho approvals list`. Issues: `tacho issues list`.')
   printLine(
     operatorOf(url) === null
-      ? `Set TACHO_OPERATOR_TOKEN and repeat \`--seed ${seed}\` for prompts, policies and decided approvals.`
+      ? `Run \`tacho login --url ${url}\` and repeat \`--seed ${seed}\` for prompts, policies and decided approvals.`
       : 'Which prompt version did worse: `tacho prompts results shop-support`.',
   )
   printLine(`Look at them: \`tacho runs list\`, \`tacho runs show ${items[1]?.runId}\`.`)
