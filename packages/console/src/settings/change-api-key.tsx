@@ -1,13 +1,13 @@
 import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
-import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { Field, SelectField } from '../ui/field.tsx'
+import { SelectField } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { CheckList } from './check-list.tsx'
 import { EXPIRIES, expiryOf } from './credential.tsx'
 import { NameField } from './name-field.tsx'
+import { RateField } from './rate-field.tsx'
 import { SCOPE_NOTES } from './scopes.ts'
 
 interface Props {
@@ -59,17 +59,7 @@ export function ChangeApiKey({ environmentId, apiKey, onSettled, onClose }: Prop
         />
         <div className="grid gap-4 sm:grid-cols-2">
           <SelectField label="Expires" value={days} options={[[KEEP, 'As it is'], ...EXPIRIES]} onChange={setDays} />
-          <Field
-            label="Requests per second"
-            type="number"
-            inputMode="numeric"
-            min={1}
-            max={LIMITS.requestsPerSecondMax}
-            step={1}
-            placeholder="default"
-            value={rate}
-            onChange={(event) => setRate(event.target.value)}
-          />
+          <RateField value={rate} onChange={setRate} />
         </div>
       </div>
     </FormDialog>

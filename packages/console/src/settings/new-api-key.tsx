@@ -4,13 +4,13 @@ import type { Scope } from '@tacho/contract/route.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
-import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { number } from '../ui/format.ts'
 import { ExpiryField, expiryOf } from './credential.tsx'
 import { CheckList } from './check-list.tsx'
 import { RadioCards } from './radio-cards.tsx'
 import { NameField } from './name-field.tsx'
+import { RateField } from './rate-field.tsx'
 import { SCOPE_NOTES } from './scopes.ts'
 
 /** What people want a key for. */
@@ -76,18 +76,7 @@ export function NewApiKey({ environmentId, onCreated, onClose }: Props) {
         )}
         <div className="grid gap-4 sm:grid-cols-2">
           <ExpiryField days={days} onChange={setDays} />
-          <Field
-            label="Requests per second"
-            type="number"
-            inputMode="numeric"
-            min={1}
-            max={LIMITS.requestsPerSecondMax}
-            step={1}
-            placeholder="default"
-            hint={`Up to ${number(LIMITS.requestsPerSecondMax)}`}
-            value={rate}
-            onChange={(event) => setRate(event.target.value)}
-          />
+          <RateField hint={`Up to ${number(LIMITS.requestsPerSecondMax)}`} value={rate} onChange={setRate} />
         </div>
       </div>
     </FormDialog>
