@@ -252,7 +252,7 @@ async function run(args: readonly string[]): Promise<number> {
   try {
     const program = await createProgram(args)
     await program.parseAsync(isKnown(args) ? args : args.filter(isNoHelp), { from: 'user' })
-    // The list of commands needs no more than this file.
+    // Loaded here, so that `tacho --help` stays quick.
     const { finishJson } = await import('./terminal/json-sink.ts')
     await finishJson()
     return Number(process.exitCode ?? 0)

@@ -227,7 +227,7 @@ async function playIssues(stage: Stage, place: Place | null): Promise<void> {
 const LIVE_TIMEOUT_MS = 10 * 60_000
 const LOOK_MS = 2_000
 
-/** A person decides, or nobody in time; then the call counts as rejected. */
+/** Waits for a person's decision. Without one in time, the call counts as rejected. */
 export async function askLive(
   { url, apiKey }: Pick<Stage, 'url' | 'apiKey'>,
   { runId, plan, hash }: { runId: string; plan: ToolPlan; hash: string },

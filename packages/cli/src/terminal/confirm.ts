@@ -6,7 +6,7 @@ export interface ConfirmOptions {
   json?: true | undefined
 }
 
-/** Ends the command if the person says no, or if --yes is missing where nobody can be asked. */
+/** Ends the command if the answer is no, or if there is neither --yes nor a terminal to ask on. */
 export async function assertConfirmed(question: string, options: ConfirmOptions): Promise<void> {
   if (options.yes) return
   if (!canAsk(options)) throw wrongUsage(`${question} This cannot be undone: add --yes. Nothing was changed.`)

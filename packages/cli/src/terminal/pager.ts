@@ -5,15 +5,15 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { Writable } from 'node:stream'
 
-/** Resolves to false when nobody reads any more. */
+/** Resolves to false when the reader has closed the output. */
 export type Print = (line: string) => Promise<boolean>
 
-/** Runs `act` with a function that prints to the pager, or to stdout if there is none or stdout is no terminal. */
+/** Runs `act` with a function that prints to the pager. Without a pager or a terminal, it prints to stdout. */
 export async function paged(act: (print: Print) => Promise<void>): Promise<void> {
   const pager = process.stdout.isTTY && process.stdin.isTTY ? startPager() : null
   if (pager === null) return act(printTo(process.stdout))
   const ended = once(pager, 'close')
-  // The pager shows what it got and ends when it is told to.
+  // Ctrl-C must not end this process while the pager still shows its text.
   const ignore = (): void => undefined
   process.on('SIGINT', ignore)
   try {

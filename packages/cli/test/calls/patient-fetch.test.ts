@@ -21,7 +21,7 @@ test('a read is repeated on 429 and 503, at most 4 times', async () => {
   assert.equal(down.sent.length, 5)
 })
 
-test('a change and another error are sent once, and nobody waits longer than the bound', async () => {
+test('a change and another error are sent once, and no caller waits longer than the bound', async () => {
   for (const [statuses, request, headers] of [
     [[429], { method: 'POST' }, {}],
     [[500], {}, {}],

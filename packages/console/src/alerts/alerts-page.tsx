@@ -143,7 +143,7 @@ export function AlertsPage() {
           onSettled={renew}
           onClose={close}
         >
-          It is no longer checked, and tells nobody when it is over. No run is deleted.
+          It is no longer checked, and sends no message when it is resolved. No run is deleted.
         </Confirm>
       )}
     </SectionPage>

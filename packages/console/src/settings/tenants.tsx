@@ -17,7 +17,7 @@ export interface Tenant {
   name: string
   createdAt: string
   archivedAt: string | null
-  /** When it is deleted with all its data; null: nobody asked for it. Workspaces are not deleted. */
+  /** When it is deleted with all its data; null: no deletion is ordered. Workspaces are not deleted. */
   deleteAt?: string | null
 }
 

@@ -8,7 +8,7 @@ export const Environment = Type.Object(
     name: Type.String(),
     createdAt: time('When it was created'),
     archivedAt: nullableTime('When it was archived; null: it is in use'),
-    deleteAt: nullableTime('When it is deleted with all its data; null: nobody asked for it'),
+    deleteAt: nullableTime('When it is deleted with all its data; null: no deletion is ordered'),
   },
   {
     $id: 'Environment',

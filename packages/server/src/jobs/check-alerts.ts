@@ -26,7 +26,7 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [id] }
     if (found === null) return void (await storage.finishWork(hold))
     const { alert, workspaceId, isArchived } = found
-    // Nothing is recorded there, and nobody waits for news. After a restore it goes on.
+    // An archived environment records nothing. Checks continue after a restore.
     if (isArchived) {
       return void (await storage.postponeWork(hold, { dueAt: at + intervalMs, error: null, counts: false }))
     }

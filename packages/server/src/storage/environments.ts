@@ -35,7 +35,7 @@ export interface NewEnvironmentRow {
 export interface EnvironmentRow extends NewEnvironmentRow {
   /** Its keys are refused since then; null: it is in use. */
   archivedAt: number | null
-  /** When it is to be deleted; null: nobody asked for it. */
+  /** When it is to be deleted; null: no deletion is ordered. */
   deleteAt: number | null
 }
 
