@@ -1,4 +1,4 @@
-// Loaded into the process of every test file. After its tests the process must end by itself: a server, timer or pool
+// Loaded into every process of test files. After its tests the process must end by itself: a server, timer or pool
 // that stays open would also keep the service from stopping.
 import { after } from 'node:test'
 import { isMainThread } from 'node:worker_threads'
@@ -8,7 +8,7 @@ const GRACE_MS = 60_000
 const NAMED_AFTER_MS = 5_000
 
 // Worker threads and forked processes inherit the flag that loads this file, but run no tests.
-if (isMainThread && process.argv[1]?.endsWith('.test.ts')) {
+if (isMainThread && /\.test\.m?[jt]s$/.test(process.argv[1] ?? '')) {
   after(() => {
     setTimeout(nameOpenResources, NAMED_AFTER_MS).unref()
     setTimeout(() => {

@@ -7,11 +7,12 @@ import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
-import path from 'node:path'
 import { run } from 'node:test'
 import { dot, spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { countTests } from './test-count.mjs'
+import { groupFiles } from './test-groups.mjs'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 const { values: options, positionals: filters } = parseArgs({
@@ -62,7 +63,7 @@ function check(name, ...commands) {
 }
 
 async function runTests() {
-  const files = globSync(['packages/*/test/**/*.test.ts', 'bench/test/**/*.test.ts'])
+  const files = globSync(['{packages/*,bench}/test/**/*.test.ts', 'scripts/test/*.test.mjs'])
     .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
     .sort()
   if (files.length === 0) {
@@ -73,36 +74,35 @@ async function runTests() {
   const database = await sharedServer(files)
   await installBrowser(files)
   await installPython(files)
+  // One more than cores, because a file often waits for its browser, its server or a timeout.
+  const concurrency = availableParallelism() + 1
+  // A name would have to match the test that a file is in its process, too.
+  const isShared = options.name.length === 0 && !options.watch && !options.coverage
+  const groups = isShared ? groupFiles(files, concurrency) : files.map((file) => ({ program: file, files: [file] }))
   const tests = run({
-    files,
-    // One more than cores, because a file often waits for its browser, its server or a timeout.
-    concurrency: availableParallelism() + 1,
+    files: groups.map(({ program }) => program),
+    concurrency,
     isolation: 'process',
     testNamePatterns: options.name,
     watch: options.watch,
     coverage: options.coverage,
-    execArgv: ['--test-timeout=300000', '--import=./scripts/test-end.mjs'],
+    // A file is also a test if it shares its process.
+    execArgv: ['--test-timeout=600000', '--import=./scripts/test-end.mjs'],
   })
-  const durations = []
-  tests.on('test:summary', ({ file, counts, success, duration_ms: ms }) => {
-    if (file !== undefined) return void durations.push({ file, ms }) // the one without a file is the sum
-    count.passed += counts.passed
-    // A file can fail without any failed test in it.
-    count.failed += Math.max(counts.failed + counts.cancelled, success ? 0 : 1)
-    if (counts.tests === 0) count.failed++
-  })
+  const counted = countTests(tests, count, groups)
   const reporter = process.env.CI ? dot : new spec()
   const output = tests.compose(reporter)
   output.pipe(process.stdout, { end: false })
   await once(output, 'end')
-  if (options.slowest) printSlowest(durations)
+  for (const file of counted.finish()) console.log(`✖ ${file} did not run to its end, or has no test`)
+  if (options.slowest) printSlowest(counted.durations)
   await database?.close()
 }
 
 /** Wall time of each file. Other files run beside it, so only large differences mean something. */
 function printSlowest(durations) {
   for (const { file, ms } of durations.sort((a, b) => b.ms - a.ms).slice(0, 20)) {
-    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${path.relative('.', file)}`)
+    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
   }
 }
 

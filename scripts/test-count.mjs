@@ -1,0 +1,50 @@
+// Counts the tests that the processes of a run report. A file counts as failed unless it reports a test and comes to its end:
+// a process that is killed or exits early reports nothing by itself.
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const FILES_PROGRAM = fileURLToPath(new URL('test-files.mjs', import.meta.url))
+
+/**
+ * @param {import('node:test').TestsStream} tests
+ * @param {{ passed: number, failed: number }} count to add to
+ * @param {{ program: string, files: string[] }[]} groups
+ * @returns {{ durations: { file: string, ms: number }[], finish(): string[] }} `finish` counts the files that did not come to
+ *   their end, and returns them
+ */
+export function countTests(tests, count, groups) {
+  const unfinished = new Set(groups.flatMap(({ files }) => files))
+  const durations = []
+  // The reports of a process arrive together, so these are tests of one file.
+  let tested = 0
+
+  tests.on('test:pass', (report) => add(report, 'passed'))
+  tests.on('test:fail', (report) => add(report, 'failed'))
+  tests.on('test:summary', ({ file, duration_ms: ms }) => file !== undefined && end(path.relative('.', file), ms))
+
+  function add({ name, file, nesting, skip, todo, details }, outcome) {
+    if (details.type === 'suite') return
+    if (file === FILES_PROGRAM) {
+      end(name, details.duration_ms)
+      // Its failed tests have been counted.
+      if (details.error && details.error.failureType !== 'subtestsFailed') count.failed++
+    } else if (nesting === 0 && path.resolve(name) === file) {
+      // Not a test but a process, which has failed otherwise.
+      if (outcome === 'failed') count.failed++
+    } else {
+      tested++
+      if (skip === undefined && todo === undefined) count[outcome]++
+    }
+  }
+
+  function end(file, ms) {
+    if (tested > 0 && unfinished.delete(file)) durations.push({ file, ms })
+    tested = 0
+  }
+
+  function finish() {
+    count.failed += unfinished.size
+    return [...unfinished]
+  }
+  return { durations, finish }
+}

@@ -1,0 +1,17 @@
+// Runs each scenario of its input and prints what was counted.
+import { once } from 'node:events'
+import { run } from 'node:test'
+import { json } from 'node:stream/consumers'
+import { countTests } from '../test-count.mjs'
+
+const results = {}
+for (const [name, groups] of Object.entries(await json(process.stdin))) {
+  const count = { passed: 0, failed: 0 }
+  const tests = run({ files: groups.map(({ program }) => program), concurrency: 2, isolation: 'process' })
+  const counted = countTests(tests, count, groups)
+  tests.resume()
+  await once(tests, 'end')
+  const unfinished = counted.finish()
+  results[name] = { ...count, unfinished }
+}
+console.log(JSON.stringify(results))
