@@ -3,7 +3,9 @@
  *
  *   polling --found--> working --done--> polling
  *      |                  +--failed: retries each item alone, then postpones it with backoff, and finally gives up
- *      +--found less than a batch--> resting --woken, or the poll is due--> polling
+ *      +--found less than a batch--> resting --woken--> polling
+ *
+ * A kind is woken when this node queues work of it, or when the poll for all kinds finds some that is due.
  *
  * A lease holds taken items and is renewed during the work. When a node dies, its leases expire and other nodes
  * continue.
@@ -76,7 +78,17 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   async function rest(alarm: Alarm): Promise<void> {
-    if (await alarm.within(pollMs * (0.9 + 0.2 * random()))) await wait(stopping.signal.aborted ? 0 : GATHER_MS)
+    await alarm.rung()
+    if (!stopping.signal.aborted) await wait(GATHER_MS)
+  }
+
+  async function poll(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await wait(pollMs * (0.9 + 0.2 * random()), undefined, { signal: stopping.signal }).catch(() => undefined)
+      // If it fails, each kind asks by itself and reports its own error.
+      const due = await storage.dueWork(now()).catch(() => alarms.keys())
+      for (const kind of due) alarms.get(kind)?.ring()
+    }
   }
 
   function claim({ kind, batch }: WorkHandler): Promise<WorkItem[]> {
@@ -139,7 +151,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
 
   return {
     start() {
-      loops = handlers.map((handler) => loop(handler, alarms.get(handler.kind) ?? createAlarm()))
+      loops = [poll(), ...handlers.map((handler) => loop(handler, alarms.get(handler.kind) ?? createAlarm()))]
     },
     wake: (kind) => alarms.get(kind)?.ring(),
     async stop() {
@@ -162,30 +174,17 @@ function reasonOf(error: unknown): string {
 
 interface Alarm {
   ring(): void
-  /** Resolves with true when it rings or has rung since the last call, or with false after the timeout. */
-  within(ms: number): Promise<boolean>
+  /** Resolves when it rings, or at once if it has rung since the last call. */
+  rung(): Promise<void>
 }
 
 function createAlarm(): Alarm {
-  let rung = false
-  let wakeUp: (() => void) | null = null
+  let next = Promise.withResolvers<void>()
   return {
-    ring() {
-      rung = true
-      wakeUp?.()
-    },
-    async within(ms) {
-      if (!rung) {
-        const { promise, resolve } = Promise.withResolvers<void>()
-        const timer = setTimeout(resolve, ms)
-        wakeUp = resolve
-        await promise
-        wakeUp = null
-        clearTimeout(timer)
-      }
-      const was = rung
-      rung = false
-      return was
+    ring: () => next.resolve(),
+    async rung() {
+      await next.promise
+      next = Promise.withResolvers<void>()
     },
   }
 }

@@ -16,6 +16,8 @@ export const WORK_KINDS = [
 export type WorkKind = (typeof WORK_KINDS)[number]
 
 export interface WorkStore {
+  /** The kinds that have due work. */
+  dueWork(now: number): Promise<WorkKind[]>
   /** Claims due work, longest due first; no other node gets it before the lease ends. Counts an attempt. */
   claimWork(claim: WorkClaim): Promise<WorkItem[]>
   /** Postpones work that is still held. Like the next two, returns how many items were still held. */

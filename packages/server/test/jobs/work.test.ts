@@ -311,6 +311,32 @@ test('a long task interrupted by the end of the process is due again at once, wi
   if (item) await done([item])
 })
 
+test('while nothing is due, one query a poll asks for all kinds', async (t) => {
+  let [polls, claims] = [0, 0]
+  const polled = Promise.withResolvers<void>()
+  const perform = () => Promise.reject(new Error('there is no work'))
+  run(
+    t,
+    { perform },
+    {
+      pollMs: 1,
+      storage: {
+        ...storage,
+        dueWork: (now) => {
+          if (++polls === 5) polled.resolve()
+          return storage.dueWork(now)
+        },
+        claimWork: (wanted) => {
+          claims += 1
+          return storage.claimWork(wanted)
+        },
+      },
+    },
+  )
+  await polled.promise
+  assert.equal(claims, 1)
+})
+
 test('a failed query of the store is repeated', async (t) => {
   await enqueue(1)
   let asked = 0

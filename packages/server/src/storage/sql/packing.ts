@@ -92,7 +92,8 @@ function blocksOf(rows: readonly UnpackedRow[]): UnpackedRow[][] {
 function packBlock(rows: readonly UnpackedRow[], leastSaved: number): PackedBlock | null {
   const texts = rows.map(({ payload }) => Buffer.from(payload))
   const all = Buffer.concat(texts)
-  const packed = zstdCompressSync(all, COMPRESSION)
+  // A copy, because zlib returns part of a larger buffer, and a message between threads carries all of it.
+  const packed = new Uint8Array(zstdCompressSync(all, COMPRESSION))
   if (all.length - packed.length < leastSaved) return null
   let at = 0
   const places = rows.map(({ time, seq }, index) => {

@@ -9,11 +9,21 @@
  */
 import { look, write, type Acts } from './act.ts'
 import { WORK_COUNTED, WORK_KINDS } from '../work.ts'
-import type { NewWork, WorkBacklog, WorkClaim, WorkHold, WorkItem, WorkPostponement, WorkStore } from '../work.ts'
+import type {
+  NewWork,
+  WorkBacklog,
+  WorkClaim,
+  WorkHold,
+  WorkItem,
+  WorkKind,
+  WorkPostponement,
+  WorkStore,
+} from '../work.ts'
 import { insertRows } from './insert-rows.ts'
 import type { Sql } from './sql.ts'
 
 export const workActs = {
+  dueWork: look(dueWork),
   claimWork: write(claimWork),
   extendWork: write(extendWork),
   postponeWork: write(postponeWork),
@@ -37,6 +47,16 @@ export async function enqueueWork(
     return { kind, subject_id: subjectId, environment_id: environmentId, due_at: dueAt, attempts: 0 }
   })
   await insertRows(sql, 'work', rows, `ON CONFLICT (kind, subject_id) ${whenQueued}`)
+}
+
+/** The kinds, as a table of one column. */
+const KINDS = `(VALUES ${WORK_KINDS.map(() => '(?)').join(', ')}) AS asked`
+
+async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
+  const text = `SELECT asked.column1 AS kind FROM ${KINDS}
+    WHERE EXISTS (SELECT 1 FROM work WHERE kind = asked.column1 AND due_at <= ?)`
+  const rows = await sql.all<{ kind: WorkKind }>(text, [...WORK_KINDS, now])
+  return rows.map(({ kind }) => kind)
 }
 
 async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
@@ -83,7 +103,7 @@ async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
       (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`
   const text = `SELECT asked.column1 AS kind, ${counted('')} AS items, ${counted(' AND due_at <= ?')} AS due,
       (SELECT due_at FROM work WHERE kind = asked.column1 AND due_at <= ? ORDER BY due_at LIMIT 1) AS "dueSince"
-    FROM (VALUES ${WORK_KINDS.map(() => '(?)').join(', ')}) AS asked`
+    FROM ${KINDS}`
   const backlog = await sql.all<WorkBacklog>(text, [now, now, ...WORK_KINDS])
   return backlog.filter(({ items }) => items > 0)
 }

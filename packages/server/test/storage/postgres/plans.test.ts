@@ -234,6 +234,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.startDelivery({ environmentId: env, id: middle, owner: 'nobody' })
     // Nothing is due, so that each check of the plans finds the same.
     const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }
+    await storage.dueWork(NOON)
     await storage.claimWork({ kind: 'review_issue_record', ...claim })
     await storage.finishWork({ kind: 'simulate', owner: 'nobody', subjectIds: [middle] })
   }

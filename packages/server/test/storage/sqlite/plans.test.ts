@@ -264,6 +264,7 @@ test('a page of issues and of issue records comes in order from the index of its
 test('work is taken and counted by index, and the count is bounded', async () => {
   const hold = { kind: 'simulate', owner: 'o', subjectIds: ['s'] }
   const plans = [
+    await plansOf('dueWork', 5),
     await plansOf('claimWork', { kind: 'simulate', owner: 'o', now: 5, leaseUntil: 9, limit: 10 }),
     await plansOf('extendWork', hold, 9),
     await plansOf('postponeWork', hold, { dueAt: 9, error: null, counts: true }),

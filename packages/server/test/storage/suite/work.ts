@@ -32,6 +32,8 @@ export function workSuite(open: OpenStorage) {
 
     test('is taken when it is due, the longest due first, and counts its attempts', async () => {
       const [later, first, next] = await enqueue(NOON + 1, NOON - 2, NOON - 1)
+      const isDue = async (now: number) => (await storage().dueWork(now)).includes(KIND)
+      assert.deepEqual([await isDue(NOON - 3), await isDue(NOON - 2)], [false, true])
       assert.deepEqual(
         (await claim('a', { limit: 1 })).map(({ subjectId, attempts }) => [subjectId, attempts]),
         [[first, 1]],
@@ -41,6 +43,7 @@ export function workSuite(open: OpenStorage) {
         [next],
       )
       assert.deepEqual(await claim('a'), [])
+      assert.deepEqual([await isDue(NOON), await isDue(NOON + 1)], [false, true])
       assert.deepEqual(
         (await claim('a', { now: NOON + 1 })).map(({ subjectId }) => subjectId),
         [later],
