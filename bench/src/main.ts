@@ -2,6 +2,7 @@
  * npm run bench                    all benchmarks; writes docs/benchmarks.md
  * npm run bench -- ingest config   only these; replaces their part of the page
  * npm run bench -- --full          the long ones, with ten million events
+ * npm run bench -- --events N       this many stored events, for benchmarks that store some; their notes say how many
  * npm run bench -- --quick         runs each for a moment; writes nothing
  * npm run bench -- --anyway        writes and marks figures although other programs use the machine
  * npm run bench -- --page          measures nothing; writes the page again, for example after a change of its texts
@@ -12,10 +13,11 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Benchmark } from './benchmark.ts'
 import { BENCHMARKS } from './benchmarks.ts'
+import { BATCH_EVENTS } from './load/events.ts'
 import { describeMachine, watchOthers } from './machine.ts'
 import { OTHERS_SHOWN } from './page.ts'
 import { makePlace, ROOT } from './place.ts'
-import { PLANS } from './plan.ts'
+import { PLANS, type Plan } from './plan.ts'
 import { resultLines } from './report.ts'
 import { saveResult, writePage } from './results.ts'
 import { percent } from './text.ts'
@@ -38,7 +40,14 @@ if (flags.list) {
 function readArguments() {
   const boolean = { type: 'boolean', default: false } as const
   try {
-    const options = { quick: boolean, full: boolean, anyway: boolean, page: boolean, list: boolean }
+    const options = {
+      quick: boolean,
+      full: boolean,
+      anyway: boolean,
+      page: boolean,
+      list: boolean,
+      events: { type: 'string' } as const,
+    }
     return parseArgs({ allowPositionals: true, options })
   } catch (error) {
     return stop((error as Error).message)
@@ -52,6 +61,15 @@ function chosen(): Benchmark[] {
   return BENCHMARKS.filter(({ onDemand = false }) => onDemand === flags.full)
 }
 
+function planOf(onDemand: boolean): Plan {
+  const plan = PLANS[flags.quick ? 'quick' : onDemand ? 'full' : 'default']
+  if (flags.events === undefined) return plan
+  const storedEvents = Number(flags.events)
+  if (!Number.isSafeInteger(storedEvents / BATCH_EVENTS) || storedEvents <= 0)
+    stop(`--events must be a multiple of ${BATCH_EVENTS}.`)
+  return { ...plan, storedEvents }
+}
+
 async function measure(benchmarks: readonly Benchmark[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   const place = makePlace()
@@ -61,7 +79,7 @@ async function measure(benchmarks: readonly Benchmark[]): Promise<void> {
   }
   for (const benchmark of benchmarks) {
     const { name, title, onDemand = false } = benchmark
-    const plan = PLANS[flags.quick ? 'quick' : onDemand ? 'full' : 'default']
+    const plan = planOf(onDemand)
     console.log(`\n${name}: ${title}`)
     const folder = path.join(place, name)
     mkdirSync(folder)

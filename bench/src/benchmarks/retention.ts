@@ -180,7 +180,7 @@ export async function measureRetention({ plan, say }: Setting, store: RetainedSt
       row({ what: 'time to remove half of the events', unit: 's', better: 'less', ours: [onMs / 1000] }),
     ],
     notes: [
-      `Removed: ${whole(total.events)} events of ${whole(total.runs)} runs, about ${whole(half)} were older than ${KEPT_DAYS} days. The time includes two \
+      `${whole(events)} events were stored before. Removed: ${whole(total.events)} events of ${whole(total.runs)} runs, about ${whole(half)} were older than ${KEPT_DAYS} days. The time includes two \
 kills, after which the work waits until the lease of the dead process ends.`,
       `The store had ${megabytes(filled.bytes)} before and ${megabytes(left.bytes)} after, with the events recorded meanwhile\
 ${left.freeBytes === null ? '' : `; ${megabytes(left.freeBytes)} of it are free for new rows`}.`,

@@ -7,7 +7,7 @@
  * it with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
  * after a crash, the next one deletes the events that are left and looks from the start again.
  */
-import type { RetainedRuns, RetentionStore } from '../storage/retention.ts'
+import type { ExpiredRun, RetainedRuns, RetentionStore, RunSlice } from '../storage/retention.ts'
 import { RETAINED_ROWS } from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -28,7 +28,7 @@ export interface RetainOptions {
 const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
 /** Runs of one slice. */
-const RUNS_AT_ONCE = 50
+const RUNS_AT_ONCE = 500
 
 export interface QueueOptions {
   storage: Pick<RetentionStore, 'queueRetention'>
@@ -104,11 +104,20 @@ async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
 /** Returns whether all are removed with their events. */
 function removeRuns(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
-  const { environmentId, pace } = turn
-  return eachSlice(options, turn, 'runs', async (runs, reachedAt) => {
-    const ids = runs.map(({ id }) => id)
-    await pace.fixed(() => storage.removeExpiredRuns(environmentId, now(), { ids, reachedAt }))
-    return deleteEvents(options, turn)
+  return eachPage(options, turn, 'runs', async (runs) => {
+    for (let rest = runs; rest.length > 0;) {
+      if (isOver(options, turn)) return false
+      let runsLeft = false
+      await turn.pace.slice(async (most) => {
+        const slice = sliceOf(rest, most)
+        rest = rest.slice(slice.ids.length)
+        const removed = await storage.removeExpiredRuns(turn.environmentId, now(), slice)
+        runsLeft = removed.runsLeft
+        return removed.events
+      })
+      if (runsLeft && !(await deleteEvents(options, turn))) return false
+    }
+    return true
   })
 }
 
@@ -128,14 +137,14 @@ async function deleteEvents(options: RetainOptions, turn: Turn): Promise<boolean
 
 function removePayloads(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
-  const { environmentId, pace } = turn
-  return eachSlice(options, turn, 'payloads', async (runs, reachedAt) => {
-    let ids = runs.map(({ id }) => id)
-    while (ids.length > 0) {
+  return eachPage(options, turn, 'payloads', async (runs) => {
+    for (let rest = runs; rest.length > 0;) {
       if (isOver(options, turn)) return false
-      await pace.slice(async (most) => {
-        const removed = await storage.removeExpiredPayloads(environmentId, now(), { ids, most, reachedAt })
-        ids = removed.rest
+      await turn.pace.slice(async (most) => {
+        const slice = sliceOf(rest, most)
+        const removed = await storage.removeExpiredPayloads(turn.environmentId, now(), slice)
+        const left = new Set(removed.rest)
+        rest = rest.filter(({ id }, index) => index >= slice.ids.length || left.has(id))
         return removed.events
       })
     }
@@ -143,22 +152,29 @@ function removePayloads(options: RetainOptions, turn: Turn): Promise<boolean> {
   })
 }
 
-/** Returns whether `remove` did so for every slice of the expired runs. */
-async function eachSlice(
-  options: RetainOptions,
-  turn: Turn,
+/** The first of the runs, with about `most` events together. */
+function sliceOf(runs: readonly ExpiredRun[], most: number): RunSlice {
+  let events = runs[0]?.events ?? 0
+  let count = 1
+  while (count < Math.min(runs.length, RUNS_AT_ONCE)) {
+    events += runs[count]?.events ?? 0
+    if (events > most) break
+    count++
+  }
+  return { ids: runs.slice(0, count).map(({ id }) => id), most, reachedAt: runs[0]?.startedAt ?? 0 }
+}
+
+/** Returns whether `remove` did so for every page of the expired runs. */
+async function eachPage(
+  { storage, now }: RetainOptions,
+  { environmentId }: Turn,
   what: RetainedRuns,
-  remove: (runs: RunPlace[], reachedAt: number) => Promise<boolean>,
+  remove: (runs: ExpiredRun[]) => Promise<boolean>,
 ): Promise<boolean> {
-  const { storage, now } = options
   let after: RunPlace | null = null
   do {
-    const found = await storage.listExpiredRuns(turn.environmentId, what, now(), after)
-    for (let start = 0; start < found.runs.length; start += RUNS_AT_ONCE) {
-      if (isOver(options, turn)) return false
-      const runs = found.runs.slice(start, start + RUNS_AT_ONCE)
-      if (!(await remove(runs, runs[0]?.startedAt ?? 0))) return false
-    }
+    const found = await storage.listExpiredRuns(environmentId, what, now(), after)
+    if (!(await remove(found.runs))) return false
     after = found.after
   } while (after !== null)
   return true

@@ -35,17 +35,17 @@ export interface RetentionStore {
   /** Runs that may be removed, or whose payloads may be: oldest start first, a bounded number at a time. */
   listExpiredRuns(environmentId: string, what: RetainedRuns, now: number, after: RunPlace | null): Promise<ExpiredRuns>
   /**
-   * Removes those of the runs that the current settings still concern: no reader finds them from then on. Their events
-   * are deleted afterwards.
+   * Removes those of the runs that the current settings still concern: no reader finds them from then on. Deletes at most
+   * about `most` of their events; the others are left to `deleteExpiredEvents`.
    */
   removeExpiredRuns(environmentId: string, now: number, slice: RunSlice): Promise<RemovedRuns>
   /** Deletes at most about `most` events of removed runs. */
   deleteExpiredEvents(environmentId: string, now: number, most: number): Promise<DeletedEvents>
   /**
-   * Removes payloads of those of the runs that the current settings still concern, until it has removed `most`. `rest` has
-   * runs that are not finished.
+   * Removes payloads of those of the runs that the current settings still concern, until it has removed `most`, and at
+   * least one. `rest` has runs that are not finished.
    */
-  removeExpiredPayloads(environmentId: string, now: number, slice: PayloadSlice): Promise<RemovedPayloads>
+  removeExpiredPayloads(environmentId: string, now: number, slice: RunSlice): Promise<RemovedPayloads>
   /** Removes at most about `most` rows. Returns how many; 0: there are no more. */
   removeExpiredRows(environmentId: string, what: RetainedRows, now: number, most: number): Promise<number>
   endRetention(environmentId: string, now: number): Promise<void>
@@ -79,21 +79,22 @@ export interface RetentionOrder {
   settings: RetentionSettings
 }
 
+export interface ExpiredRun extends RunPlace {
+  events: number
+}
+
 export interface ExpiredRuns {
-  runs: (RunPlace & { events: number })[]
+  runs: ExpiredRun[]
   /** Where the next call continues; null: all were examined. */
   after: RunPlace | null
 }
 
 export interface RunSlice {
   ids: string[]
+  /** Events to delete, or payloads to remove. */
+  most: number
   /** The start of the last run that was examined. */
   reachedAt: number
-}
-
-export interface PayloadSlice extends RunSlice {
-  /** Payloads to remove at most; at least one is removed. */
-  most: number
 }
 
 /** External ids of runs that changed. The engine forgets what it has in memory of them. */
@@ -101,7 +102,7 @@ interface Changed {
   changedRunIds: string[]
 }
 
-export interface RemovedRuns extends Changed {
+export interface RemovedRuns extends Changed, DeletedEvents {
   runs: number
 }
 

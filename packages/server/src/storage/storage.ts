@@ -107,6 +107,8 @@ export interface StorageGauges {
   /** Event commits since the start, and the events in them. */
   commits: number
   committedEvents: number
+  /** Milliseconds that other writes have taken since the start, without waiting for their turn. */
+  actMs: number
   /** Free bytes on the store's disk; null if unknown. */
   diskFreeBytes: number | null
   /** Size of the store in bytes, with its write-ahead log; null if unknown. */

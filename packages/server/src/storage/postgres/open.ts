@@ -81,13 +81,24 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     commit: batchAppender(postgresAppendEngine(connections, nodes.slot), onWarning),
   })
 
+  let actMs = 0
+
   async function call(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {
     const through = name === 'controlRevision' ? own : connections
     for (let tries = 1; ; tries++) {
+      let startedAt = performance.now()
       try {
-        return await inKind(through, kind)((client) => runAct(postgresSql(client), name, args))
+        return await inKind(
+          through,
+          kind,
+        )((client) => {
+          startedAt = performance.now()
+          return runAct(postgresSql(client), name, args)
+        })
       } catch (error) {
         if (tries === TRIES || !(error instanceof StorageError && isRace(error.cause))) throw error
+      } finally {
+        if (kind === 'write') actMs += performance.now() - startedAt
       }
     }
   }
@@ -126,7 +137,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     backup: async () => ({ ok: false, reason: 'unsupported' }),
     nodes: nodes.alive,
     clockOffsetMs: nodes.clockOffsetMs,
-    gauges: () => ({ ...queue.counts, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
+    gauges: () => ({ ...queue.counts, actMs, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
     async close() {
       await queue.idle()
       await nodes.leave()

@@ -184,7 +184,7 @@ export async function deleteEvents(
   return { events, runsLeft: found.length > whole.length }
 }
 
-const RUNS_AT_ONCE = 200
+const RUNS_AT_ONCE = 500
 
 /** Results that quote one of the runs. */
 async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {

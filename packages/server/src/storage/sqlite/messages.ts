@@ -19,6 +19,8 @@ export interface Replies {
   replies: Reply[]
   commits?: number
   events?: number
+  /** How long a write other than an append took. */
+  actMs?: number
   /** An error that belongs to no reply. */
   warning?: { what: string; error: SentError }
 }

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
 import type { MovedRows } from '../sql/migrations.ts'
-import { StoreRefused, type Storage, type StoreWarning } from '../storage.ts'
+import { StoreRefused, type Storage, type StorageGauges, type StoreWarning } from '../storage.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
 import { sizeBytes, watchDisk, type Disk } from './disk.ts'
@@ -43,13 +43,14 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
   const file = path.join(directory, STORE_FILE)
   const unlock = await prepare(directory, file, onMoved)
   const opened: (() => unknown)[] = [unlock]
-  const counts = { commits: 0, committedEvents: 0 }
+  const counts = { commits: 0, committedEvents: 0, actMs: 0 }
   try {
     const disk = await watchDisk(directory, options.minFreeDiskBytes)
     opened.unshift(disk.close)
-    const onReplies = ({ commits = 0, events = 0, warning }: Replies) => {
+    const onReplies = ({ commits = 0, events = 0, actMs = 0, warning }: Replies) => {
       counts.commits += commits
       counts.committedEvents += events
+      counts.actMs += actMs
       if (warning) onWarning?.(warning.what, receivedError(warning.error))
     }
     const startWriter: StartThread = (onDeath) =>
@@ -78,7 +79,7 @@ interface Parts {
   disk: Disk
   writer: Thread
   readers: Readers
-  counts: { commits: number; committedEvents: number }
+  counts: Pick<StorageGauges, 'commits' | 'committedEvents' | 'actMs'>
   close(): Promise<void>
 }
 

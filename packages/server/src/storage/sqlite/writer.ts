@@ -79,11 +79,12 @@ async function appendTogether(calls: Call[]): Promise<void> {
 
 async function answer(call: Call | undefined): Promise<void> {
   if (call === undefined) return
-  try {
-    send({ replies: [{ id: call.id, result: await perform(call) }] })
-  } catch (error) {
-    send({ replies: [{ id: call.id, error: sentError(storageError(error)) }] })
-  }
+  const startedAt = performance.now()
+  const reply = await perform(call).then(
+    (result): Reply => ({ id: call.id, result }),
+    (error: unknown): Reply => ({ id: call.id, error: sentError(storageError(error)) }),
+  )
+  send({ replies: [reply], actMs: performance.now() - startedAt })
   if (call.act === 'close') port.close()
 }
 

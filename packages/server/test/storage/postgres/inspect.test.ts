@@ -26,11 +26,13 @@ test('the checks report a setting that may lose data, and too few connections', 
   })
 })
 
-test('the gauges count commits and bytes; backups are unsupported', async () => {
+test('the gauges count commits, bytes and the time of other writes; backups are unsupported', async () => {
   await withStorage({}, async (storage) => {
     await append(storage, newId(), event(), event())
-    const { commits, committedEvents, storeBytes, diskFreeBytes } = storage.gauges()
-    assert.deepEqual([commits, committedEvents, diskFreeBytes], [1, 2, null])
+    const { commits, committedEvents, actMs, storeBytes, diskFreeBytes } = storage.gauges()
+    assert.deepEqual([commits, committedEvents, actMs, diskFreeBytes], [1, 2, 0, null])
+    await storage.secret('name', 'value')
+    assert.ok(storage.gauges().actMs > 0)
     assert.ok((storeBytes ?? 0) > 1_000_000)
     assert.deepEqual(await storage.backup('/nowhere'), { ok: false, reason: 'unsupported' })
   })

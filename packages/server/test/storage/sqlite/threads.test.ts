@@ -51,11 +51,14 @@ test('closing finishes acts that were called before, and refuses later ones', as
 test('commits are counted, and waiting batches share one', async (t) => {
   const storage = await openStore(t)
   const env = newId()
+  const before = storage.gauges()
   await Promise.all(Array.from({ length: 100 }, () => append(storage, env, event(), event())))
-  const { commits, committedEvents, storeBytes } = storage.gauges()
-  assert.equal(committedEvents, 200)
+  const { commits, committedEvents, actMs, storeBytes } = storage.gauges()
+  assert.deepEqual([committedEvents, actMs], [200, before.actMs])
   assert.ok(commits < 100, `${commits} commits`)
   assert.ok((storeBytes ?? 0) > 0)
+  await storage.secret('name', 'value')
+  assert.ok(storage.gauges().actMs > actMs, 'time of other writes')
 })
 
 test('an act that fails for a reason outside the store fails alone', async (t) => {

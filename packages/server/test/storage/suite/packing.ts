@@ -210,7 +210,7 @@ export function packingSuite(open: OpenStorage) {
       }
       const removeRun = async (now: number) => {
         const { id } = await runOf(storage(), env)
-        await storage().removeExpiredRuns(env, now, { ids: [id], reachedAt: now })
+        await storage().removeExpiredRuns(env, now, { ids: [id], most: 7, reachedAt: now })
         while ((await storage().deleteExpiredEvents(env, now, 7)).runsLeft);
       }
       await arrived(sent.slice(0, 20))

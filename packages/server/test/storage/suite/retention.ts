@@ -61,8 +61,9 @@ export function retentionSuite(open: OpenStorage) {
         const found = await storage().listExpiredRuns(env, what, NOON, after)
         let ids = found.runs.map(({ id }) => id)
         if (what === 'runs') {
-          await storage().removeExpiredRuns(env, NOON, { ids, reachedAt: NOON })
-          events += await deleteAll(env, most)
+          const removed = await storage().removeExpiredRuns(env, NOON, { ids, most, reachedAt: NOON })
+          assert.ok(removed.events <= most, `${removed.events} events of at most ${most}`)
+          events += removed.events + (removed.runsLeft ? await deleteAll(env, most) : 0)
           ids = []
         }
         while (ids.length > 0) {
@@ -155,14 +156,15 @@ export function retentionSuite(open: OpenStorage) {
       await recorded(env, 'small', 41)
       await storage().startRetention(env, NOON)
       const { runs } = await storage().listExpiredRuns(env, 'runs', NOON, null)
-      const slice = { ids: runs.map(({ id }) => id), reachedAt: NOON }
-      assert.equal((await storage().removeExpiredRuns(env, NOON, slice)).runs, 2)
+      const slice = { ids: runs.map(({ id }) => id), most: 30, reachedAt: NOON }
+      const { runs: removedRuns, events: removedEvents, runsLeft } = await storage().removeExpiredRuns(env, NOON, slice)
+      assert.deepEqual([removedRuns, removedEvents, runsLeft], [2, 30, true])
       assert.deepEqual(await runIds(env), [])
       assert.equal(await storage().findRun(env, 'large'), null)
       assert.equal(await storage().readTimeline(env, 'large', { limit: 10, pageBytes: 1_000 }), null)
       // A late event opens another run, which the deletion leaves alone.
       await recorded(env, 'large', 1)
-      assert.equal(await deleteAll(env, 20), 96)
+      assert.equal(await deleteAll(env, 20), 66)
       assert.equal((await timelineOf(storage(), env, 'large')).length, 1)
       const { progress } = await storage().readRetention({ workspaceId: newId(), environmentId: env })
       assert.deepEqual(progress?.total, { ...NOTHING, runs: 2, events: 96 })
@@ -224,7 +226,7 @@ export function retentionSuite(open: OpenStorage) {
       assert.equal(found.runs.length, 3)
       await storage().pinRun(env, 'pinned', NOON, [])
       await recorded(env, 'alive', 1)
-      const slice = { ids: found.runs.map(({ id }) => id), reachedAt: NOON }
+      const slice = { ids: found.runs.map(({ id }) => id), most: 100, reachedAt: NOON }
       await changeSettings(tenant, KEEP_ALL)
       assert.equal((await storage().removeExpiredRuns(env, NOON, slice)).runs, 0)
       await set(tenant, { runDays: 30 })

@@ -10,7 +10,6 @@ import { DAY_MS } from '../../retention.ts'
 import type {
   DeletedEvents,
   ExpiredRuns,
-  PayloadSlice,
   RemovedPayloads,
   RemovedRuns,
   RetainedRuns,
@@ -127,15 +126,17 @@ async function removeExpiredRuns(
   sql: Sql,
   environmentId: string,
   now: number,
-  { ids, reachedAt }: RunSlice,
+  { ids, most, reachedAt }: RunSlice,
 ): Promise<RemovedRuns> {
   const progress = await lockProgress(sql, environmentId)
   const expired = await lockExpired(sql, environmentId, 'runs', now, ids)
   const removal = { environmentId, erasureId: null, now, keepRecords: true, counted: new Map() }
   const numbers = expired.map(({ number }) => number)
   await removeRuns(sql, removal, numbers)
-  await addProgress(sql, environmentId, progress, now, { runs: expired.length }, reachedAt)
-  return { runs: expired.length, changedRunIds: expired.map(({ runId }) => runId) }
+  const deleted = await deleteEvents(sql, environmentId, { erasureId: null }, most)
+  const counts = { runs: expired.length, events: deleted.events }
+  await addProgress(sql, environmentId, progress, now, counts, reachedAt)
+  return { ...deleted, runs: expired.length, changedRunIds: expired.map(({ runId }) => runId) }
 }
 
 async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number, most: number): Promise<DeletedEvents> {
@@ -150,7 +151,7 @@ async function removeExpiredPayloads(
   sql: Sql,
   environmentId: string,
   now: number,
-  { ids, most, reachedAt }: PayloadSlice,
+  { ids, most, reachedAt }: RunSlice,
 ): Promise<RemovedPayloads> {
   const progress = await lockProgress(sql, environmentId)
   const changed: ExaminedRun[] = []
