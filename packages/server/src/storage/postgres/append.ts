@@ -12,7 +12,15 @@ import { entryBytes, ownText } from '../sql/cached-text.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
 import { keepRemovalsWaiting } from '../sql/erased-keys.ts'
 import { COMPARED, comparedValues } from '../sql/event-columns.ts'
-import { fieldOf, insertJsonRows, rowsParameter, type Columns, type InsertedTable, type Row } from '../sql/json-rows.ts'
+import {
+  fieldOf,
+  insertedJsonRows,
+  insertJsonRows,
+  rowsParameter,
+  type Columns,
+  type InsertedTable,
+  type Row,
+} from '../sql/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
 import { addEvent, openedRun, type RunState } from '../sql/run-state.ts'
@@ -84,7 +92,7 @@ export const CHANGE_RUNS: InsertedTable = {
 const OPEN_RUNS: InsertedTable = {
   name: 'runs',
   columns: RUN_COLUMNS,
-  conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING',
+  conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
 }
 
 /**
@@ -218,9 +226,9 @@ function operations(
     })
     if (added.length > 0) {
       const rows = added.map(({ row }) => row)
-      const adding = insertJsonRows(sql, OPEN_RUNS, environmentId, rows)
+      const adding = insertedJsonRows(sql, OPEN_RUNS, environmentId, rows)
       // The insert locks new runs, and they have no events.
-      if (added.length === wanted.length && (await adding) === added.length) {
+      if (added.length === wanted.length && (await adding).length === added.length) {
         return new Map(added.map(({ run }) => [run.runId, run]))
       }
       atCommit(adding)

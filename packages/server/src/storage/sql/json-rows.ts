@@ -14,13 +14,24 @@ export interface InsertedTable {
   conflict: string
 }
 
-export function insertJsonRows(
+/** Does not return how many rows it inserted: Citus counts those of a conflict too. See `insertedJsonRows`. */
+export async function insertJsonRows(
   sql: Sql,
   table: InsertedTable,
   environmentId: string,
   rows: readonly Row[],
-): Promise<number> {
-  return sql.run(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+): Promise<void> {
+  await sql.run(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+}
+
+/** Returns the inserted rows, of a table whose `conflict` ends with RETURNING. */
+export function insertedJsonRows(
+  sql: Sql,
+  table: InsertedTable,
+  environmentId: string,
+  rows: readonly Row[],
+): Promise<object[]> {
+  return sql.all<object>(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
 }
 
 /** Numbers are sent as texts, because PostgreSQL would parse JSON numbers as numerics, a fifth of the cost. */

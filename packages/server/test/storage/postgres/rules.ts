@@ -15,7 +15,10 @@ function statementOf(sent: Statement): { text: string; values?: unknown[] | unde
   return 'environmentId' in sent ? { text: sent.text, values: [sent.environmentId] } : sent
 }
 
-/** Records the statements that clients of this process send from now on. */
+/**
+ * Records the statements that clients of this process send from now on. Like Citus, an INSERT … SELECT without RETURNING
+ * then counts all rows that it selected, also those that it did not insert.
+ */
 export function recordTransactions(): Transaction[] {
   const transactions: Transaction[] = []
   const open = new WeakMap<object, Transaction>()
@@ -33,10 +36,19 @@ export function recordTransactions(): Transaction[] {
       if (running) running.push({ text, values })
       else transactions.push([{ text, values }])
     }
-    return send.apply(this, args)
+    const sent = send.apply(this, args)
+    return sent instanceof Promise && SELECTED_ROWS.test(text)
+      ? sent.then((result) => countSelected(result, values))
+      : sent
   }
   pg.Client.prototype.query = recorded as typeof pg.Client.prototype.query
   return transactions
+}
+
+const SELECTED_ROWS = /^\s*INSERT\b(?!.*\bRETURNING\b).*\bSELECT \$1,.*FROM jsonb_array_elements\(\$2::jsonb\)/s
+
+function countSelected(result: pg.QueryResult, [, rows]: readonly unknown[]): pg.QueryResult {
+  return { ...result, rowCount: (JSON.parse(String(rows)) as unknown[]).length }
 }
 
 /** The tables a statement inserts into, and those it reads, updates or deletes from. */

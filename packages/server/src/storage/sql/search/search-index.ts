@@ -35,7 +35,7 @@ export function markRuns(
   environmentId: string,
   runs: Iterable<Pick<RunState, 'number' | 'id'>>,
   now: number,
-): Promise<number> {
+): Promise<void> {
   const rows = Array.from(runs, ({ number, id }) => [number, id, 0, 1, now] as const)
   const inOrder = rows.toSorted(([a], [b]) => a - b)
   return insertJsonRows(sql, MARKED, environmentId, inOrder)
