@@ -1,11 +1,10 @@
 /** The console in a real browser. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
-import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
+import { LIST_SCRIPT, scriptOf, startBarePage } from '../bare/page.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { clickUntil, countNodes, heapOf, newSession, startChromium, watchFrames } from '../load/browser.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
@@ -27,7 +26,8 @@ export const consolePages: Benchmark = {
     'A headless Chromium opens the console of an embedded store. Cold start: from the request for the page, with an empty cache, until its navigation \
 can be clicked; the bare limit is a page that loads as many bytes of script from a bare HTTP server. Page to page: between runs and \
 approvals, both visited before. The long run has 30,000 events: from the click on it until its steps are shown, then 60 turns of \
-the wheel and 60 presses of j. Live: 50 events a second for a minute are recorded into the run that is shown. Frames are measured with \
+the wheel and 60 presses of j; the bare limit of its frames is a page without a framework that draws as many rows \
+of one text in the same way, only those in sight. Live: 50 events a second for a minute are recorded into the run that is shown. Frames are measured with \
 requestAnimationFrame; a headless browser draws without a graphics processor.',
   ],
   run: async ({ plan, place, say }) => {
@@ -39,7 +39,8 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
     await load.call({ url, apiKey, plot, connections: 4, requests: plan.longRunEvents / BATCH_EVENTS })
     const cookies = await newSession(server)
     const shell = shellFiles()
-    await using bare = await startBarePage(shell.bytes)
+    await using bare = await startBarePage(scriptOf(shell.bytes))
+    await using bareList = await startBarePage(LIST_SCRIPT)
     await using browser = await startChromium()
     const home = `${url}/w/default/development`
     const open = async () => {
@@ -48,7 +49,7 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       return { page: await context.newPage(), close: () => context.close() }
     }
 
-    const [starts, bareStarts, switches, runs, frames, nodes]: number[][] = [[], [], [], [], [], []]
+    const [starts, bareStarts, switches, runs, frames, bareFrames, nodes]: number[][] = [[], [], [], [], [], [], []]
     for (let round = 1; round <= plan.rounds; round++) {
       const { page, close } = await open()
       starts!.push(await timed(() => page.goto(`${home}/runs`), page, 'nav a'))
@@ -63,6 +64,10 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       const cold = await open()
       bareStarts!.push(await timed(() => cold.page.goto(bare.url), cold.page, 'nav a'))
       await cold.close()
+      const list = await open()
+      await list.page.goto(bareList.url)
+      bareFrames!.push(await worstFrame(list.page))
+      await list.close()
       say(`round ${round}: cold ${whole(starts!.at(-1) ?? 0)} ms, long run ${whole(runs!.at(-1) ?? 0)} ms`)
     }
     const live = await open()
@@ -78,7 +83,7 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
         figures('interactive on a cold start', 'ms', starts, 1_000, bareStarts),
         figures('page to page, with data kept', 'ms', switches, 100),
         figures('long run on the screen', 'ms', runs, 1_000),
-        figures('longest frame while scrolling and stepping through it', 'ms', frames, 50),
+        figures('longest frame while scrolling and stepping through it', 'ms', frames, 50, bareFrames),
         figures('DOM nodes of it', 'nodes', nodes, 3_000),
         row({ what: 'live run: frame, 99th percentile', unit: 'ms', ours: [shown.frameP99], better: 'less' }),
         row({
@@ -154,17 +159,4 @@ function shellFiles(): { bytes: number; gzipped: number } {
   const files = [...html.matchAll(/"\/(assets\/[^"]+\.js)"/g)].map(([, file = '']) => path.join(DIST, file))
   const sizeOf = (ending: string) => files.reduce((sum, file) => sum + statSync(file + ending).size, 0)
   return { bytes: sizeOf(''), gzipped: sizeOf('.gz') }
-}
-
-/** A page that loads one script of this size and then has a link. */
-async function startBarePage(bytes: number) {
-  const script = `document.body.innerHTML = '<nav><a href="/">Runs</a></nav>'; const text = '${'x'.repeat(bytes)}'`
-  const server = http.createServer(({ url }, reply) => {
-    const isScript = url === '/script.js'
-    reply.setHeader('content-type', isScript ? 'text/javascript' : 'text/html')
-    reply.end(isScript ? script : '<!doctype html><body><script type="module" src="/script.js"></script>')
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}/`, [Symbol.asyncDispose]: async () => void server.close() }
 }

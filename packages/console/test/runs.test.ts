@@ -176,7 +176,7 @@ describe('runs', { skip: withoutChromium }, () => {
         runId: 'trouble',
         eventType: 'TOOL_CALL',
         label: 'refund',
-        payload: { toolName: 'refund', error: '503' },
+        payload: { toolName: 'refund', error: 'The bank answered 503\n    at pay (pay.ts:7)' },
       }),
       event({
         runId: 'trouble',
@@ -188,7 +188,11 @@ describe('runs', { skip: withoutChromium }, () => {
     ].map((one, index) => ({ ...one, timestamp: Date.now() - 10_000 + index * 1_000 }))
     await tacho.service.record(steps)
     const { page, close } = await tacho.open(`${tacho.home}/runs/trouble`)
-    await page.getByRole('listitem').filter({ hasText: 'refund' }).getByText('failed').waitFor()
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: 'refund' })
+      .getByText(/failed: The bank answered 503$/)
+      .waitFor()
     const chips = page.getByRole('group', { name: 'Problems' })
     await chips.getByText('pay blocked').click()
     await step(page).getByRole('heading', { name: 'pay' }).waitFor()
@@ -201,7 +205,7 @@ describe('runs', { skip: withoutChromium }, () => {
     const red = await colourOf(page.getByRole('listitem').filter({ hasText: 'refund' }).getByText('failed'))
     assert.equal(await colourOf(step(page).getByText('503').first()), red)
     await page.keyboard.press('b')
-    await page.getByRole('list', { name: 'Steps' }).getByText('failed').waitFor()
+    await page.getByRole('list', { name: 'Steps' }).getByText('failed: The bank answered 503').waitFor()
     await page.keyboard.press('Control+k')
     await page.keyboard.type('as transcript')
     await page.getByRole('option', { name: 'Show as transcript' }).waitFor()

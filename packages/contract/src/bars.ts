@@ -46,8 +46,10 @@ function spansOf(steps: readonly DrawnStep[]): Map<string, { from: number; last:
   for (const { spanId, parentSpanId, time, eventId } of steps) {
     if (spanId === null) continue
     const known = spans.get(spanId)
-    if (known) Object.assign(known, { last: eventId, parent: known.parent ?? parentSpanId })
-    else spans.set(spanId, { from: time, last: eventId, parent: parentSpanId })
+    if (known) {
+      known.last = eventId
+      known.parent ??= parentSpanId
+    } else spans.set(spanId, { from: time, last: eventId, parent: parentSpanId })
   }
   return spans
 }

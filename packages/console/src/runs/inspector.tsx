@@ -63,6 +63,8 @@ export function Inspector({ environmentId, runId, step, start, onClose }: Props)
         </div>
       </header>
       <div
+        // Another step begins at its top, with nothing opened.
+        key={step.eventId}
         role="tabpanel"
         tabIndex={0}
         aria-label={NAMES[tab]}

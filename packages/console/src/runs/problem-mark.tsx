@@ -6,14 +6,23 @@ export function useProblemMarks(problems: readonly Problem[]): ReadonlyMap<strin
   return useMemo(() => new Map(problems.map((problem) => [problem.step.eventId, problem])), [problems])
 }
 
-/** In the row of a step. */
+/** In the row of a step: what went wrong, and why if there is room. */
 export function ProblemMark({ problem }: { problem: Problem | undefined }) {
   if (problem === undefined) return null
-  const isRed = problem.tone === 'red'
+  const { tone, word, why } = problem
+  const isRed = tone === 'red'
   return (
-    <span className={`shrink-0 text-xs font-medium ${isRed ? 'text-red' : 'text-amber'}`}>
+    <span
+      title={why === '' ? undefined : why}
+      className={`max-w-[60%] shrink-[0.2] truncate text-xs font-medium ${isRed ? 'text-red' : 'text-amber'}`}
+    >
       <span aria-hidden>{isRed ? '✕ ' : '! '}</span>
-      {problem.word}
+      {word}
+      {why !== '' && (
+        <span className="font-normal">
+          : <bdi>{why}</bdi>
+        </span>
+      )}
     </span>
   )
 }

@@ -1,52 +1,93 @@
 /** What went wrong in a run, or was held back, and at which step. */
-import { useQueries, useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../api.ts'
-import { isObject, textAt } from '@tacho/contract/read-payload.ts'
-import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
+import { inShort, isObject, textAt, type Json } from '@tacho/contract/read-payload.ts'
+import { eventQuery, type Step } from './run-queries.ts'
 
 export interface Problem {
   tone: 'red' | 'amber'
   text: string
   /** In the row of its step. */
   word: string
+  /** The first line of the error; empty if it says nothing more than the row. */
+  why: string
   step: Step
 }
 
-/** Payloads that are read to find failed tools and blocked calls. */
+type Told = Pick<Problem, 'tone' | 'word' | 'why'> & { text: (label: string) => string }
+
+/** Payloads that are read to find failed tools, blocked calls and the words of errors. */
 const PAYLOADS_READ = 150
-const MAY_TELL = new Set(['TOOL_CALL', 'POLICY_DECISION'])
+const MAY_TELL = new Set(['TOOL_CALL', 'POLICY_DECISION', 'ERROR'])
+const NOTHING: ReadonlyMap<string, Told> = new Map()
 
 /** Errors of the whole run; failed tools and decisions among its first calls. */
 export function useProblems(environmentId: string, runId: string, steps: readonly Step[]): Problem[] {
+  const cache = useQueryClient()
   const looked = useMemo(
     () => steps.filter(({ eventType }) => MAY_TELL.has(eventType)).slice(0, PAYLOADS_READ),
     [steps],
   )
-  const found = useQueries({
-    queries: looked.map(({ eventId }) => eventQuery(environmentId, runId, eventId)),
-    combine: (results) => results.flatMap(({ data }) => data ?? []),
-  })
-  return useMemo(() => {
-    const byId = new Map(found.map((whole) => [whole.event.eventId, whole]))
-    return steps.flatMap((step) => problemAt(step, byId.get(step.eventId)) ?? [])
-  }, [steps, found])
+  const { data: told = NOTHING } = useQuery(toldQuery(cache, environmentId, runId, looked))
+  return useMemo(
+    () =>
+      steps.flatMap((step) => {
+        const said = told.get(step.eventId) ?? (step.eventType === 'ERROR' ? ERROR : null)
+        return said ? [{ ...said, text: said.text(step.label), step }] : []
+      }),
+    [steps, told],
+  )
 }
 
-function problemAt(step: Step, whole: WholeEvent | undefined): Problem | null {
-  const payload = whole?.event.payload
-  if (step.eventType === 'ERROR') return { tone: 'red', text: step.label, word: 'error', step }
-  if (!isObject(payload)) return null
-  if (step.eventType === 'TOOL_CALL') {
-    const failed = Object.hasOwn(payload, 'error') && payload['error'] !== null && payload['error'] !== false
-    return failed ? { tone: 'red', text: `${step.label} failed`, word: 'failed', step } : null
+/** One query for all of them: a page with an observer for each payload would take long to draw. */
+function toldQuery(cache: QueryClient, environmentId: string, runId: string, looked: readonly Step[]) {
+  return queryOptions({
+    queryKey: ['problems', environmentId, runId, looked.length, looked.at(-1)?.eventId],
+    queryFn: async (): Promise<ReadonlyMap<string, Told>> => {
+      const read = async ({ eventId, eventType, label }: Step) => {
+        const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, eventId))
+        return [eventId, toldBy(eventType, label, isObject(event.payload) ? event.payload : {})] as const
+      }
+      const told = await Promise.all(looked.map(read))
+      return new Map(told.flatMap(([eventId, said]) => (said ? [[eventId, said]] : [])))
+    },
+    // While a run goes on, what its earlier steps told stays.
+    placeholderData: (before, query) => (query?.queryKey[2] === runId ? before : undefined),
+    structuralSharing: false,
+    staleTime: Infinity,
+    gcTime: 60_000,
+  })
+}
+
+const ERROR: Told = { tone: 'red', word: 'error', why: '', text: (label) => label }
+
+function toldBy(eventType: string, label: string, payload: Json): Told | null {
+  if (eventType === 'ERROR') {
+    const why = firstLine(textAt(payload, 'message'))
+    return { ...ERROR, why: why === label ? '' : why }
+  }
+  if (eventType === 'TOOL_CALL') {
+    const { error } = payload
+    if (error === undefined || error === null || error === false) return null
+    return { tone: 'red', word: 'failed', why: firstLine(error), text: (name) => `${name} failed` }
   }
   const action = textAt(payload, 'action')
-  const tool = textAt(payload, 'toolName') ?? step.label
-  if (action === 'BLOCK') return { tone: 'red', text: `${tool} blocked`, word: 'blocked', step }
-  if (action === 'REQUIRE_APPROVAL')
-    return { tone: 'amber', text: `${tool} needed approval`, word: 'needed approval', step }
-  return null
+  const tool = textAt(payload, 'toolName') ?? label
+  if (action === 'BLOCK') return { tone: 'red', word: 'blocked', why: '', text: () => `${tool} blocked` }
+  if (action !== 'REQUIRE_APPROVAL') return null
+  return { tone: 'amber', word: 'needed approval', why: '', text: () => `${tool} needed approval` }
+}
+
+/** Of an error as a text, as an object with a message, or as anything else. */
+function firstLine(error: unknown): string {
+  if (error === null || error === true) return ''
+  const text = isObject(error) ? (textAt(error, 'message') ?? error) : error
+  return (
+    inShort(text)
+      .trim()
+      .split(/[\r\n]/, 1)[0] ?? ''
+  )
 }
 
 /** Issues in which this run occurred. */

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useDeferredValue, useMemo, useState } from 'react'
+import { useCallback, useDeferredValue, useMemo, useState } from 'react'
 import { useKeys } from '../ui/keys.ts'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -19,6 +19,8 @@ import type { RunSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs/$runId')
 
+type Change = { [Name in keyof RunSearch]?: RunSearch[Name] | undefined }
+
 export function RunPage() {
   const { runId } = route.useParams()
   const search = route.useSearch()
@@ -34,11 +36,18 @@ export function RunPage() {
   const { view = 'timeline', step: chosen, find = '', sort } = search
   const shown = useFound(steps, useDeferredValue(find))
   const selected = useMemo(() => steps.find(({ eventId }) => eventId === chosen) ?? null, [steps, chosen])
-  const set = (change: { [Name in keyof RunSearch]?: RunSearch[Name] | undefined }) => {
-    const merged = Object.entries({ ...search, ...change }).filter(([, value]) => value !== undefined && value !== '')
-    void navigate({ to: '.', search: Object.fromEntries(merged), replace: true, resetScroll: false })
-  }
-  const select = (step: Step | null | undefined) => step !== undefined && set({ step: step?.eventId })
+  const set = useCallback(
+    (change: Change) => {
+      const changed = (search: RunSearch) =>
+        Object.fromEntries(Object.entries({ ...search, ...change }).filter(([, value]) => (value ?? '') !== ''))
+      void navigate({ to: '.', search: changed, replace: true, resetScroll: false })
+    },
+    [navigate],
+  )
+  const select = useCallback(
+    (step: Step | null | undefined) => step !== undefined && set({ step: step?.eventId }),
+    [set],
+  )
 
   useKeys({
     j: () => select(neighbour(shown, selected, 1)),
@@ -93,7 +102,6 @@ export function RunPage() {
         </div>
         {selected && (
           <Inspector
-            key={selected.eventId}
             environmentId={environmentId}
             runId={runId}
             step={selected}

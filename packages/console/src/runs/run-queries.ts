@@ -3,7 +3,7 @@ import type { EventRow } from '@tacho/contract/event.ts'
 import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
 import { CallError } from '@tacho/client/throwing.ts'
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
-import { useEffect } from 'react'
+import { useDeferredValue, useEffect } from 'react'
 import { api, operator } from '../api.ts'
 
 const FOLLOW_MS = 1_500
@@ -17,13 +17,14 @@ export const runQuery = (environmentId: string, runId: string) =>
   })
 
 interface Loaded {
+  runId: string
   steps: readonly Step[]
   /** Where the next look begins. */
   cursor: string | undefined
   isComplete: boolean
 }
 
-const NONE: readonly Step[] = []
+const NOTHING: Pick<Loaded, 'steps' | 'isComplete'> = { steps: [], isComplete: false }
 
 /** A row of the timeline with its place, from 0. */
 export interface Step extends EventRow {
@@ -48,8 +49,10 @@ export function useSteps(environmentId: string, runId: string, isRunning: boolea
   useEffect(() => {
     if (!isRunning) void refetch({ cancelRefetch: false })
   }, [isRunning, refetch])
-  const steps = query.data?.steps ?? NONE
-  return { steps, isPending: query.isPending, isComplete: query.data?.isComplete ?? false, error: query.error, query }
+  // Thousands of steps take longer to draw than a frame: a key or a turn of the wheel goes first.
+  const drawn = useDeferredValue(query.data)
+  const { steps, isComplete } = (drawn?.runId === runId ? drawn : query.data) ?? NOTHING
+  return { steps, isPending: query.isPending, isComplete, error: query.error, query }
 }
 
 async function readSteps(
@@ -65,12 +68,12 @@ async function readSteps(
     const page = await api.listEventRows({ params, query }, { signal })
     cursor = page.nextCursor ?? undefined
     // By arrival the list has no end; an empty page is the end for now.
-    if (page.items.length === 0) return { steps, cursor, isComplete: true }
+    if (page.items.length === 0) return { runId: params.runId, steps, cursor, isComplete: true }
     steps = withRows(steps, page.items)
     // Drawing takes longer the longer the run is, so it is drawn again when it has doubled.
     if (steps.length < 2 * drawn) continue
     drawn = steps.length
-    cache.setQueryData<Loaded>(queryKey, { steps, cursor, isComplete: false })
+    cache.setQueryData<Loaded>(queryKey, { runId: params.runId, steps, cursor, isComplete: false })
   }
 }
 

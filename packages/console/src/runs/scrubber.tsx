@@ -19,17 +19,8 @@ export function Scrubber({ steps, problems, selected, onSelect }: Props) {
   const span = Math.max(1, (steps.at(-1)?.time ?? 0) - start)
   const path = useMemo(() => densityPath(steps, start, span), [steps, start, span])
   const placeOf = ({ time }: Step) => ((time - start) / span) * BUCKETS
-  const ticks = useMemo(
-    // Red last: where two problems share a place, the worse one shows.
-    () => [
-      ...new Map(
-        problems
-          .toSorted(byTone)
-          .map(({ step, tone }) => [Math.round(((step.time - start) / span) * BUCKETS * 4) / 4, tone]),
-      ),
-    ],
-    [problems, start, span],
-  )
+  // Elements that stay the same are not drawn again with each step.
+  const ticks = useMemo(() => ticksOf(problems, start, span), [problems, start, span])
 
   function selectAt(event: PointerEvent<SVGSVGElement>): void {
     if (event.buttons === 0) return
@@ -63,21 +54,29 @@ export function Scrubber({ steps, problems, selected, onSelect }: Props) {
       onKeyDown={onKeyDown}
     >
       <path d={path} className="fill-edge" />
-      {ticks.map(([x, tone]) => (
-        <rect
-          key={x}
-          x={Math.min(x, BUCKETS - 1)}
-          y={0}
-          width={0.8}
-          height={HEIGHT}
-          className={tone === 'red' ? 'fill-red' : 'fill-amber'}
-        />
-      ))}
+      {ticks}
       {selected && (
         <rect x={Math.min(placeOf(selected), BUCKETS - 1)} y={0} width={1} height={HEIGHT} className="fill-accent" />
       )}
     </svg>
   )
+}
+
+function ticksOf(problems: readonly Problem[], start: number, span: number) {
+  const placed = problems
+    .toSorted(byTone)
+    .map(({ step, tone }) => [Math.round(((step.time - start) / span) * BUCKETS * 4) / 4, tone] as const)
+  // Red last: where two problems share a place, the worse one shows.
+  return [...new Map(placed)].map(([x, tone]) => (
+    <rect
+      key={x}
+      x={Math.min(x, BUCKETS - 1)}
+      y={0}
+      width={0.8}
+      height={HEIGHT}
+      className={tone === 'red' ? 'fill-red' : 'fill-amber'}
+    />
+  ))
 }
 
 const byTone = (one: Problem, other: Problem) => Number(one.tone === 'red') - Number(other.tone === 'red')

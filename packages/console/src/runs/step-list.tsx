@@ -1,5 +1,5 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
-import { memo, useEffect, useRef, type ReactNode } from 'react'
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
+import { memo, useCallback, useEffect, useRef, type ReactNode } from 'react'
 import type { Step } from './run-queries.ts'
 
 export interface StepListProps {
@@ -13,7 +13,8 @@ interface Props extends StepListProps {
   rowPx: number
   /** Rows are as high as their content. */
   measured?: boolean
-  children: (step: Step) => ReactNode
+  /** The same function from one drawing to the next, as long as rows look the same: else all rows are drawn again. */
+  children: (step: Step, isSelected: boolean) => ReactNode
 }
 
 /** A windowed list of steps: what is in the page does not grow with the run. The selected step stays in sight. */
@@ -21,15 +22,19 @@ export function StepList({ steps, selected, onSelect, label, rowPx, measured = f
   const box = useRef<HTMLDivElement>(null)
   const rows = useVirtualizer({
     count: steps.length,
-    getScrollElement: () => box.current,
-    estimateSize: () => rowPx,
-    getItemKey: (index) => steps[index]?.eventId ?? index,
+    getScrollElement: useCallback(() => box.current, []),
+    estimateSize: useCallback(() => rowPx, [rowPx]),
+    // With another function, the places of all rows are computed again.
+    getItemKey: useCallback((index: number) => steps[index]?.eventId ?? index, [steps]),
     overscan: measured ? 4 : 12,
   })
   const place = selected === null ? -1 : placeOf(steps, selected)
   useEffect(() => {
-    if (place >= 0) rows.scrollToIndex(place, { align: 'auto' })
-  }, [place, rows])
+    if (place < 0) return
+    // With rows of one height, the list need not ask the browser where they are.
+    if (measured) rows.scrollToIndex(place, { align: 'auto' })
+    else if (box.current) bringIntoSight(box.current, rows, place * rowPx, rowPx)
+  }, [place, rows, measured, rowPx])
 
   return (
     <div
@@ -65,6 +70,8 @@ export function StepList({ steps, selected, onSelect, label, rowPx, measured = f
   )
 }
 
+type Rows = Virtualizer<HTMLDivElement, Element>
+
 interface RowProps {
   step: Step
   index: number
@@ -75,10 +82,10 @@ interface RowProps {
   rowPx: number | null
   measure: (row: HTMLElement | null) => void
   onSelect: (step: Step | null) => void
-  children: (step: Step) => ReactNode
+  children: (step: Step, isSelected: boolean) => ReactNode
 }
 
-/** Scrolling draws only the rows that come into sight. */
+/** Scrolling draws only the rows that come into sight, and stepping the two whose selection changes. */
 const Row = memo(function Row(props: RowProps) {
   const { step, index, start, size, isSelected, rowPx, measure, onSelect, children } = props
   return (
@@ -98,7 +105,7 @@ const Row = memo(function Row(props: RowProps) {
       className="absolute inset-x-0 top-0"
       style={{ transform: `translateY(${start}px)`, ...(rowPx === null ? {} : { height: rowPx }) }}
     >
-      {children(step)}
+      {children(step, isSelected)}
     </div>
   )
 })
@@ -106,4 +113,12 @@ const Row = memo(function Row(props: RowProps) {
 /** Steps keep their order in every filtered list, except in a sorted table. */
 function placeOf(steps: readonly Step[], { eventId, index }: Step): number {
   return steps[index]?.eventId === eventId ? index : steps.findIndex((step) => step.eventId === eventId)
+}
+
+/** To read the box's own measures would make the browser lay out the page at once. */
+function bringIntoSight(box: HTMLElement, { scrollOffset, scrollRect }: Rows, top: number, rowPx: number): void {
+  const height = scrollRect?.height || box.clientHeight
+  const offset = scrollOffset ?? box.scrollTop
+  if (top < offset) box.scrollTop = top
+  else if (top + rowPx > offset + height) box.scrollTop = top + rowPx - height
 }

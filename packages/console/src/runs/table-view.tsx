@@ -1,4 +1,4 @@
-import { useMemo } from 'react'
+import { useCallback, useMemo } from 'react'
 import { bytes, clock, duration, number } from '../ui/format.ts'
 import { EventType } from './event-type.tsx'
 import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
@@ -25,6 +25,35 @@ const COLUMNS =
 export function TableView({ sort, onSort, problems, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const steps = useMemo(() => (sort ? [...list.steps].sort(ORDERS[sort]) : list.steps), [list.steps, sort])
+  const { onSelect } = list
+  const row = useCallback(
+    (step: Step, isSelected: boolean) => (
+      <div
+        data-current={isSelected}
+        className={`tabular h-full border-b border-line text-sm hover:bg-hover data-[current=true]:bg-accent-wash ${COLUMNS}`}
+      >
+        <span className="text-right text-soft">{number(step.index + 1)}</span>
+        <span className="hidden text-soft sm:block">{clock(step.time)}</span>
+        <span className="truncate">
+          <EventType type={step.eventType} />
+        </span>
+        <span className="flex min-w-0 items-center gap-2">
+          <button
+            type="button"
+            title={step.label}
+            onClick={() => onSelect(step)}
+            className="min-w-0 truncate text-left"
+          >
+            <bdi>{step.label}</bdi>
+          </button>
+          <ProblemMark problem={marks.get(step.eventId)} />
+        </span>
+        <span className="hidden text-right text-soft sm:block">{bytes(step.payloadBytes)}</span>
+        <span className="hidden text-right text-soft sm:block">{duration(step.gap)}</span>
+      </div>
+    ),
+    [marks, onSelect],
+  )
   return (
     <>
       <div className={`h-8 border-b border-line text-xs text-soft ${COLUMNS}`}>
@@ -36,31 +65,7 @@ export function TableView({ sort, onSort, problems, ...list }: Props) {
         <SortBy name="Gap" by="gap" sort={sort} onSort={onSort} right />
       </div>
       <StepList {...list} steps={steps} label="Steps" rowPx={32}>
-        {(step) => (
-          <div
-            data-current={step === list.selected}
-            className={`tabular h-full border-b border-line text-sm hover:bg-hover data-[current=true]:bg-accent-wash ${COLUMNS}`}
-          >
-            <span className="text-right text-soft">{number(step.index + 1)}</span>
-            <span className="hidden text-soft sm:block">{clock(step.time)}</span>
-            <span className="truncate">
-              <EventType type={step.eventType} />
-            </span>
-            <span className="flex min-w-0 items-center gap-2">
-              <button
-                type="button"
-                title={step.label}
-                onClick={() => list.onSelect(step)}
-                className="min-w-0 truncate text-left"
-              >
-                <bdi>{step.label}</bdi>
-              </button>
-              <ProblemMark problem={marks.get(step.eventId)} />
-            </span>
-            <span className="hidden text-right text-soft sm:block">{bytes(step.payloadBytes)}</span>
-            <span className="hidden text-right text-soft sm:block">{duration(step.gap)}</span>
-          </div>
-        )}
+        {row}
       </StepList>
     </>
   )

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
+import { useCallback } from 'react'
 import { duration } from '../ui/format.ts'
 import { Skeleton } from '../ui/states.tsx'
 import { EventContent } from './event-content.tsx'
@@ -14,18 +15,22 @@ interface Props extends StepListProps {
 /** The run as a conversation. Payloads are read for what is in sight. */
 export function TranscriptView({ environmentId, runId, ...list }: Props) {
   const start = list.steps[0]?.time ?? 0
+  const row = useCallback(
+    (step: Step, isSelected: boolean) => (
+      <TranscriptStep
+        environmentId={environmentId}
+        runId={runId}
+        eventId={step.eventId}
+        step={step}
+        start={start}
+        isCurrent={isSelected}
+      />
+    ),
+    [environmentId, runId, start],
+  )
   return (
     <StepList {...list} label="Transcript" rowPx={96} measured>
-      {(step) => (
-        <TranscriptStep
-          environmentId={environmentId}
-          runId={runId}
-          eventId={step.eventId}
-          step={step}
-          start={start}
-          isCurrent={step === list.selected}
-        />
-      )}
+      {row}
     </StepList>
   )
 }

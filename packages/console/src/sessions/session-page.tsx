@@ -1,7 +1,7 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useMemo, useState, type ReactNode } from 'react'
+import { useCallback, useMemo, useState, type ReactNode } from 'react'
 import { EraseMenu } from '../data/erase-menu.tsx'
 import type { Step } from '../runs/run-queries.ts'
 import { RunStatusChip } from '../runs/status.tsx'
@@ -39,6 +39,12 @@ export function SessionPage() {
   const parts = useFirstSteps(environmentId, runs)
   const steps = useMemo(() => sessionSteps(parts), [parts])
   const [selected, setSelected] = useState<string | null>(null)
+  const row = useCallback(
+    (step: Step, isSelected: boolean) => (
+      <Row environmentId={environmentId} step={step as SessionStep} isCurrent={isSelected} />
+    ),
+    [environmentId],
+  )
   useTitle(sessionId)
   if (error) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
@@ -66,9 +72,7 @@ export function SessionPage() {
           selected={steps.find(({ eventId }) => eventId === selected) ?? null}
           onSelect={(step) => setSelected(step?.eventId ?? null)}
         >
-          {(step) => (
-            <Row environmentId={environmentId} step={step as SessionStep} isCurrent={step.eventId === selected} />
-          )}
+          {row}
         </StepList>
       )}
     </div>
