@@ -115,7 +115,7 @@ function hostNodeIsNewEnough() {
   return Number(process.versions.napi) >= 10
 }
 
-/** Of two concurrent starts, the second waits. The file has its owner's process id, so the lock of a dead process is replaced. */
+/** A second start waits for the first. The lock file names its process, so the lock of a dead process is replaced. */
 async function takeLock() {
   const mine = `${lockFile}.${process.pid}`
   try {

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const at = (...parts) => path.join(root, ...parts)
 const PACKAGES = ['cli', 'client', 'contract', 'guards', 'mcp', 'policy', 'sdk', 'server']
-/** Of these packages, only the server reads other files than its sources. */
+/** Only the server reads files other than sources. */
 const ASSETS = 'packages/server/src/**/*.{sql,css,proto}'
 const OWN = /(['"])@tacho\/([a-z]+)(\/[^'"]+)?\1/g
 

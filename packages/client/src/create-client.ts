@@ -92,7 +92,7 @@ function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** The path with its parameters; null if no address can hold one of them. */
+/** The path with its parameters; null if a parameter cannot be part of an address. */
 function pathOf(template: string, params: Readonly<Record<string, string>>): string | null {
   let fits = true
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {

@@ -3,12 +3,12 @@ import type { Refusal } from '@tacho/client/call.ts'
 import { createOperatorClient } from '@tacho/client/operator.ts'
 import { CallError, throwing } from '@tacho/client/throwing.ts'
 
-/** Calls that resolve whatever happens: for forms, which show a refusal in place. */
+/** Calls that never reject: forms show the refusal in place. */
 export const operator = createOperatorClient({ url: '' })
 /** Calls that give the value or throw a CallError: for queries. */
 export const api = throwing(operator)
 
-/** What the server said, or null when there is no answer of it. */
+/** The problem that the server answered; null without an answer. */
 export function refusalOf(error: unknown): Refusal | null {
   return error instanceof CallError && error.result.reason === 'refused' ? error.result : null
 }

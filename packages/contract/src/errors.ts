@@ -49,7 +49,7 @@ export const REJECTIONS = {
 
 export type RejectionCode = keyof typeof REJECTIONS
 
-/** What of an accepted event was stored but not understood. */
+/** Parts of an accepted event that were stored but not understood. */
 export const WARNINGS = {
   usage_not_counted: 'Token counts in the payload were not understood and count as zero',
   cost_not_counted: 'The cost in the payload was not understood and counts as zero',

@@ -95,7 +95,7 @@ export const Warning = Type.Object(
     code: Type.Enum(Object.keys(WARNINGS) as WarningCode[]),
     message: Type.String(),
   },
-  { $id: 'Warning', description: 'What of an accepted event was not understood' },
+  { $id: 'Warning', description: 'A part of an accepted event that was not understood' },
 )
 export type Warning = Static<typeof Warning>
 
@@ -109,7 +109,7 @@ export const BatchResult = Type.Object(
     warnings: Type.Optional(
       Type.Array(Warning, {
         maxItems: LIMITS.batchWarnings,
-        description: 'What of accepted events was stored but not understood; absent if there is nothing to say',
+        description: 'Parts of accepted events that were stored but not understood; absent without any',
       }),
     ),
   },

@@ -118,7 +118,7 @@ export const LIMITS = {
   exportPlaceChars: 8_000,
   /** Exports that one process streams at the same time. */
   exportsAtOnce: 4,
-  /** Of one workspace, so that its slow readers leave places to others. */
+  /** Per workspace, so that one workspace's slow readers do not block the others. */
   exportsOfWorkspaceAtOnce: 2,
   /** A reader of an export must take at least this much of what waits for it within the request timeout. */
   exportPaceBytes: 1_048_576,

@@ -20,7 +20,7 @@ export function kindOfName(name: string): NameKind {
 
 export const CREDENTIAL_MARK = '[masked:credential]'
 
-/** Well-known forms: how they begin, up to a rare character, and how they go on. */
+/** Well-known forms: their beginning up to a rare character, and the rest. */
 const FORMS = [
   ['-----BEGIN', ' [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*'],
   ['A[KS]I', String.raw`A[A-Z0-9]{16}\b`],
@@ -45,7 +45,7 @@ export const CREDENTIAL_FORMS = [
 ]
 
 /**
- * These find in JSON text whatever is recognised here, and more. Every record call runs them, so they are two: together
+ * These match everything in JSON text that is recognised here, and more. Every record call runs both. Joined into one,
  * they would have to ignore case and take twice as long.
  */
 export const MAYBE_NAMED = new RegExp(

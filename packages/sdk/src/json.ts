@@ -15,7 +15,7 @@ const COPIED_VALUES = 131_072
 const READ_MAX = 2_097_152
 /** Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`. */
 const FIELDS_MAX = 43_690
-/** Of a longer text not even the beginning is read, because that may first join its parts in memory. */
+/** Longer texts are not read at all: reading even the beginning may first join their parts in memory. */
 const TEXT_MAX = 67_108_864
 
 /**

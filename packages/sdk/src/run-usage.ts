@@ -44,7 +44,7 @@ function count(usage: RunUsage, { type, payload }: Draft): void {
   usage.totalTokens += tokens(sent, 'total') || tokens(sent, 'prompt', 'input') + tokens(sent, 'completion', 'output')
 }
 
-/** As the service counts them: the first of these names that has a value, whatever an untyped host passed. */
+/** As the service counts them: the first name with a value counts. An untyped host may have passed anything. */
 function tokens(sent: unknown, ...names: string[]): number {
   const fields = Object(sent) as Record<string, unknown>
   return amount(

@@ -35,7 +35,7 @@ export interface SpoolUser<Fields> {
   /** Half of the queue stays free for new items. */
   hasRoom(): boolean
   keepIn(keeper: Keeper): void
-  /** The id of a line with these fields; undefined if the line is none of its items. */
+  /** The id of a line with these fields; undefined if the line is not an item. */
   idOf(fields: Partial<Fields>): string | undefined
   /** Queues an item that a dead process left. */
   restore(item: Restored<Fields>): void
@@ -86,7 +86,7 @@ const { O_APPEND, O_RDWR } = fs.constants
 /** Windows does not have it. */
 const NO_LINKS = (fs.constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 
-/** Stores what the user queues in the folder. Resolves when the user has what dead processes left, or has no more room. */
+/** Stores the user's queue in the folder. Resolves when the user has the items of dead processes, or is full. */
 export async function openSpool<Fields>(folder: string, user: SpoolUser<Fields>, parts: SpoolParts): Promise<void> {
   const { runtime } = parts
   if (!user.isOpen()) return
@@ -151,7 +151,7 @@ class Spool<Fields> implements Keeper {
     }
   }
 
-  /** The items of dead processes; undefined for a line that is none, or that another line repeats. */
+  /** The items of dead processes; undefined for a line that is not an item or is a duplicate. */
   *recover(): Generator<Restored<Fields> | undefined> {
     for (const name of this.#attempt(() => fs.readdirSync(this.#folder).sort()) ?? []) {
       const segment = this.#takeOver(name)
@@ -277,7 +277,7 @@ class Spool<Fields> implements Keeper {
     if (rest !== '') yield rest
   }
 
-  /** Undefined for a line that is none: the last one of a process that died while writing. */
+  /** Undefined for an incomplete line: the last one of a process that died while writing. */
   #itemOf(json: string): Restored<Fields> | undefined {
     try {
       const fields = JSON.parse(json) as Partial<Fields>

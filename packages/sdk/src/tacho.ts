@@ -216,7 +216,7 @@ export class Tacho {
     return this.#control.loaded?.issues.counters ?? null
   }
 
-  /** Of the current run. */
+  /** Scope of the current run. */
   get #scope(): RunScope | undefined {
     return this.#core.context.getStore()?.scope
   }

@@ -1,4 +1,4 @@
-/** Finds what a command's argument names: by its id, or by a short form of it that tables show. */
+/** Finds what a command's argument names, by the id or by its short form in tables. */
 import { eachItem } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { wrongUsage, type Stop } from '../stop.ts'

@@ -61,7 +61,7 @@ async function completions(words: readonly string[]): Promise<string[]> {
 }
 
 function candidates(command: Command, flag: Option | undefined, typed: string): string[] {
-  // Of most values only the shell knows something: names of files.
+  // Most values are file names, which only the shell can complete.
   if (flag !== undefined && (flag.required || flag.optional)) return [...(flag.argChoices ?? [])]
   if (typed.startsWith('-')) return [...command.options.flatMap(({ long }) => long ?? []), '--help']
   const commands = command.createHelp().visibleCommands(command)

@@ -21,7 +21,7 @@ interface RecordsOptions extends EnvironmentOptions, PageOptions {
 }
 
 const LISTED = 50
-/** Of each list of one issue. */
+/** Rows of each list about one issue. */
 const SHOWN = 10
 
 const changes = () => import('../issues/change.ts')

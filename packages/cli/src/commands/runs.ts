@@ -67,7 +67,7 @@ Examples:
     )
     .action(exportOne)
 
-  inEnvironment(runs.command('pin <runId>').description('keep a run whatever the retention settings are')).action(
+  inEnvironment(runs.command('pin <runId>').description('keep a run: retention never removes it')).action(
     (runId: string, options: EnvironmentOptions) => pinOne('pinRun', runId, options),
   )
   inEnvironment(runs.command('unpin <runId>').description('let retention remove a run again')).action(

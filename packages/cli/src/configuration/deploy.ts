@@ -7,7 +7,7 @@ import { wrongUsage } from '../stop.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { findItem } from './noun.ts'
 
-/** Digits of a revision that tell people two of them apart. */
+/** Digits of a revision that people need to tell two revisions apart. */
 const SHOWN_DIGITS = 12
 
 interface NoteOptions {

@@ -1,6 +1,6 @@
 /**
- * `tacho demo --live`: agents that go on working. Three runs at a time, event by event, as they happen. Now and then one asks
- * a person, waits for the decision and goes on with it.
+ * `tacho demo --live`: agents that keep working. Three runs at a time, event by event, as they happen. Some runs ask
+ * a person, wait for the decision and act on it.
  */
 import type { EventInput } from '@tacho/contract/event.ts'
 import { inputHash } from '@tacho/policy/input-hash.ts'
@@ -55,7 +55,7 @@ export async function playLive(stage: LiveStage, signal: AbortSignal): Promise<v
         const run = playAsking(stage, number, signal).then(stage.onEnd)
         const held: Promise<void> = run.finally(() => asking.delete(held))
         asking.add(held)
-        // An error of it ends the demo below.
+        // Its error ends the demo below.
         held.catch(() => undefined)
       } else stage.onEnd(await playPlot(stage, number, signal))
     }

@@ -1,6 +1,6 @@
 /**
- * What people work with: approvals that wait and that were decided, issues, and, with an operator token, a prompt with two
- * versions, policies and a regression. The same seed adds nothing that is there.
+ * The demo data for people: waiting and decided approvals, issues, and, with an operator token, a prompt with two
+ * versions, policies and a regression. The same seed adds nothing twice.
  */
 import { createPublicClient } from '@tacho/client/public.ts'
 import { throwing } from '@tacho/client/throwing.ts'
@@ -227,7 +227,7 @@ async function playIssues(stage: Stage, place: Place | null): Promise<void> {
 const LIVE_TIMEOUT_MS = 10 * 60_000
 const LOOK_MS = 2_000
 
-/** Waits for a person's decision. Without one in time, the call counts as rejected. */
+/** Waits for a person's decision. If none arrives before the deadline, the call counts as rejected. */
 export async function askLive(
   { url, apiKey }: Pick<Stage, 'url' | 'apiKey'>,
   { runId, plan, hash }: { runId: string; plan: ToolPlan; hash: string },

@@ -13,7 +13,7 @@ export interface ExportLine {
   number: number
   text: string
   type: string
-  /** Of a mark: where to continue. */
+  /** The place to continue from; null unless the line is a mark. */
   after: string | null
 }
 

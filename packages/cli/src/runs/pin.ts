@@ -1,4 +1,4 @@
-/** Keeps a run whatever the retention settings are, or no longer. */
+/** Pins a run, so that retention keeps it, or unpins it. */
 import { known } from '../calls/known.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { printable, printJson, printLine, spokenTime } from '../terminal/output.ts'

@@ -1,4 +1,4 @@
-/** `tacho runs views`: the saved views of an environment, and what one of them asks for. */
+/** `tacho runs views`: the saved views of an environment, and the query of a view. */
 import { allItems } from '@tacho/client/items.ts'
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import type { RunColumn, RunView } from '@tacho/contract/operator/run-view.ts'

@@ -15,7 +15,7 @@ export function fitHelp(text: string, { isTTY, columns }: { isTTY?: boolean; col
     .join('\n')
 }
 
-/** A line of prose whose sentence goes on in the next line. */
+/** A line of prose whose sentence continues on the next line. */
 const CONTINUED = /^(\S.*[^.:\n])\n(?=[^\s(])(?!.*:$)/gm
 const TERM = /^( {2}\S+ {2,})(\S.*)$/
 const help = Object.assign(new Help(), HELP_SETTINGS)

@@ -1,4 +1,4 @@
-/** The JSON that commands print: as it is, or what the jq program of --jq makes of it. */
+/** The JSON that commands print: unchanged, or filtered by the jq program of --jq. */
 import { failed, wrongUsage } from '../stop.ts'
 
 /** jq needs a document whole. */

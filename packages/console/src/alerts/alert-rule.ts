@@ -5,9 +5,9 @@ import { counted, duration, money, number } from '../ui/format.ts'
 export interface KindLook {
   name: string
   note: string
-  /** Of the threshold; null: the kind has none. */
+  /** Label of the threshold; null: the kind has no threshold. */
   label: string | null
-  /** Of a measured value. */
+  /** Formats a measured value. */
   format: (value: number) => string
   hasWindow: boolean
 }

@@ -36,7 +36,7 @@ export function ApprovalsPage() {
     ...(run && { runId: run }),
   })
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set())
-  // What is asked stays as it was when the dialog opened, whatever is decided meanwhile.
+  // The dialog keeps the request it opened with, even if another person decides it.
   const [deciding, setDeciding] = useState<readonly ApprovalCard[]>([])
   useTitle('Approvals')
 

@@ -41,7 +41,7 @@ export function EraseDialog({ place, subject, onClose }: Props) {
         to: '/w/$workspace/$environment/settings/data',
         params: { workspace: place.workspace.name, environment: place.environment.name },
       })
-      // Nothing of it may show from here on.
+      // Erased data must no longer show.
       await cache.resetQueries({ predicate: ({ queryKey }) => queryKey.includes(environmentId) })
     },
   })

@@ -1,4 +1,4 @@
-/** What the overview reads: the newest of everything, bounded, and counts up to a page of it. */
+/** The queries of the overview: the newest rows of each kind, and counts that end at one page. */
 import { allItems } from '@tacho/client/items.ts'
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'

@@ -28,7 +28,7 @@ export function columnsIn(text: string | undefined): RunColumn[] {
 
 export const columnWord = (column: RunColumn): string => COLUMN_WORDS[column]
 
-/** Those of the address, or the last that this browser chose. The run itself always shows. */
+/** The columns that the address names, or else this browser's last choice. The run itself always shows. */
 export function columnsOf(text: string | undefined): readonly RunColumn[] {
   const known = columnsIn(text ?? localStorage.getItem(REMEMBERED) ?? '')
   return known.length === 0 ? BY_DEFAULT : RUN_COLUMNS.filter((column) => column === 'run' || known.includes(column))

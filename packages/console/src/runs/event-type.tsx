@@ -3,7 +3,7 @@ import { Chip, type Tone } from '../ui/chip.tsx'
 
 interface Look {
   tone: Tone
-  /** Of its bar. */
+  /** Class of the bar. */
   fill: string
 }
 

@@ -146,7 +146,7 @@ function RunLink({ run: { runId } }: { run: OperatorRun }) {
   )
 }
 
-/** Of a running run: so far. */
+/** The length of a run; for a running one, the time since its start. */
 function Length({ run }: { run: OperatorRun }) {
   return duration(runLength(run, useNow()))
 }

@@ -129,7 +129,7 @@ function useFound(steps: readonly Step[], find: string): readonly Step[] {
   }, [steps, find])
 }
 
-/** The step `by` places further in the list; the first one when none of it is selected. */
+/** The step `by` places further in the list; the first step if none is selected. */
 function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {
   if (selected === null) return steps[0]
   return by === 1

@@ -34,7 +34,7 @@ export interface Step extends EventRow {
   gap: number
 }
 
-/** All steps by time; they come page by page, and go on coming while the run is running. */
+/** All steps by time. They arrive page by page, and new ones follow while the run is running. */
 export function useSteps(environmentId: string, runId: string, isRunning: boolean) {
   const cache = useQueryClient()
   const queryKey = ['steps', environmentId, runId]

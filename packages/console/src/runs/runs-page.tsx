@@ -176,7 +176,7 @@ function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
   })
 }
 
-/** Since when, by a time of its own or by a length that counts from now. */
+/** The start of the period: an exact time, or a duration before now. */
 function startOf({ since, from }: RunsSearch): { from?: string } {
   if (from !== undefined) return { from }
   return since === undefined ? {} : { from: new Date(Date.now() - SINCE[since] * HOUR_MS).toISOString() }

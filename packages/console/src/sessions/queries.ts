@@ -7,7 +7,7 @@ import { withRows, type Step } from '../runs/run-queries.ts'
 const REFRESH_MS = 5_000
 /** Newest runs of the session that are read. */
 export const RUNS_READ = 50
-/** Of each run. The run itself has all of them. */
+/** Steps shown of each run. The page of the run shows all. */
 const STEPS_READ = 200
 
 export function useSessionRuns(environmentId: string, sessionId: string) {

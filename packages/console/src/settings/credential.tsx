@@ -35,7 +35,7 @@ interface Credential {
 export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
 
-/** Those that work first. */
+/** Sorts credentials that still work before those that have ended. */
 export function usefulFirst<Item extends Credential>(items: readonly Item[], now: number): Item[] {
   return [...items].sort((a, b) => Number(hasEnded(a, now)) - Number(hasEnded(b, now)))
 }

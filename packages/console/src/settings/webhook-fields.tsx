@@ -14,7 +14,7 @@ interface Props {
   children?: ReactNode
 }
 
-/** What of a webhook can change later. */
+/** The fields of a webhook that can change later. */
 export function WebhookFields({ draft, onChange, children }: Props) {
   const set = (change: Partial<WebhookDraft>) => onChange({ ...draft, ...change })
   return (

@@ -4,7 +4,7 @@ import { counted, money } from './format.ts'
 
 export interface Costs {
   recorded: number
-  /** Of the calls without a cost; null if none has a price. */
+  /** Estimated cost of the calls without a cost; null if none has a price. */
   estimated: number | null
   /** Calls that have neither a cost nor a price. */
   unpriced: number

@@ -9,7 +9,7 @@ interface Props {
   children: ReactNode
   /** Around the button. */
   className?: string
-  /** Of the panel. */
+  /** Class of the panel. */
   panelClassName: string
 }
 

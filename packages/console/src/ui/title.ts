@@ -1,7 +1,7 @@
 import { useEffect } from 'react'
 
 let title = 'Tacho'
-/** What waits for the person, on whatever page they are. */
+/** The number of waiting approvals; the title of every page shows it. */
 let waiting = 0
 
 function show(): void {

@@ -7,7 +7,7 @@ export type AlertKind = (typeof ALERT_KINDS)[number]
 export type AlertStatus = (typeof ALERT_STATUSES)[number]
 
 const rule = {
-  name: id(LIMITS.nameChars, 'What people read in messages'),
+  name: id(LIMITS.nameChars, 'Name of the alert, in messages too'),
   kind: Type.Enum([...ALERT_KINDS], {
     $id: 'AlertKind',
     description:
@@ -37,7 +37,7 @@ const holdMinutes = Type.Integer({
   maximum: 1_440,
   description: 'How long the condition must hold before it fires, and must be over before it is resolved',
 })
-const period = Type.Enum(['month', 'day'], { description: 'Of a budget, in UTC' })
+const period = Type.Enum(['month', 'day'], { description: 'Period of a budget, in UTC' })
 
 export const Alert = Type.Object(
   {
@@ -53,12 +53,15 @@ export const Alert = Type.Object(
       type: ['number', 'null'],
       description: 'The latest value; null: not checked, or nothing to measure',
     }),
-    percentTold: Type.Integer({ minimum: 0, description: 'Of a budget: the highest share told in this period' }),
+    percentTold: Type.Integer({
+      minimum: 0,
+      description: 'For a budget: the highest percentage reported in this period',
+    }),
     since: time('Since when it has this status'),
     checkedAt: nullableTime('When it was last checked'),
     createdAt: time('When it was created'),
   },
-  { $id: 'Alert', description: 'A rule about an environment that tells its webhooks' },
+  { $id: 'Alert', description: 'A rule that watches an environment and notifies its webhooks' },
 )
 export type Alert = Static<typeof Alert>
 
@@ -83,7 +86,7 @@ export const AlertChange = Type.Partial(
     $id: 'AlertChange',
     minProperties: 1,
     additionalProperties: false,
-    description: 'What changes of an alert. Its kind never does',
+    description: 'The fields to change. The kind cannot change',
     examples: [{ threshold: 25, holdMinutes: 10 }],
   },
 )

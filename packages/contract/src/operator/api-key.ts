@@ -64,7 +64,7 @@ export const ApiKeyChange = Type.Object(
   {
     $id: 'ApiKeyChange',
     additionalProperties: false,
-    description: 'What is absent stays. `scopes` may only leave out some of the present ones',
+    description: 'Absent fields stay. `scopes` can only remove scopes',
     examples: [{ name: 'billing agent, old', requestsPerSecond: 10 }],
   },
 )

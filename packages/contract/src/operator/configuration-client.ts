@@ -37,7 +37,7 @@ export const ConfigurationClientPage = Type.Object(
         behind: count('Clients that should have it'),
         silent: count('Clients that stopped asking'),
       },
-      { description: 'Of all clients of the environment, not only of this page' },
+      { description: 'Counts over all clients of the environment, not only this page' },
     ),
     items: Type.Array(ConfigurationClient),
     nextCursor,

@@ -80,7 +80,7 @@ export const WorkspaceRetention = Type.Object(
     settings: RetentionSettings,
     source: Type.Enum(['workspace', 'none'], { description: 'none: nothing was set, so everything is kept for ever' }),
   },
-  { $id: 'WorkspaceRetention', description: 'What the environments without settings of their own follow' },
+  { $id: 'WorkspaceRetention', description: 'The settings of environments that have none' },
 )
 export type WorkspaceRetention = Static<typeof WorkspaceRetention>
 
@@ -136,7 +136,7 @@ export const RetentionPreview = Type.Object(
     approvals: RetentionRows,
     auditEntries: RetentionRows,
   },
-  { $id: 'RetentionPreview', description: 'What retention would remove now. Nothing is removed by asking' },
+  { $id: 'RetentionPreview', description: 'What retention would remove now. This request removes nothing' },
 )
 export type RetentionPreview = Static<typeof RetentionPreview>
 

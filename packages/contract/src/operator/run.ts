@@ -183,7 +183,7 @@ export const EventTrace = Type.Object(
     closedRun: Type.Optional(Type.Boolean({ description: 'Whether it is the outcome that closed its run' })),
     warnings: Type.Optional(
       Type.Array(Type.Object({ code: Type.Enum(Object.keys(WARNINGS) as WarningCode[]), message: Type.String() }), {
-        description: 'What of a stored event was not understood',
+        description: 'Parts of the stored event that were not understood',
       }),
     ),
     rejection: Type.Optional(

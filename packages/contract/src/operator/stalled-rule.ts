@@ -30,7 +30,7 @@ export const StalledRuleChange = Type.Object(
     $id: 'StalledRuleChange',
     minProperties: 1,
     additionalProperties: false,
-    description: 'What is left out stays',
+    description: 'Absent fields stay',
     examples: [{ idleMinutes: 60, closeAs: 'FAILED' }],
   },
 )

@@ -66,7 +66,7 @@ const alert = Type.Object(
     threshold: Type.Number(),
     agentId: nullableText('Internal id of the agent that it is about; null: all'),
     value: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'What was measured' }),
-    percent: Type.Integer({ minimum: 0, description: 'Of a budget: 50, 80 or 100' }),
+    percent: Type.Integer({ minimum: 0, description: 'For a budget: 50, 80 or 100' }),
     isTest: Type.Optional(Type.Boolean({ description: 'An operator sent it to test the alert' })),
   },
   { $id: 'AlertNews', description: 'An alert or a budget when the message was created' },

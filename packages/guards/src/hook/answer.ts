@@ -1,4 +1,4 @@
-/** What a hook prints. Claude Code and Codex read the same fields; an empty text means "go on as usual". */
+/** The output of a hook. Claude Code and Codex read the same fields; an empty text means "continue as usual". */
 
 import type { AgentName } from './record.ts'
 

@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   const text = notification ?? (await readInput())
   const { readRecord } = await import('./record.ts')
   const record = readRecord(agent, text)
-  if (!record) throw new Error('standard input holds no record of a hook that Tacho understands')
+  if (!record) throw new Error('standard input is not a hook record that Tacho understands')
   isBeforeTool = record.event === 'PreToolUse'
   const { readAccount } = await import('./account.ts')
   const account = readAccount()

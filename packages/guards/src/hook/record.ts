@@ -1,4 +1,4 @@
-/** What a coding agent hands to a hook, and what a hook records of it. */
+/** The record that a coding agent passes to a hook, and the event that the hook makes of it. */
 import { statSync } from 'node:fs'
 import { digest } from '../state.ts'
 
@@ -22,7 +22,7 @@ export interface HookEvent {
 /** Other spellings of PreToolUse, and names that it could get: "preToolUse", "before_tool_call". */
 const BEFORE_TOOL = /^\W*(pre|before)[\W_]*tool/i
 
-/** Null if the text is no record of a hook, or one before a tool that cannot be decided. */
+/** Null if the text is not a hook record, or comes before a tool call that cannot be decided. */
 export function readRecord(agent: AgentName, text: string): HookRecord | null {
   const fields = objectOf(text)
   if (!fields) return null
@@ -32,7 +32,7 @@ export function readRecord(agent: AgentName, text: string): HookRecord | null {
   if (sessionId === undefined || sessionId === '' || event === undefined) return null
   if (BEFORE_TOOL.test(event) && (event !== 'PreToolUse' || !textOf(fields['tool_name']))) return null
   const isUnique = ['tool_use_id', 'prompt_id', 'turn_id', 'turn-id'].some((name) => typeof fields[name] === 'string')
-  // A user can send one prompt twice. The transcript has grown by then.
+  // A user can send the same prompt twice. The size of the transcript tells the two apart.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])
   const eventId = `${agent}-${digest(`${sessionId}\n${event}\n${place}\n${text.trim()}`)}`
   return { sessionId, event, eventId, fields }

@@ -1,7 +1,7 @@
 /**
  * One call of a hook. Records what the agent reports; before a tool call, lets the policies decide.
  *
- *   PreToolUse --ALLOW, a person approved--> no answer: the agent's own rules go on
+ *   PreToolUse --ALLOW, a person approved--> no answer: the agent's own rules decide
  *              --WARN--> a message      --BLOCK, rejected, too late, no policies--> deny
  *
  * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.

@@ -39,7 +39,7 @@ export async function guardServer({
     clientId: state.clientId,
     spool: state.spool,
     configuration: { cacheFile: state.configurationFile },
-    // A guard that knows no policies lets nothing pass.
+    // Without policies, the guard blocks every call.
     guard: { whenUnconfigured: 'block' },
     onDiagnostic: ({ level, message }) => {
       if (level !== 'info') warn(message)
@@ -82,7 +82,7 @@ async function forwardClient(guard: McpGuard, input: Readable): Promise<void> {
   try {
     for await (const line of linesOf(input)) await guard.fromClient(line)
   } catch {
-    // The client is gone, or the server has ended.
+    // The client disconnected, or the server has ended.
   }
 }
 

@@ -100,7 +100,7 @@ export class McpGuard {
   #run: Run | undefined
   #agent: Agent = { id: '', name: '' }
   #initialize: string | undefined
-  /** Of the last list, by name: whether it was hidden. */
+  /** The tools of the last list by name. True: the tool was hidden. */
   readonly #listed = new Map<string, boolean>()
   #announcesChanges = false
   readonly #forgetChanges: () => void
@@ -200,7 +200,7 @@ export class McpGuard {
       async () => {
         progress?.stop()
         const answered = new Promise<Answer>((resolve, reject) => (call.forwarded = { resolve, reject }))
-        // A connection that ends meanwhile rejects before the line below waits for it.
+        // The connection can end and reject before the line below waits for it.
         answered.catch(() => undefined)
         await toServer(text)
         const answer = await answered

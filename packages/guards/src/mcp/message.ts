@@ -9,7 +9,7 @@ export interface Message {
   readonly error?: unknown
 }
 
-/** Of 2026-07-28, in `params._meta` of every request. */
+/** Protocol version 2026-07-28 sends these in `params._meta` of every request. */
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 

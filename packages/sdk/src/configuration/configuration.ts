@@ -36,7 +36,7 @@ export type Checked =
   | { readonly ok: true; readonly configuration: Configuration }
   | { readonly ok: false; readonly problem: string }
 
-/** Of each kind. Ten times what the service deploys; every policy costs time in every decision. */
+/** Most prompts, and most policies. Ten times what the service deploys; every policy takes time in every decision. */
 const ITEMS_MAX = 5_000
 
 const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentHash'] as const

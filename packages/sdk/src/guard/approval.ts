@@ -111,7 +111,7 @@ export async function askApproval(
     return { outcome, approvalId, decisionReason: null, detail }
   }
 
-  /** The first answer that is not "try again". A refusal if none arrives in time. */
+  /** The first answer that is not "try again". A refusal if none arrives before the deadline. */
   async function answered(
     method: 'GET' | 'POST',
     path: string,

@@ -8,7 +8,7 @@ export type BlockCode =
   | 'budget_exceeded'
   /** A person rejected the call. */
   | 'approval_rejected'
-  /** No decision in time, by the service's clock. */
+  /** No decision before the deadline, by the service's clock. */
   | 'approval_expired'
   /** No decision before the local deadline. */
   | 'approval_timeout'

@@ -12,7 +12,7 @@ const objects = new WeakMap<object, number>()
 let count = 0
 
 /**
- * A text that is equal for equal inputs, also for those that are not plain JSON and have no hash. Reads every own property.
+ * A text that is equal for equal inputs, even if they are not plain JSON and have no hash. Reads every own property.
  * An object or function that hides its content counts by its identity. Null if the input cannot be read.
  */
 export function snapshot(input: unknown): string | null {
@@ -20,7 +20,7 @@ export function snapshot(input: unknown): string | null {
 
   function taken(value: unknown): unknown {
     if (typeof value === 'string') return value
-    if (typeof value === 'symbol') throw new TypeError('A symbol has no snapshot.')
+    if (typeof value === 'symbol') throw new TypeError('A symbol cannot be compared.')
     if (typeof value !== 'function' && (typeof value !== 'object' || value === null)) {
       return [typeof value, Object.is(value, -0) ? '-0' : String(value)]
     }

@@ -18,7 +18,7 @@ interface Conversation {
 
 interface Call {
   readonly recorded: ModelCall
-  /** Of the answer; undefined until it begins. */
+  /** Id of the answer; undefined until the answer begins. */
   id?: unknown
   /** The blocks of the answer, one message each. */
   whole: Fields
@@ -28,7 +28,7 @@ interface Call {
   readonly results: Message[]
 }
 
-/** Of a longer conversation, the newest are recorded with a call. */
+/** Only this many messages of a conversation are recorded with a call, the newest. */
 const MESSAGES_MAX = 1_000
 const CONVERSATIONS_MAX = 1_000
 

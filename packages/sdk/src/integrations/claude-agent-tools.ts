@@ -30,7 +30,7 @@ export class AgentTools {
   readonly #begin: (sessionId: unknown) => Part
   /** By the id of the tool use. */
   readonly #pending = new OpenSpans<Pending>()
-  /** Of tools that start a subagent, by the id of the tool use. */
+  /** Contexts for subagents, by the id of the tool use that started them. */
   readonly #contexts = new OpenSpans<Context>()
 
   constructor(tacho: Tacho, begin: (sessionId: unknown) => Part) {

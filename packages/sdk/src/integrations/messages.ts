@@ -11,7 +11,7 @@ export interface Message {
   toolCallId?: unknown
 }
 
-/** Of a longer list, the newest are read. */
+/** Only this many messages of a list are read, the newest. */
 const MESSAGES_MAX = 10_000
 
 /** A text is the message of a user. Results of several tools become a message each. */

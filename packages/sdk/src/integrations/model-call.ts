@@ -76,7 +76,7 @@ export class ModelCall {
     this.#record('FAILED', result, { error })
   }
 
-  /** The host took no more of the stream. */
+  /** The host stopped reading the stream. */
   abort(result: () => ModelResult): void {
     this.#record('CANCELLED', () => ({ ...result(), finishReason: 'aborted' }), {})
   }

@@ -142,7 +142,7 @@ function merged(items: readonly Message[]): Message | undefined {
   }
 }
 
-/** Of chat completions and of responses. */
+/** Reads the usage of chat completions and of responses. */
 function usageOf(given: unknown): Usage | undefined {
   if (given === undefined || given === null) return undefined
   const usage = fields(given)

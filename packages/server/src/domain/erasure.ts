@@ -1,4 +1,4 @@
-/** Carries an erasure on until it is effective, slice by slice. Any number of nodes may do it at once. */
+/** Continues an erasure slice by slice until it is effective. Several nodes may do this concurrently. */
 import type {
   CountedEvents,
   Erasable,

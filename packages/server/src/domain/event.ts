@@ -29,7 +29,7 @@ export interface JudgedBatch {
   events: NewEvent[]
   indexes: number[]
   rejections: Rejection[]
-  /** What of `events` was not understood. */
+  /** Parts of `events` that were not understood. */
   warnings: Warning[]
   /** Rejections with a run and an event id, for the store to keep. */
   refused: RejectionRow[]
@@ -180,7 +180,7 @@ const SECONDS_BELOW = 100_000_000_000
 const DATE_MAX_MS = 8_640_000_000_000_000
 
 function timestampMessage(code: 'timestamp_too_old' | 'timestamp_too_new', time: number): string {
-  if (Math.abs(time) > DATE_MAX_MS) return `timestamp ${time} is no date: ${SEND_MS}`
+  if (Math.abs(time) > DATE_MAX_MS) return `timestamp ${time} is not a date: ${SEND_MS}`
   const found = `timestamp is ${new Date(time).toISOString()}`
   if (code === 'timestamp_too_new') {
     return time > LIMITS.detectedAtMaxMs ? `${found}: ${SEND_MS}` : `${found}, more than 5 minutes in the future`

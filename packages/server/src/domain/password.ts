@@ -41,7 +41,7 @@ async function derive(password: string, salt: Buffer, cost: Cost, tagLength: num
   if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve))
   else running++
   try {
-    // NFC makes equal letters equal, whatever the keyboard sends.
+    // NFC makes equal letters equal, because keyboards send different code points.
     return await run('argon2id', { message: password.normalize('NFC'), nonce: salt, tagLength, ...cost })
   } finally {
     const next = waiting.shift()

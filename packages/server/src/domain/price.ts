@@ -27,7 +27,7 @@ export interface DatedRates {
 export type ModelRates = readonly DatedRates[]
 
 export interface Estimate {
-  /** Of the calls with a price, in 1e-15. */
+  /** Cost of the calls with a price, in units of 1e-15. */
   femtos: bigint
   /** Calls of models without a price. */
   unpriced: number

@@ -96,7 +96,7 @@ async function* payloadsOf(
     })
     for (const row of page.rows) {
       const index = placeIn.get(row.seq)
-      // An event that arrived meanwhile is not in the file.
+      // An event that arrived after the start of the export is not in the file.
       if (index === undefined) continue
       yield [index, row.payload]
       left = rows.length - index - 1

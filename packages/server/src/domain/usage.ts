@@ -44,7 +44,7 @@ export function latencyOf(payload: Payload): number | null {
   return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
 }
 
-/** What of a call's usage and cost counts as zero because it was not understood, in words for its sender. */
+/** Parts of a call's usage and cost that count as zero because they were not understood, in words for the sender. */
 export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: string[] } {
   return {
     usage: (usage ?? null) === null ? [] : uncountedTokens(usage),

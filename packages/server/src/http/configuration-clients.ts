@@ -52,7 +52,7 @@ export function createConfigurationClients({
     }
   }
 
-  /** Makes room for one more client: the oldest of its own environment first, else of the first environment. */
+  /** Makes room for one client: drops the oldest of its environment, or else of the first environment. */
   function makeRoom(environmentId: string, clients: Map<string, Seen>): void {
     if (clients.size >= LIMITS.configurationClients) return drop(environmentId, clients)
     if (inAll < maxInAll) return

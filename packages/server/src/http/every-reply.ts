@@ -17,7 +17,7 @@ export function everyReplyHooks(app: FastifyInstance): void {
   })
 }
 
-/** Headers that identify the host and the caller. */
+/** Counts the headers that must not be repeated. */
 function countOnce(rawHeaders: string[]): { hosts: number; authorizations: number } {
   let [hosts, authorizations] = [0, 0]
   for (let at = 0; at < rawHeaders.length; at += 2) {

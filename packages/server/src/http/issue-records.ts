@@ -24,7 +24,7 @@ export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, repl
       return refuse('invalid_request', `${field} ${message}`, { errors: [{ path: `/${field}`, message }] })
     }
     const received = await storage.receiveIssueRecord(record)
-    if (received === null) return refuse('conflict', 'An operator erased this record, or what it names')
+    if (received === null) return refuse('conflict', 'An operator erased this record, or its run, session or agent')
     const { id, status, isNew } = received
     if (isNew) work.wake('review_issue_record')
     return { recordId: id, status, isNew }

@@ -79,7 +79,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
 type Part = Pick<JudgedBatch, 'events' | 'refused'>
 
 /**
- * Stores a request in parts that are as large as batches, some at once. So the largest request fits in a queue that has room
+ * Stores a request in parts as large as batches, several at a time. So the largest request fits in a queue with room
  * for a batch. Null as soon as a part could not be stored.
  */
 async function storeParts(

@@ -1,5 +1,5 @@
 /**
- * Reads a request body into memory. Limits its size on arrival and during decompression, whatever the headers claim.
+ * Reads a request body into memory. Counts its bytes on arrival and during decompression, and does not trust headers.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isUtf8 } from 'node:buffer'

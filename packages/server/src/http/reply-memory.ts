@@ -73,7 +73,7 @@ export class ReplyMemory {
     return null
   }
 
-  /** Null: the holder must wait for its own pages, which are being built. */
+  /** Null: wait, because other pages of this holder are still being built. */
   #decide(holder: Holder, mostBytes: number): Page | Refusal | null {
     if (!this.#fits(holder, mostBytes)) {
       if (holder.building > 0) return null

@@ -74,7 +74,7 @@ interface Given {
 /** The headers that the answer depends on. The values are never read. */
 const NO_HEADERS = { host: '', 'x-api-key': '', 'if-none-match': '', authorization: '', 'x-service-client-id': '' }
 
-/** Null if a necessary one is missing, or if any of them is sent twice. */
+/** Null if a required header is missing, or if one was sent twice. */
 function plainHeaders(rawHeaders: readonly string[]): Given | null {
   const found = { ...NO_HEADERS }
   for (let at = 0; at < rawHeaders.length; at += 2) {

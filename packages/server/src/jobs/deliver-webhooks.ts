@@ -25,7 +25,7 @@ const GONE = 410
 
 export function deliverWebhooks({ storage, sender, owner, now, random = Math.random }: DeliverOptions): WorkHandler {
   const kind = 'deliver_webhook'
-  /** Per webhook, on this node: until when its messages wait. A slow receiver thus delays only its own messages. */
+  /** When each webhook may send again from this node. So a slow receiver delays only its own messages. */
   const pauses = new Map<string, number>()
 
   async function deliver({ environmentId, subjectId: id }: WorkItem): Promise<unknown> {

@@ -20,7 +20,7 @@ export interface IndexSearchOptions {
 const RESTS = 6
 /** Between looks for new events. */
 const IDLE_MS = 500
-/** One environment lets the others follow after this long. */
+/** After this time, the next environment gets its turn. */
 const TURN_MS = 2_000
 
 export function indexSearch(options: IndexSearchOptions): WorkHandler {

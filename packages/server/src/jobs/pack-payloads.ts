@@ -3,7 +3,7 @@
  *
  * It rests nine times as long as it works, so recording keeps at least nine tenths of the store's writer. Nothing is
  * remembered between passes: the store knows which runs are unpacked. If several nodes take the same run, one of them
- * stores it and the others go on. A process that dies leaves whole blocks.
+ * stores it and the others continue. A process that dies leaves whole blocks.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -23,7 +23,7 @@ export interface PackOptions {
   intervalMs?: number
 }
 
-/** A closed run seldom gets more events. An open one may go on after a night. */
+/** A closed run seldom gets more events. An open one may continue after a night. */
 const CLOSED_IDLE_MS = 10 * 60_000
 const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500

@@ -3,8 +3,8 @@
  *
  *   queued --claimed--> runs -> payloads -> issues, approvals, audit entries --> ended --an hour later--> queued
  *
- * Looking for old runs only reads. Each slice checks again what it removes, by the settings of that moment, and commits
- * it with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
+ * Finding old runs only reads. Each slice checks its runs again by the current settings, and commits the removal
+ * with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
  * after a crash, the next one deletes the events that are left and looks from the start again.
  */
 import type { ExpiredRun, RetainedRuns, RetentionStore, RunSlice } from '../storage/retention.ts'
@@ -86,7 +86,7 @@ interface Turn {
 async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   const { environmentId } = turn
-  // What an earlier pass removed, whatever the settings are now.
+  // First delete the events of runs that an earlier pass removed. Today's settings do not matter for them.
   if (!(await deleteEvents(options, turn))) return false
   if ((await storage.startRetention(environmentId, now())) === null) return true
   if (!(await removeRuns(options, turn)) || !(await removePayloads(options, turn))) return false

@@ -62,7 +62,7 @@ function toRate(price: ModelPrice[string]): Rate | undefined {
   return { base: price.base, above: above.toSorted((a, b) => a.context - b.context) }
 }
 
-/** Of a time of the day such as 16:30:00Z or 00:30:00+08:00. */
+/** Second of the day in UTC. `time`: such as 16:30:00Z or 00:30:00+08:00. */
 function secondOf(time: string): number {
   return (((Date.parse(`1970-01-01T${time}`) / 1_000) % 86_400) + 86_400) % 86_400
 }

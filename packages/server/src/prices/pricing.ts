@@ -15,11 +15,11 @@ import type { UncostedCalls, UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
 export interface Pricing {
-  /** Of a run or an event: prices as of `time`. */
+  /** Estimate for a run or an event, with prices as of `time`. */
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
-  /** Of sums, each with prices as of its own time. */
+  /** Estimate for sums, each with prices as of its time. */
   ofSums(sums: readonly UncostedSum[]): EstimateFields
-  /** In 1e-9. */
+  /** The same in units of 1e-9. */
   nanosOf(sums: readonly UncostedSum[]): number
   hasPrice(model: string): boolean
 }
@@ -55,7 +55,7 @@ export async function pricingOf(
   }
 }
 
-/** The table and, with prices of the workspace, a digest of them: another text means other estimates. */
+/** The name of the table and, if the workspace has prices, a digest of them. Another text means other estimates. */
 export function tableName({ version }: Pick<PriceTable, 'version'>, own: readonly PriceRow[]): string {
   if (own.length === 0) return version
   const digest = hash('sha256', JSON.stringify(own.map(({ model, rates }) => [model, rates])))

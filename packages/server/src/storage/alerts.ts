@@ -8,7 +8,7 @@ export interface AlertStore {
   listAlerts(environmentId: string): Promise<AlertRow[]>
   createAlert(alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'>
   findAlert(environmentId: string, id: string): Promise<AlertRow | null>
-  /** Checks it again at once. A budget whose measure changes gets the state `fresh`. Null: no such alert. */
+  /** Also checks the alert at once. A budget whose measure changes gets the state `fresh`. Null: no such alert. */
   changeAlert(alert: AlertRef, change: AlertPatch, fresh: AlertState, audit: AuditEntry[]): Promise<AlertRow | null>
   /** Queues a message to every webhook that subscribes to it. Returns how many. */
   testAlert(alert: AlertRef, news: AlertNewsRow, audit: AuditEntry[]): Promise<number>
@@ -52,7 +52,7 @@ export interface AlertState {
   /** While firing: since when the condition is over. */
   overSince: number | null
   value: number | null
-  /** Of a budget: start of the period that it last looked at, and what it told in it. */
+  /** For a budget: start of the last checked period, and the highest percentage reported in it. */
   period: number
   percentTold: number
 }

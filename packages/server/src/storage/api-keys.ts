@@ -53,7 +53,7 @@ export type ApiKeyChange = {
 }
 
 export interface ApiKeyRotation {
-  /** Of the new key. Its name, scopes and rate are those of the old one. */
+  /** Id of the new key. It has the name, scopes and rate of the old one. */
   id: string
   hash: string
   now: number

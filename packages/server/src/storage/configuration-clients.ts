@@ -50,7 +50,7 @@ export interface ConfigurationClientsPage {
 export interface ConfigurationClients {
   /** The revision of the environment. */
   revision: string
-  /** Of all clients; a standing without clients is missing. */
+  /** Counts over all clients. A standing without clients is missing. */
   counts: { standing: ClientStanding; clients: number }[]
   rows: ConfigurationClientRow[]
 }

@@ -31,7 +31,7 @@ export interface ErasureSubject {
   kind: ErasureKind
   /** What is erased, as an external id. */
   subject: string
-  /** Of a user: keys of the payload field that has the id, outermost first. Null: only sessions of that id. */
+  /** For a user: path of the payload field that holds the id, outermost key first. Null: only sessions with that id. */
   field: readonly string[] | null
 }
 
@@ -84,7 +84,7 @@ export interface ErasableRun {
   events: number
   startedAt: number
   lastEventAt: number
-  /** Whether events of it are counted for a version of a prompt. */
+  /** Whether some of its events are counted for a prompt version. */
   usesPrompts: 0 | 1
   /** Whether it is certain that it belongs to the erasure. Otherwise its payloads must be read. */
   isFound: boolean

@@ -3,16 +3,16 @@ import type { ExportedTable } from './exports.ts'
 
 export interface TableParts {
   name: string
-  /** Whose rows they are. A prompt's versions belong to its workspace. */
+  /** What selects the rows of one export. A prompt's versions belong to its workspace. */
   of: 'environment' | 'workspace' | 'prompts'
   /** Unique within the environment, and never null. Rows are read in this order. */
   key: readonly string[]
   columns: readonly string[]
-  /** Those of `columns` that are whole numbers. The others are texts. */
+  /** Columns with whole numbers. The others are texts. */
   numbers: readonly string[]
-  /** Those of `columns` that can be null. */
+  /** Columns that can be null. */
   nullable: readonly string[]
-  /** Those of `columns` that are JSON. */
+  /** Columns with JSON. */
   json: readonly string[]
 }
 

@@ -25,7 +25,7 @@ export const EXPORTED_AFTER_RUNS = [
 ] as const
 export type ExportedTable = (typeof EXPORTED_BEFORE_RUNS)[number] | (typeof EXPORTED_AFTER_RUNS)[number]
 
-/** Its columns by their names in camel case. Members that are JSON are texts. */
+/** Values by column name in camel case. JSON columns are texts. */
 export type ExportedRow = Record<string, string | number | null>
 /** The key of a row: rows are read in the order of their keys. */
 export type ExportedKey = (string | number)[]

@@ -109,7 +109,7 @@ export interface OperatorStore {
   /** Invitations of an address that are valid at `now`. */
   findInvitationsFor(email: string, now: number): Promise<InvitationRow[]>
   /**
-   * Grants the role once, and creates the person if `operator` is given. `gone`: the invitation is no longer valid.
+   * Grants the role once, and creates the person if `operator` is given. `gone`: the invitation has become invalid.
    * `changed`: the person's account was created or deleted since the lookup.
    */
   acceptInvitation(

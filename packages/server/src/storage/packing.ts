@@ -15,8 +15,8 @@ export interface PackingStore {
     leastSaved: number,
   ): Promise<PackedSlice | null>
   /**
-   * Stores slices as read, at most one of a run. The last one of a run marks it as packed, unless events came meanwhile.
-   * False for a run whose blocks have changed since; then nothing of it is stored.
+   * Stores slices as read, at most one of each run. A run's last slice marks it as packed, unless new events arrived.
+   * False for a run whose blocks have changed since; then its slice is not stored.
    */
   storeBlocks(environmentId: string, slices: readonly RunSlice[]): Promise<boolean[]>
 }
@@ -51,10 +51,10 @@ export interface RunSlice {
 export interface PackedSlice {
   /** Number of the run, by which its events and blocks name it. */
   number: number
-  /** Of the run when the slice was read. */
+  /** Events and blocks of the run when the slice was read. */
   events: number
   blocksBefore: number
-  /** Those read, also if no block is made of them. */
+  /** Payloads read, even if they form no block. */
   payloads: number
   blocks: PackedBlock[]
   /** The last place that was looked at; null: there was none. */

@@ -103,10 +103,10 @@ export interface VersionResultRow {
   completionTokens: number
   totalTokens: number
   costNanos: number
-  /** When its events began, of the runs that did so first and last. */
+  /** Start of its first run and of its last one: the time of the run's first event with this version. */
   firstAt: number
   lastAt: number
-  /** Of the runs that ended, in milliseconds; null: none did. */
+  /** Lengths of the ended runs in milliseconds; null: no run has ended. */
   lengthP50: number | null
   lengthP95: number | null
   /** Latencies of its calls since `firstAt`; null if none says how long it took. */

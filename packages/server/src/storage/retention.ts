@@ -32,18 +32,18 @@ export interface RetentionStore {
   queueRetention(now: number, endedBefore: number): Promise<void>
   /** Starts a pass, or continues one that did not end. Null: the environment has nothing to remove. */
   startRetention(environmentId: string, now: number): Promise<RetentionOrder | null>
-  /** Runs that may be removed, or whose payloads may be: oldest start first, a bounded number at a time. */
+  /** Runs to remove, or whose payloads to remove, oldest start first. Reads a bounded number of runs. */
   listExpiredRuns(environmentId: string, what: RetainedRuns, now: number, after: RunPlace | null): Promise<ExpiredRuns>
   /**
-   * Removes those of the runs that the current settings still concern: no reader finds them from then on. Deletes at most
-   * about `most` of their events; the others are left to `deleteExpiredEvents`.
+   * Removes the given runs that are still expired by the current settings. Readers no longer find them. Deletes at most
+   * about `most` of their events; `deleteExpiredEvents` deletes the rest.
    */
   removeExpiredRuns(environmentId: string, now: number, slice: RunSlice): Promise<RemovedRuns>
   /** Deletes at most about `most` events of removed runs. */
   deleteExpiredEvents(environmentId: string, now: number, most: number): Promise<DeletedEvents>
   /**
-   * Removes payloads of those of the runs that the current settings still concern, until it has removed `most`, and at
-   * least one. `rest` has runs that are not finished.
+   * Removes payloads of the given runs that are still expired by the current settings: at most `most`, and at least one.
+   * `rest` has the runs that are left.
    */
   removeExpiredPayloads(environmentId: string, now: number, slice: RunSlice): Promise<RemovedPayloads>
   /** Removes at most about `most` rows. Returns how many; 0: there are no more. */
@@ -97,7 +97,7 @@ export interface RunSlice {
   reachedAt: number
 }
 
-/** External ids of runs that changed. The engine forgets what it has in memory of them. */
+/** External ids of runs that changed. The engine drops them from its caches. */
 interface Changed {
   changedRunIds: string[]
 }

@@ -66,7 +66,7 @@ export interface RunFilter {
   to?: number | undefined
   /** Only runs of the newest requests for approval, of which this many are examined. */
   approvalsLookedAt?: number | undefined
-  /** No index has these. */
+  /** Conditions without an index: each run is checked. */
   sift?: RunSift | undefined
 }
 

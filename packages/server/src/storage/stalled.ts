@@ -7,7 +7,7 @@ export interface StalledStore {
   /** Null: the default counts. */
   readStalledRule(environmentId: string): Promise<StalledRuleRow | null>
   changeStalledRule(environmentId: string, rule: StalledRuleRow, now: number, audit: AuditEntry[]): Promise<void>
-  /** Those of the runs, by external id, with a request for approval that is pending. */
+  /** Returns the runs with a pending approval. Takes and returns external ids. */
   findWaitingRuns(environmentId: string, runIds: string[], now: number): Promise<string[]>
   /** Closes stalled runs by the rule of the environment: oldest start first, a bounded number at a time. */
   closeStalledRuns(environmentId: string, now: number, after: RunPlace | null): Promise<ClosedRuns>
@@ -24,7 +24,7 @@ export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 
 export interface ClosedRuns {
   /** False: the rule closes nothing. */
   isOn: boolean
-  /** External ids. The engine forgets what it has in memory of them. */
+  /** External ids. The engine drops these runs from its caches. */
   changedRunIds: string[]
   /** Where the next call continues; null: all were examined. */
   after: RunPlace | null

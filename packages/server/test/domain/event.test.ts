@@ -254,7 +254,7 @@ test('a rejected timestamp is shown as a time, with its unit', () => {
     [-1, 'timestamp is 1969-12-31T23:59:59.999Z, more than 30 days in the past'],
     [NOW + day, 'timestamp is 2027-01-16T08:00:00.000Z, more than 5 minutes in the future'],
     [NOW * 1000, 'timestamp is +059009-09-24T08:00:00.000Z: send milliseconds since 1970'],
-    [9_007_199_254_740_991, 'timestamp 9007199254740991 is no date: send milliseconds since 1970'],
+    [9_007_199_254_740_991, 'timestamp 9007199254740991 is not a date: send milliseconds since 1970'],
     ['2026-01-01T00:00:00Z', unit],
     [1.5, unit],
     [null, unit],

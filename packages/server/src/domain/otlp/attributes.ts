@@ -69,7 +69,7 @@ export class Attributes {
     return root === undefined || root.size === 0 ? undefined : grown(root)
   }
 
-  /** The attributes that no convention took; undefined if there are none. */
+  /** The attributes that no convention uses; undefined without any. */
   rest(): JsonObject | undefined {
     return this.#left.size === 0 ? undefined : Object.fromEntries(this.#left)
   }

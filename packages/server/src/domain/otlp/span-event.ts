@@ -15,7 +15,7 @@ export interface OtlpEvent {
   sessionId?: string
   agentId?: string
   agentName: string
-  /** The agent is named by the span itself, not by its process. */
+  /** True: the span itself names the agent. False: its process does. */
   namesAgent: boolean
   eventType: string
   label: string
@@ -32,13 +32,13 @@ const STATUS_ERROR = 2
 
 /** Null if the span cannot be read. */
 export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] | null {
-  // An id of another size, or of zeros, is none (W3C Trace Context).
+  // An id of another size, or of zeros, is invalid (W3C Trace Context).
   if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return null
   if (hex(span.traceId) === '' || hex(span.spanId) === '') return null
   const attributes = new Attributes(span.attributes)
   const { error, events, messages, answers } = readEvents(span, attributes)
   const startedAt = millis(span.startTimeUnixNano)
-  // Without an end, or with one before the start: at once.
+  // A span without an end, or with an end before its start, takes no time.
   const nanos = span.endTimeUnixNano > span.startTimeUnixNano ? span.endTimeUnixNano - span.startTimeUnixNano : 0n
   const endedAt = millis(span.startTimeUnixNano + nanos)
   const spanId = hex(span.spanId)

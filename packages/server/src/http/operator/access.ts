@@ -107,11 +107,11 @@ export function workspaceOf(request: FastifyRequest): WorkspaceRow {
 
 async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal | null> {
   const { actor } = request
-  // A path without a route has nothing to protect and goes on to its 404.
+  // A path without a route has nothing to protect: let it pass to the 404.
   const access = (request.routeOptions.config.route as OperatorRoute | undefined)?.access
   if (!actor || access === undefined || access === 'anyone') return null
   const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
-  // A malformed id names nothing and goes on to the parameter check, which answers 400.
+  // A malformed id names nothing: let it pass to the parameter check, which answers 400.
   if ([workspaceId, environmentId].some((id) => id !== undefined && !isUuid(id))) return null
   const environment = environmentId === undefined ? null : await storage.findEnvironment(environmentId.toLowerCase())
   const inWorkspace = environment?.workspaceId ?? workspaceId?.toLowerCase()

@@ -18,7 +18,7 @@ import { textsRefusal } from './field.ts'
 import { listById } from './list-by-id.ts'
 
 const NO_ERASURE = refuse('not_found', 'The erasure does not exist')
-/** An erasure that takes longer is answered before it is effective; the background job goes on. */
+/** If an erasure takes longer, the reply comes before it is effective, and the background job continues. */
 const ANSWER_MS = 10_000
 
 export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {

@@ -37,7 +37,8 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given)
     if (isRefusal(filter)) return filter
-    if (!isFindable(filter)) return refuse('invalid_request', 'No run can have such a text')
+    if (!isFindable(filter))
+      return refuse('invalid_request', 'A filter contains NUL or is not well-formed Unicode, so no run matches')
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
     const route = OPERATOR_ROUTES.exportEnvironment
@@ -58,7 +59,8 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given)
     if (isRefusal(filter)) return filter
-    if (!isFindable(filter)) return refuse('invalid_request', 'No run can have such a text')
+    if (!isFindable(filter))
+      return refuse('invalid_request', 'A filter contains NUL or is not well-formed Unicode, so no run matches')
     const begin = async () => {
       const target = { kind: 'environment', id: environment.id }
       const detail = { filters: Object.keys(given), table }

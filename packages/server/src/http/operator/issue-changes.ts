@@ -93,7 +93,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
       case 'merged_already':
         return mergedAlready(result.into)
       case 'too_many_groups':
-        return refuse('conflict', `Together they would have more than ${LIMITS.issueFingerprints} sets of facts`)
+        return refuse('conflict', `The merged issue would have more than ${LIMITS.issueFingerprints} sets of facts`)
     }
   })
 

@@ -125,7 +125,7 @@ function* together(parts: readonly RestorePart[]): Generator<RestorePart[]> {
   if (runs.length > 0) yield runs
 }
 
-/** An export of an environment that records meanwhile can have a run twice. */
+/** An export made while the environment was recording can have a run twice. */
 const isSameRun = (one: RestorePart, other: RestorePart): boolean =>
   one.kind === 'run' && other.kind === 'run' && one.run.runId === other.run.runId
 

@@ -117,7 +117,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     passCookies(request, reply, answer, config)
     const begun = sessionTokenIn(answer.setCookies) !== null
     if (begun) await signedIn(request, answer, 'oidc')
-    // Redirect only to our own console, whatever the provider's answer says.
+    // Redirect only to our own console, even if the provider's answer names another address.
     return reply
       .code(303)
       .header('location', begun ? '/' : `/?sign-in=refused`)
@@ -156,7 +156,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
   async function sessionIn(answer: LibraryAnswer): Promise<SessionRow> {
     const token = sessionTokenIn(answer.setCookies)
     const session = token === null ? null : await storage.findSession(sessionCredential(token).hash)
-    if (session === null) throw new Error('A sign-in begins a session')
+    if (session === null) throw new Error('The sign-in created no session')
     return session
   }
 

@@ -26,7 +26,7 @@ export async function renumberEvents(rows: Row[], source: Side, before: Numberin
     }
     row['seq'] = Number(row['seq']) + offset
   }
-  if (next > Number.MAX_SAFE_INTEGER) throw new Error('The seqs of this store do not fit into the embedded engine')
+  if (next > Number.MAX_SAFE_INTEGER) throw new Error('The event numbers are too large for the embedded engine')
   return { next, run, offset }
 }
 

@@ -13,7 +13,7 @@ import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes, type Committed } from '../sql/append.ts'
 import { StorageError } from '../storage.ts'
 
-/** As many connections one tenant may use for writing at once. */
+/** Most connections that one tenant may write on at a time. */
 const TRANSACTIONS_PER_ENVIRONMENT = 4
 /** Enough that what a commit costs weighs little, few enough that those behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
@@ -25,7 +25,7 @@ const SMALL_TRANSACTIONS = 2
 
 export interface BatchQueueOptions<Pipeline> {
   queueBytes: number
-  /** Transactions at once, over all environments. */
+  /** Most concurrent transactions, over all environments. */
   transactions: number
   /** A connection, on which one transaction follows another. */
   openPipeline(): Pipeline

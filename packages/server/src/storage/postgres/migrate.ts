@@ -28,7 +28,7 @@ export interface MigrateWatch {
   migrations?: Migration[]
   /** Called after each step of a long migration. */
   onMoved?: ((moved: MovedRows) => void) | undefined
-  /** Of events that are moved. */
+  /** Events to move in one transaction. */
   rowsPerTransaction?: number
 }
 

@@ -1,6 +1,6 @@
 /**
  * Moves the rows of an older store into the tables of 010_numbers.sql, in transactions of some thousand rows of one
- * environment. Each also stores how far it came, so the next attempt continues there. Nodes are stopped meanwhile: an
+ * environment. Each also stores its progress, so the next attempt continues there. Nodes are stopped during it: an
  * older one could not read the new tables.
  */
 import { setTimeout as wait } from 'node:timers/promises'

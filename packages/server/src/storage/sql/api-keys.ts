@@ -78,7 +78,7 @@ async function readApiKey(sql: Sql, environmentId: string, id: string): Promise<
   return row && parsed(row)
 }
 
-/** Locks the row, so that of two changes at once the later one sees the earlier. */
+/** Locks the row, so that the second of two concurrent changes sees the first. */
 async function holdApiKey(
   sql: Sql,
   environmentId: string,

@@ -38,7 +38,7 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
   await insertRows(sql, 'audit_log', rows)
 }
 
-/** Who did what to which of these stays; ids and texts of clients in it go. */
+/** Removes ids and texts of clients from these entries. Actor, action and target stay. */
 export async function eraseDetails(sql: Sql, environmentId: string, targets: string[]): Promise<void> {
   for (const chunk of chunksOf(targets)) {
     const text = `UPDATE audit_log SET detail = '{"erased":true}' WHERE target_id IN (${PLACES}) AND environment_id = ?`

@@ -147,7 +147,7 @@ export function envelopeKey(envelope: Envelope): string {
   return textKey(parts.join(''))
 }
 
-/** Of an event `e` with these texts, for a migration. */
+/** The text that `envelopeKey` hashes, for an event `e` with these columns. For a migration. */
 export const ENVELOPE_TEXT = Object.values(ENVELOPE)
   .map((column) => `COALESCE(octet_length(e.${column}) || ':' || e.${column}, '-')`)
   .join(' || ')

@@ -28,7 +28,7 @@ export const environmentDeletionActs = {
 } satisfies Partial<Acts<EnvironmentStore>>
 
 interface Deletion {
-  /** Who asked for it. */
+  /** The audit entry of the request. */
   asked: AuditEntry
   /** Rows deleted so far, by table. */
   rows: Record<string, number>
@@ -86,7 +86,7 @@ async function deleteFromEnvironment(
   }
   if (row === null || row.deletion === null || row.deleteAt === null || row.deleteAt > now) return null
   if (row.removedAt === null) {
-    // Its name is free from now on.
+    // This frees its name.
     await sql.run('UPDATE environments SET removed_at = ?, name = id WHERE id = ?', [now, id])
     await growRevision(sql)
   }

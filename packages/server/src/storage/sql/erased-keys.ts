@@ -10,10 +10,10 @@ import { insertRows } from './insert-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
 
-/** Later events are not refused. Times of events are smaller. */
+/** A key refuses events up to a time. This one is later than the time of any event, so all are refused. */
 export const FOR_EVER = Number.MAX_SAFE_INTEGER
 
-/** Of a run that grew while an erasure counted it: it takes nothing more until it is removed. That gives it a time. */
+/** For a run that grew while an erasure counted it: refuses all events until the run is removed, which sets a time. */
 export const HELD = FOR_EVER - 1
 
 /** `approval` and `record` name single approvals and issue records, so that a retry does not bring them back. */
@@ -110,7 +110,7 @@ export async function isErased(
   return [...until.values()].some((last) => time <= last)
 }
 
-/** Those of the clients that were not erased after they were seen. An erasure waits until the transaction ends. */
+/** Drops clients that were erased after they were seen. A concurrent erasure waits until the transaction ends. */
 export async function withoutErasedClients<Client extends { clientId: string; seenAt: number }>(
   sql: Sql,
   environmentId: string,

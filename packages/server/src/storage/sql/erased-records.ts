@@ -1,6 +1,6 @@
 /**
- * Removes approvals and issue records that name something, with what was counted and announced of them, and refuses their
- * retries. Issues are counted again; one without records left goes too.
+ * Removes the approvals and issue records of an erasure's subject, with their counts and messages, and refuses their
+ * retries. Issues are counted again. An issue without records is removed too.
  */
 import { eraseDetails } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
@@ -25,7 +25,7 @@ const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
   client: { approvals: 'client_id', records: 'sdk_instance_id' },
 }
 
-/** At most so many approvals and so many records at once. A result of as many means that there may be more. */
+/** Most approvals, and most records, of one call. A full result means that there may be more. */
 export const RECORDS_AT_ONCE = 500
 
 /** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */

@@ -5,7 +5,7 @@
  *                        |      ^
  *                        +------+ a slice of runs
  *
- * From its creation on, late retries are refused. From REMOVING on, no reader finds anything of it: it is effective.
+ * Late retries are refused as soon as it exists. From REMOVING on, readers find none of its data: it is effective.
  */
 import { hash, randomBytes } from 'node:crypto'
 import type { AuditEntry } from '../audit.ts'
@@ -138,7 +138,7 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   await stopSimulations(sql, environmentId, now)
   await removeRunViews(sql, environmentId, subject)
   await forgetReplies(sql, environmentId, subject)
-  // Client clocks may be ahead: whatever was removed is refused.
+  // Client clocks may be ahead: refuse everything that was removed.
   const newest = kind === 'run' ? FOR_EVER : now
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
   await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = ? WHERE ${ONE}`, [now, environmentId, id])

@@ -39,7 +39,7 @@ export function rowValues(event: NewEvent) {
 }
 
 /**
- * What a retry must share with the stored event: columns of the event `e` and of its envelope `v`. A payload that is not
+ * Columns in which a retry must equal the stored event `e` and its envelope `v`. A payload that is not
  * in its row is compared by `comparePacked`.
  */
 export const COMPARED = [

@@ -28,7 +28,7 @@ export const eventsActs = {
 export const eventSession = (run: string) =>
   `CASE WHEN e.own_session IS NULL THEN ${run} WHEN e.own_session <> '' THEN substr(e.own_session, 2) END`
 
-/** Of the event `e`, its envelope `v` and its run. */
+/** Columns of the event `e`, its envelope `v` and its run. */
 const COLUMNS = {
   seq: 'e.seq',
   eventId: 'e.event_id',
@@ -58,7 +58,7 @@ const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVers
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')} AS bytes`
 
-/** How events name an environment. Its parameter, or what `of` says, is the environment's id. */
+/** SQL for the environment of an event's row. `of`: SQL for the environment's id, by default a parameter. */
 export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = '?') =>
   dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 

@@ -145,7 +145,7 @@ async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, 
 }
 
 const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at']
-/** Of a run that the stalled rule closed. */
+/** Restored too if the stalled rule closed the run. */
 const CLOSED_FACTS = ['status', 'ended_at']
 const LOST_FACTS = [...CLOSED_FACTS, 'error_count', 'traits', 'uncosted', ...SUM_COLUMNS.map(([column]) => column)]
 

@@ -133,7 +133,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
 /** Blocks deleted in one statement. */
 const BLOCKS_DELETED = 1_000
 
-/** Deletes blocks of a run whose events are gone or have no payloads. False: some are left for the next call. */
+/** Deletes blocks of a run whose events are deleted or have no payloads. False: some are left for the next call. */
 export async function deleteBlocks(sql: Sql, environmentId: string, run: number): Promise<boolean> {
   const some = `SELECT block FROM payload_blocks WHERE environment_id = ? AND run = ? ORDER BY block LIMIT ${BLOCKS_DELETED}`
   const text = `DELETE FROM payload_blocks WHERE environment_id = ? AND run = ? AND block IN (${some})`

@@ -3,7 +3,7 @@
  *
  *   stored --removeRuns--> removed: no reader finds it --deleteEvents, in slices--> (none)
  *
- * Readers find events only by their run, so a removed run is invisible at once, whatever its size.
+ * Readers find events only by their run, so a removed run of any size is invisible at once.
  */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
@@ -28,9 +28,9 @@ export interface Removal {
   /** Null: not an erasure, so later events of the runs are accepted. The caller has locked the runs. */
   erasureId: string | null
   now: number
-  /** Retention keeps what has a lifetime of its own. */
+  /** Retention keeps rows that have their own lifetime. */
   keepRecords: boolean
-  /** What the events of a run added to usage, by its number: it is taken out again. The other runs keep their usage. */
+  /** What a run's events added to usage, by the run's number. It is subtracted; other runs keep their usage. */
   counted: ReadonlyMap<number, CountedEvents>
 }
 
@@ -54,7 +54,7 @@ const RUNS = `SELECT id, number, run_id AS "runId", agent_id AS "agentId", statu
     last_event_at AS "lastEventAt", event_count AS events FROM runs WHERE environment_id = ? AND number IN (${PLACES})`
 
 /**
- * Removes those of the runs that exist. A counted run with further events stays, to be counted again. It takes no more
+ * Removes the runs that exist. A run that got events since it was counted stays, to be counted again. It gets no new
  * events: an agent at full speed would keep it for ever.
  */
 export async function removeRuns(

@@ -34,7 +34,7 @@ export interface RunState extends UsageSums {
   traits: string | null
   /** Calls without a cost. */
   uncosted: UncostedCalls[]
-  /** 1: no payload of it waits to be packed into a block. */
+  /** 1: no payload waits to be packed into a block. */
   packed: 0 | 1
   /** The largest seq of its events. */
   lastSeq: number

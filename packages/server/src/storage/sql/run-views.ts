@@ -64,7 +64,7 @@ async function changeRunView(
   change: RunViewPatch,
   audit: AuditEntry[],
 ): Promise<RunViewRow | 'name_taken' | null> {
-  // Two views may get the same name at once.
+  // Without the lock, two views could get the same name concurrently.
   await lockEnvironment(sql, environmentId)
   const view = await findRunView(sql, environmentId, id)
   if (view === null) return null

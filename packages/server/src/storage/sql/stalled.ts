@@ -103,7 +103,7 @@ async function closeStalledRuns(
   }
 }
 
-/** Those that are stalled, locked. */
+/** Locks and returns the runs that are stalled. */
 async function lockIdle(
   sql: Sql,
   environmentId: string,

@@ -60,7 +60,7 @@ const OF_VERSION = percentilesBy(
   'SELECT call, bucket, calls FROM version_latencies WHERE environment_id = ? AND prompt_version_id = ? AND hour >= ?',
 )
 
-/** Of the calls since that time. */
+/** Latencies of the calls since that time. */
 export async function latenciesOfVersion(
   sql: Sql,
   environmentId: string,

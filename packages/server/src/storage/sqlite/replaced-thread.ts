@@ -28,14 +28,14 @@ export async function startReplacedThread(start: StartThread, onTrouble: (error:
     if (!outOfMemory) return onTrouble(error)
     starting = start(onDeath)
       .then((thread) => void (serving = thread))
-      // A thread that ends while it opens the store would end again.
+      // Do not replace a thread that ends while opening the store: the next one would end too.
       .catch((cause: unknown) => onTrouble(cause instanceof Error ? cause : error))
       .finally(() => (starting = null))
   }
 
   return {
     async call(act, args) {
-      if (serving === null) throw new StorageError('storage_unavailable', 'A thread of the store starts again')
+      if (serving === null) throw new StorageError('storage_unavailable', 'A storage thread is restarting')
       return serving.call(act, args)
     },
     alive: () => serving?.alive() ?? false,

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-# Of each kind. Ten times what the service deploys; every policy costs time in every decision.
+# Most prompts, and most policies. Ten times what the service deploys; every policy takes time in every decision.
 _ITEMS_MAX = 5_000
 
 

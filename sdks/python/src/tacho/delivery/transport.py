@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Imported by the first look-up of an address. In a process that forks meanwhile, the child could never import it.
+# Otherwise the first look-up imports it. If the process forks during that import, the child can never import it.
 import encodings.idna  # noqa: F401
 import http.client
 import io

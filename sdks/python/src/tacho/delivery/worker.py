@@ -1,4 +1,4 @@
-"""One daemon thread that works while there is work, and ends when there is none for a while."""
+"""A daemon thread that runs while there is work and ends after some idle time."""
 
 from __future__ import annotations
 

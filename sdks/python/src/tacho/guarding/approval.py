@@ -119,7 +119,7 @@ class _Asking:
         return _Refused(ApprovalOutcome(outcome, None, None, detail))
 
     def _answered(self, method: str, path: str, timeout: float, body: bytes | None = None) -> Reply:
-        """The first answer that is not "try again". Raises if none arrives in time."""
+        """The first answer that is not "try again". Raises if none arrives before the deadline."""
         detail: str | None = None
         failures = 0
         headers = {"x-service-client-id": self._core.settings.client_id}

@@ -67,7 +67,7 @@ class _Judged:
     verdict: Verdict
     failures: tuple[dict[str, str], ...]
     snapshot: object
-    """Of an input without a hash; None if there is none."""
+    """Copy of an input that cannot be hashed; None if the input has a hash."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Waits for blocking work from asyncio, on a thread of its own: a wait of minutes must not occupy the host's pool."""
+"""Runs blocking work for asyncio on a separate thread: a wait of minutes must not occupy the host's pool."""
 
 from __future__ import annotations
 

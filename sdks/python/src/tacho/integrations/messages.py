@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-# Of a longer list, the newest are read.
+# Only this many messages of a list are read, the newest.
 _MESSAGES_MAX = 10_000
 _CALLS = frozenset({"tool_use", "function_call", "tool_call", "server_tool_use"})
 _TEXTS = frozenset({"text", "input_text", "output_text"})

@@ -59,7 +59,7 @@ class ModelCall:
             self._record("FAILED", result, {"error": error})
 
     def abort(self, result: Read) -> None:
-        """The host took no more of the stream."""
+        """The host stopped reading the stream."""
         self._record("CANCELLED", result, {"finishReason": "aborted"})
 
     def _record(self, status: Outcome, read: Read, more: dict[str, Any]) -> None:

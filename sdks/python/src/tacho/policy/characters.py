@@ -33,7 +33,7 @@ POSIX: dict[str, Ranges] = {
     "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
 }
 
-# Of Unicode's general categories; the tables of scripts are not in Python.
+# Unicode's general categories. Python has no tables of scripts.
 CATEGORIES = frozenset(
     [
         "C",

@@ -62,9 +62,9 @@ class Shown:
     """The local time of a zone."""
 
     days: int
-    """Since 1970."""
+    """Days since 1970."""
     milliseconds: int
-    """Of the day."""
+    """Milliseconds of the day."""
 
     @property
     def date(self) -> tuple[int, int, int]:

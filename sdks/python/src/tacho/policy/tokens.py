@@ -27,7 +27,7 @@ class Token:
     end: int
     text: str = ""
     value: Literal = None
-    """Of a literal or an int. An int can be too large by one until its sign is known."""
+    """The value of a literal or an int. An int can be too large by one until its sign is known."""
 
 
 _SPACE = re.compile(r"(?:[\t\n\f\r ]|//[^\n\r]*)*")

@@ -13,7 +13,7 @@ class Type:
     name: str
     """bool, int, double, string, null, timestamp, duration, type, json, dyn, list or map."""
     of: Type | None = None
-    """Of the elements of a list, or the values of a map."""
+    """Type of a list's elements, or of a map's values."""
 
 
 BOOL = Type("bool")

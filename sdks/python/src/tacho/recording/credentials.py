@@ -30,7 +30,7 @@ def kind_of_name(name: str) -> NameKind:
     return "counter" if _COUNTER_NAME.search(name) else "plain"
 
 
-# Well-known forms: how they begin, up to a rare character, and how they go on.
+# Well-known forms: their beginning up to a rare character, and the rest.
 _FORMS = [
     (r"-----BEGIN", r" [A-Z0-9 ]{0,30}PRIVATE KEY-----(?:[^-]|-(?!----END))*"),
     (r"A[KS]I", r"A[A-Z0-9]{16}\b"),
@@ -58,7 +58,7 @@ CREDENTIAL_FORMS: list[re.Pattern[str]] = [
     re.compile(r"(curl\s.{0,300}?-u(?:ser)?[\s=]{0,4}[\"']?[^\s:\"']{1,64}:)[^\s\"'`]{1,1024}", re.ASCII),
 ]
 
-# These find in JSON text whatever is recognised here, and more.
+# These match everything in JSON text that is recognised here, and more.
 _MAYBE_NAMED = re.compile(
     rf"{_PARTS}|(?:pass|pwd|{_WORDS})[\"'`\\\s:=>,]|curl|token(?!s)"
     r"|tokens[\"'`\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic|signature",

@@ -210,7 +210,7 @@ class _Block:
 
 
 def _in_own_context(block: _Block, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Runs each step of a generator in a context of its own, so that its caller's current run does not change."""
+    """Runs each step of a generator in a separate context, so that the caller's current run does not change."""
     context = copy_context()
     context.run(block.__enter__)
     try:

@@ -59,7 +59,7 @@ export const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
   column('totalTokens', 'integer', ({ usage }) => usage && usage.totalTokens),
   // Null: the sender did not say it.
   column('cost', 'number', ({ usage }) => (usage === null || usage.uncosted !== null ? null : usage.costNanos / NANOS)),
-  // 0: retention removed it.
+  // A stored payload has at least 2 bytes; 0 means that it was removed.
   column('payload', 'text', ({ event }) => (event.payloadBytes === 0 ? null : event.payload)),
 ]
 

@@ -38,7 +38,7 @@ export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]): 
   /** What was written since the last call. */
   function taken(): Uint8Array<ArrayBuffer> {
     const written = bytes.getBytes().slice()
-    // The writer goes on at its offset in the file.
+    // The writer continues at its offset in the file.
     bytes.index = 0
     return written
   }

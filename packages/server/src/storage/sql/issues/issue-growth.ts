@@ -17,7 +17,7 @@ export interface DecidedRecord {
 export interface Growth {
   occurrences: number
   recoveries: number
-  /** Of the detections; null without any. */
+  /** Times of the first and last detection; null without detections. */
   firstSeen: number | null
   lastSeen: number | null
   /** One of the detections, for reporting what caused a regression. */

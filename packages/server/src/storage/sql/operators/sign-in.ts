@@ -93,7 +93,7 @@ async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord):
     text,
     given.map(([, value]) => value),
   )
-  if (row === null) throw new Error('An inserted row is returned')
+  if (row === null) throw new Error('The inserted row was not returned')
   return row
 }
 

@@ -69,7 +69,7 @@ export function oldestRuns(
   return sql.all<ExaminedRun>(text, params)
 }
 
-/** Those of the runs that are to be removed, or their payloads. */
+/** Returns the runs to remove, or whose payloads to remove. */
 export async function expiredOf(
   sql: Sql,
   environmentId: string,
@@ -170,7 +170,7 @@ async function removeExpiredPayloads(
   return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
 }
 
-/** Those of the runs that the current settings concern. */
+/** Locks and returns the runs that are expired by the current settings. */
 async function lockExpired(
   sql: Sql,
   environmentId: string,

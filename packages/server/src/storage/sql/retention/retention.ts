@@ -66,7 +66,7 @@ async function changeRetention(
   now: number,
   audit: AuditEntry[],
 ): Promise<boolean> {
-  // Two changes at once must not both follow from the same settings. SQLite has one writer.
+  // Concurrent changes must not both start from the same settings. SQLite has one writer.
   if (sql.dialect === 'postgres') {
     await sql.get('SELECT id FROM workspaces WHERE id = ? FOR NO KEY UPDATE', [workspaceId])
   }
@@ -150,7 +150,7 @@ async function startRetention(sql: Sql, environmentId: string, now: number): Pro
   if (environment === null) return null
   const { settings, source } = await settingsOf(sql, { workspaceId: environment.workspaceId, environmentId })
   if (source === 'none') return null
-  // A pass that did not end goes on: what it removed stays counted.
+  // An unfinished pass continues and keeps its counts.
   const text = `INSERT INTO retention_progress
       (environment_id, pass_started_at, pass_ended_at, last_slice_at, reached_at, pass, total)
     VALUES (?, ?, NULL, NULL, NULL, ?, ?)
@@ -167,7 +167,7 @@ export async function lockProgress(sql: Sql, environmentId: string): Promise<Ret
     await sql.get('SELECT 1 FROM retention_progress WHERE environment_id = ? FOR NO KEY UPDATE', [environmentId])
   }
   const progress = await findProgress(sql, environmentId)
-  if (progress === null) throw new Error('A slice belongs to a pass that has started')
+  if (progress === null) throw new Error('The retention pass of this slice has not started')
   return progress
 }
 
