@@ -5,7 +5,6 @@ import { countEvent, noCounts, type Counts } from '@tacho/server/storage/sql/cou
 import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
 import { textKey } from '@tacho/server/storage/sql/keys.ts'
 import { addEvent, newRun, type RunState } from '@tacho/server/storage/sql/run-state.ts'
-import type { Buckets } from '@tacho/server/storage/sql/usage.ts'
 import { randomUUIDv7 } from 'node:crypto'
 import { bodyWriter } from '../load/bodies.ts'
 import { timeOf, type Plot } from '../load/shapes.ts'
@@ -44,13 +43,13 @@ export function rowMaker(plot: Plot, firstNumber = 1): (n: number) => PlacedEven
 export interface CommitChanges {
   runs: Set<RunState>
   counts: Counts
-  buckets: Buckets
+  buckets: Record<'models' | 'tools', Map<string, string>>
 }
 
 export const newChanges = (): CommitChanges => ({
   runs: new Set(),
   counts: noCounts(),
-  buckets: { keys: new Map([['', '']]), added: [] },
+  buckets: { models: new Map([['', '']]), tools: new Map([['', '']]) },
 })
 
 /** Counts a stored event. */
@@ -58,8 +57,9 @@ export function count({ runs, counts, buckets }: CommitChanges, { run, event }: 
   countEvent(counts, run, event)
   addEvent(run, seq, event)
   runs.add(run)
-  const model = event.usage?.model ?? ''
-  if (!buckets.keys.has(model)) buckets.keys.set(model, textKey(model))
+  const [model, tool] = [event.usage?.model ?? '', event.toolUse?.tool ?? '']
+  if (!buckets.models.has(model)) buckets.models.set(model, textKey(model))
+  if (!buckets.tools.has(tool)) buckets.tools.set(tool, textKey(tool))
 }
 
 /** Agents of a load have ids of one width, which end in their number. Each has one envelope. */

@@ -34,6 +34,15 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
       called('support', 'small', 0.5, 1),
       called('support', 'large', 1.25, 3),
       called('=cmd', 'large', 0.25, 30),
+      event({
+        runId: 'paid',
+        sessionId: 'chat 7',
+        agentId: 'support',
+        agentName: 'support',
+        eventType: 'TOOL_CALL',
+        timestamp: Date.now() - 5 * HOUR_MS,
+        payload: { toolName: 'pay', latency: 100, error: 'refused' },
+      }),
     ])
     await page.reload()
     const row = (name: string) => page.getByRole('table', { name: 'Sums' }).getByRole('row').filter({ hasText: name })
@@ -59,6 +68,19 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.getByRole('figure', { name: /^llm by agent/ }).waitFor()
     await page.getByLabel('Measure').selectOption('Runs by outcome')
     await page.getByText('Running').first().waitFor()
+    await page.getByLabel('By', { exact: true }).selectOption('by tool')
+    await row('pay').getByText('1 (100 %)').waitFor()
+    await page.getByRole('figure', { name: /^steps by tool/ }).waitFor()
+    assert.equal(
+      await row('pay')
+        .getByRole('link')
+        .getAttribute('href')
+        .then((href) => href?.includes('tool=pay')),
+      true,
+    )
+    await page.getByLabel('By', { exact: true }).selectOption('by session')
+    await row('chat 7').getByRole('link').waitFor()
+    await page.getByRole('figure', { name: /of all runs/ }).waitFor()
     await page.getByLabel('By', { exact: true }).selectOption('by prompt version')
     await page.getByRole('heading', { name: 'Nothing was recorded in this period' }).waitFor()
     await close()

@@ -85,6 +85,8 @@ export const LIMITS = {
   usagePointsPage: 2_000,
   /** Usage by prompt version sums up this many runs of the window, newest first. */
   usagePromptRuns: 100_000,
+  /** Usage by session sums up this many runs of the window, newest first. */
+  usageSessionRuns: 100_000,
   /** Content of a prompt, in UTF-8. */
   promptContentBytes: 262_144,
   /** Leaves room for content with many escaped characters. */

@@ -56,11 +56,15 @@ export function addUsage(command: Command): void {
       `
 Without --by, text is by day, and --json has every hour, agent and model. By agent, prompt version and month it shows
 outcomes of runs; by agent and model also the latencies of model and tool calls that half and 95 percent stay within.
+By tool it shows calls, those that failed or that a policy held back, and their latencies; by session the most expensive
+sessions first.
 
 Examples:
   tacho usage --from 30d
   tacho usage --by model --from 7d
   tacho usage --by prompt-version --from 90d
+  tacho usage --by tool --from 7d
+  tacho usage --by session --limit 20
   tacho usage --by month --from 365d --json
   tacho usage --environment acme/production --from 7d --json
   tacho usage --by hour --from 2026-11-20 --to 2026-11-20T12:00:00Z`,
@@ -79,7 +83,8 @@ async function usage(options: Options): Promise<void> {
   if (by === 'hour') return printHours(hours, { from, to }, options)
   if (by !== 'day') {
     const found = { params: { environmentId }, query: { from, to, limit: LIMITS.usagePointsPage, ...pointQuery(by) } }
-    const sums = await sumPoints(eachItem(client.readUsagePoints, found), by)
+    const isSorted = by === 'session'
+    const sums = await sumPoints(eachItem(client.readUsagePoints, found), by, isSorted ? mostOf(options) : undefined)
     const items = sums.slice(0, mostOf(options))
     const hasMore = items.length < sums.length
     if (options.json) return printJson({ from, to, items, hasMore })

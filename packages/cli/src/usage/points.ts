@@ -1,11 +1,11 @@
-/** Usage with outcomes and latencies: one row for each agent, model, prompt version or month. */
+/** Usage with outcomes and latencies: one row for each agent, model, prompt version, tool, session or month. */
 import { duration, number } from '@tacho/contract/format.ts'
 import type { Latency, UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { currentLook } from '../terminal/look.ts'
 import { spokenMoney, spokenTokens, type Column } from '../terminal/output.ts'
 import { barsOf, addTo, emptySum, hasEstimates, weight, type UsageSum } from './sums.ts'
 
-export const POINT_KEYS = ['agent', 'model', 'prompt-version', 'month'] as const
+export const POINT_KEYS = ['agent', 'model', 'prompt-version', 'tool', 'session', 'month'] as const
 export type PointKey = (typeof POINT_KEYS)[number]
 
 export interface PointSum extends UsageSum {
@@ -16,16 +16,23 @@ export interface PointSum extends UsageSum {
   /** Null: no call tells it, or several agents are summed up. */
   llmLatency: Latency
   toolLatency: Latency
+  /** Only by tool. */
+  calls: UsagePoint['calls']
 }
 
 /** What to ask for, for each of these. */
 export function pointQuery(by: PointKey) {
   if (by === 'month') return { by: 'agent', step: 'month' } as const
+  // There can be many: the most expensive ones come first, page by page.
+  if (by === 'session') return { by, step: 'window', sort: 'cost' } as const
   return { by: by === 'prompt-version' ? 'promptVersion' : by, step: 'window' } as const
 }
 
-/** Months in their order; the rest by cost, then tokens. What is not a model call has no model. */
-export async function sumPoints(points: AsyncIterable<UsagePoint>, by: PointKey): Promise<PointSum[]> {
+/**
+ * Months in their order, tools by calls, the rest by cost, then tokens. What is not a model call has no model. It reads no
+ * more than `most` and one.
+ */
+export async function sumPoints(points: AsyncIterable<UsagePoint>, by: PointKey, most = Infinity): Promise<PointSum[]> {
   const sums = new Map<string, PointSum>()
   for await (const point of points) {
     if (by === 'model' && point.name === '') continue
@@ -36,20 +43,23 @@ export async function sumPoints(points: AsyncIterable<UsagePoint>, by: PointKey)
     addTo(sum, point)
     for (const name of COUNTS) sum[name] += point[name]
     sums.set(place, sum)
+    if (sums.size > most) break
   }
   const all = [...sums.values()]
   if (by === 'month') return all.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+  if (by === 'tool') return all.toSorted((one, other) => other.events - one.events)
   return all.toSorted((one, other) => weight(other) - weight(one) || other.totalTokens - one.totalTokens)
 }
 
 const COUNTS = ['runs', 'completed', 'failed', 'cancelled'] as const
 
 function emptyPoint(key: string, point: UsagePoint | null): PointSum {
-  const { llmLatency = null, toolLatency = null } = point ?? {}
-  return { ...emptySum(key), runs: 0, completed: 0, failed: 0, cancelled: 0, llmLatency, toolLatency }
+  const { llmLatency = null, toolLatency = null, calls = null } = point ?? {}
+  return { ...emptySum(key), runs: 0, completed: 0, failed: 0, cancelled: 0, llmLatency, toolLatency, calls }
 }
 
 export function pointColumns(by: PointKey, sums: readonly PointSum[]): Column[] {
+  if (by === 'tool') return TOOL_COLUMNS
   const latencies = [
     { title: 'MODEL P50', align: 'right', isOptional: true },
     { title: 'MODEL P95', align: 'right', isOptional: true },
@@ -64,13 +74,31 @@ export function pointColumns(by: PointKey, sums: readonly PointSum[]): Column[] 
     { title: 'COST', align: 'right' },
     ...(hasEstimates(sums) ? [{ title: 'ESTIMATED', align: 'right' as const }] : []),
     ...(isTerminal() ? [{ title: '', as: 'whole' as const, isOptional: true as const }] : []),
-    ...(by === 'month' ? [] : latencies),
+    ...(hasLatencies(by) ? latencies : []),
   ]
 }
 
 const OUTCOMES = ['RUNS', 'COMPLETED', 'FAILED', 'CANCELLED']
 
+const hasLatencies = (by: PointKey): boolean => by !== 'month' && by !== 'session'
+
+const TOOL_COLUMNS: Column[] = [
+  { title: 'TOOL' },
+  { title: 'CALLS', align: 'right' },
+  { title: 'FAILED', align: 'right' },
+  { title: 'BLOCKED', align: 'right' },
+  { title: 'APPROVALS', align: 'right', isOptional: true },
+  { title: 'P50', align: 'right' },
+  { title: 'P95', align: 'right' },
+]
+
+function toolRow({ key, events, calls, toolLatency }: PointSum): string[] {
+  const counts = [events, calls?.failed ?? 0, calls?.blocked ?? 0, calls?.approvals ?? 0]
+  return [key === '' ? 'no name' : key, ...counts.map(number), ...latencyCells(toolLatency)]
+}
+
 export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
+  if (by === 'tool') return sums.map(toolRow)
   const withEstimate = hasEstimates(sums)
   const bars = isTerminal() ? barsOf(sums).map((bar) => [bar]) : []
   return sums.map((sum, at) => [
@@ -80,7 +108,7 @@ export function pointRows(by: PointKey, sums: readonly PointSum[]): string[][] {
     spokenMoney(sum.cost),
     ...(withEstimate ? [sum.estimatedCost === null ? '' : spokenMoney(sum.estimatedCost)] : []),
     ...(bars[at] ?? []),
-    ...(by === 'month' ? [] : [...latencyCells(sum.llmLatency), ...latencyCells(sum.toolLatency)]),
+    ...(hasLatencies(by) ? [...latencyCells(sum.llmLatency), ...latencyCells(sum.toolLatency)] : []),
   ])
 }
 

@@ -39,7 +39,7 @@ function point(from: string, key: string, name: string | null, cost: number): Us
   const counts = { events: 2, runs: 3, completed: 1, failed: 1, cancelled: 0 }
   const estimate = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
   const llmLatency = { calls: 2, p50Ms: 40, p95Ms: 1_250 }
-  return { from, key, name, ...counts, usage, ...estimate, llmLatency, toolLatency: null }
+  return { from, key, name, ...counts, usage, ...estimate, llmLatency, toolLatency: null, calls: null }
 }
 
 test('points are shown by agent with outcomes and latencies, and summed up by month', async () => {

@@ -2,8 +2,16 @@ import { textOf } from '../ui/search.ts'
 
 /** Days that the page goes back to. */
 export const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 } as const
-export const GROUPS = ['agent', 'model', 'promptVersion'] as const
+export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session'] as const
 export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'llm', 'tool'] as const
+/** The first one is shown unless the address says another. */
+export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASURES)[number][]> = {
+  agent: MEASURES,
+  model: ['cost', 'tokens', 'steps', 'llm'],
+  promptVersion: MEASURES,
+  tool: ['steps', 'tool'],
+  session: ['cost', 'tokens', 'steps', 'outcomes'],
+}
 
 /** What the address of the usage page holds. */
 export interface UsageSearch {

@@ -35,7 +35,7 @@ export function timesOf({ from, to, stepMs }: Window): number[] {
   return Array.from({ length: Math.floor((to - from) / stepMs) + 1 }, (_, step) => (from + step * stepMs) / 1_000)
 }
 
-/** `sums` are in the order of the table: the first ones have lines of their own. */
+/** `sums` are in the order of the table: the first ones have lines of their own. Without any, there is one line for all. */
 export function linesOf(
   points: readonly UsagePoint[],
   sums: readonly UsagePoint[],
@@ -50,6 +50,7 @@ export function linesOf(
     return values
   }
   if (show === 'outcomes') return OUTCOMES.map(([name, counted]) => ({ name, values: added(points, counted) }))
+  if (sums.length === 0) return [{ name: 'all runs', values: added(points, (one) => MEASURED[show](one) ?? 0) }]
   const byKey = Map.groupBy(points, ({ key }) => key)
   const measured = MEASURED[show]
   const line = (sum: UsagePoint): Series => {
@@ -75,5 +76,5 @@ export function sorted(sums: readonly UsagePoint[], show: Measure): UsagePoint[]
 }
 
 export function nameOf({ key, name }: Pick<UsagePoint, 'key' | 'name'>): string {
-  return name === null ? `version ${key.slice(0, 8)}` : name === '' ? 'no model' : name
+  return name === null ? `version ${key.slice(0, 8)}` : name === '' ? 'not named' : name
 }

@@ -13,7 +13,7 @@ import { compact, duration, money, number, percentiles } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
-import { DAYS, type GROUPS, type UsageSearch } from './search.ts'
+import { DAYS, MEASURES_OF, type GROUPS, type UsageSearch } from './search.ts'
 import { linesOf, nameOf, sorted, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]
@@ -24,6 +24,8 @@ const DAY_MS = 24 * HOUR_MS
 const REFRESH_MS = 60_000
 /** Points of one call: LIMITS.usagePointsPage, which stands in a larger file. */
 const PAGE = 2_000
+/** Rows of the table. The file has all that were read. */
+const ROWS = 200
 const DAY_WORDS = [
   ['24h', 'Last 24 hours'],
   ['7d', 'Last 7 days'],
@@ -43,6 +45,8 @@ const GROUP_WORDS = [
   ['agent', 'by agent'],
   ['model', 'by model'],
   ['promptVersion', 'by prompt version'],
+  ['tool', 'by tool'],
+  ['session', 'by session'],
 ] as const
 const FORMATS: Record<Measure, (value: number) => string> = {
   cost: money,
@@ -52,20 +56,33 @@ const FORMATS: Record<Measure, (value: number) => string> = {
   llm: duration,
   tool: duration,
 }
-const HEADS: Record<Group, string> = { agent: 'Agent', model: 'Model', promptVersion: 'Prompt version' }
+const HEADS: Record<Group, string> = {
+  agent: 'Agent',
+  model: 'Model',
+  promptVersion: 'Prompt version',
+  tool: 'Tool',
+  session: 'Session',
+}
+const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs' } as const
 
 export function UsagePage() {
   const params = route.useParams()
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const { since = '7d', by = 'agent', show = 'cost' } = search
-  const usage = useUsage(place.environment.id, DAYS[since], by)
+  const { since = '7d', by = 'agent' } = search
+  const measures = MEASURES_OF[by]
+  const show = measures.find((one) => one === search.show) ?? measures[0] ?? 'cost'
+  const usage = useUsage(place.environment.id, DAYS[since], by, show)
   useTitle('Usage')
   const { data } = usage
   const sums = useMemo(() => data && sorted(data.sums, show), [data, show])
   const times = useMemo(() => data && timesOf(data.window), [data])
-  const series = useMemo(() => (data && sums ? linesOf(data.points, sums, data.window, show) : []), [data, sums, show])
+  const drawn = by === 'session' ? NONE : sums
+  const series = useMemo(
+    () => (data && drawn ? linesOf(data.points, drawn, data.window, show) : []),
+    [data, drawn, show],
+  )
 
   const set = (change: Partial<Record<keyof UsageSearch, string>>) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
@@ -83,11 +100,19 @@ export function UsagePage() {
       head: HEADS[by],
       main: true,
       cell: (sum) =>
-        by === 'agent' ? (
+        by === 'agent' || (by === 'tool' && sum.name) ? (
           <Link
             to="/w/$workspace/$environment/runs"
             params={params}
-            search={{ agent: nameOf(sum), ...from }}
+            search={{ [by]: nameOf(sum), ...from }}
+            className={ROW_LINK}
+          >
+            <bdi>{nameOf(sum)}</bdi>
+          </Link>
+        ) : by === 'session' ? (
+          <Link
+            to="/w/$workspace/$environment/sessions/$sessionId"
+            params={{ ...params, sessionId: nameOf(sum) }}
             className={ROW_LINK}
           >
             <bdi>{nameOf(sum)}</bdi>
@@ -96,19 +121,22 @@ export function UsagePage() {
           <bdi className="block truncate font-medium">{nameOf(sum)}</bdi>
         ),
     },
-    ...(by === 'model' ? [] : RUN_COLUMNS),
-    { head: 'Steps', right: true, wide: true, cell: ({ events }) => number(events) },
-    { head: 'Tokens', right: true, cell: ({ usage: { totalTokens } }) => number(totalTokens) },
-    { head: 'Cost', right: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
-    ...(by === 'promptVersion' ? [] : LATENCY_COLUMNS),
+    ...(by === 'tool' ? TOOL_COLUMNS : by === 'model' ? USED_COLUMNS : [...RUN_COLUMNS, ...USED_COLUMNS]),
+    ...(by === 'session' || by === 'tool' ? [] : LATENCY_COLUMNS),
   ]
-  const save = () => data && download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rowsOf(data.points, by)))
+  const save = () => {
+    if (!data) return
+    const rows = rowsOf(by === 'session' ? data.sums : data.points, by)
+    download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rows))
+  }
+  const words = MEASURE_WORDS.filter(([one]) => measures.includes(one))
+  const options = by === 'tool' ? words.map(([one, word]) => [one, one === 'steps' ? 'Calls' : word] as const) : words
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <div className="flex flex-wrap items-center justify-between gap-3 pt-5 pb-3">
         <h1 className="text-xl font-semibold">Usage</h1>
         <div className="flex flex-wrap items-center gap-2">
-          <Choice label="Measure" value={show} options={MEASURE_WORDS} onChange={(one) => set({ show: one })} />
+          <Choice label="Measure" value={show} options={options} onChange={(one) => set({ show: one })} />
           <Choice label="By" value={by} options={GROUP_WORDS} onChange={(one) => set({ by: one })} />
           <Choice label="Period" value={since} options={DAY_WORDS} onChange={(one) => set({ since: one })} />
           <Button onClick={save} disabled={!data}>
@@ -122,12 +150,13 @@ export function UsagePage() {
         <PagePending />
       ) : sums.length === 0 ? (
         <Empty title="Nothing was recorded in this period">
-          Runs, steps, tokens, cost and latency appear here by agent, model and prompt version, hour by hour.
+          Runs, steps, tokens, cost and latency appear here by agent, model, prompt version, tool and session, hour by
+          hour.
         </Empty>
       ) : (
         <>
           <Plot
-            label={`${show} by ${by} over time; the table below has the sums`}
+            label={`${show} ${by === 'session' ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
             times={times}
             series={series}
             format={FORMATS[show]}
@@ -138,7 +167,12 @@ export function UsagePage() {
             {(show === 'llm' || show === 'tool') && ' Percentiles are at most 9 % from the exact ones.'}
           </p>
           <Estimated sums={sums} />
-          <DataTable label="Sums" columns={columns} items={sums} keyOf={({ key }) => key} />
+          <DataTable label="Sums" columns={columns} items={sums.slice(0, ROWS)} keyOf={({ key }) => key} />
+          {sums.length > ROWS && (
+            <p className="mt-2 text-sm text-soft">
+              The first {number(ROWS)} are shown. The CSV file has {by === 'session' ? `up to ${number(PAGE)}` : 'all'}.
+            </p>
+          )}
         </>
       )}
     </div>
@@ -161,6 +195,14 @@ function Estimated({ sums }: { sums: readonly UsagePoint[] }) {
   )
 }
 
+const NONE: UsagePoint[] = []
+
+const USED_COLUMNS: Column<UsagePoint>[] = [
+  { head: 'Steps', right: true, wide: true, cell: ({ events }) => number(events) },
+  { head: 'Tokens', right: true, cell: ({ usage: { totalTokens } }) => number(totalTokens) },
+  { head: 'Cost', right: true, cell: (sum) => <Cost of={costsOf(sum)} /> },
+]
+
 const RUN_COLUMNS: Column<UsagePoint>[] = [
   { head: 'Runs', right: true, wide: true, cell: ({ runs }) => number(runs) },
   {
@@ -181,14 +223,30 @@ const latency = (head: string, of: 'llmLatency' | 'toolLatency'): Column<UsagePo
   wide: true,
   cell: ({ [of]: found }) => percentiles(found),
 })
+const TOOL_COLUMNS: Column<UsagePoint>[] = [
+  { head: 'Calls', right: true, cell: ({ events }) => number(events) },
+  {
+    head: 'Failed',
+    right: true,
+    cell: ({ events, calls }) => (
+      <span className={calls?.failed ? 'text-red' : ''}>
+        {number(calls?.failed ?? 0)} {events > 0 && `(${Math.round((100 * (calls?.failed ?? 0)) / events)} %)`}
+      </span>
+    ),
+  },
+  { head: 'Blocked', right: true, wide: true, cell: ({ calls }) => number(calls?.blocked ?? 0) },
+  { head: 'Approvals', right: true, wide: true, cell: ({ calls }) => number(calls?.approvals ?? 0) },
+  latency('p50 / p95', 'toolLatency'),
+]
 const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool p50 / p95', 'toolLatency')]
 
 function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][] {
   const counts = ['runs', 'completed', 'failed', 'cancelled'] as const
   const head = ['time', HEADS[by].toLowerCase(), ...counts, 'steps', 'tokens', 'cost', 'estimated cost']
   const latencies = ['llm p50 ms', 'llm p95 ms', 'tool p50 ms', 'tool p95 ms']
+  const calls = ['failed calls', 'blocked calls', 'approvals']
   return [
-    [...head, ...latencies],
+    [...head, ...latencies, ...calls],
     ...points.map((point) => [
       point.from,
       nameOf(point),
@@ -198,26 +256,39 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
       point.usage.cost,
       point.estimatedCost ?? '',
       ...[point.llmLatency, point.toolLatency].flatMap((found) => [found?.p50Ms ?? '', found?.p95Ms ?? '']),
+      point.calls?.failed ?? '',
+      point.calls?.blocked ?? '',
+      point.calls?.approvals ?? '',
     ]),
   ]
 }
 
-/** A point for each hour of up to a week, for each day of more; and the sums of the whole time. */
-function useUsage(environmentId: string, days: number, by: Group) {
+/**
+ * A point for each hour of up to a week, for each day of more; and the sums of the whole time. There can be many sessions: the
+ * first of them are read, and the points are those of all runs.
+ */
+function useUsage(environmentId: string, days: number, by: Group, show: Measure) {
+  const sort = by === 'session' ? SORTS[show as keyof typeof SORTS] : undefined
   return useQuery({
-    queryKey: ['usage', environmentId, days, by],
+    queryKey: ['usage', environmentId, days, by, sort],
     queryFn: async ({ signal }) => {
       const to = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
       const step = days > 7 ? ('day' as const) : ('hour' as const)
       const stepMs = step === 'day' ? DAY_MS : HOUR_MS
       const window = { from: to + HOUR_MS - days * DAY_MS, to, stepMs }
-      const query = { from: new Date(window.from).toISOString(), to: new Date(to).toISOString(), by, limit: PAGE }
-      const read = (one: 'hour' | 'day' | 'window') =>
+      const query = { from: new Date(window.from).toISOString(), to: new Date(to).toISOString(), limit: PAGE }
+      const read = (one: 'hour' | 'day' | 'window', of: Group) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: { ...query, step: one },
+          query: { ...query, by: of, step: one },
         })
-      const [points, sums] = await Promise.all([read(step), read('window')])
+      const first = async () => {
+        const found = { params: { environmentId }, query: { ...query, by, step: 'window' as const, sort } }
+        return (await api.readUsagePoints(found, { signal })).items
+      }
+      const [points, sums] = await Promise.all(
+        by === 'session' ? [read(step, 'agent'), first()] : [read(step, by), read('window', by)],
+      )
       return { window, points, sums }
     },
     refetchInterval: REFRESH_MS,

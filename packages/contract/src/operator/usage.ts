@@ -31,10 +31,18 @@ export type UsagePage = Static<typeof UsagePage>
 export const UsagePointsQuery = Type.Object({
   from: time('Start of the window; the whole hour is included'),
   to: time('End of the window; the whole hour is included'),
-  by: Type.Enum(['agent', 'model', 'promptVersion'], { description: 'What to sum up by' }),
+  by: Type.Enum(['agent', 'model', 'promptVersion', 'tool', 'session'], {
+    description: `What to sum up by. By session, the newest ${LIMITS.usageSessionRuns} runs of the window with one count`,
+  }),
   step: Type.Enum(['hour', 'day', 'month', 'window'], {
     description: `Length of a point; window: one for the whole window. Days begin at the hour of from; months are those of the calendar, in UTC. At most ${LIMITS.usageSteps} steps`,
   }),
+  sort: Type.Optional(
+    Type.Enum(['cost', 'tokens', 'events', 'runs', 'failed'], {
+      description:
+        'The greatest first, then the most tokens; only with the step window. cost: what clients sent, without estimates. failed: runs; by tool, calls. Without it: by time, then by key',
+    }),
+  ),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.usagePointsPage),
   cursor,
 })
@@ -56,16 +64,29 @@ export type Latency = Static<typeof Latency>
 
 const counted = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** Usage of one step of time and one agent, model or prompt version. */
+export const ToolCalls = Type.Unsafe<{ failed: number; blocked: number; approvals: number } | null>({
+  type: ['object', 'null'],
+  description: 'By tool: how its calls went. Otherwise null',
+  required: ['failed', 'blocked', 'approvals'],
+  properties: {
+    failed: { type: 'integer', minimum: 0, description: 'Calls with an error' },
+    blocked: { type: 'integer', minimum: 0, description: 'Decisions of policies that blocked a call' },
+    approvals: { type: 'integer', minimum: 0, description: 'Decisions that held a call back for an approval' },
+  },
+})
+
+/** Usage of one step of time and one agent, model, prompt version, tool or session. */
 export const UsagePoint = Type.Object(
   {
     from: time('Start of the step, by event time'),
-    key: Type.String({ description: 'Internal agent id, key of the model, or prompt version id' }),
+    key: Type.String({ description: 'Internal agent id, prompt version id, or key of the model, tool or session' }),
     name: nullableText(
-      'Name of the agent, the model, or the prompt and its version. Empty: no model. Null: not a prompt version of the workspace',
+      'Name of the agent, model or tool, the prompt and its version, or the session id. Empty: the events name no model, or no tool. Null: not a prompt version of the workspace',
     ),
-    events: counted('Events of this step'),
-    runs: counted('Runs that started in this step; by prompt version, that first used it in this step. By model, 0'),
+    events: counted('Events of this step; by session, of the runs that started in it; by tool, its calls'),
+    runs: counted(
+      'Runs that started in this step; by prompt version, that first used it in this step. By model and tool, 0',
+    ),
     completed: counted('Those that completed'),
     failed: counted('Those that failed'),
     cancelled: counted('Those that were cancelled'),
@@ -73,8 +94,9 @@ export const UsagePoint = Type.Object(
     ...ESTIMATE,
     llmLatency: Latency,
     toolLatency: Latency,
+    calls: ToolCalls,
   },
-  { $id: 'UsagePoint', description: 'Usage of one step of time by agent, model or prompt version' },
+  { $id: 'UsagePoint', description: 'Usage of one step of time by agent, model, prompt version, tool or session' },
 )
 export type UsagePoint = Static<typeof UsagePoint>
 

@@ -9,6 +9,7 @@ import type {
 } from '../storage/erasures.ts'
 import type { EventStore } from '../storage/events.ts'
 import { promptUseOf } from './prompt-use.ts'
+import { toolUseOf } from './tool-use.ts'
 import { latencyOf, usageOf } from './usage.ts'
 
 export type ErasingStore = Pick<ErasureStore, 'listErasable' | 'removeErased' | 'concludeErasure'> &
@@ -84,7 +85,7 @@ async function examine(
       const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
       const mayMatch = !isFound && field !== null && subject !== null
       if (mayMatch && mayContain(payload, subject)) isFound = hasValue(withNumbersAsWritten(payload), field, subject)
-      const data = isCall ? (JSON.parse(payload) as Record<string, unknown>) : {}
+      const data = isCall || eventType === 'POLICY_DECISION' ? (JSON.parse(payload) as Record<string, unknown>) : {}
       if (usageFrom !== null && time < usageFrom && run.usesPrompts === 0) continue
       counted.usage.push({
         time,
@@ -92,6 +93,7 @@ async function examine(
         usage: usageOf(eventType, data),
         latencyMs: isCall ? latencyOf(data) : null,
         promptUse: isCall ? promptUseOf(eventType, data) : null,
+        toolUse: toolUseOf(eventType, data),
       })
     }
     const last = rows.at(-1)

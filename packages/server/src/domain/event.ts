@@ -11,6 +11,7 @@ import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText } from './text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
 import { isErrorEvent, traitsOf } from './traits.ts'
+import { toolUseOf } from './tool-use.ts'
 import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
@@ -145,6 +146,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     usage: usageOf(item.eventType, data),
     latencyMs: latencyOf(data),
     promptUse,
+    toolUse: toolUseOf(item.eventType, data),
     isError: isErrorEvent(item.eventType, data),
     traits: traitsOf(item.eventType, data, promptUse),
     onlyIfStored,

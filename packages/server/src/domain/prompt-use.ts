@@ -16,7 +16,7 @@ export function promptUseOf(eventType: string, payload: Payload): PromptUse | nu
   return { versionId: id.toLowerCase(), problem: problemOf(eventType, payload) }
 }
 
-function problemOf(eventType: string, payload: Payload): Problem | null {
+export function problemOf(eventType: string, payload: Payload): Problem | null {
   if (eventType === 'POLICY_DECISION') return HELD_BACK.get(payload['action']) ?? null
   return isErrorEvent(eventType, payload) ? 'error' : null
 }

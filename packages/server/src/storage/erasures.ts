@@ -105,7 +105,7 @@ export interface Erasable {
 export interface CountedEvents {
   /** How many events the run had when they were counted. */
   events: number
-  usage: Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse'>[]
+  usage: Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse' | 'toolUse'>[]
   /** The agent's usage before this hour is deleted as a whole, so only that of prompt versions is taken out; null: all. */
   agentFrom: number | null
 }

@@ -50,6 +50,8 @@ export interface NewEvent {
   latencyMs: number | null
   /** The prompt version that the event names. */
   promptUse: PromptUse | null
+  /** The call of a tool, or a policy decision that held one back. */
+  toolUse: ToolUse | null
   isError: boolean
   /** Lines that it adds to the traits of its run. */
   traits: string | null
@@ -70,6 +72,13 @@ export interface NewUsage {
 
 export interface PromptUse {
   versionId: string
+  problem: Problem | null
+}
+
+export interface ToolUse {
+  /** Empty: the event does not name it. */
+  tool: string
+  /** `blocked` and `approval` are decisions, not calls. */
   problem: Problem | null
 }
 

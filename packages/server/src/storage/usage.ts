@@ -3,7 +3,7 @@ import type { Page } from './page.ts'
 import type { UncostedSum } from './uncosted.ts'
 
 export interface UsageStore {
-  /** Sums of each step of the window and each member of the group, ordered by step and key. */
+  /** Sums of each step of the window and each member of the group, by step and key, or the greatest first. */
   readUsagePoints(
     tenant: { environmentId: string; workspaceId: string },
     window: UsageWindow,
@@ -19,22 +19,31 @@ export interface UsageWindow {
   stepMs: number
 }
 
-export type UsageGroup = 'agent' | 'model' | 'promptVersion'
+export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session'
+/** The greatest first, then the most tokens. */
+export type UsageSort = 'cost' | 'tokens' | 'events' | 'runs' | 'failed'
 
 export interface UsagePointPage {
   limit: number
-  after: { step: number; key: string } | null
+  /** Undefined: by step and key. Otherwise the window is one step. */
+  sort?: UsageSort | undefined
+  /** `value` and `totalTokens` of a sorted page. */
+  after: { step: number; key: string; value?: number; totalTokens?: number } | null
 }
 
 export interface UsagePointRow {
   /** From 0. */
   step: number
-  /** Internal id of the agent, key of the model, or id of the prompt version. */
+  /** Internal id of the agent, key of the model, tool or session, or id of the prompt version. */
   key: string
-  /** Null: a prompt version that the workspace does not have. Empty: no model. */
+  /** Null: a prompt version that the workspace does not have. Empty: no model or tool is named. */
   name: string | null
+  /** By tool, its calls. */
   events: number
-  /** Runs that started in this step, by agent; by prompt version, the runs that first named it then. By model, 0. */
+  /**
+   * Runs that started in this step, by agent and session; by prompt version, the runs that first named it then. By model
+   * and tool, 0.
+   */
   runs: number
   completed: number
   failed: number
@@ -44,7 +53,11 @@ export interface UsagePointRow {
   totalTokens: number
   costNanos: number
   uncosted: UncostedSum[]
-  /** Not counted by prompt version. */
+  /** By tool: calls that failed, and decisions that held one back. Otherwise null. */
+  calls: { errors: number; blocked: number; approvals: number } | null
+  /** What a sorted page is sorted by. */
+  value: number
+  /** By session, null. */
   llm: LatencyRow | null
   tool: LatencyRow | null
 }

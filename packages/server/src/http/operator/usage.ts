@@ -48,11 +48,12 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     const hours = windowOf(query)
     if (isRefusal(hours)) return hours
     const environment = environmentOf(request)
-    const { by, step, limit = LIMITS.operatorPageDefault, cursor } = query
+    const { by, step, sort, limit = LIMITS.operatorPageDefault, cursor } = query
+    if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
     const parts = partsOf(hours, step)
     const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
     if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
-    const walk = [environment.id, 'usage points', by, step, hours.from, hours.to]
+    const walk = [environment.id, 'usage points', by, step, sort ?? '', hours.from, hours.to]
     const place = startOf<NonNullable<UsagePointPage['after']> & { part: number }>(cursors, walk, cursor)
     if (isRefusal(place)) return place
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
@@ -64,7 +65,7 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
       // The rest may be empty: then another page is.
       more = found.length === limit
       if (more) break
-      const page = await storage.readUsagePoints(tenant, { by, ...part }, { limit: limit - found.length, after })
+      const page = await storage.readUsagePoints(tenant, { by, ...part }, { limit: limit - found.length, sort, after })
       const place = at++
       found.push(...page.rows.map((row) => ({ row, part: place })))
       more = page.more
@@ -78,7 +79,9 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     return pageFrom(
       { rows: found, more },
       ({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], pricing),
-      ({ row: { step: last, key }, part }) => cursors.write(walk, { part, step: last, key }),
+      ({ row: { step: last, key, value, totalTokens }, part }) => {
+        return cursors.write(walk, { part, step: last, key, ...(sort && { value, totalTokens }) })
+      },
     )
   })
 
@@ -121,7 +124,7 @@ function toUsageHour(row: UsageHourRow, pricing: Pricing): UsageHour {
 }
 
 function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }, pricing: Pricing): UsagePoint {
-  const { step, key, name, events, runs, completed, failed, cancelled } = row
+  const { step, key, name, events, runs, completed, failed, cancelled, calls } = row
   return {
     from: isoTime(window.from + step * window.stepMs),
     key,
@@ -135,5 +138,6 @@ function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number
     ...pricing.ofSums(row.uncosted),
     llmLatency: toLatency(row.llm),
     toolLatency: toLatency(row.tool),
+    calls: calls && { failed: calls.errors, blocked: calls.blocked, approvals: calls.approvals },
   }
 }

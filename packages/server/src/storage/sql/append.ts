@@ -8,7 +8,7 @@
  *      `--an event cannot be stored--> each batch alone
  *                                         `--again--> try each event, roll back; then all but the failing ones together
  *
- * Rows are locked in one order: agents, envelopes, runs, models, counts, rejections, names of agents; within each by key. So
+ * Rows are locked in one order: agents, envelopes, runs, models, tools, counts, rejections, names of agents; within each by key. So
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
@@ -16,14 +16,14 @@ import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun 
 import { StorageError, type StoreWarning } from '../storage.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from './agents.ts'
 import { knownStates, StaleCaches } from './append-state.ts'
-import { noCounts, countEvent, usedModels, writeCounts } from './counts.ts'
+import { noCounts, countEvent, usedNames, writeCounts } from './counts.ts'
 import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { keepRejections, trimRejections } from './rejections.ts'
 import { addEvent, type Opening, type RunState } from './run-state.ts'
+import { knownNames, storeNames, type Buckets } from './known-names.ts'
 import { markRuns } from './search/search-index.ts'
 import type { Sql } from './sql.ts'
-import { knownModels, storeModels, type Buckets } from './usage.ts'
 
 export interface WantedRun {
   runId: string
@@ -108,7 +108,7 @@ interface Noted {
 
 /** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
 export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
-  const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), models: knownModels() }
+  const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), names: knownNames() }
   const states = knownStates()
   const untrimmed = new Map<string, number>()
 
@@ -189,7 +189,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       if (states.revisionOf(environmentId) !== revision) continue
       known.agents.keep(agents)
       known.envelopes.keep(envelopes)
-      known.models.keep(environmentId, buckets)
+      known.names.keep(environmentId, buckets)
       if ((await Promise.all(renamed)).includes(false)) known.agents.forget()
     }
   }
@@ -278,8 +278,8 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       atCommit(transaction.changeRuns(environmentId, byRunId))
       if (isSearched === 1) atCommit(markRuns(sql, environmentId, changed, candidates[0]?.receivedAt ?? 0))
     }
-    const buckets = await known.models.bucketsOf(sql, environmentId, usedModels(counts))
-    if (buckets.added.length > 0) atCommit(storeModels(sql, environmentId, buckets))
+    const buckets = await known.names.bucketsOf(sql, environmentId, usedNames(counts))
+    storeNames(sql, environmentId, buckets).forEach(atCommit)
     writeCounts(sql, environmentId, counts, buckets, slot).forEach(atCommit)
     const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
     if (refused.length > 0) atCommit(keepRejections(sql, environmentId, refused))

@@ -1,10 +1,12 @@
-/** What the new events of a transaction add to usage, latencies and the results of prompt versions. */
+/** What the new events of a transaction add to usage, latencies, tools and the results of prompt versions. */
 import type { NewEvent } from '../events.ts'
+import type { Buckets } from './known-names.ts'
 import { addLatencies, countLatency, isCall, type LatencyChange } from './latency-hours.ts'
 import type { RunState } from './run-state.ts'
 import type { Sql } from './sql.ts'
 import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
-import { addHours, countForHour, countRun, hourOf, type Buckets, type HourChange } from './usage.ts'
+import { addToolHours, countTool, type ToolChange } from './tool-hours.ts'
+import { addHours, countForHour, countRun, hourOf, type HourChange } from './usage.ts'
 import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
 import { addVersionRuns, countForVersion, type VersionChange } from './version-runs.ts'
 
@@ -14,6 +16,7 @@ export interface Counts {
   versions: Map<string, VersionChange>
   versionLatencies: Map<string, VersionLatencyChange>
   uncosted: Map<string, UncostedChange>
+  tools: Map<string, ToolChange>
   /** Runs as they were before. */
   runs: Map<RunState, Pick<RunState, 'agentId' | 'startedAt' | 'status'>>
 }
@@ -25,6 +28,7 @@ export function noCounts(): Counts {
     versions: new Map(),
     versionLatencies: new Map(),
     uncosted: new Map(),
+    tools: new Map(),
     runs: new Map(),
   }
 }
@@ -38,6 +42,7 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   const tokens = event.usage?.uncosted ?? null
   if (callMs !== null) countLatency(counts.latencies, agentId, event, callMs)
   if (tokens !== null) countUncosted(counts.uncosted, 'agent', agentId, event, tokens)
+  if (event.toolUse !== null) countTool(counts.tools, agentId, event, event.toolUse, 1)
   if (event.promptUse === null) return
   const { versionId } = event.promptUse
   countForVersion(counts.versions, run.id, event, event.promptUse)
@@ -45,16 +50,17 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   if (tokens !== null) countUncosted(counts.uncosted, 'promptVersion', versionId, event, tokens)
 }
 
-export function usedModels({ hours }: Counts): Set<string> {
-  return new Set(Array.from(hours.values(), ({ model }) => model))
+export function usedNames({ hours, tools }: Pick<Counts, 'hours' | 'tools'>) {
+  const models = new Set(Array.from(hours.values(), ({ model }) => model))
+  return { models, tools: new Set(Array.from(tools.values(), ({ tool }) => tool)) }
 }
 
 /** `slot`: no concurrent transaction writes rows of this number. */
 export function writeCounts(
   sql: Sql,
   environmentId: string,
-  { hours, latencies, versions, versionLatencies, uncosted, runs }: Counts,
-  buckets: Buckets,
+  { hours, latencies, versions, versionLatencies, uncosted, tools, runs }: Counts,
+  buckets: Pick<Buckets, 'models' | 'tools'>,
   slot: number,
 ): Promise<unknown>[] {
   for (const [run, before] of runs) {
@@ -69,5 +75,6 @@ export function writeCounts(
   if (latencies.size > 0) written.push(addLatencies(sql, environmentId, latencies, buckets, slot))
   if (versionLatencies.size > 0) written.push(addVersionLatencies(sql, environmentId, versionLatencies, slot))
   if (uncosted.size > 0) written.push(addUncostedHours(sql, environmentId, uncosted, buckets, slot))
+  if (tools.size > 0) written.push(addToolHours(sql, environmentId, tools, buckets, slot))
   return written
 }

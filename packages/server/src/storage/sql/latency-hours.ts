@@ -6,9 +6,10 @@
 import type { NewEvent } from '../events.ts'
 import type { LatencyRow } from '../usage.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
+import type { Buckets } from './known-names.ts'
 import type { Sql } from './sql.ts'
 import { adding } from './sums.ts'
-import { hourOf, type Buckets } from './usage.ts'
+import { hourOf } from './usage.ts'
 
 const PER_DOUBLING = 4
 
@@ -70,13 +71,13 @@ export function addLatencies(
   sql: Sql,
   environmentId: string,
   latencies: ReadonlyMap<string, LatencyChange>,
-  { keys }: Buckets,
+  { models }: Pick<Buckets, 'models'>,
   slot: number,
 ): Promise<unknown> {
   // Models of one bucket share a row, which a statement may change only once.
   const merged = new Map<string, LatencyChange>()
   for (const change of latencies.values()) {
-    const model = keys.get(change.model) ?? ''
+    const model = models.get(change.model) ?? ''
     const place = `${change.hour} ${change.agentId} ${change.call} ${change.bucket} ${model}`
     const same = merged.get(place)
     if (same === undefined) merged.set(place, { ...change, model })
@@ -97,7 +98,7 @@ export function percentilesBy(columns: string, buckets: string): string {
       SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,
       SUM(calls) OVER (PARTITION BY ${columns}) AS total
     FROM (SELECT ${columns}, bucket, CAST(SUM(calls) AS BIGINT) AS calls FROM (${buckets}) named
-      GROUP BY ${columns}, bucket) page`
+      GROUP BY ${columns}, bucket HAVING SUM(calls) > 0) page`
   return `SELECT ${columns}, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')}
     FROM (${counted}) page GROUP BY ${columns}`
 }

@@ -15,12 +15,15 @@ import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.t
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { eventEnvironment } from './events.ts'
 import { insertRows } from './insert-rows.ts'
+import { usedNames } from './counts.ts'
+import { knownNames } from './known-names.ts'
 import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
 import { deleteBlocks } from './payloads.ts'
 import { removeFromSearch, removeRunsFromSearch } from './search/removal.ts'
 import type { Sql } from './sql.ts'
 import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
-import { addHours, countForHour, countRun, knownModels, type HourChange } from './usage.ts'
+import { addToolHours, countTool, type ToolChange } from './tool-hours.ts'
+import { addHours, countForHour, countRun, type HourChange } from './usage.ts'
 import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
 
 export interface Removal {
@@ -105,6 +108,7 @@ async function takeOut(
   const latencies = new Map<string, LatencyChange>()
   const ofVersions = new Map<string, VersionLatencyChange>()
   const uncosted = new Map<string, UncostedChange>()
+  const tools = new Map<string, ToolChange>()
   for (const run of runs) {
     const { agentId } = run
     const { usage = [], agentFrom = null } = counted.get(run.number) ?? {}
@@ -117,6 +121,7 @@ async function takeOut(
       const version = event.promptUse?.versionId
       if (tokens !== null && byAgent) countUncosted(uncosted, 'agent', agentId, event, tokens)
       if (tokens !== null && version) countUncosted(uncosted, 'promptVersion', version, event, tokens)
+      if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -1)
       if (event.latencyMs === null) continue
       if (byAgent) countLatency(latencies, agentId, event, event.latencyMs)
       if (version) countVersionLatency(ofVersions, version, event, event.latencyMs)
@@ -133,11 +138,13 @@ async function takeOut(
     change.calls = -change.calls
   }
   for (const change of uncosted.values()) for (const part of TOKEN_PARTS) change[part] = -change[part]
-  const models = new Set([...hours.values(), ...uncosted.values()].map(({ model }) => model))
-  const buckets = await knownModels().bucketsOf(sql, environmentId, models)
+  const used = usedNames({ hours, tools })
+  for (const { model } of uncosted.values()) used.models.add(model)
+  const buckets = await knownNames().bucketsOf(sql, environmentId, used)
   if (hours.size > 0) await addHours(sql, environmentId, hours, buckets, slotOf(sql))
   if (latencies.size > 0) await addLatencies(sql, environmentId, latencies, buckets, slotOf(sql))
   if (uncosted.size > 0) await addUncostedHours(sql, environmentId, uncosted, buckets, slotOf(sql))
+  if (tools.size > 0) await addToolHours(sql, environmentId, tools, buckets, slotOf(sql))
   if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))
 }
 

@@ -13,7 +13,7 @@ import { chunksOf, inChunks, PLACES } from './chunks.ts'
 import { eventEnvironment } from './events.ts'
 import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
-import { addHours, countRun, knownModels, type HourChange } from './usage.ts'
+import { addHours, countRun, type HourChange } from './usage.ts'
 import { enqueueWork, RESTARTS } from './work.ts'
 
 export const stalledActs = {
@@ -147,6 +147,5 @@ async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status
     countRun(hours, run, -1)
     countRun(hours, { ...run, status }, 1)
   }
-  const buckets = await knownModels().bucketsOf(sql, environmentId, new Set(['']))
-  await addHours(sql, environmentId, hours, buckets, slotOf(sql))
+  await addHours(sql, environmentId, hours, { models: new Map() }, slotOf(sql))
 }

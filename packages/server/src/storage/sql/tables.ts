@@ -49,6 +49,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('idempotency_keys', 'actor_kind', 'actor_id', 'idempotency_key'),
   table('agents', 'environment_id', 'id'),
   table('models', 'environment_id', 'model_key'),
+  table('tools', 'environment_id', 'tool_key'),
   { ...table('envelopes', 'environment_id', 'number'), walk: { sqlite: ['number'] } },
   {
     ...table('events', 'environment_id', 'run', 'event_id'),
@@ -59,6 +60,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('payload_blocks', 'environment_id', 'run', 'block'),
   table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
   table('latency_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'call', 'bucket', 'slot'),
+  table('tool_hours', 'environment_id', 'hour', 'agent_id', 'tool_key', 'bucket', 'slot'),
   table('removed_runs', 'environment_id', 'number'),
   table('erasures', 'environment_id', 'id'),
   table('erased_keys', 'environment_id', 'erased_key'),

@@ -5,10 +5,11 @@
 import { TOKEN_PARTS, type UncostedCalls, type CallTokens } from '../uncosted.ts'
 import type { NewEvent } from '../events.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
+import type { Buckets } from './known-names.ts'
 import type { Sql } from './sql.ts'
 import { adding, saturating } from './sums.ts'
 import { PART_COLUMNS, type UncostedGroup } from './uncosted-sums.ts'
-import { hourOf, type Buckets } from './usage.ts'
+import { hourOf } from './usage.ts'
 
 export interface UncostedChange extends UncostedCalls {
   hour: number
@@ -56,13 +57,13 @@ export function addUncostedHours(
   sql: Sql,
   environmentId: string,
   changes: ReadonlyMap<string, UncostedChange>,
-  { keys }: Buckets,
+  { models }: Pick<Buckets, 'models'>,
   slot: number,
 ): Promise<unknown> {
   // Models of one bucket share a row, which a statement may change only once.
   const merged = new Map<string, UncostedChange>()
   for (const change of changes.values()) {
-    const model = keys.get(change.model) ?? ''
+    const model = models.get(change.model) ?? ''
     const place = `${change.hour} ${change.key} ${change.context} ${model}`
     const same = merged.get(place)
     if (same === undefined) merged.set(place, { ...change, model })

@@ -1,7 +1,7 @@
 /** Reads the tokens of calls without a cost, summed up for a page of usage, a budget or an alert. */
-import { type UncostedSum, TOKEN_PARTS } from '../uncosted.ts'
-import type { Sql } from './sql.ts'
-import { sum } from './sums.ts'
+import { readUncosted, type UncostedSum, TOKEN_PARTS } from '../uncosted.ts'
+import type { Sql, SqlValue } from './sql.ts'
+import { saturating, sum } from './sums.ts'
 
 const DAY_MS = 86_400_000
 
@@ -50,4 +50,31 @@ export function readUncostedSums(
     FROM (${sums}) s LEFT JOIN models m ON m.environment_id = ? AND m.model_key = s.model_key`
   const window = [start, stepMs, periodMs, environmentId, group, from, to, ...(only === undefined ? [] : [only])]
   return sql.all(text, [...window, environmentId])
+}
+
+/** The same of runs, by `step key`: only of these keys. `runs` selects `key`, `at` and the text that a run keeps. */
+export async function readUncostedRuns(
+  sql: Sql,
+  runs: { text: string; params: SqlValue[] },
+  { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
+  keys: ReadonlySet<string>,
+): Promise<Map<string, UncostedSum[]>> {
+  const text = `SELECT key, at, uncosted FROM (${runs.text}) named WHERE uncosted IS NOT NULL`
+  const rows = await sql.all<{ key: string; at: number; uncosted: string }>(text, runs.params)
+  const periodMs = Math.min(stepMs, DAY_MS)
+  const sums = new Map<string, Map<string, UncostedSum>>()
+  for (const { key, at, uncosted } of rows) {
+    if (!keys.has(key)) continue
+    const place = `${Math.floor((at - start) / stepMs)} ${key}`
+    let ofPlace = sums.get(place)
+    if (ofPlace === undefined) sums.set(place, (ofPlace = new Map()))
+    const period = at - (at % periodMs)
+    for (const calls of readUncosted(uncosted)) {
+      const sort = `${period} ${calls.context} ${calls.model}`
+      const same = ofPlace.get(sort)
+      if (same === undefined) ofPlace.set(sort, { ...calls, at: period })
+      else for (const part of ['calls', ...TOKEN_PARTS] as const) same[part] = saturating(same[part], calls[part])
+    }
+  }
+  return new Map(Array.from(sums, ([place, ofPlace]) => [place, [...ofPlace.values()]]))
 }

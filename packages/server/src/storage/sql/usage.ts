@@ -1,13 +1,11 @@
 /** Usage of agents, by hour and model. */
-import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../events.ts'
 import type { Page } from '../page.ts'
 import type { RunStore, UsageHourRow, UsagePage } from '../runs.ts'
 import type { UncostedSum } from '../uncosted.ts'
 import { read, type Acts } from './act.ts'
-import { entryBytes } from './cached-text.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
-import { textKey } from './keys.ts'
+import type { Buckets } from './known-names.ts'
 import type { Sql } from './sql.ts'
 import { adding, addUsage, noUsage, sum, SUM_TYPES, SUMS, sumValues, type UsageSums } from './sums.ts'
 import type { RunState } from './run-state.ts'
@@ -72,73 +70,6 @@ export function countRun(
   if (outcome !== null) change[outcome] += times
 }
 
-/** Approximate number of models per environment with a separate bucket. Each bucket is a row per hour and agent. */
-const MODELS_PER_ENVIRONMENT = 1_000
-const OTHER_MODELS = 'other'
-const CACHE_BYTES = 8 * 1_048_576
-/** A model's key: a hash in hex, and its entry in a set. */
-const KEY_BYTES = 150
-
-const MODELS: InsertedTable = {
-  name: 'models',
-  columns: { model_key: 'text', model: 'text' },
-  conflict: 'ON CONFLICT (environment_id, model_key) DO NOTHING',
-}
-
-export interface Buckets {
-  /** By model. */
-  keys: Map<string, string>
-  /** New models: key and model, sorted. */
-  added: [key: string, model: string][]
-}
-
-export type KnownModels = ReturnType<typeof knownModels>
-
-/** Models with a bucket are never deleted, so this cache stays valid. */
-export function knownModels() {
-  const environments = new LRUCache<string, Set<string>>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: ({ size }, environmentId) => entryBytes(environmentId.length) + size * KEY_BYTES,
-  })
-
-  async function load(sql: Sql, environmentId: string): Promise<Set<string>> {
-    const rows = await sql.all<{ key: string }>('SELECT model_key AS key FROM models WHERE environment_id = ?', [
-      environmentId,
-    ])
-    const known = new Set(rows.map(({ key }) => key))
-    environments.set(environmentId, known)
-    return known
-  }
-
-  return {
-    async bucketsOf(sql: Sql, environmentId: string, models: Iterable<string>): Promise<Buckets> {
-      const keys = new Map(Array.from(models, (model) => [model, model === '' ? '' : textKey(model)]))
-      let known = environments.get(environmentId)
-      const isUnknown = [...keys.values()].some((key) => key !== '' && !known?.has(key))
-      // Another node may have stored it. A full set stays full.
-      if (!known || (known.size < MODELS_PER_ENVIRONMENT && isUnknown)) known = await load(sql, environmentId)
-      const added = new Map<string, string>()
-      for (const [model, key] of keys) {
-        if (key === '' || known.has(key) || added.has(key)) continue
-        const bucket = known.size + added.size < MODELS_PER_ENVIRONMENT ? model : OTHER_MODELS
-        const bucketKey = textKey(bucket)
-        keys.set(model, bucketKey)
-        if (!known.has(bucketKey)) added.set(bucketKey, bucket)
-      }
-      return { keys, added: [...added].toSorted(([a], [b]) => (a < b ? -1 : 1)) }
-    },
-    /** Caches what a transaction committed. */
-    keep(environmentId: string, { added }: Buckets): void {
-      const known = environments.get(environmentId)
-      if (known && added.length > 0) environments.set(environmentId, new Set([...known, ...added.map(([key]) => key)]))
-    },
-  }
-}
-
-export function storeModels(sql: Sql, environmentId: string, { added }: Buckets): Promise<unknown> {
-  return insertJsonRows(sql, MODELS, environmentId, added)
-}
-
 const countTypes = Object.fromEntries(COUNTS.map((column) => [column, 'bigint'] as const))
 
 const HOURS: InsertedTable = {
@@ -153,13 +84,13 @@ export function addHours(
   sql: Sql,
   environmentId: string,
   hours: ReadonlyMap<string, HourChange>,
-  { keys }: Buckets,
+  { models }: Pick<Buckets, 'models'>,
   slot: number,
 ): Promise<unknown> {
   // Models of one bucket share a row, which a statement may change only once.
   const merged = new Map<string, HourChange>()
   for (const change of hours.values()) {
-    const bucket = keys.get(change.model) ?? ''
+    const bucket = models.get(change.model) ?? ''
     const place = `${String(change.hour).padStart(16, '0')} ${change.agentId} ${bucket}`
     const same = merged.get(place)
     if (same === undefined) merged.set(place, { ...change, model: bucket })

@@ -29,7 +29,7 @@ const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
 
 /** Instead of a length. */
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 32
+const NUMBERS_PER_EVENT = 34
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections, restoring }: EventBatchRows,
@@ -48,7 +48,7 @@ export function packBatch(
   }
   let before: NewEvent | null = null
   for (const event of events) {
-    const { usage, promptUse } = event
+    const { usage, promptUse, toolUse } = event
     add(event.eventId, null)
     add(event.clientId, before?.clientId)
     add(event.runId, before?.runId)
@@ -65,6 +65,8 @@ export function packBatch(
     add(usage && usage.model, before?.usage?.model)
     add(promptUse && promptUse.versionId, before?.promptUse?.versionId)
     numbers[at++] = promptUse?.problem ? PROBLEMS.indexOf(promptUse.problem) : NULL
+    add(toolUse && toolUse.tool, before?.toolUse?.tool)
+    numbers[at++] = toolUse?.problem ? PROBLEMS.indexOf(toolUse.problem) : NULL
     numbers[at++] = event.latencyMs ?? NULL
     add(event.traits, before?.traits)
     numbers[at++] = event.time
@@ -130,6 +132,7 @@ export function unpackBatch({
       usage: null,
       latencyMs: null,
       promptUse: null,
+      toolUse: null,
       traits: null,
       time: 0,
       onlyIfStored: false,
@@ -139,6 +142,9 @@ export function unpackBatch({
     const versionId = maybe(before?.promptUse?.versionId)
     const problem = PROBLEMS[next()] ?? null
     if (versionId !== null) event.promptUse = { versionId, problem }
+    const tool = maybe(before?.toolUse?.tool)
+    const toolProblem = PROBLEMS[next()] ?? null
+    if (tool !== null) event.toolUse = { tool, problem: toolProblem }
     const latency = next()
     if (latency !== NULL) event.latencyMs = latency
     event.traits = maybe(before?.traits)

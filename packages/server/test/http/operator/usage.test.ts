@@ -124,6 +124,54 @@ test('points have runs by outcome, tokens, cost and latency, by agent, model and
   assert.equal(replyOf('readUsagePoints', await service.operator(`${path}?${most}`)).items.length, 2)
 })
 
+test('points by tool have calls, failures and latencies; by session they have runs and cost, the greatest first', async () => {
+  const { environmentId } = await service.newTenant('tools and sessions')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const of = (runId: string, eventType: string, payload: object) =>
+    event({ runId, sessionId: `session ${runId}`, timestamp: HOUR, eventType, payload })
+  const sent = [
+    of('1', 'TOOL_CALL', { toolName: 'pay', latency: 100 }),
+    of('1', 'TOOL_CALL', { toolName: 'pay', error: { message: 'refused' } }),
+    of('1', 'POLICY_DECISION', { toolName: 'pay', action: 'BLOCK' }),
+    of('1', 'POLICY_DECISION', { toolName: 'pay', action: 'REQUIRE_APPROVAL' }),
+    of('1', 'POLICY_DECISION', { toolName: 'pay', action: 'ALLOW' }),
+    of('2', 'TOOL_CALL', { toolName: 'x'.repeat(256) }),
+    of('2', 'TOOL_CALL', { toolName: ['pay'] }),
+    of('1', 'LLM_CALL', { cost: 0.25 }),
+    of('2', 'LLM_CALL', { cost: 0.5 }),
+    of('3', 'LLM_CALL', { model: 'gpt-4o', usage: { promptTokens: 1_000_000 } }),
+    of('3', 'SESSION_OUTCOME', { status: 'FAILED' }),
+  ]
+  await service.record(sent, key)
+  const path = `/environments/${environmentId}/usage/points?${window(HOUR, HOUR)}&step=window`
+  const read = async (query: string) => replyOf('readUsagePoints', await service.operator(path + query))
+  const tools = (await read('&by=tool')).items.map(({ name, events, runs, calls, toolLatency }) => {
+    return [name, events, runs, calls, toolLatency?.calls]
+  })
+  assert.deepEqual(tools, [
+    ['', 2, 0, { failed: 0, blocked: 0, approvals: 0 }, undefined],
+    ['pay', 2, 0, { failed: 1, blocked: 1, approvals: 1 }, 1],
+  ])
+  const byTool = (await read('&by=tool&sort=failed')).items.map(({ name }) => name)
+  assert.deepEqual(byTool, ['pay', ''])
+  const sessions: unknown[] = []
+  for (let cursor = '', pages = 0; pages < 3; pages++) {
+    const { items, nextCursor } = await read(`&by=session&sort=cost&limit=1${cursor}`)
+    for (const { name, usage: sums, estimatedCost, failed, calls } of items) {
+      sessions.push([name, sums.cost, estimatedCost, failed, calls])
+    }
+    assert.equal(nextCursor === null, pages === 2)
+    cursor = `&cursor=${nextCursor}`
+  }
+  assert.deepEqual(sessions, [
+    ['session 2', 0.5, null, 0, null],
+    ['session 1', 0.25, null, 0, null],
+    ['session 3', 0, 2.5, 1, null],
+  ])
+  const hourly = path.replace('step=window', 'step=hour')
+  assert.deepEqual(refusalOf(await service.operator(`${hourly}&by=tool&sort=cost`)), [400, 'invalid_request'])
+})
+
 test('months are those of the calendar, page by page, up to 400', async () => {
   const { environmentId } = await service.newTenant('months')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })

@@ -23,6 +23,7 @@ const TABLES = [
   'latency_hours',
   'version_runs',
   'version_latencies',
+  'tool_hours',
   'audit_log',
   'work',
   'issues',
@@ -187,6 +188,10 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, lpad((n % 100)::text, 32, '0')::uuid, 'LLM_CALL', n % 10, 0, 1`,
     )
     await series(
+      'tool_hours',
+      `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'tool', n % 10, 0, 1, 0, 0, 0`,
+    )
+    await series(
       `usage_hours (environment_id, hour, agent_id, model_key, slot, events, prompt_tokens, completion_tokens,
         total_tokens, cost_nanos)`,
       `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', 0, 1, 1, 1, 1, 1`,
@@ -303,10 +308,14 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: null })
     const used = { hour: NOON, agentId: run.agentId, modelKey: '' }
     await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: used })
-    for (const by of ['agent', 'model', 'promptVersion'] as const) {
-      const [from, to] = by === 'promptVersion' ? [NOON + 500, NOON + 900] : [NOON + 2 * HOUR, NOON + 12 * HOUR]
+    for (const by of ['agent', 'model', 'promptVersion', 'tool', 'session'] as const) {
+      const [from, to] =
+        by === 'promptVersion' || by === 'session' ? [NOON + 500, NOON + 900] : [NOON + 2 * HOUR, NOON + 12 * HOUR]
       const window = { by, from, to, stepMs: HOUR }
-      await storage.readUsagePoints({ environmentId: env, workspaceId: workspace }, window, { limit: 50, after: null })
+      const tenant = { environmentId: env, workspaceId: workspace }
+      await storage.readUsagePoints(tenant, window, { limit: 50, after: null })
+      const whole = { ...window, stepMs: to - from }
+      await storage.readUsagePoints(tenant, whole, { limit: 50, sort: 'tokens', after: null })
     }
     await storage.readVersionResults(env, ['00000000-0000-0000-0000-000000000007'], 50)
     const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }

@@ -48,15 +48,19 @@ const event: fc.Arbitrary<NewEvent> = fc
       fc.record({ versionId: text, problem: fc.constantFrom('error', 'blocked', 'approval', null) }),
       { nil: null },
     ),
+    toolUse: fc.option(fc.record({ tool: text, problem: fc.constantFrom('error', 'blocked', 'approval', null) }), {
+      nil: null,
+    }),
     isError: fc.boolean(),
     traits: optional,
     onlyIfStored: fc.boolean(),
   })
-  .map(({ usage, promptUse, ...rest }) => {
+  .map(({ usage, promptUse, toolUse, ...rest }) => {
     return {
       ...rest,
       usage: usage && { ...usage, uncosted: usage.uncosted && { ...usage.uncosted } },
       promptUse: promptUse && { ...promptUse },
+      toolUse: toolUse && { ...toolUse },
     }
   })
 

@@ -304,9 +304,11 @@ test('no statement reads a whole table', async () => {
     await plansOf('readUsage', 'env', 1, 2, { limit: 50, after: { hour: 1, agentId: 'agent', modelKey: '' } }),
     await plansOf('readVersionResults', 'env', [UUID], 10),
     ...(await Promise.all(
-      ['agent', 'model', 'promptVersion'].map((by) => {
+      ['agent', 'model', 'promptVersion', 'tool', 'session'].flatMap((by) => {
         const tenant = { environmentId: 'env', workspaceId: 'workspace' }
-        return plansOf('readUsagePoints', tenant, { by, from: 1, to: 9, stepMs: 1 }, { limit: 10, after: null })
+        return [undefined, 'cost'].map((sort) => {
+          return plansOf('readUsagePoints', tenant, { by, from: 1, to: 9, stepMs: 8 }, { limit: 10, sort, after: null })
+        })
       }),
     )),
     await plansOf('findApiKey', 'key'),
@@ -369,7 +371,8 @@ test('an erasure and its removal find every row by an index', async () => {
   for (const subject of kinds) {
     const env = newId()
     const named = { agentId: 'agent', sessionId: 'session', payload: '{"user":"user"}', promptUse: { versionId: UUID } }
-    const call = llmCall({}, { ...named, latencyMs: 5 } as Partial<NewEvent>)
+    const toolUse = { tool: 'pay', problem: null }
+    const call = llmCall({}, { ...named, toolUse, latencyMs: 5 } as Partial<NewEvent>)
     await commit([batch(env, [call])])
     const erasure = newErasure(env, subject)
     const plans = await plansOf('createErasure', erasure, [])
@@ -377,7 +380,7 @@ test('an erasure and its removal find every row by an index', async () => {
     const runs = db.prepare<[string], { number: number }>('SELECT number FROM runs WHERE environment_id = ?').all(env)
     assert.equal(runs.length, 1)
     const { time, eventType, usage, latencyMs, promptUse } = call
-    const counted = { events: 1, usage: [{ time, eventType, usage, latencyMs, promptUse }], agentFrom: null }
+    const counted = { events: 1, usage: [{ time, eventType, usage, latencyMs, promptUse, toolUse }], agentFrom: null }
     const slice = { runs: runs.map(({ number }) => ({ number, counted })), searchedTo: 1e9, searched: 1 }
     plans.push(...(await plansOf('removeErased', env, erasure.id, slice, NOON)))
     plans.push(...(await plansOf('concludeErasure', env, erasure.id, NOON)))

@@ -60,6 +60,24 @@ const call = (given: Partial<NewEvent>, tokens = 7) => {
   return llmCall(counted, { latencyMs: 20, payload: JSON.stringify(sent), ...given })
 }
 
+const toolCall = (given: Partial<NewEvent>) => {
+  const sent = { toolName: 'pay', latency: 20, error: 'refused', ...JSON.parse(given.payload ?? '{}') }
+  const toolUse = { tool: 'pay', problem: 'error' as const }
+  return event({ eventType: 'TOOL_CALL', toolUse, latencyMs: 20, ...given, payload: JSON.stringify(sent) })
+}
+
+const blocked = (given: Partial<NewEvent>) => {
+  const payload = '{"toolName":"pay","action":"BLOCK"}'
+  return event({ eventType: 'POLICY_DECISION', toolUse: { tool: 'pay', problem: 'blocked' }, ...given, payload })
+}
+
+async function tools(storage: Storage, environmentId: string) {
+  const window = { by: 'tool', from: NOON - HOUR, to: NOON + 2 * HOUR, stepMs: 3 * HOUR } as const
+  const tenant = { environmentId, workspaceId: newId() }
+  const { rows } = await storage.readUsagePoints(tenant, window, { limit: 100, after: null })
+  return rows.map(({ name, events, calls, tool }) => [name, events, calls, tool?.calls])
+}
+
 export function erasuresSuite(open: OpenStorage) {
   describe('an erasure', () => {
     const storage = sharedStorage(open)
@@ -84,24 +102,32 @@ export function erasuresSuite(open: OpenStorage) {
           event({ runId: 'gone', ...named }),
           call({ runId: 'gone', ...named }),
           outcome('COMPLETED', { runId: 'gone', payload: '{"status":"COMPLETED"}', ...named }),
+          toolCall({ runId: 'gone', ...named }),
+          blocked({ runId: 'gone', ...named, time: NOON - 1 }),
         ]
         if (named.payload) mine[1] = call({ runId: 'gone' })
         const other = call({ runId: 'kept', agentId: 'other', sessionId: 'other', clientId: 'other' })
-        await append(storage(), env, ...mine, other)
+        const others = { runId: 'kept', agentId: 'other', sessionId: 'other', clientId: 'other' }
+        await append(storage(), env, ...mine, other, toolCall(others))
         const erasure = await erase(storage(), env, subject)
-        assert.deepEqual([erasure.runs, erasure.events], [1, 3])
+        assert.deepEqual([erasure.runs, erasure.events], [1, 5])
         assert.equal(await storage().findRun(env, 'gone'), null)
         assert.equal(await storage().readTimeline(env, 'gone', { limit: 10, pageBytes: 1_000 }), null)
         assert.deepEqual(await runIds(storage(), env), ['kept'])
-        const left = [{ model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 }]
+        const left = [
+          { model: '', events: 1, totalTokens: 0, costNanos: 0 },
+          { model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 },
+        ]
+        const leftCalls = [['pay', 1, { errors: 1, blocked: 0, approvals: 0 }, 1]]
+        assert.deepEqual(await tools(storage(), env), leftCalls)
         assert.deepEqual(await usage(storage(), env), left)
-        const points = await storage().countToolCalls(env, 0, NOON * 2)
-        assert.equal(points, 0)
-        assert.deepEqual(await append(storage(), env, ...mine, other), ['erased', 'erased', 'erased', 'duplicate'])
+        const refused = [...mine.map(() => 'erased'), 'duplicate']
+        assert.deepEqual(await append(storage(), env, ...mine, other), refused)
 
         const done = await deleteAll(storage(), erasure)
-        assert.deepEqual([done.status, done.eventsDeleted, done.subject], ['DONE', 3, null])
-        assert.deepEqual(await append(storage(), env, ...mine, other), ['erased', 'erased', 'erased', 'duplicate'])
+        assert.deepEqual([done.status, done.eventsDeleted, done.subject], ['DONE', 5, null])
+        assert.equal(await storage().countToolCalls(env, 0, NOON * 2), 1)
+        assert.deepEqual(await append(storage(), env, ...mine, other), refused)
         assert.deepEqual(await runIds(storage(), env), ['kept'])
         assert.deepEqual(await usage(storage(), env), left)
       })

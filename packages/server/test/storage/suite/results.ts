@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent, PromptUse } from '../../../src/storage/events.ts'
 import { latencyAt, bucketOf } from '../../../src/storage/sql/latency-hours.ts'
-import type { UsageGroup, UsagePointRow } from '../../../src/storage/usage.ts'
+import type { UsageGroup, UsagePointRow, UsageSort } from '../../../src/storage/usage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
 
@@ -11,17 +11,20 @@ const use = (versionId: string, problem: PromptUse['problem'] = null): Partial<N
   promptUse: { versionId, problem },
 })
 
+const inOrder = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
+
 export function resultsSuite(open: OpenStorage) {
   describe('results', () => {
     const storage = sharedStorage(open)
     const results = (env: string, runs = 100) => storage().readVersionResults(env, [ONE, TWO], runs)
 
-    async function points(env: string, by: UsageGroup, stepMs = HOUR, limit = 100): Promise<UsagePointRow[]> {
+    async function points(env: string, by: UsageGroup, stepMs = HOUR, limit = 100, sort?: UsageSort) {
       const rows: UsagePointRow[] = []
       const window = { by, from: NOON - 24 * HOUR, to: NOON + 24 * HOUR, stepMs }
       for (let more = true; more;) {
         const page = await storage().readUsagePoints({ environmentId: env, workspaceId: newId() }, window, {
           limit,
+          sort,
           after: rows.at(-1) ?? null,
         })
         rows.push(...page.rows)
@@ -152,6 +155,108 @@ export function resultsSuite(open: OpenStorage) {
           assert.ok(Math.abs(found / (exact ?? 0) - 1) <= 0.0906, `${found} for ${exact}`)
         }
       }
+    })
+
+    const tool = (name: string, given: Partial<NewEvent> = {}, problem: PromptUse['problem'] = null) =>
+      event({ eventType: 'TOOL_CALL', toolUse: { tool: name, problem }, latencyMs: 20, ...given })
+    const decision = (name: string, problem: PromptUse['problem']) =>
+      tool(name, { eventType: 'POLICY_DECISION', latencyMs: 9_000 }, problem)
+
+    test('count the calls of each tool once, with those that failed or were held back, and latencies', async () => {
+      const env = newId()
+      const calls = [
+        tool('pay'),
+        tool('pay', { latencyMs: 900 }, 'error'),
+        tool('pay', { latencyMs: null, time: NOON + HOUR, agentId: 'other', runId: 'other' }),
+        decision('pay', 'blocked'),
+        decision('never run', 'approval'),
+        tool('', { time: NOON + HOUR }),
+        event({ latencyMs: 5 }),
+      ]
+      await append(storage(), env, ...calls, calls[0]!)
+      await append(storage(), env, ...calls)
+      const shown = (rows: UsagePointRow[]) =>
+        rows
+          .map(({ step, name, events, calls: of, tool: latency, runs }) => [
+            step,
+            name,
+            events,
+            of,
+            latency?.calls,
+            runs,
+          ])
+          .toSorted(inOrder)
+      const none = { errors: 0, blocked: 0, approvals: 0 }
+      assert.deepEqual(shown(await points(env, 'tool')), [
+        [24, 'never run', 0, { ...none, approvals: 1 }, undefined, 0],
+        [24, 'pay', 2, { ...none, errors: 1, blocked: 1 }, 2, 0],
+        [25, '', 1, none, 1, 0],
+        [25, 'pay', 1, none, undefined, 0],
+      ])
+      const pay = (await points(env, 'tool', 48 * HOUR)).find(({ name }) => name === 'pay')
+      assert.deepEqual([pay?.events, pay?.llm], [3, null])
+      assert.deepEqual(pay?.tool, { calls: 2, p50: latencyAt(bucketOf(20)), p95: latencyAt(bucketOf(900)) })
+    })
+
+    test('bound the tools of an environment at 1,000; later ones share the bucket "other"', async () => {
+      const env = newId()
+      for (let n = 0; n < 1_002; n += 501) {
+        await append(storage(), env, ...Array.from({ length: 501 }, (_, at) => tool(`tool ${n + at}`)))
+      }
+      await append(storage(), env, tool('tool 0'), tool('tool 1001'))
+      const rows = await points(env, 'tool', HOUR, 1_500)
+      assert.equal(rows.length, 1_001)
+      const most = rows.filter(({ events }) => events > 1).map(({ name, events }) => [name, events])
+      assert.deepEqual(most.toSorted(inOrder), [
+        ['other', 3],
+        ['tool 0', 2],
+      ])
+    })
+
+    test('sum up the runs of each session, with their calls without a cost; the greatest first, page by page', async () => {
+      const env = newId()
+      const tokens = { context: 0, input: 10, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
+      const call = (runId: string, sessionId: string | null, costNanos: number, given: Partial<NewEvent> = {}) =>
+        llmCall(
+          { totalTokens: 10, costNanos, uncosted: costNanos === 0 ? tokens : null },
+          { runId, sessionId, ...given },
+        )
+      const long = 's'.repeat(1_024)
+      await append(
+        storage(),
+        env,
+        call('a', 'one', 5),
+        call('b', 'one', 0, { time: NOON + 2 * HOUR }),
+        call('b', 'one', 0, { time: NOON + 2 * HOUR }),
+        call('c', long, 9),
+        outcome('FAILED', { runId: 'c', sessionId: 'not its session' }),
+        call('d', 'cheap', 0),
+        call('e', null, 100),
+        call('f', 'before', 100, { time: NOON - 48 * HOUR }),
+      )
+      const all = await points(env, 'session', 48 * HOUR, 100, 'cost')
+      const shown = all.map(({ name, events, runs, failed, totalTokens, costNanos, uncosted }) => {
+        return [name, events, runs, failed, totalTokens, costNanos, uncosted.map(({ calls, input }) => [calls, input])]
+      })
+      assert.deepEqual(shown, [
+        [long, 2, 1, 1, 10, 9, []],
+        ['one', 3, 2, 0, 30, 5, [[2, 20]]],
+        ['cheap', 1, 1, 0, 10, 0, [[1, 10]]],
+      ])
+      const names = async (sort: UsageSort | undefined, limit = 100) =>
+        (await points(env, 'session', 48 * HOUR, limit, sort)).map(({ name }) => name)
+      for (const sort of ['cost', 'tokens', 'events', 'runs', 'failed', undefined] as const) {
+        for (const limit of [1, 2]) assert.deepEqual(await names(sort, limit), await names(sort), `${sort}`)
+      }
+      assert.deepEqual((await names('runs'))[0], 'one')
+      assert.deepEqual((await names('failed'))[0], long)
+      const hours = await points(env, 'session', HOUR)
+      const uncosted = hours.flatMap(({ name, step, uncosted: sums }) => sums.map(({ at }) => [name, step, at]))
+      assert.deepEqual(uncosted.toSorted(inOrder), [
+        ['cheap', 24, NOON],
+        ['one', 26, NOON + 2 * HOUR],
+      ])
+      assert.deepEqual(await points(newId(), 'session', HOUR), [])
     })
   })
 }

@@ -29,6 +29,7 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     usage: null,
     latencyMs: null,
     promptUse: null,
+    toolUse: null,
     isError: false,
     traits: null,
     onlyIfStored: false,

@@ -1,0 +1,99 @@
+/**
+ * Names that usage is summed up by: models and tools. Each gets a key, because client texts may be long. Their number is
+ * bounded per environment, because each is a row per hour and agent: later ones share the bucket "other".
+ */
+import { LRUCache } from 'lru-cache'
+import { entryBytes } from './cached-text.ts'
+import { insertJsonRows, type InsertedTable } from './json-rows.ts'
+import { textKey } from './keys.ts'
+import type { Sql } from './sql.ts'
+
+/** Approximate, because nodes add names at the same time. */
+const NAMES_PER_ENVIRONMENT = 1_000
+const OTHER = 'other'
+const CACHE_BYTES = 8 * 1_048_576
+/** A key: a hash in hex, and its entry in a set. */
+const KEY_BYTES = 150
+
+const TABLES = {
+  models: {
+    name: 'models',
+    columns: { model_key: 'text', model: 'text' },
+    conflict: 'ON CONFLICT (environment_id, model_key) DO NOTHING',
+  },
+  tools: {
+    name: 'tools',
+    columns: { tool_key: 'text', tool: 'text' },
+    conflict: 'ON CONFLICT (environment_id, tool_key) DO NOTHING',
+  },
+} as const satisfies Record<string, InsertedTable>
+
+type Kind = keyof typeof TABLES
+const KINDS = ['models', 'tools'] as const satisfies readonly Kind[]
+
+/** Keys by name. The empty name has the empty key. */
+export interface Buckets extends Record<Kind, ReadonlyMap<string, string>> {
+  /** New names: key and name, sorted. */
+  added: Record<Kind, [key: string, name: string][]>
+}
+
+export type KnownNames = ReturnType<typeof knownNames>
+
+/** Names with a bucket are never deleted, so this cache stays valid. */
+export function knownNames() {
+  const known = new LRUCache<string, ReadonlySet<string>>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ size }, place) => entryBytes(place.length) + size * KEY_BYTES,
+  })
+
+  async function load(sql: Sql, kind: Kind, environmentId: string): Promise<ReadonlySet<string>> {
+    const [key] = Object.keys(TABLES[kind].columns)
+    const text = `SELECT ${key} AS key FROM ${kind} WHERE environment_id = ?`
+    const rows = await sql.all<{ key: string }>(text, [environmentId])
+    const keys = new Set(rows.map((row) => row.key))
+    known.set(placeOf(kind, environmentId), keys)
+    return keys
+  }
+
+  async function bucketsOf(sql: Sql, kind: Kind, environmentId: string, names: Iterable<string>) {
+    const keys = new Map(Array.from(names, (name) => [name, name === '' ? '' : textKey(name)]))
+    let stored = known.get(placeOf(kind, environmentId))
+    const isUnknown = [...keys.values()].some((key) => key !== '' && !stored?.has(key))
+    // Another node may have stored it. A full set stays full.
+    if (isUnknown && (stored?.size ?? 0) < NAMES_PER_ENVIRONMENT) stored = await load(sql, kind, environmentId)
+    const added = new Map<string, string>()
+    for (const [name, key] of keys) {
+      if (key === '' || stored?.has(key) || added.has(key)) continue
+      const bucket = (stored?.size ?? 0) + added.size < NAMES_PER_ENVIRONMENT ? name : OTHER
+      const bucketKey = textKey(bucket)
+      keys.set(name, bucketKey)
+      if (!stored?.has(bucketKey)) added.set(bucketKey, bucket)
+    }
+    return { keys, added: [...added].toSorted(([a], [b]) => (a < b ? -1 : 1)) }
+  }
+
+  return {
+    async bucketsOf(sql: Sql, environmentId: string, used: Record<Kind, Iterable<string>>): Promise<Buckets> {
+      const models = await bucketsOf(sql, 'models', environmentId, used.models)
+      const tools = await bucketsOf(sql, 'tools', environmentId, used.tools)
+      return { models: models.keys, tools: tools.keys, added: { models: models.added, tools: tools.added } }
+    },
+    /** Caches what a transaction committed. */
+    keep(environmentId: string, { added }: Buckets): void {
+      for (const kind of KINDS) {
+        const place = placeOf(kind, environmentId)
+        const stored = known.get(place)
+        if (!stored || added[kind].length === 0) continue
+        known.set(place, new Set([...stored, ...added[kind].map(([key]) => key)]))
+      }
+    },
+  }
+}
+
+const placeOf = (kind: Kind, environmentId: string): string => `${kind} ${environmentId}`
+
+export function storeNames(sql: Sql, environmentId: string, { added }: Buckets): Promise<unknown>[] {
+  return KINDS.filter((kind) => added[kind].length > 0).map((kind) => {
+    return insertJsonRows(sql, TABLES[kind], environmentId, added[kind])
+  })
+}
