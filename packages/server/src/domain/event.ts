@@ -8,7 +8,7 @@ import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
-import { hasAtMost, isStorableText } from './text.ts'
+import { hasAtMost, isStorableText, UNSTORABLE } from './text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
 import { isErrorEvent, traitsOf } from './traits.ts'
 import { toolUseOf } from './tool-use.ts'
@@ -209,9 +209,7 @@ const TEXTS = [
 function textFault(item: EventInput): Fault | null {
   for (const field of TEXTS) {
     const value = item[field]
-    if (typeof value === 'string' && !isStorableText(value)) {
-      return fault('invalid_text', `${field} contains NUL or is not well-formed Unicode`)
-    }
+    if (typeof value === 'string' && !isStorableText(value)) return fault('invalid_text', `${field} ${UNSTORABLE}`)
   }
   return null
 }

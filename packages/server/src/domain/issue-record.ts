@@ -3,7 +3,7 @@ import type { IssueRecordInput } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewIssueRecord } from '../storage/issue-records.ts'
 import { memberSlices, type JsonSlice } from './json-slices.ts'
-import { isStorableText } from './text.ts'
+import { isStorableText, UNSTORABLE } from './text.ts'
 
 /** Why one field cannot be stored. */
 export interface FieldFault {
@@ -34,9 +34,7 @@ const OBJECTS = ['payload', 'evidence'] as const
 export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt: Receipt): NewIssueRecord | FieldFault {
   for (const field of TEXTS) {
     const value = input[field]
-    if (typeof value === 'string' && !isStorableText(value)) {
-      return { field, message: 'contains NUL or is not well-formed Unicode' }
-    }
+    if (typeof value === 'string' && !isStorableText(value)) return { field, message: UNSTORABLE }
   }
   const [payload, evidence] = memberSlices(text, OBJECTS)
   for (const [index, slice] of [payload, evidence].entries()) {

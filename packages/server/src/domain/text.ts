@@ -1,3 +1,6 @@
+/** What is wrong with a text that is not storable, after the name of its field. */
+export const UNSTORABLE = 'contains NUL or is not well-formed Unicode'
+
 /** Whether every store keeps the text unchanged: no NUL, and well-formed (no lone surrogates). */
 export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')

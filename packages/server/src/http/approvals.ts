@@ -4,11 +4,13 @@ import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
+import { UNSTORABLE } from '../domain/text.ts'
 import { isUuid, uuidv7 } from '../storage/uuid.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
 import { currentKey, tenantOf } from './api-key.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from './deps.ts'
+import { refuseField } from './field.ts'
 import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
@@ -25,10 +27,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
 
   serveRoute(app, ROUTES.createApproval, { memory, replies, admit }, async ({ body, headers, request }) => {
     const unstorable = unstorableText(body)
-    if (unstorable) {
-      const message = 'contains NUL or is not well-formed Unicode'
-      return refuse('invalid_request', `${unstorable} ${message}`, { errors: [{ path: `/${unstorable}`, message }] })
-    }
+    if (unstorable) return refuseField(unstorable, UNSTORABLE)
     const { environmentId } = tenantOf(request)
     const askedAt = now()
     const asked = { id: uuidv7(askedAt, randomBytes), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }

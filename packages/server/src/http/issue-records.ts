@@ -5,6 +5,7 @@ import { isFieldFault, toNewIssueRecord } from '../domain/issue-record.ts'
 import { uuidv7 } from '../storage/uuid.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
+import { refuseField } from './field.ts'
 import { refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 
@@ -19,10 +20,7 @@ export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, repl
     const receivedAt = now()
     const receipt = { id: uuidv7(receivedAt, randomBytes), environmentId, receivedAt }
     const record = toNewIssueRecord(body, request.bodyBytes?.toString() ?? '', receipt)
-    if (isFieldFault(record)) {
-      const { field, message } = record
-      return refuse('invalid_request', `${field} ${message}`, { errors: [{ path: `/${field}`, message }] })
-    }
+    if (isFieldFault(record)) return refuseField(record.field, record.message)
     const received = await storage.receiveIssueRecord(record)
     if (received === null) return refuse('conflict', 'An operator erased this record, or its run, session or agent')
     const { id, status, isNew } = received

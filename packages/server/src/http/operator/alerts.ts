@@ -12,7 +12,7 @@ import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField } from './field.ts'
+import { nameRefusal, refuseField } from '../field.ts'
 
 const NO_ALERT = refuse('not_found', 'The alert does not exist')
 const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.alerts} alerts`)

@@ -10,7 +10,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField, timeOf } from './field.ts'
+import { nameRefusal, refuseField, timeOf } from '../field.ts'
 import { listById } from './list-by-id.ts'
 
 const NO_KEY = refuse('not_found', 'The environment does not have this key')

@@ -11,7 +11,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField } from './field.ts'
+import { textsRefusal } from '../field.ts'
 
 /** The approvals to decide together. */
 interface Chosen {
@@ -109,7 +109,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
 }
 
 function reasonRefusal({ reason }: NewDecision): Refusal | null {
-  return isStorableText(reason ?? '') ? null : refuseField('reason', 'contains NUL or is not well-formed Unicode')
+  return textsRefusal({ reason })
 }
 
 /** The decider is always the authenticated caller, never a name in the request. */

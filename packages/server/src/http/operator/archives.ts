@@ -13,7 +13,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { toEnvironment } from './environments.ts'
-import { nameRefusal } from './field.ts'
+import { nameRefusal } from '../field.ts'
 import { toWorkspace } from './workspaces.ts'
 
 const DAY_MS = 86_400_000

@@ -9,7 +9,7 @@ import type { Deps } from '../deps.ts'
 import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { timeOf } from './field.ts'
+import { timeOf } from '../field.ts'
 import { workspaceInPath } from './tokens.ts'
 
 export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {

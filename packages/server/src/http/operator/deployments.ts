@@ -3,7 +3,7 @@ import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/con
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
-import { isStorableText } from '../../domain/text.ts'
+import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
 import type {
   Change,
   DeploymentChangePage,
@@ -20,7 +20,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from './field.ts'
+import { refuseField, textsRefusal } from '../field.ts'
 
 export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, configurations, now } = deps
@@ -104,7 +104,7 @@ function toItem({ kind, id }: Item): Item {
 function itemsRefusal({ items }: Intent): Refusal | null {
   const seen = new Set<string>()
   for (const [index, { kind, id }] of (items ?? []).entries()) {
-    if (!isStorableText(id)) return refuseField(`items/${index}/id`, 'contains NUL or is not well-formed Unicode')
+    if (!isStorableText(id)) return refuseField(`items/${index}/id`, UNSTORABLE)
     if (seen.has(`${kind} ${id}`)) return refuseField(`items/${index}`, 'must not appear twice')
     seen.add(`${kind} ${id}`)
   }

@@ -11,7 +11,7 @@ import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal } from './field.ts'
+import { nameRefusal } from '../field.ts'
 import { listById } from './list-by-id.ts'
 
 export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {

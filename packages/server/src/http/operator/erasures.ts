@@ -5,7 +5,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { advanceErasure } from '../../domain/erasure.ts'
 import { isoTime } from '../../domain/run.ts'
-import { isStorableText } from '../../domain/text.ts'
+import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
 import type { ErasureRow, NewErasure } from '../../storage/erasures.ts'
 import type { PageById } from '../../storage/page.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
@@ -14,7 +14,7 @@ import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from './field.ts'
+import { refuseField, textsRefusal } from '../field.ts'
 import { listById } from './list-by-id.ts'
 
 const NO_ERASURE = refuse('not_found', 'The erasure does not exist')
@@ -76,11 +76,9 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 function subjectRefusal({ kind, id, field = [] }: ErasureSubject): Refusal | null {
-  const fault = (path: string, message: string) =>
-    refuse('invalid_request', `${path} ${message}`, { errors: [{ path: `/${path}`, message }] })
-  if (!isStorableText(id)) return fault('id', 'contains NUL or is not well-formed Unicode')
-  if (!field.every(isStorableText)) return fault('field', 'contains NUL or is not well-formed Unicode')
-  return field.length > 0 && kind !== 'user' ? fault('field', 'goes only with the kind user') : null
+  if (!isStorableText(id)) return refuseField('id', UNSTORABLE)
+  if (!field.every(isStorableText)) return refuseField('field', UNSTORABLE)
+  return field.length > 0 && kind !== 'user' ? refuseField('field', 'is only for the kind user') : null
 }
 
 function toErasure(row: ErasureRow): Erasure {

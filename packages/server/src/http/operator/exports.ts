@@ -8,6 +8,7 @@ import { toIssueSummary } from '../../domain/issue-view.ts'
 import { isoTime, toOperatorRun } from '../../domain/run.ts'
 import { runFileText } from '../../domain/run-file.ts'
 import { RUN_PAGE_POLICY } from '../../domain/run-page.ts'
+import { UNSTORABLE } from '../../domain/text.ts'
 import { pricingOf } from '../../prices/pricing.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
@@ -37,8 +38,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given)
     if (isRefusal(filter)) return filter
-    if (!isFindable(filter))
-      return refuse('invalid_request', 'A filter contains NUL or is not well-formed Unicode, so no run matches')
+    if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
     const route = OPERATOR_ROUTES.exportEnvironment
@@ -59,8 +59,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given)
     if (isRefusal(filter)) return filter
-    if (!isFindable(filter))
-      return refuse('invalid_request', 'A filter contains NUL or is not well-formed Unicode, so no run matches')
+    if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
       const target = { kind: 'environment', id: environment.id }
       const detail = { filters: Object.keys(given), table }

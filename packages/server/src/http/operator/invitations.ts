@@ -20,7 +20,6 @@ import { newInvitation, parseInvitation, sameHash } from '../../domain/credentia
 import { isEmail, lowerCase } from '../../domain/email.ts'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
 import { isoTime } from '../../domain/run.ts'
-import { isStorableText } from '../../domain/text.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../storage/operators.ts'
 import type { PageById } from '../../storage/page.ts'
@@ -33,7 +32,7 @@ import { newRecordId } from './sign-in/records.ts'
 import { personalEntry } from './sign-in/personal-entry.ts'
 import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField } from './field.ts'
+import { nameRefusal, refuseField, textsRefusal } from '../field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
 import { listById } from './list-by-id.ts'
 import { workspaceInPath } from './tokens.ts'
@@ -182,7 +181,7 @@ function accountOf(operator: FoundInvitation['operator']): OpenedInvitation['acc
 }
 
 export function newPasswordRefusal(password: string): Refusal | null {
-  return isStorableText(password) ? null : refuseField('password', 'contains NUL or is not well-formed Unicode')
+  return textsRefusal({ password })
 }
 
 function toInvitation(row: InvitationRow): Invitation {

@@ -13,7 +13,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal, timeOf } from './field.ts'
+import { refuseField, textsRefusal, timeOf } from '../field.ts'
 import { NO_ISSUE } from './issues.ts'
 
 /** A requested change: the issue, the actor and the entry for its history. */

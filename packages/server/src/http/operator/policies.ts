@@ -13,7 +13,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from './field.ts'
+import { textsRefusal } from '../field.ts'
 import { listVersions, newerVersion } from './versions.ts'
 
 const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')

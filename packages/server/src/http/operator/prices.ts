@@ -11,7 +11,7 @@ import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from './field.ts'
+import { refuseField, textsRefusal } from '../field.ts'
 import { windowOf } from './window.ts'
 
 const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)

@@ -4,7 +4,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
-import { isStorableText } from '../../domain/text.ts'
+import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { PageById } from '../../storage/page.ts'
@@ -14,7 +14,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField, textsRefusal } from './field.ts'
+import { nameRefusal, refuseField, textsRefusal } from '../field.ts'
 import { listById } from './list-by-id.ts'
 import { listVersions, newerVersion } from './versions.ts'
 
@@ -120,7 +120,7 @@ function newVersion(
 }
 
 function contentRefusal(content: string): Refusal | null {
-  if (!isStorableText(content)) return refuseField('content', 'contains NUL or is not well-formed Unicode')
+  if (!isStorableText(content)) return refuseField('content', UNSTORABLE)
   if (Buffer.byteLength(content) <= LIMITS.promptContentBytes) return null
   return refuseField('content', `must have at most ${LIMITS.promptContentBytes} bytes of UTF-8`)
 }

@@ -16,7 +16,7 @@ import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField } from './field.ts'
+import { refuseField } from '../field.ts'
 
 const NO_RUN = refuse('not_found', 'The run does not exist')
 

@@ -4,7 +4,7 @@ import type { RunFilter as RunFilterQuery } from '@tacho/contract/operator/run.t
 import { isStorableText } from '../../domain/text.ts'
 import type { RunFilter, RunSift } from '../../storage/runs.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
-import { timeOf } from './field.ts'
+import { timeOf } from '../field.ts'
 
 export function runFilterOf(query: RunFilterQuery): RunFilter | Refusal {
   const { status, sessionId, agent, q, agentId } = query

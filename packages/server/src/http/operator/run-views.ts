@@ -14,7 +14,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, textsRefusal, timeOf } from './field.ts'
+import { nameRefusal, textsRefusal, timeOf } from '../field.ts'
 import { listById } from './list-by-id.ts'
 
 const NO_VIEW = refuse('not_found', 'The view does not exist')

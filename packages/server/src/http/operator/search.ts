@@ -11,7 +11,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, timeOf } from './field.ts'
+import { refuseField, timeOf } from '../field.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')

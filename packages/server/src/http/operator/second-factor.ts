@@ -12,7 +12,7 @@ import { cookieHeader, SESSION_COOKIE } from './sign-in/session-cookie.ts'
 import { codeRefusal, libraryHeaders, passCookies, readAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from './field.ts'
+import { textsRefusal } from '../field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
 import { DONE, wrongPasswordRefusal, sessionOf } from './sessions.ts'
 

@@ -11,7 +11,7 @@ import { serveRoute } from '../serve-route.ts'
 import { expireSessionCookie } from './sign-in/session-cookie.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from './field.ts'
+import { textsRefusal } from '../field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
 
 export const DONE: Done = { done: true }

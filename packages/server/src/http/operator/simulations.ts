@@ -11,7 +11,7 @@ import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from './field.ts'
+import { textsRefusal } from '../field.ts'
 import { conditionRefusal } from './policies.ts'
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')

@@ -12,7 +12,7 @@ import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField, timeOf } from './field.ts'
+import { nameRefusal, refuseField, timeOf } from '../field.ts'
 import { listById } from './list-by-id.ts'
 
 const NO_TOKEN = refuse('not_found', 'The operator token does not exist')

@@ -13,7 +13,7 @@ import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
-import { refuseField } from './field.ts'
+import { refuseField } from '../field.ts'
 import { HOUR_MS, windowOf, type HourWindow } from './window.ts'
 
 type Position = NonNullable<UsagePage['after']>

@@ -13,7 +13,7 @@ import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from './field.ts'
+import { refuseField, textsRefusal } from '../field.ts'
 import { listById } from './list-by-id.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 

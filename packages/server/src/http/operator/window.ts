@@ -1,6 +1,6 @@
 import type { Refusal } from '../reply-error.ts'
 import { isRefusal } from '../reply-error.ts'
-import { refuseField, timeOf } from './field.ts'
+import { refuseField, timeOf } from '../field.ts'
 
 export const HOUR_MS = 3_600_000
 

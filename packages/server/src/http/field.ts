@@ -1,6 +1,6 @@
 /** Checks request fields beyond what a schema can express. */
-import { isStorableText } from '../../domain/text.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { isStorableText, UNSTORABLE } from '../domain/text.ts'
+import { refuse, type Refusal } from './reply-error.ts'
 
 /** The refusal of one field, with its path in the body or query. */
 export function refuseField(name: string, message: string): Refusal {
@@ -9,15 +9,13 @@ export function refuseField(name: string, message: string): Refusal {
 
 /** Why a name cannot be stored, or null. */
 export function nameRefusal(name: string): Refusal | null {
-  return isStorableText(name) ? null : refuseField('name', 'contains NUL or is not well-formed Unicode')
+  return textsRefusal({ name })
 }
 
 /** Why one of several texts of a body cannot be stored, or null. Absent texts are fine. */
 export function textsRefusal(texts: Record<string, string | null | undefined>): Refusal | null {
   for (const [name, text] of Object.entries(texts)) {
-    if (typeof text === 'string' && !isStorableText(text)) {
-      return refuseField(name, 'contains NUL or is not well-formed Unicode')
-    }
+    if (typeof text === 'string' && !isStorableText(text)) return refuseField(name, UNSTORABLE)
   }
   return null
 }
