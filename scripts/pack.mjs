@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const at = (...parts) => path.join(root, ...parts)
 const PACKAGES = ['cli', 'client', 'contract', 'guards', 'mcp', 'policy', 'sdk', 'server']
 /** Only the server reads files other than sources. */
-const ASSETS = 'packages/server/src/**/*.{sql,css,proto}'
+const ASSETS = 'packages/server/src/**/*.{sql,css,svg,proto}'
 const OWN = /(['"])@tacho\/([a-z]+)(\/[^'"]+)?\1/g
 
 /** Fills `folder` with the package, ready for `npm pack`. */

@@ -97,7 +97,7 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./commands/search.ts')).addSearch,
   },
   erase: {
-    about: 'erase a run, session, agent, client or user for ever',
+    about: 'erase a run, session, agent, client or user forever',
     load: async () => (await import('./commands/erase.ts')).addErase,
   },
   retention: {

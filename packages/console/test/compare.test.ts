@@ -9,23 +9,24 @@ describe('comparing runs', { skip: withoutChromium }, () => {
   before(async () => {
     tacho = await startConsole()
     const start = Date.now() - 60_000
-    const steps = (runId: string, list: [label: string, input: unknown][]) =>
-      list.map(([label, input], index) =>
+    const steps = (runId: string, list: [label: string, input: unknown, more?: object][]) =>
+      list.map(([label, input, more], index) =>
         event({
           runId,
           eventType: 'TOOL_CALL',
           label,
           timestamp: start + index * 1_000,
-          payload: { toolName: label, input },
+          payload: { toolName: label, input, ...more },
         }),
       )
     await tacho.service.record([
       ...steps('good', [
-        ['get_order', { id: 1 }],
+        ['get_order', { id: 1 }, { output: 'paid', latency: 100 }],
         ['refund', { amount: 50 }],
       ]),
       ...steps('worse', [
-        ['get_order', { id: 1 }],
+        // As many bytes, another answer.
+        ['get_order', { id: 1 }, { output: 'open', latency: 900 }],
         ['get_order', { id: 2 }],
         ['refund', { amount: 5000 }],
       ]),
@@ -44,7 +45,8 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await page.getByText('1 step in one run only.').waitFor()
     const steps = page.getByRole('list', { name: 'Steps' })
     await steps.getByRole('button').filter({ hasText: 'only in the second' }).waitFor()
-    await steps.getByRole('button').filter({ hasText: '≠ size' }).click()
+    await steps.getByRole('button').filter({ hasText: '≠ output · +800 ms' }).waitFor()
+    await steps.getByRole('button').filter({ hasText: '≠ input' }).click()
     await steps.getByText('5000', { exact: true }).waitFor()
     await steps.getByText('50', { exact: true }).waitFor()
     await close()
@@ -52,7 +54,7 @@ describe('comparing runs', { skip: withoutChromium }, () => {
 
   test('the page is accessible and fits, light, dark and on a phone', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/compare?a=good&b=worse`)
-    const step = page.getByRole('list', { name: 'Steps' }).getByRole('button').filter({ hasText: '≠ size' })
+    const step = page.getByRole('list', { name: 'Steps' }).getByRole('button').filter({ hasText: '≠ input' })
     await step.click()
     await page.getByText('5000', { exact: true }).waitFor()
     await assertLooks(page, 'compare')

@@ -245,6 +245,20 @@ describe('settings', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('an admin says when running runs of the environment are stalled, and what they are closed as', async () => {
+    const { page, close } = await tacho.open(settings('/environments'))
+    await page.getByText('after 15 minutes without an event').waitFor()
+    await page.getByRole('button', { name: 'Change…' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Stalled runs in development' })
+    await dialog.getByLabel('Minutes without an event').fill('60')
+    await dialog.getByRole('radio', { name: /^They are closed as failed/ }).check()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('They are closed as failed').waitFor()
+    const rule = await tacho.service.operator(`/environments/${tacho.service.environmentId}/stalled-rule`)
+    assert.deepEqual(rule.body, { idleMinutes: 60, closeAs: 'FAILED', source: 'environment' })
+    await close()
+  })
+
   test('the doctor lists its checks', async () => {
     const { page, close } = await tacho.open(settings('/doctor'))
     await page.getByRole('list', { name: 'Checks' }).getByText('clock', { exact: true }).waitFor()

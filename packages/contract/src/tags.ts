@@ -13,7 +13,7 @@ export const TAGS = {
   Deployments: 'Which versions of prompts and policies are deployed in an environment.',
   Webhooks: 'Signed messages about approvals and issues to other programs.',
   Tenants: 'Workspaces and their environments.',
-  Retention: 'How long things are kept, what is removed, and runs that are kept for ever.',
+  Retention: 'How long things are kept, what is removed, and runs that are kept forever.',
   'API keys': 'Credentials for agents. A key selects the environment.',
   'Operator tokens': 'Credentials for scripts.',
   Operators: 'People: their roles and invitations.',

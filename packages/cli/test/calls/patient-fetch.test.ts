@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { patientFetch } from '../../src/calls/patient-fetch.ts'
 
-/** Answers with these statuses in turn, the last one for ever. */
+/** Answers with these statuses in turn, the last one forever. */
 function answering(statuses: number[], headers: Record<string, string> = {}) {
   const sent: string[] = []
   const fetch = async (_: unknown, request?: RequestInit): Promise<Response> => {

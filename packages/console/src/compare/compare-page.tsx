@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { EventType } from '../runs/event-type.tsx'
-import { runQuery, useSteps, type Step } from '../runs/run-queries.ts'
+import { runQuery, useSteps } from '../runs/run-queries.ts'
 import { RunStatusChip } from '../runs/status.tsx'
 import { Button } from '../ui/button.tsx'
 import { Cost, costsOf, wholeCost } from '../ui/cost.tsx'
@@ -12,6 +12,7 @@ import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { align, ALIGNED, type Pair } from './align.ts'
 import { BothContents } from './both-contents.tsx'
+import { markOf, useDifferences } from './differences.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')
 const SHOWN = 200
@@ -119,7 +120,9 @@ function lengthOf({ startedAt, endedAt }: OperatorRun): number | null {
 }
 
 function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }) {
+  const { place } = route.useRouteContext()
   const [shown, setShown] = useState(SHOWN)
+  const read = useDifferences(place.environment.id, a, b, pairs)
   const alone = pairs.filter((pair) => pair.a === null || pair.b === null).length
   return (
     <>
@@ -129,7 +132,7 @@ function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }
       </p>
       <ol aria-label="Steps">
         {pairs.slice(0, shown).map((pair, index) => (
-          <PairRow key={index} pair={pair} a={a} b={b} />
+          <PairRow key={index} pair={pair} a={a} b={b} mark={markOf(pair, read?.get(pair.a?.eventId ?? ''))} />
         ))}
       </ol>
       {shown < pairs.length && (
@@ -141,7 +144,7 @@ function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }
   )
 }
 
-function PairRow({ pair, a, b }: { pair: Pair; a: string; b: string }) {
+function PairRow({ pair, a, b, mark }: { pair: Pair; a: string; b: string; mark: string }) {
   const [isOpen, setOpen] = useState(false)
   const step = pair.a ?? pair.b
   if (!step) return null
@@ -162,23 +165,9 @@ function PairRow({ pair, a, b }: { pair: Pair; a: string; b: string }) {
         <bdi className="min-w-0 flex-1 truncate" title={step.label}>
           {step.label}
         </bdi>
-        <span className={`tabular shrink-0 text-xs ${isAlone ? 'font-medium text-amber' : 'text-soft'}`}>
-          {markOf(pair.a, pair.b)}
-        </span>
+        <span className={`tabular shrink-0 text-xs ${isAlone ? 'font-medium text-amber' : 'text-soft'}`}>{mark}</span>
       </button>
       {isOpen && <BothContents pair={pair} a={a} b={b} />}
     </li>
   )
-}
-
-/** Where a step differs, in words: recorded sizes are known without reading payloads. */
-function markOf(a: Step | null, b: Step | null): string {
-  if (a === null) return 'only in the second'
-  if (b === null) return 'only in the first'
-  const later = b.gap - a.gap
-  const marks = [
-    ...(a.payloadBytes === b.payloadBytes ? [] : ['≠ size']),
-    ...(Math.abs(later) < 100 ? [] : [`${later > 0 ? '+' : '−'}${duration(Math.abs(later))}`]),
-  ]
-  return marks.join(' · ')
 }

@@ -47,8 +47,8 @@ export function EraseDialog({ place, subject, onClose }: Props) {
   })
   return (
     <FormDialog
-      title={subject === null ? 'Erase for ever' : `Erase this ${kind}?`}
-      act="Erase for ever"
+      title={subject === null ? 'Erase forever' : `Erase this ${kind}?`}
+      act="Erase forever"
       isReady={id !== '' && preview.isSuccess && !preview.isFetching}
       isBusy={erase.isPending}
       error={erase.error}

@@ -30,7 +30,7 @@ export function Erasures({ place }: { place: Place }) {
       ) : list.isPending ? (
         <Skeleton className="h-9" />
       ) : list.items.length === 0 ? (
-        <Nothing>Nothing was erased. A run, session, agent, client or user can be erased for ever.</Nothing>
+        <Nothing>Nothing was erased. A run, session, agent, client or user can be erased forever.</Nothing>
       ) : (
         <DataTable label="Erasures" columns={COLUMNS} items={list.items} keyOf={({ id }) => id} />
       )}

@@ -50,7 +50,7 @@ export function RetentionDialog({ place, settings, onSettled, onClose }: Props) 
       onClose={onClose}
     >
       <div className="flex flex-col gap-4">
-        <p className="text-sm text-soft">Days. Empty: for ever.</p>
+        <p className="text-sm text-soft">Days. Empty: forever.</p>
         <div className="grid grid-cols-2 gap-4 sm:grid-cols-3">
           {KEPT.map(([name, label, hint]) => (
             <Field
@@ -62,7 +62,7 @@ export function RetentionDialog({ place, settings, onSettled, onClose }: Props) 
               min={name === 'auditDays' ? LIMITS.retentionAuditDaysMin : 1}
               max={LIMITS.retentionDays}
               step={1}
-              placeholder="for ever"
+              placeholder="forever"
               autoFocus={name === 'runDays'}
               value={texts[name]}
               onChange={(event) => setTexts({ ...texts, [name]: event.target.value })}
@@ -118,7 +118,7 @@ function Preview({ preview, name }: { preview: RetentionPreview | null; name: st
   const { runs, payloads, issues, approvals, auditEntries } = preview
   return (
     <>
-      <p className="font-medium">These would be removed from {name} now, for ever:</p>
+      <p className="font-medium">These would be removed from {name} now, forever:</p>
       <ul className="mt-1 list-inside list-disc">
         <Runs of={runs} what="with" />
         <Runs of={payloads} what="payloads of" />

@@ -35,7 +35,7 @@ export function Retention({ place }: { place: Place }) {
         <Fact name="Runs with an open issue">
           {data.settings.keepOpenIssueRuns ? 'kept whole' : 'removed like other runs'}
         </Fact>
-        <Fact name="Pinned runs">kept for ever</Fact>
+        <Fact name="Pinned runs">kept forever</Fact>
       </Facts>
       <Progress read={data} />
       {place.may('admin') && (
@@ -72,7 +72,7 @@ function sourceText({ source }: RetentionRead, place: Place): string {
   return `Set for ${source === 'environment' ? place.environment.name : `all of ${place.workspace.name}`}`
 }
 
-const daysText = (days: number | null): string => (days === null ? 'for ever' : counted(days, 'day'))
+const daysText = (days: number | null): string => (days === null ? 'forever' : counted(days, 'day'))
 
 function Progress({ read: { source, progress } }: { read: RetentionRead }) {
   if (source === 'none' || progress === null) return null

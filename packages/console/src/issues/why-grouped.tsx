@@ -42,7 +42,7 @@ export function WhyGrouped({ issue: { groups } }: { issue: Issue }) {
               })}
             </Facts>
             <p className="mt-1.5 flex items-center gap-2 text-xs text-soft">
-              {counted(occurrences, 'time')}
+              <span className="whitespace-nowrap">{counted(occurrences, 'time')}</span>
               <code className="min-w-0 truncate font-mono">{fingerprint}</code>
               <Copy text={fingerprint} />
             </p>

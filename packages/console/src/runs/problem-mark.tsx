@@ -14,7 +14,7 @@ export function ProblemMark({ problem }: { problem: Problem | undefined }) {
   return (
     <span
       title={why === '' ? undefined : why}
-      className={`max-w-[60%] shrink-[0.2] truncate text-xs font-medium ${isRed ? 'text-red' : 'text-amber'}`}
+      className={`max-w-[60%] min-w-16 shrink-4 truncate text-xs font-medium ${isRed ? 'text-red' : 'text-amber'}`}
     >
       <span aria-hidden>{isRed ? '✕ ' : '! '}</span>
       {word}

@@ -33,7 +33,7 @@ export function RunStatusChip({ run }: { run: OperatorRun }) {
     return (
       <span title="Waits for an approval">
         <Chip tone="amber">
-          <span aria-hidden>⏸</span>
+          <span aria-hidden>‖</span>
           Waiting
         </Chip>
       </span>

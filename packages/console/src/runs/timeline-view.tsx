@@ -35,7 +35,7 @@ export function TimelineView({
             type="button"
             title={step.label}
             onClick={() => onSelect(step)}
-            className="min-w-0 flex-1 truncate text-left"
+            className="min-w-0 flex-auto truncate text-left"
             style={{ paddingLeft: bar.depth * 14 }}
           >
             <bdi>{step.label}</bdi>

@@ -10,6 +10,7 @@ import { useKeys } from '../ui/keys.ts'
 import { Section } from '../ui/section.tsx'
 import { NameDialog } from './name-dialog.tsx'
 import { SectionPage } from './section-page.tsx'
+import { StalledRuleSection } from './stalled-rule.tsx'
 import { Tenants } from './tenants.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/environments')
@@ -89,6 +90,7 @@ export function EnvironmentsPage() {
         })}
         onSettled={renew}
       />
+      <StalledRuleSection place={place} />
       <Section
         title="Workspaces"
         className="mt-8"

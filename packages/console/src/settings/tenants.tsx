@@ -121,7 +121,7 @@ export function Tenants(props: Props) {
           onSettled={onSettled}
           onClose={close}
         >
-          In {LIMITS.environmentDeletionDays} days all its runs, approvals, issues and keys are deleted for ever. Until
+          In {LIMITS.environmentDeletionDays} days all its runs, approvals, issues and keys are deleted forever. Until
           then, restoring it cancels this.
         </Confirm>
       )}

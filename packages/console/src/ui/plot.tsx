@@ -60,6 +60,7 @@ export function Plot({ label, times, series, format, onPick }: Props) {
             }
           }),
         ],
+        fmtDate: (template) => uPlot.fmtDate(withoutHalfDays(template)),
         axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
         legend: { live: true },
         cursor: { drag: { x: true, y: false } },
@@ -86,6 +87,14 @@ export function Plot({ label, times, series, format, onPick }: Props) {
     }
   }, [times, series, format, looks])
   return <div ref={host} role="figure" aria-label={label} className="plot" />
+}
+
+/** A template of uPlot with 24 hours, the month before the day and dashes between them, as everywhere else. */
+function withoutHalfDays(template: string): string {
+  return template
+    .replace('{M}/{D}/{YY}', '{YYYY}-{MM}-{DD}')
+    .replace('{M}/{D}', '{MM}-{DD}')
+    .replace(/\{h\}((?::\{\w+\})*)\{aa\}/, (_, rest: string) => `{HH}${rest || ':00'}`)
 }
 
 /** A canvas knows no variables. */

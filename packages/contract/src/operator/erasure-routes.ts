@@ -19,7 +19,7 @@ export const erasureRoutes = {
     method: 'POST',
     access: 'admin',
     path: ERASURES,
-    summary: 'Erase a run, a session, an agent, a client or everything of a user, for ever',
+    summary: 'Erase a run, a session, an agent, a client or everything of a user, forever',
     params: EnvironmentParams,
     headers: CreationHeaders,
     body: NewErasure,

@@ -3,7 +3,7 @@ import { nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
 function days(description: string, minimum = 1): TUnsafe<number | null> {
-  const text = `${description}; null: for ever`
+  const text = `${description}; null: forever`
   return Type.Unsafe<number | null>({
     type: ['integer', 'null'],
     minimum,
@@ -67,7 +67,7 @@ export const Retention = Type.Object(
   {
     settings: RetentionSettings,
     source: Type.Enum(['environment', 'workspace', 'none'], {
-      description: 'Where the settings come from. none: nothing was set, so everything is kept for ever',
+      description: 'Where the settings come from. none: nothing was set, so everything is kept forever',
     }),
     progress: Type.Union([RetentionProgress, Type.Null()], { description: 'Null before the first pass' }),
   },
@@ -78,7 +78,7 @@ export type Retention = Static<typeof Retention>
 export const WorkspaceRetention = Type.Object(
   {
     settings: RetentionSettings,
-    source: Type.Enum(['workspace', 'none'], { description: 'none: nothing was set, so everything is kept for ever' }),
+    source: Type.Enum(['workspace', 'none'], { description: 'none: nothing was set, so everything is kept forever' }),
   },
   { $id: 'WorkspaceRetention', description: 'The settings of environments that have none' },
 )
@@ -87,7 +87,7 @@ export type WorkspaceRetention = Static<typeof WorkspaceRetention>
 const dayOf = (description: string, minimum = 1) =>
   Type.Optional(Type.Integer({ minimum, maximum: LIMITS.retentionDays, description }))
 
-/** A query cannot say null, so an absent number means "for ever" as soon as one is given. */
+/** A query cannot say null, so an absent number means "forever" as soon as one is given. */
 export const RetentionPreviewQuery = Type.Object({
   runDays: dayOf('As in the settings. Without any of these five, the current settings are previewed'),
   payloadDays: dayOf('As in the settings'),
@@ -142,6 +142,6 @@ export type RetentionPreview = Static<typeof RetentionPreview>
 
 export const PinnedRun = Type.Object(
   { id: uuid('Internal run id'), runId: Type.String(), pinnedAt: nullableTime('When it was pinned; null: it is not') },
-  { $id: 'PinnedRun', description: 'Whether retention keeps a run for ever' },
+  { $id: 'PinnedRun', description: 'Whether retention keeps a run forever' },
 )
 export type PinnedRun = Static<typeof PinnedRun>

@@ -176,7 +176,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
       operatorTokens,
       sessions,
       signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
-      publicUrl: () => config.publicUrl ?? listensOn,
+      publicUrl: () => config.publicUrl ?? forPeople(listensOn),
       configurations,
       configurationClients,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
@@ -237,7 +237,7 @@ async function serve(config: Config, storage: Storage, options: StartOptions): P
     }),
   ]
   print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
-  if (first) print(`\n${firstTenantText(first, url, config.publicUrl ?? url)}`)
+  if (first) print(`\n${firstTenantText(first, url, config.publicUrl ?? forPeople(url))}`)
   log?.info({ version, url, pid: process.pid }, 'ready')
 
   async function stop(): Promise<void> {
@@ -271,6 +271,9 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address
   return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${actual}`
 }
+
+/** As the documents write it: a browser has one cookie for `localhost` and another for 127.0.0.1. */
+const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
 
 function readVersion(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')

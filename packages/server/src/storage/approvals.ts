@@ -6,7 +6,7 @@ import type { Page } from './page.ts'
 export interface ApprovalStore {
   /**
    * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
-   * the stored request is for another tool or input. `erased`: the request was erased, or its run for ever.
+   * the stored request is for another tool or input. `erased`: the request was erased, or its run forever.
    */
   createApproval(request: NewApprovalRow): Promise<CreatedApproval>
   findApproval(environmentId: string, id: string): Promise<ApprovalRow | null>

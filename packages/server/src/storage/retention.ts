@@ -134,7 +134,7 @@ export interface CountedRows {
 
 export interface RetentionPreviewRow extends Record<RetainedRuns, CountedRuns>, Record<RetainedRows, CountedRows> {}
 
-/** Everything is kept for ever. */
+/** Everything is kept forever. */
 export const KEEP_ALL: RetentionSettings = {
   runDays: null,
   payloadDays: null,

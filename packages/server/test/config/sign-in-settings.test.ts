@@ -60,7 +60,7 @@ test('the first start prints a one-time link for the first person, who becomes o
   const first = startProcess(t, directory, variables)
   const url = await first.ready()
   const link = /^ {2}(http\S+)$/m.exec(first.stdout())?.[1] ?? ''
-  assert.ok(link.startsWith(`${url}/invitation#tacho-invitation_`), first.stdout())
+  assert.ok(link.startsWith(`${url.replace('127.0.0.1', 'localhost')}/invitation#tacho-invitation_`), first.stdout())
   assert.ok(!first.stderr().includes('tacho-invitation_'))
   const post = (path: string, body: object, cookie = '') =>
     fetch(`${url}/operator/v1${path}`, {

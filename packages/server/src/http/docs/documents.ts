@@ -19,6 +19,7 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Tacho API</title>
+<link rel="icon" href="/docs/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/docs/assets/swagger-ui.css">
 <link rel="stylesheet" href="/docs/look.css">
 <link rel="stylesheet" href="/docs/reference.css">
@@ -46,7 +47,7 @@ const SCRIPT = `SwaggerUIBundle({
 })
 `
 
-const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'favicon-32x32.png']
+const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js']
 
 /** Examples have times shortly after this one. */
 const EXAMPLES_AT = 1_790_000_000_000
@@ -78,8 +79,8 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )
   app.get('/docs/page.js', (_request, reply) => reply.type('text/javascript; charset=utf-8').send(SCRIPT))
-  for (const sheet of ['look.css', 'reference.css', 'guide.css']) {
-    app.get(`/docs/${sheet}`, (_request, reply) => reply.sendFile(sheet, import.meta.dirname, { maxAge: '1d' }))
+  for (const file of ['icon.svg', 'look.css', 'reference.css', 'guide.css']) {
+    app.get(`/docs/${file}`, (_request, reply) => reply.sendFile(file, import.meta.dirname, { maxAge: '1d' }))
   }
   void app.register(fastifyStatic, { root: ASSETS, serve: false })
   for (const file of SHOWN) {

@@ -28,6 +28,7 @@ export function renderPage(pages: GuidePages, page: Source, front: Source): stri
 <meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
 <title>${text} · Tacho</title>
+<link rel="icon" href="/docs/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/docs/look.css">
 <link rel="stylesheet" href="/docs/guide.css">
 </head>

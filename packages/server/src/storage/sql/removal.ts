@@ -58,7 +58,7 @@ const RUNS = `SELECT id, number, run_id AS "runId", agent_id AS "agentId", statu
 
 /**
  * Removes the runs that exist. A run that got events since it was counted stays, to be counted again. It gets no new
- * events: an agent at full speed would keep it for ever.
+ * events: an agent at full speed would keep it forever.
  */
 export async function removeRuns(
   sql: Sql,
