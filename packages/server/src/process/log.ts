@@ -1,31 +1,84 @@
+import { write } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { pino, type Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 
 export interface Log {
   logger: Logger
-  /** Writes buffered lines before the process ends. */
-  flush(): void
+  /** Ends the process after the lines are written. */
+  leave(code: number): Promise<never>
 }
 
 /** Beyond this size, lines are dropped: the reader has stopped. */
-const WAITING_BYTES = 4 * 1024 * 1024
+const WAITING_CHARS = 4 * 1_048_576
+/** Small, so that a slow reader is not taken for one that has stopped. */
+const WRITE_BYTES = 65_536
+/** Pause before a pipe that is full is tried again. */
+const FULL_PIPE_MS = 50
+/** How long an ending process waits for a reader that reads nothing. */
+const STOPPED_MS = 2_000
+const STDERR = 2
 
 /**
  * Structured lines on stderr, each with the fields of `base`. Writes do not block, so a stalled reader cannot stop the
  * server.
  */
 export function createLog(level: Config['logLevel'], base: { worker: number } | null = null): Log {
-  const destination = pino.destination({ fd: 2, sync: false, maxLength: WAITING_BYTES })
-  // The reader has closed the pipe; the server continues without a log.
-  destination.on('error', () => undefined)
+  const lines = createLines()
   return {
-    logger: pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, destination),
-    flush() {
-      try {
-        destination.flushSync()
-      } catch {
-        // The reader has closed the pipe.
+    logger: pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, lines),
+    async leave(code) {
+      for (let before = -1; lines.isWriting();) {
+        // process.exit waits for a write that has begun. If the reader has stopped, that takes for ever.
+        if (lines.writes() === before) process.kill(process.pid, 'SIGKILL')
+        before = lines.writes()
+        await Promise.race([lines.idle(), wait(STOPPED_MS)])
       }
+      process.exit(code)
     },
   }
 }
+
+/** Not pino's destination: its flush before the exit never returns if the reader has closed the pipe, or the disk is full. */
+function createLines() {
+  let waiting = ''
+  let writing: Promise<void> | null = null
+  let writes = 0
+
+  async function writeWaiting(): Promise<void> {
+    while (waiting !== '') {
+      const bytes = Buffer.from(waiting)
+      waiting = ''
+      // The reader has closed the pipe, or the disk is full: the server continues without these lines.
+      await writeAll(bytes).catch(() => writes++)
+    }
+    writing = null
+  }
+
+  async function writeAll(bytes: Buffer): Promise<void> {
+    for (let from = 0; from < bytes.length;) {
+      try {
+        from += (await promisify(write)(STDERR, bytes, from, Math.min(WRITE_BYTES, bytes.length - from))).bytesWritten
+        writes++
+      } catch (error) {
+        if (isFull(error)) await wait(FULL_PIPE_MS)
+        else throw error
+      }
+    }
+  }
+
+  return {
+    write(line: string): void {
+      if (waiting.length + line.length > WAITING_CHARS) return
+      waiting += line
+      writing ??= writeWaiting()
+    },
+    isWriting: () => writing !== null,
+    idle: () => writing ?? Promise.resolve(),
+    /** That have ended. */
+    writes: () => writes,
+  }
+}
+
+const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EAGAIN'

@@ -6,7 +6,8 @@
  * starting: opens the store, creates the first tenant in an empty store, and opens the port last. draining: accepts
  * nothing new, finishes open requests or cuts them after the drain timeout, and writes what the store has accepted. A
  * signal during the start takes effect once ready, so a first key is always shown. A second signal ends the process
- * immediately.
+ * immediately. In any state, the process ends CLOSE_MS after the drain timeout at the latest: a database that falls
+ * silent may block the start and the close.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -49,7 +50,7 @@ import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
 import { createLog } from './log.ts'
-import { nextSignal } from './next-signal.ts'
+import { CLOSE_MS, nextSignal } from './next-signal.ts'
 import { openStorage, storagePlace } from './open-storage.ts'
 import { startErrorText } from './start-error.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -89,19 +90,19 @@ export async function startServer(config: Config, options: StartOptions = {}): P
 /** Runs a server until a signal ends it: the process of `tacho serve` or one of its workers. */
 export async function runServer(config: Config): Promise<void> {
   const link = workerLink()
-  const log = createLog(config.logLevel, link && { worker: link.worker })
-  const { logger } = log
-  const leave = (code: number): never => {
-    log.flush()
-    process.exit(code)
-  }
+  const { logger, leave } = createLog(config.logLevel, link && { worker: link.worker })
   process.on('uncaughtException', (err, origin) => {
     logger.fatal({ err, origin }, 'unexpected failure')
-    leave(1)
+    void leave(1)
   })
   // The reader of the first lines may have closed the pipe.
-  process.stdout.on('error', () => undefined)
-  const signalled = nextSignal(leave)
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+  const signalled = nextSignal((code) => void leave(code))
+  const giveUp = (): void => {
+    logger.fatal('did not stop in time; acknowledged events are stored')
+    void leave(1)
+  }
+  void signalled.then(() => setTimeout(giveUp, config.drainTimeout + CLOSE_MS))
 
   const start = startServer(config, {
     log: logger,
@@ -109,7 +110,7 @@ export async function runServer(config: Config): Promise<void> {
     link,
     onTrouble(err) {
       logger.fatal({ err }, 'the store failed permanently')
-      leave(1)
+      void leave(1)
     },
   })
   const server = await start.catch((error: unknown) => {
@@ -123,7 +124,7 @@ export async function runServer(config: Config): Promise<void> {
   logger.info({ signal }, 'draining')
   await server.close()
   logger.info('closed')
-  leave(0)
+  await leave(0)
 }
 
 async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {

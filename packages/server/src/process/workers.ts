@@ -6,13 +6,14 @@
  *
  * Workers accept connections from the port themselves: a connection handed over by the parent would hang if the worker
  * died first. A worker that dies while serving is replaced after a pause, which doubles while workers die young. After
- * QUICK_DEATHS young deaths in a row, the parent stops with an error. A second signal ends everything immediately.
+ * QUICK_DEATHS young deaths in a row, the parent stops with an error. A second signal ends everything immediately, and so
+ * does the time after which each worker should have ended by itself.
  */
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { createLog } from './log.ts'
-import { nextSignal } from './next-signal.ts'
+import { CLOSE_MS, nextSignal } from './next-signal.ts'
 import { createWorkerMetrics } from './worker-metrics.ts'
 import type { FromWorker } from './worker-link.ts'
 
@@ -27,13 +28,9 @@ const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 
 /** Runs workers until a signal ends them. They get the same configuration as this process. */
-export async function runWorkers({ workers: count, logLevel }: Config): Promise<void> {
-  const { logger, flush } = createLog(logLevel)
-  const leave = (code: number): never => {
-    flush()
-    process.exit(code)
-  }
-  process.stdout.on('error', () => undefined)
+export async function runWorkers({ workers: count, logLevel, drainTimeout }: Config): Promise<void> {
+  const { logger, leave } = createLog(logLevel)
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   cluster.schedulingPolicy = cluster.SCHED_NONE
   const printed = new Set<string>()
   const metrics = createWorkerMetrics()
@@ -41,10 +38,11 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
   let isStopping = false
   let youngDeaths = 0
 
-  const signalled = nextSignal((code) => {
+  const endNow = (code: number): void => {
     for (const worker of workers()) worker.process.kill('SIGKILL')
-    leave(code)
-  })
+    void leave(code)
+  }
+  const signalled = nextSignal(endNow)
 
   /** Resolves with null when the worker is ready, or with its exit code when it ends first. */
   function start(): Promise<number | null> {
@@ -90,11 +88,12 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
     const text = `${QUICK_DEATHS} workers in a row ended within ${YOUNG_MS / 1000} s of their start; the last ended with ${end}`
     process.stderr.write(`tacho: ${text}. See their log lines for the reason.\n`)
     await stop('SIGTERM')
-    leave(1)
+    await leave(1)
   }
 
   async function stop(signal: NodeJS.Signals): Promise<void> {
     isStopping = true
+    setTimeout(endNow, drainTimeout + 2 * CLOSE_MS, 1)
     // In a process group, workers already have the signal; within a second it counts as the same one.
     for (const worker of workers()) worker.process.kill(signal)
     if (workers().length > 0) await idle.promise
@@ -102,7 +101,7 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
 
   let isServing = false
   const first = await start()
-  if (first !== null) leave(first)
+  if (first !== null) await leave(first)
   isServing = true
   logger.info({ workers: count, pid: process.pid }, 'starting workers')
   for (let others = 1; others < count; others++) void start()
@@ -110,7 +109,7 @@ export async function runWorkers({ workers: count, logLevel }: Config): Promise<
   logger.info({ signal }, 'draining')
   await stop(signal)
   logger.info('closed')
-  leave(0)
+  await leave(0)
 }
 
 function workers(): Worker[] {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
@@ -151,6 +151,34 @@ test('a request that does not end is aborted after the drain timeout, and so is 
   assert.equal(await server.ended(), 0)
   silent.destroy()
 })
+
+/** Writes more lines than a pipe holds, then leaves with 3. */
+const LEAVING = `import { createLog } from ${JSON.stringify(new URL('../../src/process/log.ts', import.meta.url))}
+const { logger, leave } = createLog('info')
+for (let line = 0; line < 1_000; line++) logger.info({ line, text: 'x'.repeat(1_000) })
+await leave(3)`
+
+for (const [reader, lines, end] of [
+  ['reads', 1_000, 3],
+  ['has closed the pipe', 0, 3],
+  ['has stopped', 0, 'SIGKILL'],
+] as const) {
+  test(`a log whose reader ${reader} does not keep the process from ending`, async (t) => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', LEAVING], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    t.after(() => child.kill('SIGKILL'))
+    const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
+    let text = ''
+    if (lines > 0) child.stderr.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    else if (end === 3) child.stderr.destroy()
+    const [code, signal] = await ended
+    assert.equal(code ?? signal, end)
+    if (lines > 0 && !child.stderr.closed) await once(child.stderr, 'close')
+    assert.equal(text.split('\n').length - 1, lines)
+    child.stderr.destroy()
+  })
+}
 
 for (const [signal, code] of [
   ['SIGTERM', 143],

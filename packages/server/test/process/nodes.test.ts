@@ -9,6 +9,9 @@ import { eventually } from '../setup/eventually.ts'
 import { databasesOf, startPostgres, type PostgresServer } from '../setup/postgres-server.ts'
 import { startProcess, temporaryDirectory, type ServerProcess } from '../setup/process.ts'
 
+/** Held while the schema is changed. */
+const MIGRATION_LOCK = 0x54_41_43_48
+
 const apiKey = newApiKey(randomBytes).text
 const operatorToken = newOperatorToken(randomBytes).text
 
@@ -251,4 +254,20 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
   one.process.signal('SIGKILL')
   two.process.signal('SIGCONT')
   await eventually(() => isDecided(two), 'a decision by the other node')
+})
+
+test('a signal ends a process that waits for its database for ever, after the drain timeout', async (t) => {
+  const { databaseUrl } = await newDatabase(t)
+  const other = new pg.Client(databaseUrl)
+  await other.connect()
+  // As if another node migrated the database and then fell silent.
+  await other.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK])
+  const directory = temporaryDirectory(t)
+  const waiting = startProcess(t, directory, { TACHO_DATABASE_URL: databaseUrl, TACHO_DRAIN_TIMEOUT: '100ms' })
+  const sessions = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+  await eventually(async () => (await other.query(sessions)).rowCount === 1, 'a process that waits')
+  waiting.signal('SIGTERM')
+  assert.equal(await waiting.ended(), 1)
+  assert.match(waiting.stderr(), /did not stop in time/)
+  await other.end()
 })
