@@ -1,4 +1,4 @@
-/** Keeps the table of places in CONTRIBUTING.md correct. */
+/** Keeps the places that CONTRIBUTING.md and docs/architecture.md name correct. */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -30,4 +30,15 @@ test('every name that the guide places in a file is in that file', () => {
     const file = fileOf(place)
     assert.ok(file !== null && new RegExp(`\\b${name}\\b`).test(readFileSync(file, 'utf8')), sentence)
   }
+})
+
+test('every file that the architecture names exists', () => {
+  const text = readFileSync(path.join(ROOT, 'docs/architecture.md'), 'utf8')
+  const folders = ['', 'server/src', 'server/src/storage', 'contract/src', 'cli/src', 'sdk/src']
+  const names = [...text.matchAll(/`([\w./-]+\/[\w-]+\.ts)`/g)].map(([, name = '']) => name)
+  assert.ok(names.length > 50)
+  assert.deepEqual(
+    names.filter((name) => !folders.some((folder) => existsSync(path.join(ROOT, 'packages', folder, name)))),
+    [],
+  )
 })

@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { Status } from '../runs/status.tsx'
+import { Status } from '../runs/run-status.tsx'
 import { More } from '../ui/more.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
 import { useAffectedAgents, useAffectedRuns } from './queries.ts'

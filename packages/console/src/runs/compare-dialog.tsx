@@ -5,7 +5,7 @@ import { api } from '../api.ts'
 import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { Time } from '../ui/time.tsx'
-import { RunStatusChip } from './status.tsx'
+import { RunStatusChip } from './run-status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const SHOWN = 8

@@ -18,7 +18,7 @@ import {
   type Message,
 } from '@tacho/contract/read-payload.ts'
 import { STATUSES } from './search.ts'
-import { Status } from './status.tsx'
+import { Status } from './run-status.tsx'
 
 interface Props {
   event: OperatorEvent

@@ -4,7 +4,7 @@ import { Button } from '../ui/button.tsx'
 import { duration, exact } from '../ui/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { COST_PATTERN, SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
-import { statusWord } from './status.tsx'
+import { statusWord } from './run-status.tsx'
 
 export const SEARCH_ID = 'search-runs'
 const SINCE_WORDS: Record<Since, string> = {

@@ -10,7 +10,7 @@ import { compact, counted, duration } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { RunMenu } from './run-menu.tsx'
-import { RunStatusChip } from './status.tsx'
+import { RunStatusChip } from './run-status.tsx'
 import { useWaitingFor } from './waiting.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')

@@ -9,7 +9,7 @@ import { compact, duration, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { columnWord } from './columns.ts'
-import { RunStatusChip } from './status.tsx'
+import { RunStatusChip } from './run-status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const ROW_PX = 36

@@ -28,9 +28,9 @@ export interface ConfigurationState {
 const REFRESH_MS = 30_000
 const REFRESH_MIN_MS = 1_000
 const REFRESH_MAX_MS = 86_400_000
-/** 500 policies and 4 MiB of prompts, even if every character is escaped. */
-/** What every HTTP client can send in a header. */
+/** Every HTTP client can send these characters in a header. */
 const HEADER_TEXT = /^[\x20-\x7e]+$/
+/** 500 policies and 4 MiB of prompts, even if every character is escaped. */
 const REPLY_BYTES_MAX = 32 * 1_048_576
 
 export class ConfigurationSource {

@@ -11,29 +11,32 @@ export const auditActs = {
   listAudit: read(listAudit),
 } satisfies Partial<Acts<AuditStore>>
 
-const NAMES = [
-  ['id', 'id'],
-  ['workspace_id', 'workspaceId'],
-  ['environment_id', 'environmentId'],
-  ['at', 'at'],
-  ['actor_kind', 'actorKind'],
-  ['actor_id', 'actorId'],
-  ['actor_name', 'actorName'],
-  ['action', 'action'],
-  ['target_kind', 'targetKind'],
-  ['target_id', 'targetId'],
-  ['detail', 'detail'],
-  ['request_id', 'requestId'],
-] as const satisfies readonly (readonly [string, keyof AuditEntry])[]
-const COLUMNS = NAMES.map(([column, name]) => `${column} AS "${name}"`).join(', ')
+const NAMES = {
+  id: 'id',
+  workspaceId: 'workspace_id',
+  environmentId: 'environment_id',
+  at: 'at',
+  actorKind: 'actor_kind',
+  actorId: 'actor_id',
+  actorName: 'actor_name',
+  action: 'action',
+  targetKind: 'target_kind',
+  targetId: 'target_id',
+  detail: 'detail',
+  requestId: 'request_id',
+} satisfies Record<keyof AuditEntry, string>
+const COLUMNS = Object.entries(NAMES)
+  .map(([name, column]) => `${column} AS "${name}"`)
+  .join(', ')
 
 /** Most an entry's id may differ from its time, because ids wait when the clock goes back. */
 const ID_LAG_MS = 60_000
 
 /** Part of every act that an operator causes. */
 export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
+  const names = Object.keys(NAMES) as (keyof AuditEntry)[]
   const rows = entries.map((entry) =>
-    Object.fromEntries(NAMES.map(([column, name]): [string, SqlValue] => [column, entry[name]])),
+    Object.fromEntries(names.map((name): [string, SqlValue] => [NAMES[name], entry[name]])),
   )
   await insertRows(sql, 'audit_log', rows)
 }

@@ -3,39 +3,47 @@ import { look, read, type Acts } from '../act.ts'
 import type { ApprovalRow, Requester, ApprovalStore } from '../../approvals.ts'
 import { inChunks, PLACES } from '../chunks.ts'
 import { textKey } from '../keys.ts'
-import type { Sql } from '../sql.ts'
+import type { Sql, SqlValue } from '../sql.ts'
 
 export const approvalRowsActs = {
   findApproval: look(findApproval),
   findApprovals: read(findApprovals),
 } satisfies Partial<Acts<ApprovalStore>>
 
-/** Column, and its name in ApprovalRow. */
-export const NAMES = [
-  ['id', 'id'],
-  ['environment_id', 'environmentId'],
-  ['client_id', 'clientId'],
-  ['client_request_id', 'clientRequestId'],
-  ['run_id', 'runId'],
-  ['session_id', 'sessionId'],
-  ['agent_id', 'agentId'],
-  ['policy_id', 'policyId'],
-  ['tool_name', 'toolName'],
-  ['input_hash', 'inputHash'],
-  ['reason', 'reason'],
-  ['timeout_ms', 'timeoutMs'],
-  ['created_at', 'createdAt'],
-  ['expires_at', 'expiresAt'],
-  ['status', 'status'],
-  ['decided_at', 'decidedAt'],
-  ['decision_reason', 'decisionReason'],
-  ['decider_kind', 'deciderKind'],
-  ['decider_id', 'deciderId'],
-  ['decider_name', 'deciderName'],
-  ['revision', 'revision'],
-] as const satisfies readonly (readonly [string, keyof ApprovalRow])[]
+/** The column of each member of ApprovalRow. */
+const NAMES = {
+  id: 'id',
+  environmentId: 'environment_id',
+  clientId: 'client_id',
+  clientRequestId: 'client_request_id',
+  runId: 'run_id',
+  sessionId: 'session_id',
+  agentId: 'agent_id',
+  policyId: 'policy_id',
+  toolName: 'tool_name',
+  inputHash: 'input_hash',
+  reason: 'reason',
+  timeoutMs: 'timeout_ms',
+  createdAt: 'created_at',
+  expiresAt: 'expires_at',
+  status: 'status',
+  decidedAt: 'decided_at',
+  decisionReason: 'decision_reason',
+  deciderKind: 'decider_kind',
+  deciderId: 'decider_id',
+  deciderName: 'decider_name',
+  revision: 'revision',
+} satisfies Record<keyof ApprovalRow, string>
 
-export const COLUMNS = NAMES.map(([column, name]) => `${column} AS "${name}"`).join(', ')
+export const COLUMNS = Object.entries(NAMES)
+  .map(([name, column]) => `${column} AS "${name}"`)
+  .join(', ')
+
+/** The row without its keys. */
+export function columnsOfApproval(approval: ApprovalRow): Record<string, SqlValue> {
+  const names = Object.keys(NAMES) as (keyof ApprovalRow)[]
+  return Object.fromEntries(names.map((name) => [NAMES[name], approval[name]]))
+}
 
 export function findApproval(sql: Sql, environmentId: string, id: string): Promise<ApprovalRow | null> {
   return sql.get(`SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id = ?`, [environmentId, id])

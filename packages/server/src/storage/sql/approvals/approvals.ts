@@ -27,9 +27,9 @@ import { insertAudit } from '../audit.ts'
 import { inChunks, PLACES } from '../chunks.ts'
 import { erasedKey, FOR_EVER, isErased } from '../erased-keys.ts'
 import { insertRows } from '../insert-rows.ts'
-import { agentKeyOf, COLUMNS, findApproval, findApprovals, NAMES } from './approval-rows.ts'
+import { agentKeyOf, COLUMNS, columnsOfApproval, findApproval, findApprovals } from './approval-rows.ts'
 import { requestKey, textKey } from '../keys.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 
 export const approvalsActs = {
   createApproval: write(createApproval),
@@ -191,6 +191,5 @@ async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {
     policy_key: policyId === null ? null : textKey(policyId),
     run_key: runId === null ? null : textKey(runId),
   }
-  const row = Object.fromEntries(NAMES.map(([column, name]): [string, SqlValue] => [column, approval[name]]))
-  await insertRows(sql, 'approvals', [{ ...row, ...keys }])
+  await insertRows(sql, 'approvals', [{ ...columnsOfApproval(approval), ...keys }])
 }
