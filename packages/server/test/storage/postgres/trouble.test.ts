@@ -217,7 +217,7 @@ describe('a database in trouble', () => {
     // As the replica has it: its next number is one that a run has.
     const [row] = (await query(`SELECT min(number) AS number FROM tacho.runs WHERE environment_id = '${env}'`)).rows
     // Alone: Citus would set it on the machine that has the runs.
-    await query(`SELECT setval('tacho.numbers', ${row?.['number']}, false)`)
+    await query(`SELECT setval('tacho.numbers', ${Number(row?.['number'])}, false)`)
     await withStorage({}, async (storage) => {
       await assert.rejects(append(storage, env, event({ runId: 'new' })), refusal('storage_unavailable'))
     })
