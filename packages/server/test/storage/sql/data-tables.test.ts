@@ -4,15 +4,15 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import path from 'node:path'
 import Database from 'better-sqlite3'
-import { EXPORTED_TABLES } from '../../src/storage/exported-tables.ts'
-import { DATA_TABLES } from '../../src/storage/sql/data-tables.ts'
-import { openStore, temporaryDirectory } from './sqlite/temporary.ts'
-import { auditEntry } from './suite/issue-sample.ts'
-import { newId, NOON } from './suite/sample.ts'
+import { EXPORTED_TABLES } from '../../../src/storage/exported-tables.ts'
+import { DATA_TABLES } from '../../../src/storage/sql/data-tables.ts'
+import { openStore, temporaryDirectory } from '../sqlite/temporary.ts'
+import { auditEntry } from '../suite/issue-sample.ts'
+import { newId, NOON } from '../suite/sample.ts'
 
 const SCHEMAS = {
-  sqlite: { file: 'sqlite/schema.sql', table: /^CREATE TABLE "?(\w+)/gm },
-  postgres: { file: 'postgres/schema.txt', table: /^(\w+)$/gm },
+  sqlite: { file: '../sqlite/schema.sql', table: /^CREATE TABLE "?(\w+)/gm },
+  postgres: { file: '../postgres/schema.txt', table: /^(\w+)$/gm },
 }
 
 const tablesOf = (engine: keyof typeof SCHEMAS): string[] => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createAttempts } from '../../../src/http/operator/sign-in/attempts.ts'
+import { createAttempts } from '../../../../src/http/operator/sign-in/attempts.ts'
 
 const limits = { perAddress: 3, perAccount: 2, windowSeconds: 60 }
 
