@@ -1,5 +1,5 @@
 // Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
-// Exported functions of the server have different names. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
+// Exported functions of the server have different names, and source files at most 400 lines. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -76,6 +76,8 @@ const layers = [
     may: [contract, prices, threads, `${server}/domain/**`, `${storage}/*.ts`, ...anyPackage],
     not: ['npm/better-sqlite3', 'npm/pg', 'npm/fastify', 'npm/@fastify/*'],
   },
+  // Every layer loads these, so they import none.
+  { folder: threads, may: [threads, 'node/**'] },
   { folder: `${server}/config/**`, may: [contract, `${server}/config/**`, `${server}/domain/**`, ...anyPackage] },
   {
     folder: `${server}/maintenance/**`,
@@ -168,6 +170,17 @@ for (const file of globSync(`${server}/**/*.ts`, { cwd: root })) {
     wrong++
     console.error(`${file}: ${name} is also a function of ${known}`)
   }
+}
+
+const LINES_MAX = 400
+const generated = ['packages/client/src/endpoints/**', 'packages/server/src/domain/otlp/otlp_pb.ts']
+for (const file of globSync(['{packages/*,bench}/src/**/*.{ts,tsx}', 'scripts/*.mjs', 'sdks/python/src/**/*.py'], {
+  cwd: root,
+})) {
+  const lines = readFileSync(path.join(root, file), 'utf8').split('\n').length - 1
+  if (lines <= LINES_MAX || matches(file, generated)) continue
+  wrong++
+  console.error(`${file}: ${lines} lines, more than ${LINES_MAX}`)
 }
 if (wrong > 0) process.exit(1)
 

@@ -19,22 +19,19 @@ from ..configuration.source import RuntimeConfiguration
 from ..core import now_ms
 from ..delivery.issue_records import IssueRecords, IssueReport
 from ..delivery.transport import StopSignal
-from ..exact import class_name, exact_number, exact_text
 from ..policy.compile import compiled
-from ..policy.decide import Decision, decide
+from ..policy.decide import decide
 from ..policy.facts import Facts
-from ..policy.input_hash import input_hash
-from ..policy.plain_json import NotPlainJson
 from ..recording.context import RunScope
-from ..recording.plain import Json, read_safely
+from ..recording.plain import Json
 from .approval import ask_approval
 from .blocked import BlockCode, ToolBlockedError
 from .detectors import BudgetDetector, Detection, LoopDetector
 from .in_thread import in_thread
+from .judged import Judged, facts_of, failures_of, hash_of, reason_code_of, snapshot_of
 from .recoveries import Recoveries
 from .rules import Call, CallDecision, GuardDefaults, Rules
-from .snapshot import snapshot
-from .verdict import Verdict, judge
+from .verdict import judge
 
 if TYPE_CHECKING:
     from ..core import Core
@@ -58,16 +55,6 @@ _UNCONFIGURED = (
     "Check the service, the key and its scopes config:read and policies:read."
 )
 _UNCHECKED = "No policies could be loaded: guarded tools run unchecked, as when_unconfigured says."
-
-
-@dataclass(frozen=True)
-class _Judged:
-    call: Call
-    decision: CallDecision
-    verdict: Verdict
-    failures: tuple[dict[str, str], ...]
-    snapshot: object
-    """Copy of an input that cannot be hashed; None if the input has a hash."""
 
 
 @dataclass
@@ -173,7 +160,7 @@ class Guard:
         given = self._defaults.configuration_wait if given is None else given
         return _CONFIGURATION_WAIT if given is None else given
 
-    def _admit(self, scope: RunScope | None, call: Call, rules: Rules) -> _Judged:
+    def _admit(self, scope: RunScope | None, call: Call, rules: Rules) -> Judged:
         """Raises ToolBlockedError for BLOCK. On REQUIRE_APPROVAL, the caller must ask."""
         judged = self._judge_safely(scope, call, rules)
         action = judged.decision.action
@@ -184,18 +171,18 @@ class Guard:
             self._record_decision(scope, judged)
         return judged
 
-    def _judge_safely(self, scope: RunScope | None, call: Call, rules: Rules) -> _Judged:
+    def _judge_safely(self, scope: RunScope | None, call: Call, rules: Rules) -> Judged:
         try:
             # A copy: it is read again after the tool ran.
             return self._judge(scope, replace(call, risk_signals=tuple(call.risk_signals)), rules)
         except Exception:
             raise ToolBlockedError("guard_failed", call.tool_name) from None
 
-    def _judge(self, scope: RunScope | None, call: Call, rules: Rules) -> _Judged:
+    def _judge(self, scope: RunScope | None, call: Call, rules: Rules) -> Judged:
         settings = self._core.settings
         current = self._configuration.current
         policies = [*(current.policies if current else ()), *self._defaults.policies, *rules.policies]
-        digest = _hash(call)
+        digest = hash_of(call)
         detections = self._detect(scope, call.tool_name, digest) if scope and digest is not None else ()
         usage = scope.usage if scope else None
         decision = decide(
@@ -223,8 +210,8 @@ class Guard:
             self._report_detection(scope, call, found)
         revision = current.revision if current else None
         decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, digest, tuple(detections), revision)
-        taken = _snapshot(call) if digest is None else None
-        return _Judged(call, decided, verdict, _failures_of(decision), taken)
+        taken = snapshot_of(call) if digest is None else None
+        return Judged(call, decided, verdict, failures_of(decision), taken)
 
     def _detect(self, scope: RunScope, tool_name: str, digest: str) -> tuple[Detection, ...]:
         if not isinstance(scope.watch, _Watch):
@@ -242,7 +229,7 @@ class Guard:
         ]
         return tuple(detection for detection in found if detection is not None)
 
-    def _approve(self, scope: RunScope | None, judged: _Judged, rules: Rules, stop: StopSignal) -> str:
+    def _approve(self, scope: RunScope | None, judged: Judged, rules: Rules, stop: StopSignal) -> str:
         """The id of the approval. Raises ToolBlockedError unless a person approved."""
         core, verdict, digest = self._core, judged.verdict, judged.decision.input_hash
         if digest is None:
@@ -285,20 +272,18 @@ class Guard:
         raise self._refused(scope, judged, code, outcome.approval_id, outcome.decision_reason)
 
     def _require_unchanged(
-        self, scope: RunScope | None, judged: _Judged, current: Callable[[], Call], approval_id: str | None
+        self, scope: RunScope | None, judged: Judged, current: Callable[[], Call], approval_id: str | None
     ) -> None:
         call = current()
-        is_same = call.tool_name == judged.call.tool_name and _hash(call) == judged.decision.input_hash
+        is_same = call.tool_name == judged.call.tool_name and hash_of(call) == judged.decision.input_hash
         if is_same and judged.decision.input_hash is None:
-            taken = _snapshot(call)
+            taken = snapshot_of(call)
             is_same = taken is not None and taken == judged.snapshot
         if not is_same:
             raise self._refused(scope, judged, "input_changed", approval_id)
 
-    def _succeeded(
-        self, scope: RunScope | None, judged: _Judged, approval_id: str | None, start: float, output: object
-    ) -> None:
-        facts = {**_facts_of(judged, approval_id, start), "output": output}
+    def _succeeded(self, scope: RunScope | None, judged: Judged, approval_id: str | None, start: float, output: object) -> None:
+        facts = {**facts_of(judged, approval_id, start), "output": output}
         tool_name = judged.call.tool_name
         event_id = self._core.record(scope, "TOOL_CALL", tool_name, facts)
         for report in self._recoveries.recovered(_agent_of(scope), tool_name):
@@ -308,18 +293,18 @@ class Guard:
     def _failed(
         self,
         scope: RunScope | None,
-        judged: _Judged,
+        judged: Judged,
         approval_id: str | None,
         start: float,
         error: BaseException,
     ) -> None:
-        facts = {**_facts_of(judged, approval_id, start), "error": error}
+        facts = {**facts_of(judged, approval_id, start), "error": error}
         tool_name = judged.call.tool_name
         event_id = self._core.record(scope, "TOOL_CALL", tool_name, facts)
-        payload = {"toolName": tool_name, "reasonCode": _reason_code_of(error)}
+        payload = {"toolName": tool_name, "reasonCode": reason_code_of(error)}
         self._trouble(scope, tool_name, IssueReport("TOOL_FAILED", payload=payload, event_id=event_id))
 
-    def _record_decision(self, scope: RunScope | None, judged: _Judged, approval_id: str | None = None) -> None:
+    def _record_decision(self, scope: RunScope | None, judged: Judged, approval_id: str | None = None) -> None:
         decision, call = judged.decision, judged.call
         payload: dict[str, Any] = {
             "action": decision.action,
@@ -341,7 +326,7 @@ class Guard:
     def _refused(
         self,
         scope: RunScope | None,
-        judged: _Judged,
+        judged: Judged,
         code: BlockCode,
         approval_id: str | None = None,
         decision_reason: str | None = None,
@@ -382,41 +367,5 @@ def _compile_policies(configuration: Configuration) -> None:
         compiled(policy.condition)
 
 
-def _hash(call: Call) -> str | None:
-    try:
-        return input_hash(call.tool_name, call.input)
-    except (NotPlainJson, RecursionError):
-        return None
-
-
-def _snapshot(call: Call) -> object:
-    return read_safely(lambda: ("input", snapshot(call.input)), None)
-
-
-def _failures_of(decision: Decision) -> tuple[dict[str, str], ...]:
-    return tuple({"policyId": failure.policy_id, "message": failure.message} for failure in decision.failures)
-
-
-def _facts_of(judged: _Judged, approval_id: str | None, start: float) -> dict[str, object]:
-    call, digest = judged.call, judged.decision.input_hash
-    return {
-        "toolName": call.tool_name,
-        "input": {} if call.input is None else call.input,
-        **({"riskSignals": list(call.risk_signals)} if call.risk_signals else {}),
-        "latency": round((time.monotonic() - start) * 1_000),
-        **({"inputHash": digest} if digest is not None else {}),
-        **({"approvalId": approval_id} if approval_id is not None else {}),
-    }
-
-
 def _agent_of(scope: RunScope | None) -> str:
     return (scope.agent_id or scope.agent_name) if scope else ""
-
-
-def _reason_code_of(error: BaseException) -> str:
-    """Stays the same from one failure to the next, unlike a message."""
-    code = read_safely(lambda: getattr(error, "code", None), None)
-    number = exact_number(code)
-    # A very long int has no text.
-    text = exact_text(code) if number is None else read_safely(lambda: str(number), None)
-    return text or class_name(error)
