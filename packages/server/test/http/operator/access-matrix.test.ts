@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { OperatorRoute, Role } from '@tacho/contract/operator/access.ts'
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import {
@@ -107,6 +108,7 @@ async function ask({ service }: Estate, token: string | undefined, row: Row, ids
   // Exports of other rows have all places: they end when their streams do.
   while (reply.status === 503) {
     await reply.body?.cancel()
+    await wait(5)
     reply = await send()
   }
   // A successful stream never ends.

@@ -289,9 +289,7 @@ async function look(tenant: Tenant, row: Row, address: string, etag?: string): P
     stream.close()
     return { row: row.name, address, status: stream.status, text: JSON.stringify(first), etag: null }
   }
-  let reply = await fetch(service.url + address, { headers })
-  // Too many exports at the same time.
-  while (reply.status === 503) reply = await fetch(service.url + address, { headers })
+  const reply = await fetch(service.url + address, { headers })
   const isTable = reply.headers.get('content-type')?.includes('parquet')
   const text = isTable ? JSON.stringify(await rowsOfParquet(await reply.arrayBuffer())) : await reply.text()
   return { row: row.name, address, status: reply.status, text, etag: reply.headers.get('etag') }
@@ -327,11 +325,15 @@ async function lookEverywhere(tenant: Tenant, again: readonly Seen[] = []): Prom
     if (etag !== null) asked.set(`${address} ${etag}`, { row, address, etag })
   }
   const seen: Seen[] = []
-  const waiting = asked.values()
-  const work = async () => {
+  const work = async (waiting: Iterable<{ row: Row; address: string; etag?: string }>) => {
     for (const { row, address, etag } of waiting) seen.push(await look(tenant, row, address, etag))
   }
-  await Promise.all(Array.from({ length: 6 }, work))
+  // More than two exports of a workspace at the same time are refused.
+  const { exports = [], others = [] } = Object.groupBy(asked.values(), ({ row }) =>
+    row.route.path.includes('export') ? 'exports' : 'others',
+  )
+  const rest = others.values()
+  await Promise.all([work(exports), ...Array.from({ length: 5 }, () => work(rest))])
   return seen
 }
 
