@@ -2,6 +2,7 @@
 import type { Benchmark } from './benchmark.ts'
 import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { consolePages } from './benchmarks/console.ts'
+import { erasure } from './benchmarks/erasure.ts'
 import { hook } from './benchmarks/hook.ts'
 import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
@@ -9,6 +10,7 @@ import { otlp } from './benchmarks/otlp.ts'
 import { policies } from './benchmarks/policies.ts'
 import {
   postgres,
+  postgresErasure,
   postgresMixed,
   postgresReads,
   postgresReadsFull,
@@ -37,6 +39,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   readsFull,
   retention,
   retentionFull,
+  erasure,
   largeRun,
   start,
   hook,
@@ -52,5 +55,6 @@ export const BENCHMARKS: readonly Benchmark[] = [
   postgresReadsFull,
   postgresRetention,
   postgresRetentionFull,
+  postgresErasure,
   postgresWorkers,
 ]

@@ -19,6 +19,7 @@ import { row, type Result } from '../result.ts'
 import { startServer } from '../server.ts'
 import { spreadOf, type Times } from '../stats.ts'
 import { ratio, spread, whole } from '../text.ts'
+import { ERASED, measureErasure } from './erasure.ts'
 import { measureReading } from './reading.ts'
 import {
   CONNECTIONS,
@@ -114,6 +115,17 @@ export const postgresRetentionFull: Benchmark = {
   name: 'postgres-retention-full',
   title: 'Removing old runs from PostgreSQL while recording, 10 million events stored',
   onDemand: true,
+}
+
+export const postgresErasure: Benchmark = {
+  name: 'postgres-erasure',
+  title: 'Erasing a session among a million runs on PostgreSQL',
+  part: 'postgres',
+  about: [ERASED],
+  run: async (setting) => {
+    await using databases = await startDatabases(setting.plan)
+    return await measureErasure(setting, retainedStore(setting.place, await databases.create()))
+  },
 }
 
 function retainedStore(place: string, url: string): Omit<RetainedStore, 'killsAt'> {

@@ -56,7 +56,7 @@ export const retentionFull: Benchmark = {
   onDemand: true,
 }
 
-function sqliteStore(place: string): RetainedStore {
+export function sqliteStore(place: string): RetainedStore {
   const directory = path.join(place, 'store')
   const file = path.join(directory, 'tacho.db')
   const read = <Result>(work: (db: Database.Database) => Result): Result => {
