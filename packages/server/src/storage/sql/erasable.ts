@@ -67,7 +67,7 @@ async function indexedRuns(
       `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND ${condition} AND ${STORED} ORDER BY ${order} LIMIT ?`,
       [environmentId, ...params, storedBy, limit],
     )
-  // By order as in OF_RUN_ID, without a subquery: Citus looks up no prompts of what one returns.
+  // By order as in OF_RUN_ID, and one by one, without a subquery: Citus looks up no prompts of what one returns.
   if (kind === 'run') return runs('r.run_id >= ? AND r.run_id <= ?', 'r.run_id', subject, subject)
   if (kind === 'agent') {
     const found: Found[] = []
@@ -84,17 +84,8 @@ async function indexedRuns(
   const text = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND own_session > '='
     AND ${named} LIMIT ?`
   const numbers = await sql.all<{ run: number }>(text, [environmentId, session, limit])
-  return byNumber(
-    sql,
-    environmentId,
-    numbers.map(({ run }) => run),
-    storedBy,
-  )
-}
-
-function byNumber(sql: Sql, environmentId: string, numbers: readonly number[], storedBy: number): Promise<Found[]> {
-  const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND r.number IN (${PLACES}) AND ${STORED}`
-  return inChunks(numbers.map(String), (chunk) => sql.all<Found>(text, [environmentId, ...chunk.map(Number), storedBy]))
+  const found = numbers.map(({ run }) => runs('r.number >= ? AND r.number <= ?', 'r.number', run, run))
+  return (await Promise.all(found)).flat()
 }
 
 /** The next runs by number. Of a client, those with events that it sent. */

@@ -10,7 +10,7 @@ import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../erasures.ts'
 import { TOKEN_PARTS } from '../uncosted.ts'
 import { eraseDetails } from './audit.ts'
-import { chunksOf, inChunks, PLACES } from './chunks.ts'
+import { chunksOf, PLACES } from './chunks.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { eventEnvironment } from './events.ts'
@@ -19,6 +19,7 @@ import { usedNames } from './counts.ts'
 import { knownNames } from './known-names.ts'
 import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
 import { deleteBlocks } from './payloads.ts'
+import { runsByNumber } from './runs-by-number.ts'
 import { removeFromSearch, removeRunsFromSearch } from './search/removal.ts'
 import type { Sql } from './sql.ts'
 import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
@@ -53,8 +54,8 @@ interface RemovedRun {
   events: number
 }
 
-const RUNS = `SELECT id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
-    last_event_at AS "lastEventAt", event_count AS events FROM runs WHERE environment_id = ? AND number IN (${PLACES})`
+const RUN = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
+  last_event_at AS "lastEventAt", event_count AS events`
 
 /**
  * Removes the runs that exist. A run that got events since it was counted stays, to be counted again. It gets no new
@@ -66,9 +67,7 @@ export async function removeRuns(
   numbers: readonly number[],
 ): Promise<RemovedRuns> {
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
-  const found = await inChunks(numbers.map(String), (chunk) =>
-    sql.all<RemovedRun>(RUNS, [environmentId, ...chunk.map(Number)]),
-  )
+  const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
   const runs = found.filter(({ number, events }) => (counted.get(number)?.events ?? events) === events)
   const rows = runs.map(({ id, number, events }) => {
     return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }

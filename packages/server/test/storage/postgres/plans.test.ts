@@ -5,12 +5,17 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { advanceErasure } from '../../../src/domain/erasure.ts'
+import { parseSearchQuery } from '../../../src/domain/search-query.ts'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
+import { hashOf } from '../../../src/storage/search-text.ts'
+import { seedOf } from '../../../src/storage/sql/search/terms.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { NESTED_PLANS } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { recordTransactions } from './rules.ts'
+import { newErasure, type Subject } from '../suite/erasures.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 
 const TABLES = [
@@ -29,7 +34,15 @@ const TABLES = [
   'issues',
   'issue_records',
   'webhook_deliveries',
+  'removed_runs',
+  'erased_keys',
+  'payload_blocks',
+  'search_runs',
+  'search_entries',
 ]
+/** A statement that reads or writes one of them. */
+const USED = new RegExp(`\\b(?:FROM|JOIN|INTO|UPDATE)\\s+(?:${TABLES.join('|')})\\b`)
+
 /** `TEST_PLAN_SCALE=80 npm test -- postgres/plans` checks with ten million events, in a few minutes. */
 const SCALE = Number(process.env['TEST_PLAN_SCALE'] ?? 10)
 const RUNS = 2_000 * SCALE
@@ -73,6 +86,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   const place = { time: NOON + 30, seq: 30 }
   /** Names of prepared statements, by their text. */
   const prepared = new Map<string, string>()
+  /** Each check erases another run, but not the first, which has more events than it counts. */
+  let erased = 1
 
   before(async () => {
     databases = await testDatabases()
@@ -88,6 +103,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await prepareEarly()
     await fill(await runOf(storage, env, 'first'), await runOf(storage, env, 'long'))
     await fillOperators()
+    await fillSearch()
   }, FILLING)
   after(async () => {
     await client.end()
@@ -201,6 +217,30 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       `CASE WHEN n % 10 = 0 THEN 'other' ELSE '${webhook}' END, ${id}, '${env}', 'webhook.test',
         CASE WHEN n % 500 = 0 THEN 'FAILED' ELSE 'PENDING' END, 0, ${NOON}, '{}'`,
     )
+  }
+
+  /** Ten indexed events of each run, of which few have the word. */
+  async function fillSearch() {
+    const hash = hashOf('needle', seedOf({ dialect: 'postgres' }, env, NOON))
+    await client.query(
+      `INSERT INTO search_runs (environment_id, run, id, indexed_seq, marks, marked_at)
+        SELECT environment_id, number, id, 10, 1, CASE WHEN number % 100 = 0 THEN ${NOON} END FROM runs`,
+    )
+    await client.query(
+      `INSERT INTO search_entries (environment_id, run, seq, time, words)
+        SELECT environment_id, number, n, ${NOON}::bigint + n,
+          ARRAY[(number % 5000)::integer, n, CASE WHEN number % 1000 = 7 AND n = 3 THEN ${hash} ELSE 1 END]
+          FROM runs, generate_series(1, 10) AS n`,
+    )
+  }
+
+  async function search() {
+    const parsed = parseSearchQuery('needle')
+    assert.ok(parsed.ok)
+    const span = { clauses: parsed.clauses, from: NOON - 100 * HOUR, to: NOON + HOUR, limit: 50 }
+    await storage.searchEvents(env, { ...span, after: null })
+    await storage.searchEvents(env, { ...span, after: { time: NOON + 3, run: 1_010_007, tie: 3 } })
+    await storage.readUnindexed(env)
   }
 
   async function useAsOperator() {
@@ -342,25 +382,51 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       until: NOON + 5_000,
       bounds: { rowsLookedAt: 400, limit: 50, pageBytes: 1e6 },
     })
+    await search()
+    await eraseOne({ kind: 'run', subject: `run ${++erased}` })
+    await eraseOne({ kind: 'session', subject: 'session of nobody' })
+  }
+
+  /** With the deletion, in two slices. */
+  async function eraseOne(subject: Subject) {
+    const erasure = newErasure(env, subject)
+    await storage.createErasure(erasure, [])
+    await advanceErasure(storage, { environmentId: env, id: erasure.id, now: () => NOON + HOUR, isOver: () => false })
+    for (const limit of [EVENTS_OF_RUN / 2, 100]) await storage.deleteErased(env, erasure.id, limit, NOON + HOUR)
+  }
+
+  interface Planned {
+    text: string
+    values: readonly unknown[]
+    /** The statement before it that changed the planner for its transaction. */
+    planner: string | null
   }
 
   /** The statements the engine sends for it, on the tables here. */
-  async function statements(used: () => Promise<void>): Promise<{ text: string; values: readonly unknown[] }[]> {
+  async function statements(used: () => Promise<void>): Promise<Planned[]> {
     sent.length = 0
     await used()
-    const found = new Map(sent.flat().map((one) => [`${one.text} ${JSON.stringify(one.values.slice(1))}`, one]))
-    return [...found.values()].filter(
-      ({ text }) =>
-        /^(WITH|SELECT|INSERT|UPDATE|DELETE)/.test(text) && TABLES.some((table) => text.includes(` ${table}`)),
-    )
+    const found = new Map<string, Planned>()
+    for (const transaction of sent) {
+      let planner: string | null = null
+      for (const { text, values } of transaction) {
+        if (text.includes("set_config('enable_")) planner = text
+        // Rows of a plain INSERT are there already.
+        const isPlanned = /^(WITH|SELECT|UPDATE|DELETE)/.test(text) || /^INSERT.*SELECT/s.test(text)
+        if (isPlanned && USED.test(text))
+          found.set(`${text} ${JSON.stringify(values.slice(1))}`, { text, values, planner })
+      }
+    }
+    return [...found.values()]
   }
 
   async function check(mode: string, used = use, named = new Map<string, string>()) {
     const faults: string[] = []
     const found = await statements(used)
-    for (const { text, values } of found) {
+    for (const { text, values, planner } of found) {
       const name = named.get(text) ?? 'explained'
       await client.query(`BEGIN; SET LOCAL plan_cache_mode = ${mode}`)
+      if (planner !== null) await client.query(planner)
       if (!named.has(text)) await client.query(`PREPARE ${name} AS ${text}`)
       const { rows } = await client.query(
         `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE ${name}(${values.map(literal).join(', ')})`,

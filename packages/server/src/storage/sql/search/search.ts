@@ -4,7 +4,7 @@ import type { StoredEvent } from '../../events.ts'
 import type { RunRow } from '../../runs.ts'
 import type { EventSearch, SearchHitRow, SearchPlace, SearchRead, SearchStore } from '../../search.ts'
 import { hashOf, matchEvent, requiredTerms } from '../../search-text.ts'
-import { look, type Acts } from '../act.ts'
+import { read, type Acts } from '../act.ts'
 import { withEnvelope } from '../envelopes.ts'
 import { ofRun, ROW, WITH_RUN } from '../events.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
@@ -13,7 +13,7 @@ import type { Sql, SqlValue } from '../sql.ts'
 import { HOUR_MS, PLACE, seedOf, TIES, wordOf } from './terms.ts'
 
 export const searchActs = {
-  searchEvents: look(searchEvents),
+  searchEvents: read(searchEvents),
 } satisfies Partial<Acts<Pick<SearchStore, 'searchEvents'>>>
 
 interface Candidate extends SearchPlace {
@@ -134,7 +134,14 @@ async function hoursBefore(
 const HOURS_GROWTH = 6
 const HOURS_MAX = 31 * 24
 
-function matchesOfHours(
+/**
+ * Connections turn bitmap scans off, but the index of words has no others: all entries of the environment would be read.
+ * The second condition, which follows from the first, makes the planner prefer that index to the primary key.
+ */
+const scansOf = (bitmap: 'on' | 'off', index: 'on' | 'off') =>
+  `SELECT set_config('enable_bitmapscan', '${bitmap}', true), set_config('enable_indexscan', '${index}', true)`
+
+async function matchesOfHours(
   sql: Sql,
   environmentId: string,
   words: string[],
@@ -144,7 +151,13 @@ function matchesOfHours(
   const order = 'ORDER BY time DESC, run DESC, seq DESC LIMIT ?'
   const text = `SELECT e.time, e.run, e.seq AS tie, e.seq FROM jsonb_array_elements_text(?::jsonb) AS hour (words),
     LATERAL (SELECT time, run, seq FROM search_entries WHERE environment_id = ? AND words @> hour.words::integer[]
-      AND time >= ? AND (time, run, seq) < (?, ?, ?) ${order}) AS e ${order}`
+      AND words && hour.words::integer[] AND time >= ? AND (time, run, seq) < (?, ?, ?) ${order}) AS e ${order}`
   const params: SqlValue[] = [JSON.stringify(words), environmentId, from, time, run, tie, PAGE, PAGE]
-  return sql.all<Candidate>(text, params)
+  // Sent together, so they cost no round trip. The settings end with the transaction at the latest.
+  const [, found] = await Promise.all([
+    sql.get(scansOf('on', 'off')),
+    sql.all<Candidate>(text, params),
+    sql.get(scansOf('off', 'on')),
+  ])
+  return found
 }
