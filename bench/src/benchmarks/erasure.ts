@@ -110,4 +110,3 @@ function callOf(run: number, timestamp: number) {
     payload: { model: 'gpt-5-mini', latency: 812, usage },
   }
 }
-

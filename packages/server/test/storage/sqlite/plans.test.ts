@@ -270,7 +270,7 @@ test('work is taken and counted by index, and the count is bounded', async () =>
     await plansOf('postponeWork', hold, { dueAt: 9, error: null, counts: true }),
     await plansOf('finishWork', hold),
   ].flat()
-  for (const plan of plans) assert.doesNotMatch(plan, /SCAN (?!due)/, plan)
+  for (const plan of plans) assert.doesNotMatch(plan, /SCAN (?!due|\d+-ROW VALUES)/, plan)
   const [backlog = ''] = await plansOf('workBacklog', 5)
   assert.doesNotMatch(backlog, /SCAN work/, backlog)
   assert.match(backlog, /SEARCH work USING COVERING INDEX work_by_due \(kind=\? AND due_at<\?\)/, backlog)
