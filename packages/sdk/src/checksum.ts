@@ -3,7 +3,7 @@
 import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
 export interface NumberForm {
-  /** A run of groups that may contain such numbers. */
+  /** Matches a sequence of digit groups that may contain a number of this form. */
   readonly run: RegExp
   /** How the first group of a number begins. */
   readonly start: RegExp

@@ -13,7 +13,7 @@ export interface PointSum extends UsageSum {
   completed: number
   failed: number
   cancelled: number
-  /** Null: no call tells it, or several agents are summed up. */
+  /** Null values: no call recorded a latency, or the point sums several agents. */
   llmLatency: Latency
   toolLatency: Latency
   /** Only by tool. */

@@ -19,7 +19,7 @@ const LOOKS: Record<ErasureStatus, { tone: Tone; word: string; note: string }> =
   DONE: { tone: 'green', word: 'Done', note: 'Everything is deleted' },
 }
 
-/** Receipts of what was erased on request. They never name it. */
+/** Receipts of erasures. They never name the erased data. */
 export function Erasures({ place }: { place: Place }) {
   const list = useErasures(place.environment.id)
   const [isErasing, setErasing] = useState(false)

@@ -52,7 +52,7 @@ function toldQuery(cache: QueryClient, environmentId: string, runId: string, loo
       const told = await Promise.all(looked.map(read))
       return new Map(told.flatMap(([eventId, said]) => (said ? [[eventId, said]] : [])))
     },
-    // While a run goes on, what its earlier steps told stays.
+    // Keep the reasons of earlier steps on screen while new steps of the same run are read.
     placeholderData: (before, query) => (query?.queryKey[2] === runId ? before : undefined),
     structuralSharing: false,
     staleTime: Infinity,

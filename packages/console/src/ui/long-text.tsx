@@ -12,7 +12,7 @@ interface Props {
   mono?: boolean
 }
 
-/** Recorded text, always as text. A long one is folded and tells its length; base64 shows as a size. */
+/** Recorded text, always as text. A long text is folded and shows its length; base64 shows as a size. */
 export function LongText({ text, mono = false }: Props) {
   const [isOpen, setOpen] = useState(false)
   const encoded = BASE64.exec(text)

@@ -15,7 +15,7 @@ export interface Window {
 
 /** More than this is one line. */
 const LINES = 5
-/** A latency that nothing told is a gap, and cannot be added up. */
+/** Without recorded latencies, a point is a gap. Latencies cannot be added up. */
 const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
   cost: (point) => wholeCost(costsOf(point)),
   tokens: ({ usage }) => usage.totalTokens,

@@ -1,5 +1,5 @@
 /**
- * Stands between one MCP client and one MCP server. Only tools/call, the list of tools and cancellations are looked at;
+ * Stands between one MCP client and one MCP server. It reads only tools/call, the list of tools and cancellations;
  * every other message passes. Each side gets what was read from the other, written again.
  *
  *   tools/call --> deciding --ALLOW, WARN, a person approved--> forwarded --the server's answer--> recorded, to the client

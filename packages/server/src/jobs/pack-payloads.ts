@@ -27,7 +27,7 @@ export interface PackOptions {
 const CLOSED_IDLE_MS = 10 * 60_000
 const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500
-/** What a block costs besides its bytes, in its row and in those of its events. */
+/** Bytes that a block takes in addition to its content: in its row, and in the rows of its events. */
 const LEAST_SAVED = 200
 /** Payloads of short runs that share a transaction. */
 const BATCH_PAYLOADS = 500

@@ -5,7 +5,7 @@ import type { NewEvent } from './events.ts'
 import type { PageById } from './page.ts'
 
 export interface ErasureStore {
-  /** From its commit on, late retries of what it names are refused. Queued as work in the same transaction. */
+  /** After its commit, late retries of erased data are refused. The same transaction queues its work. */
   createErasure(erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow>
   findErasure(environmentId: string, id: string): Promise<ErasureRow | null>
   /** Newest first. */
@@ -95,9 +95,9 @@ export interface Erasable {
   runs: ErasableRun[]
   /** After these, every run up to this number has been searched. */
   searchedTo: number
-  /** How many runs that were. */
+  /** Number of runs searched. */
   searched: number
-  /** Usage of the agent before this hour is deleted as a whole; null: each event is taken out. */
+  /** The agent's usage before this hour is deleted as a whole; null: the usage of each event is subtracted. */
   usageFrom: number | null
 }
 

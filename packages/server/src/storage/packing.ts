@@ -57,7 +57,7 @@ export interface PackedSlice {
   /** Payloads read, even if they form no block. */
   payloads: number
   blocks: PackedBlock[]
-  /** The last place that was looked at; null: there was none. */
+  /** The last examined place; null: nothing was examined. */
   after: SlicePlace | null
   more: boolean
 }

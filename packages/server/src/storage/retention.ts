@@ -1,4 +1,4 @@
-/** How long an environment keeps things, and the removal of what is older. */
+/** How long an environment keeps its data, and the removal of older data. */
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { AuditEntry } from './audit.ts'
 import type { RunPlace } from './runs.ts'

@@ -41,7 +41,7 @@ export interface SearchSettingsRow {
   changedAt: number
   /** Null: all older runs are marked. */
   olderBefore: number | null
-  /** The last run that was marked, of those that start then. */
+  /** The last marked run among the runs with this start. */
   olderId: string | null
   indexedEvents: number
   /** Counted up to LIMITS.searchRunsCounted. */

@@ -140,7 +140,7 @@ function json<Schema extends DescMessage>(schema: Schema, given: unknown): Messa
 }
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
-/** Some clients write the name of the code. */
+/** Some clients send the name of the code instead of its number. */
 const STATUS_CODES = new Map<unknown, number>([
   ['STATUS_CODE_UNSET', 0],
   ['STATUS_CODE_OK', 1],

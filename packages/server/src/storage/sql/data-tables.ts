@@ -4,11 +4,11 @@
  */
 export interface TableLife {
   /**
-   * What happens when a run is removed. `removed`: its rows go (removal.ts, and erased-records.ts for what names it by its
-   * external id). `counted_out`: it is taken out of the numbers. `stays`: no row belongs to a run.
+   * What happens when a run is removed. `removed`: its rows are deleted (removal.ts; erased-records.ts for rows with
+   * its external id). `counted_out`: its numbers are subtracted. `stays`: no row belongs to a run.
    */
   run: 'removed' | 'counted_out' | 'stays'
-  /** `removed`: the rows of a deleted environment go, by their `environment_id`. */
+  /** `removed`: the rows of a deleted environment are deleted by their `environment_id`. */
   environment: 'removed' | 'stays'
   /** Why rows stay, or how they are removed if not by the plain rule. */
   note?: string

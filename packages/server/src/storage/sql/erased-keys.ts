@@ -1,5 +1,5 @@
 /**
- * The keys of what was erased, and the lock that appends and removals share.
+ * Keys of erased data, and the lock that appends and removals share.
  *
  * On PostgreSQL, appends of an environment share a lock that a removal holds alone, until its transaction ends. The
  * embedded engine has one writer.

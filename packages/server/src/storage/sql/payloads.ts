@@ -23,7 +23,7 @@ const MAX_BLOCK_BYTES = 8 * 1_048_576
 /** Reads of blocks that are sent together. */
 const BLOCKS_AT_ONCE = 8
 
-/** What a removed payload is read as. Its `payloadBytes` are 0. */
+/** Readers get this for a removed payload. Its `payloadBytes` is 0. */
 const REMOVED = '{}'
 
 const REMOVE = "payload = '', payload_bytes = 0, block = NULL, block_at = NULL"

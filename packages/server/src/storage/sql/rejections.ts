@@ -30,7 +30,7 @@ export function keepRejections(sql: Sql, environmentId: string, rejections: read
   return insertJsonRows(sql, REJECTIONS, environmentId, rows)
 }
 
-/** Deletes the oldest beyond the bound. Reads as many index rows as are kept, so call it occasionally. */
+/** Deletes the oldest rows over the limit. Reads an index row for each row that stays, so call it seldom. */
 export async function trimRejections(sql: Sql, environmentId: string, kept = REJECTIONS_KEPT): Promise<void> {
   const text = `DELETE FROM rejections WHERE environment_id = ? AND rejected_at <= (
     SELECT rejected_at FROM rejections WHERE environment_id = ? ORDER BY rejected_at DESC LIMIT 1 OFFSET ?)`

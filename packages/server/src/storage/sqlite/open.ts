@@ -134,7 +134,7 @@ async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Pro
   try {
     for (const moved of migrating(db)) {
       onMoved?.(moved)
-      // Signals are heard in between.
+      // Let signal handlers run between the steps.
       await turn()
     }
   } finally {

@@ -15,9 +15,9 @@ _ALNUM = re.compile(r"[A-Za-z\d]", re.ASCII)
 @dataclass(frozen=True)
 class NumberForm:
     run: re.Pattern[str]
-    """A run of groups that may contain such numbers."""
+    """Matches a sequence of digit groups that may contain a number of this form."""
     start: re.Pattern[str]
-    """How the first group of a number begins."""
+    """Matches the beginning of a number's first group."""
     min_chars: int
     max_chars: int
     is_valid: Callable[[str], bool]

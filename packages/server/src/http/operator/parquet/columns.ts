@@ -19,7 +19,7 @@ export interface ParquetEvent {
   event: StoredEvent
 }
 
-/** An event with what its payload says. */
+/** An event with its parsed payload. */
 interface ReadEvent extends ParquetEvent {
   payload: Record<string, unknown>
   usage: ReturnType<typeof usageOf>

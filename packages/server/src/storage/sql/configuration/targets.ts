@@ -81,7 +81,7 @@ interface PastChange {
   restores: number | null
 }
 
-/** The newest change of each item that satisfies `condition` on a change `n`. */
+/** SQL for each item's newest change that satisfies `condition`, which names the change `n`. */
 const newestChange = (rows: string, condition: string) => `SELECT c.item_id AS id, c.publication,
     c.to_version AS version, c.restores
   FROM (VALUES ${rows}) AS asked

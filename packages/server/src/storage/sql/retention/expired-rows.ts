@@ -50,7 +50,7 @@ function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: RowsScope, 
   return { table: 'issues', where, params: [environmentId, state, before, before], key: 'id', time: 'last_seen' }
 }
 
-/** What the settings concern, with the workspace's for what belongs to no environment. */
+/** Which rows are expired. Rows without an environment follow the settings of the workspace. */
 export function oldRows(
   what: RetainedRows,
   scope: RowsScope,
