@@ -10,7 +10,6 @@ import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from './http
 import type { Deps } from './http/deps.ts'
 import { documentsRoutes } from './http/docs/documents.ts'
 import { guideRoutes } from './http/docs/guide.ts'
-import { drainingHooks } from './http/draining.ts'
 import { eventsRoutes } from './http/events.ts'
 import { everyReplyHooks } from './http/every-reply.ts'
 import { healthRoutes } from './http/health.ts'
@@ -67,7 +66,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // At level debug the framework's hooks must log each 304.
   if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
   cutStalledReaders(app.server, config.requestTimeout)
-  everyReplyHooks(app)
+  everyReplyHooks(app, deps)
   // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   const console = config.console && hasConsole()
@@ -80,7 +79,6 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // No key needed.
   metricsHooks(app, deps)
   requestLogHooks(app)
-  drainingHooks(app, deps)
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
   invitationPageRoutes(app)

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { refuse, replyError, REPLY_HEADERS } from './reply-error.ts'
 
-export function everyReplyHooks(app: FastifyInstance): void {
+export function everyReplyHooks(app: FastifyInstance, { draining }: { draining: () => boolean }): void {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(REPLY_HEADERS)
     const { hosts, authorizations } = countOnce(request.raw.rawHeaders)
@@ -14,6 +14,12 @@ export function everyReplyHooks(app: FastifyInstance): void {
       // Node would take the first, a proxy may have checked the other.
       replyError(request, reply, refuse('invalid_request', 'Send the Authorization header once'))
     } else done()
+  })
+
+  // While the process drains, each reply closes its connection, so that clients reconnect elsewhere.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (draining()) void reply.header('connection', 'close')
+    done()
   })
 }
 

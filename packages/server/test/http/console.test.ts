@@ -20,7 +20,7 @@ before(async () => {
   writeFileSync(path.join(dist, 'assets/index-1.js.gz'), gzipSync(SCRIPT))
   writeFileSync(path.join(dist, 'index.html'), '<!doctype html><title>Tacho</title>')
   app = fastify()
-  everyReplyHooks(app)
+  everyReplyHooks(app, { draining: () => false })
   errorHandlers(app, (request, reply) => (isNavigation(request) ? sendConsolePage(reply, dist) : null))
   consoleRoutes(app, dist)
   app.get('/healthz', () => ({ status: 'ok' }))

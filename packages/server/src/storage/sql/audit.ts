@@ -4,7 +4,7 @@ import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
 import { chunksOf, PLACES } from './chunks.ts'
 import { insertRows } from './insert-rows.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const auditActs = {
   appendAudit: write(appendAudit),
@@ -25,9 +25,7 @@ const NAMES = {
   detail: 'detail',
   requestId: 'request_id',
 } satisfies Record<keyof AuditEntry, string>
-const COLUMNS = Object.entries(NAMES)
-  .map(([name, column]) => `${column} AS "${name}"`)
-  .join(', ')
+const COLUMNS = selectList(NAMES)
 
 /** Most an entry's id may differ from its time, because ids wait when the clock goes back. */
 const ID_LAG_MS = 60_000

@@ -15,7 +15,7 @@ import type { ArrivedPage } from '../exports.ts'
 import { withEnvelope } from './envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const eventsActs = {
   findEvent: read(findEvent),
@@ -46,9 +46,7 @@ const COLUMNS = {
   latencyMicros: 'e.latency_us',
   payloadBytes: PAYLOAD_BYTES,
 } satisfies Record<keyof EventRowRead, string>
-export const ROW = Object.entries(COLUMNS)
-  .map(([name, column]) => `${column} AS "${name}"`)
-  .join(', ')
+export const ROW = selectList(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
   .map((name) => `"${name}"`)
   .join(', ')

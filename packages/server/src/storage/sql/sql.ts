@@ -18,3 +18,10 @@ export interface Sql {
 }
 
 export type SqlValue = string | number | Uint8Array | null
+
+/** The columns of a SELECT, from the column of each member of its rows. */
+export function selectList(columns: Readonly<Record<string, string>>): string {
+  return Object.entries(columns)
+    .map(([name, column]) => `${column} AS "${name}"`)
+    .join(', ')
+}

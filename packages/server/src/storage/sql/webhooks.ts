@@ -6,7 +6,7 @@ import type { WebhookPatch, WebhookRow, WebhookStore } from '../webhooks.ts'
 import { insertAudit } from './audit.ts'
 import { lockEnvironment } from './environments.ts'
 import { insertRows } from './insert-rows.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const webhooksActs = {
   createWebhook: write(createWebhook),
@@ -33,9 +33,7 @@ const NAMES = {
   disabledReason: 'disabled_reason',
   droppedDeliveries: 'dropped_deliveries',
 } as const satisfies Record<keyof WebhookRow, string>
-const COLUMNS = Object.entries(NAMES)
-  .map(([name, column]) => `${column} AS "${name}"`)
-  .join(', ')
+const COLUMNS = selectList(NAMES)
 
 /** As stored: the events are JSON. */
 type Stored = Omit<WebhookRow, 'events'> & { events: string }

@@ -3,7 +3,7 @@ import { look, read, type Acts } from '../act.ts'
 import type { ApprovalRow, Requester, ApprovalStore } from '../../approvals.ts'
 import { inChunks, PLACES } from '../chunks.ts'
 import { textKey } from '../keys.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { selectList, type Sql, type SqlValue } from '../sql.ts'
 
 export const approvalRowsActs = {
   findApproval: look(findApproval),
@@ -35,9 +35,7 @@ const NAMES = {
   revision: 'revision',
 } satisfies Record<keyof ApprovalRow, string>
 
-export const COLUMNS = Object.entries(NAMES)
-  .map(([name, column]) => `${column} AS "${name}"`)
-  .join(', ')
+export const COLUMNS = selectList(NAMES)
 
 /** The row without its keys. */
 export function columnsOfApproval(approval: ApprovalRow): Record<string, SqlValue> {
